@@ -1,0 +1,59 @@
+"""The capture log: fixed-size records that the device appends while a program runs.
+
+One file per process (`events.bin`), written by the device's C++ core (`neuron_tools/device/csrc`), read
+here by anything that turns a capture into a profile. Appended at least every 250 ms, so a killed process
+loses no more than that. Definitions that records refer to by number (stacks, modules, executables, names)
+stand in `definitions.jsonl` beside it, one JSON object a line, always written before the first record
+that refers to them.
+
+Host times are virtual (docs: time): wall time less the time that computing values, simulating and
+writing took here; a synchronisation moves the host to the device's finish. Device times come from the
+simulator. Both count nanoseconds from the start of the capture.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+
+class RecordKind(IntEnum):
+    """What a record tells. Device times are 0 where the device is not involved."""
+
+    OPERATION = 1  # an eager operation: one execution of `executable`
+    GRAPH = 2  # an execution of a compiled graph (`executable`)
+    COPY_TO_DEVICE = 3  # host -> device, `bytes`
+    COPY_TO_HOST = 4  # device -> host, `bytes`
+    SYNCHRONIZE = 5  # host waits for the device
+    ALLOCATE = 6  # device memory, `bytes` at `address`
+    FREE = 7
+    RANGE = 8  # a closed host range (record_function, optimizer step), `name`; host times only
+    VIEW = 9  # an operation without device time
+    STEP = 10  # a profiler step marker
+    MODULE_CALL = 11  # one call of an nn.Module, `module`; host times only
+
+
+RECORD_DTYPE = np.dtype(
+    [
+        ("kind", "u1"),
+        ("device", "u1"),  # NeuronCore index inside the process
+        ("stream", "u2"),
+        ("thread", "u4"),  # ordinal of the host thread, in order of first appearance
+        ("executable", "u4"),  # 0 = none
+        ("stack", "u4"),  # 0 = none
+        ("module", "u4"),  # 0 = none
+        ("name", "u4"),  # operation or range name; 0 = none
+        ("host_start_ns", "i8"),
+        ("host_end_ns", "i8"),
+        ("device_start_ns", "i8"),
+        ("device_end_ns", "i8"),
+        ("sequence", "i8"),  # autograd sequence number of the node this operation made; -1 = none
+        ("forward_sequence", "i8"),  # inside backward: the forward operation's sequence number; -1 = none
+        ("forward_thread", "u4"),  # autograd's thread number that goes with forward_sequence
+        ("flags", "u4"),  # 1 = in an optimizer step, 2 = no native lowering
+        ("bytes", "i8"),
+        ("address", "i8"),
+    ]
+)
+assert RECORD_DTYPE.itemsize == 96

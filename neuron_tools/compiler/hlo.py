@@ -1,0 +1,77 @@
+"""The compiler's view of a StableHLO module: plain Python records, whichever MLIR binding it came from.
+
+Front ends produce it (`neuron_tools.compiler.stablehlo` reads MLIR into it), passes rewrite it, code
+generation turns it into a Program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from neuron_tools.simulator.program import FrameworkOperation
+
+
+@dataclass(frozen=True, slots=True)
+class TensorType:
+    """Shape and element type ("f32", "bf16", "f16", "f64", "f8E4M3FN", "i1", "i8".."i64", "ui8"..)."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+    @property
+    def element_count(self) -> int:
+        """Number of elements; 1 for a scalar."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{','.join(map(str, self.shape))}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """An SSA value; `id` is its index in Module.values (or Region.values)."""
+
+    id: int
+    type: TensorType
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A nested computation (reduce body, while condition/body, ...); values are ids of the same Module."""
+
+    parameters: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One StableHLO operation. `opcode` has no dialect prefix ("dot_general"); ids index Module.values."""
+
+    opcode: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    framework: tuple[int, ...] = ()  # rows of Module.framework this operation came from
+    regions: tuple[Region, ...] = ()
+
+
+@dataclass(frozen=True)
+class Module:
+    """A whole computation: parameters -> operations (in a valid order) -> results."""
+
+    name: str
+    values: tuple[Value, ...]
+    parameters: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    results: tuple[int, ...]
+    framework: tuple[FrameworkOperation, ...]
+    parameter_kinds: tuple[str, ...] = ()  # "input" or "weight" per parameter; empty = all "input"
+    parameter_names: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
