@@ -134,6 +134,7 @@ class Flag(IntFlag):
     REDUCES = 32  # also writes an accumulated reduction (activation_reduce, tensor_scalar_reduce)
     STRIDED = 64  # the innermost access is not contiguous: no performance mode
     ESTIMATE = 128  # stands for an operation whose instructions are not published
+    FP32_HALF = 256  # fp32 matmul that is one of the two instructions (LOW, HIGH) of a logical one
 
 
 class QueueKind(IntEnum):
