@@ -74,7 +74,8 @@ class _Rows:
             return np.zeros(0, self._dtype)
         if len(self._blocks) > 1:
             self._blocks = [np.concatenate(self._blocks)]
-        return self._blocks[0].copy()
+        table: Table = self._blocks[0].copy()
+        return table
 
     def _flush(self) -> None:
         if self._pending:
@@ -439,9 +440,8 @@ class ProgramBuilder:
         count = len(instructions)
         unique, inverse = np.unique(producers, return_inverse=True)
         is_dma = unique >= count
-        own = np.concatenate(
-            [instructions["signal"][unique[~is_dma]], dmas["semaphore"][unique[is_dma] - count]]
-        )
+        signals, semaphores = instructions["signal"], dmas["semaphore"]
+        own = np.concatenate([signals[unique[~is_dma]], semaphores[unique[is_dma] - count]])
         if np.any(own >= 0):
             raise ProgramError(
                 f"Program {self.name!r}: a row with a semaphore of its own is also named by `after=`; "
@@ -466,7 +466,7 @@ class ProgramBuilder:
         instructions: Table, unique: npt.NDArray[np.int64], is_dma: npt.NDArray[np.bool_], count: int
     ) -> npt.NDArray[np.int64]:
         """Row by which producers of one stream complete: a DMA completes in the order of its trigger."""
-        order_key = unique.copy()
+        order_key: npt.NDArray[np.int64] = unique.copy()
         if is_dma.any():
             trigger_rows = np.flatnonzero(instructions["dma"] >= 0)
             trigger_of = np.zeros(int(instructions["dma"].max()) + 1, np.int64)

@@ -13,7 +13,7 @@ Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
 def minimal_waits(
     engines: npt.NDArray[np.uint8],
     row_dma: Int32Array,
@@ -111,7 +111,7 @@ def minimal_waits(
     return count, wait_row, wait_producer
 
 
-@numba.njit(cache=True)
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
 def tile_uses(
     source: Int32Array,
     second_source: Int32Array,
