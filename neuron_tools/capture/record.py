@@ -17,6 +17,8 @@ from enum import IntEnum
 
 import numpy as np
 
+EVENTS_FILE = "events.bin"
+
 
 class RecordKind(IntEnum):
     """What a record tells. Device times are 0 where the device is not involved."""

@@ -1,0 +1,82 @@
+"""Compiles, simulates and stores what a captured process runs: once per operator signature or graph."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+from neuron_tools.capture.definitions import DefinitionsWriter
+from neuron_tools.capture.executable import Executable, save
+from neuron_tools.compiler import hlo
+from neuron_tools.compiler.compile import compile_module
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.simulate import simulate
+
+FOLDER = "executables"
+NOT_NATIVE = 2  # bit of the record column `flags`: something in it has no native lowering
+
+
+class ExecutableStore:
+    """Turns modules into executables of one process's capture log.
+
+    It is what the front ends call a provider (`frontends.executables`), and what the device asks when it
+    meets a new operator signature. Calls may come from several threads; executables are numbered in the
+    order in which they are first asked for.
+    """
+
+    def __init__(
+        self, directory: Path, core: NeuronCore, definitions: DefinitionsWriter, *, keep_compile_time: bool
+    ) -> None:
+        self._folder = directory / FOLDER
+        self._folder.mkdir()
+        self._core = core
+        self._definitions = definitions
+        self._keep_compile_time = keep_compile_time
+        self._lock = threading.RLock()
+        self._graphs: dict[Hashable, Executable] = {}
+        self._count = 0
+
+    def for_operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
+        """Executable number, duration in ns and record flags of an eager operation's signature."""
+        from neuron_tools.frontends.torch_eager import lower_operation
+
+        executable = self._make(lambda: lower_operation(name, arguments), name, "eager")
+        return executable.number, executable.duration_ns, _flags(executable)
+
+    def executable_for(
+        self, module_factory: Callable[[], hlo.Module], key: Hashable, name: str
+    ) -> tuple[int, int]:
+        """Executable number and duration in ns of a compiled graph; made once per key."""
+        with self._lock:
+            executable = self._graphs.get(key)
+            if executable is None:
+                executable = self._graphs[key] = self._make(module_factory, name, "graph")
+        return executable.number, executable.duration_ns
+
+    def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable:
+        with self._lock:
+            started_ns = time.perf_counter_ns()
+            module = module_factory()
+            program = compile_module(module, self._core)
+            simulation = simulate(program, self._core)
+            elapsed_ns = time.perf_counter_ns() - started_ns if self._keep_compile_time else 0
+            self._count += 1
+            executable = Executable(self._count, name, kind, program, simulation, elapsed_ns)
+            self._store(executable)
+            return executable
+
+    def _store(self, executable: Executable) -> None:
+        path = self._folder / f"{executable.number:06d}.npz"
+        try:
+            save(executable, path)
+        except OSError as error:
+            self._definitions.write("warning", message=f"{path.name}: {error.strerror}", category="disk")
+            return
+        self._definitions.write("executable", id=executable.number, file=f"{FOLDER}/{path.name}")
+
+
+def _flags(executable: Executable) -> int:
+    return NOT_NATIVE if executable.program.warnings else 0

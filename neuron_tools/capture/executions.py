@@ -1,0 +1,119 @@
+"""The device tables of a run of executions: replays each execution's templates at its place in time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.executable import Executable
+from neuron_tools.capture.stacks import StackRegistry
+from neuron_tools.capture.table_template import ExecutionOrigin, Replay, TableTemplate, replay
+from neuron_tools.capture.tables import dependencies, hierarchy, instructions, origin, transfers, usage
+from neuron_tools.capture.tables.ids import id_layout
+from neuron_tools.capture.template import make_template
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator import counters
+
+Ints = npt.NDArray[np.int64]
+LEVELS = ("HloInstruction", "FrameworkInstruction")
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution of an executable on a NeuronCore."""
+
+    executable: int
+    start_ns: int
+    core: int
+    origin: ExecutionOrigin
+
+
+@dataclass(frozen=True)
+class ExecutableRows:
+    """All table templates of one executable, and how many ids an execution of it takes."""
+
+    executable: Executable
+    tables: Mapping[str, TableTemplate]
+    id_count: int
+
+
+class ExecutionTables:
+    """Builds device rows for one process's executions, in order; ids count up from `first_id`."""
+
+    def __init__(self, core: NeuronCore, process_idx: int, first_id: int, stacks: StackRegistry) -> None:
+        self._core = core
+        self._process_idx = process_idx
+        self._next_id = first_id
+        self._stacks = stacks
+        self._pools: dict[str, TextPools] = defaultdict(TextPools)
+        self._rows: dict[int, ExecutableRows] = {}
+
+    def add(self, executable: Executable) -> None:
+        """Make an executable known."""
+        self._rows[executable.number] = self._templates(executable)
+
+    def knows(self, number: int) -> bool:
+        """Whether the executable was added."""
+        return number in self._rows
+
+    def rows(self, executions: Sequence[Execution]) -> dict[str, dict[str, Any]]:
+        """Columns by table for these executions."""
+        if not executions:
+            return {}
+        chosen = [self._rows[execution.executable] for execution in executions]
+        block = self._block(executions, np.array([rows.id_count for rows in chosen], np.int64))
+        tables = {}
+        for name in chosen[0].tables:
+            columns = replay([rows.tables[name] for rows in chosen], block, self._pools[name])
+            if columns is not None:
+                tables[name] = _complete(name, columns)
+        return tables
+
+    def _block(self, executions: Sequence[Execution], id_counts: Ints) -> Replay:
+        first_id = self._next_id + np.cumsum(id_counts) - id_counts
+        self._next_id += int(id_counts.sum())
+        count = len(executions)
+        return Replay(
+            start_ns=np.array([execution.start_ns for execution in executions], np.int64),
+            first_id=first_id,
+            origins=[execution.origin for execution in executions],
+            constants={
+                "process_idx": np.full(count, self._process_idx, np.int64),
+                "pcore_idx": np.array([execution.core for execution in executions], np.int64),
+            },
+        )
+
+    def _templates(self, executable: Executable) -> ExecutableRows:
+        template, pools = make_template(executable), self._pools
+        program, layout = executable.program, id_layout(template)
+        counts = counters.instruction_counters(program, self._core)
+        work = hierarchy.work_by_hlo(template, counts, transfers.hbm_bytes(program))
+        origins = origin.origins(program.framework, self._stacks)
+        estimates = counters.estimated(program, self._core)
+        tables = {
+            "Instruction": instructions.instruction_table(
+                template, layout, counts, estimates, origins, pools["Instruction"]
+            ),
+            "DmaPacketAggregated": transfers.dma_table(template, layout, pools["DmaPacketAggregated"]),
+            "HloInstruction": hierarchy.hlo_table(template, layout, work, pools["HloInstruction"]),
+            "FrameworkInstruction": hierarchy.framework_table(
+                template, layout, work, origins, pools["FrameworkInstruction"]
+            ),
+            "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
+            "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
+            **usage.usage_tables(executable, self._core),
+        }
+        return ExecutableRows(executable, tables, layout.count)
+
+
+def _complete(name: str, columns: dict[str, Any]) -> dict[str, Any]:
+    """Columns that follow from others."""
+    if "start_ts" in columns and name not in LEVELS:
+        columns["duration_ns"] = columns["end_ts"] - columns["start_ts"]
+    return hierarchy.with_intervals(columns) if name in LEVELS else columns

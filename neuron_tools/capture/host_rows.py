@@ -1,0 +1,165 @@
+"""Rows that come straight from records: host spans, system events and device memory over time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.definitions import Definitions
+from neuron_tools.capture.record import RecordKind
+
+Records = npt.NDArray[np.void]
+
+SPAN_KINDS = {
+    RecordKind.OPERATION: "dispatch",
+    RecordKind.GRAPH: "dispatch",
+    RecordKind.COPY_TO_DEVICE: "copy",
+    RecordKind.COPY_TO_HOST: "copy",
+    RecordKind.SYNCHRONIZE: "synchronize",
+    RecordKind.RANGE: "range",
+    RecordKind.STEP: "step",
+    RecordKind.MODULE_CALL: "module",
+}
+EVENT_NAMES = {
+    RecordKind.OPERATION: ("nrt_execute", "nc_exec_running"),
+    RecordKind.GRAPH: ("nrt_execute", "nc_exec_running"),
+    RecordKind.COPY_TO_DEVICE: ("nrt_tensor_write", "dmem_buf_copyin"),
+    RecordKind.COPY_TO_HOST: ("nrt_tensor_read", "dmem_buf_copyout"),
+    RecordKind.SYNCHRONIZE: ("nrt_synchronize", None),
+}
+FRAMEWORK_SOURCE, RUNTIME_SOURCE, HARDWARE_SOURCE = "framework", "neuron_rt", "neuron_hw"
+INSTANCE_ID = "simulated"
+MEMORY_KINDS = (int(RecordKind.ALLOCATE), int(RecordKind.FREE))
+
+
+def host_spans(
+    records: Records, definitions: Definitions, process_idx: int, pools: TextPools
+) -> dict[str, Any]:
+    """HostSpan rows: what the user's threads did, in virtual host time."""
+    chosen = records[np.isin(records["kind"], [int(kind) for kind in SPAN_KINDS])]
+    kinds = {int(kind): text for kind, text in SPAN_KINDS.items()}
+    texts = {
+        "name": pools["name"].codes(_span_name(record, definitions) for record in chosen),
+        "kind": pools["kind"].codes(kinds[int(kind)] for kind in chosen["kind"]),
+    }
+    numbers = {
+        **_interval(chosen["host_start_ns"], chosen["host_end_ns"]),
+        "process_idx": np.full(len(chosen), process_idx, np.int32),
+        "thread_idx": chosen["thread"].astype(np.int32),
+    }
+    return pools.table(numbers, texts)
+
+
+def _span_name(record: np.void, definitions: Definitions) -> str:
+    if record["kind"] == RecordKind.MODULE_CALL:
+        module = definitions.modules.get(int(record["module"]))
+        return module.path if module else ""
+    name = definitions.names.get(int(record["name"]), "")
+    return name or RecordKind(int(record["kind"])).name.lower()
+
+
+def system_events(
+    records: Records,
+    definitions: Definitions,
+    process_idx: int,
+    process_id: int,
+    first_core: int,
+    first_id: int,
+    pools: TextPools,
+) -> dict[str, Any]:
+    """SystemProfileEvents rows: each runtime call and, beside it, what the hardware did for it.
+
+    The two rows of one call share a `flow_id`. `first_id` is the id of the first row; rows of record i get
+    ids first_id + 2 i and first_id + 2 i + 1.
+    """
+    chosen = records[np.isin(records["kind"], [int(kind) for kind in EVENT_NAMES])]
+    ids = first_id + 2 * np.arange(len(chosen), dtype=np.int64)
+    on_device = np.array([EVENT_NAMES[RecordKind(int(k))][1] is not None for k in chosen["kind"]], bool)
+    host = _events(chosen, definitions, "host", ids, pools)
+    device = _events(chosen[on_device], definitions, "device", ids[on_device] + 1, pools)
+    flows = [[str(number)] for number in ids]
+    columns = {name: np.concatenate([host[0][name], device[0][name]]) for name in host[0]}
+    texts = {name: np.concatenate([host[1][name], device[1][name]]) for name in host[1]}
+    count = len(columns["id"])
+    columns["nc_idx"] = columns["nc_idx"] + first_core
+    table = pools.table(columns, texts)
+    table["flow_id"] = flows + [flow for flow, kept in zip(flows, on_device) if kept]
+    table["process_idx"] = np.full(count, process_idx, np.int32)
+    table["process_id"] = np.full(count, process_id, np.int64)
+    return table
+
+
+def _events(
+    records: Records, definitions: Definitions, side: str, ids: npt.NDArray[np.int64], pools: TextPools
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    which, source = (0, RUNTIME_SOURCE) if side == "host" else (1, HARDWARE_SOURCE)
+    names = [EVENT_NAMES[RecordKind(int(kind))][which] for kind in records["kind"]]
+    numbers = {
+        "id": ids,
+        **_interval(records[f"{side}_start_ns"], records[f"{side}_end_ns"]),
+        "thread_id": records["thread"].astype(np.int64),
+        "nc_idx": records["device"].astype(np.int64),
+    }
+    texts = {
+        "name": pools["name"].codes(names),
+        "trace_event_source": pools["trace_event_source"].codes([source] * len(records)),
+        "instance_id": pools["instance_id"].codes([INSTANCE_ID] * len(records)),
+        "extra_attributes_json": pools["extra_attributes_json"].codes(_attributes(records, definitions)),
+    }
+    return numbers, texts
+
+
+def _attributes(records: Records, definitions: Definitions) -> list[str]:
+    known: dict[tuple[int, int, int], str] = {}
+    texts = []
+    for name, executable, byte_count in zip(records["name"], records["executable"], records["bytes"]):
+        key = (int(name), int(executable), int(byte_count))
+        if key not in known:
+            known[key] = _attribute_text(definitions.names.get(key[0], ""), key[1], key[2])
+        texts.append(known[key])
+    return texts
+
+
+def _attribute_text(name: str, executable: int, byte_count: int) -> str:
+    fields: dict[str, Any] = {"operation": name}
+    if executable:
+        fields["executable_idx"] = executable
+    if byte_count:
+        fields["bytes"] = byte_count
+    return json.dumps(fields)
+
+
+def _interval(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
+    return {"start_ts": start, "end_ts": end, "duration_ns": end - start}
+
+
+class DeviceMemory:
+    """Bytes that each core's tensors hold, followed through the ALLOCATE and FREE records."""
+
+    def __init__(self, process_idx: int, first_core: int) -> None:
+        self._process_idx = process_idx
+        self._first_core = first_core
+        self._held: dict[int, int] = {}
+
+    def rows(self, records: Records, columns: Sequence[str]) -> dict[str, Any]:
+        """SystemProfileHbmUsage rows: one per change. `columns` are all byte columns of that table."""
+        chosen = records[np.isin(records["kind"], MEMORY_KINDS)]
+        signed = np.where(chosen["kind"] == int(RecordKind.ALLOCATE), chosen["bytes"], -chosen["bytes"])
+        held = np.zeros(len(chosen), np.int64)
+        for device in np.unique(chosen["device"]):
+            rows = chosen["device"] == device
+            held[rows] = self._held.get(int(device), 0) + np.cumsum(signed[rows])
+            self._held[int(device)] = int(held[rows][-1])
+        table: dict[str, Any] = {name: np.zeros(len(chosen), np.int64) for name in columns}
+        table["total_bytes"] = table["tensors_bytes"] = held
+        table["timestamp"] = chosen["host_start_ns"]
+        table["device_idx"] = chosen["device"].astype(np.int64) + self._first_core
+        table["hbm_idx"] = np.zeros(len(chosen), np.int64)
+        table["instance_id"] = [INSTANCE_ID] * len(chosen)
+        table["process_idx"] = np.full(len(chosen), self._process_idx, np.int32)
+        return table

@@ -1,0 +1,73 @@
+"""The Metadata row of a capture, and the source files it refers to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.program import Engine
+
+MAX_SOURCE_BYTES = 1 << 20
+NTFF_VERSION = 6  # the layout of raw traces that schema 7.4.0 profiles are made from
+
+
+def metadata_row(core: NeuronCore, options: CaptureOptions, end_ns: int | None) -> dict[str, list[Any]]:
+    """Profile and hardware constants, as schema 7.4.0 names them."""
+    values = {
+        "profile_schema_version": "7.4.0",
+        "ntff_version": NTFF_VERSION,
+        "num_physical_cores": options.lnc,
+        "vnc_enabled": options.lnc > 1,
+        "first_hw_timestamp": 0,
+        "last_hw_timestamp": end_ns or 0,
+        "first_ts": "1970-01-01T00:00:00Z",
+        "last_ts": "1970-01-01T00:00:00Z",
+        **hardware_constants(core),
+        "ticks_per_nanosec": 1000,
+        "profile_name": options.directory.stem,
+        "is_simulation": True,
+    }
+    return {name: [value] for name, value in values.items()}
+
+
+def hardware_constants(core: NeuronCore) -> dict[str, Any]:
+    """Figures of the simulated core that analyses need."""
+    return {
+        "dma_ddr_bandwidth": core.dma_bytes_per_second,
+        "num_dma_engines_per_neuroncore": core.dma_engines,
+        "hbm_ddr_bandwidth": core.hbm_bandwidth,
+        "tensor_engine_num_rows": core.tensor_rows,
+        "tensor_engine_num_cols": core.tensor_columns,
+        "tensor_engine_clock_freq": core.clock_ghz(Engine.TENSOR),
+        "vector_engine_clock_freq": core.clock_ghz(Engine.VECTOR),
+        "vector_engine_num_channels": core.partitions,
+        "scalar_engine_clock_freq": core.clock_ghz(Engine.SCALAR),
+        "scalar_engine_num_channels": core.partitions,
+        "gpsimd_engine_clock_freq": core.clock_ghz(Engine.GPSIMD),
+        "gpsimd_engine_num_channels": core.partitions,
+        "neuroncore_clock_freq": core.base_clock_ghz,
+        "instance_type": core.instance_type,
+    }
+
+
+def source_file_rows(files: Iterable[str]) -> dict[str, list[Any]]:
+    """SourceFile rows: hash and text of each source file that can still be read."""
+    rows: dict[str, list[Any]] = {"path": [], "sha256": [], "text": []}
+    for file in files:
+        data = _read(Path(file))
+        if data is not None:
+            rows["path"].append(file)
+            rows["sha256"].append(hashlib.sha256(data).hexdigest())
+            rows["text"].append(data.decode("utf-8", "replace") if len(data) <= MAX_SOURCE_BYTES else None)
+    return rows
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError):
+        return None

@@ -1,0 +1,62 @@
+"""What a capture was asked to do, and how it travels to the processes that the command starts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from neuron_tools.errors import UsageError
+
+VARIABLE = "NEURON_TOOLS_CAPTURE"
+HOST_CLOCKS = ("measured", "fixed")
+
+
+@dataclass(frozen=True, slots=True)
+class CaptureOptions:
+    """Options of one capture.
+
+    Attributes:
+        directory: The profile directory (absolute); logs go to its folder `log`.
+        target: Generation or instance to simulate, e.g. "trn2".
+        lnc: Physical NeuronCores that make one logical NeuronCore: 1 or 2.
+        host_clock: "measured" or "fixed" (constant host time per dispatch: reproducible captures).
+        fixed_ns_per_dispatch: Host nanoseconds that a dispatch costs under the fixed clock.
+        settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
+    """
+
+    directory: Path
+    target: str = "trn2"
+    lnc: int = 1
+    host_clock: str = "measured"
+    fixed_ns_per_dispatch: int = 10_000
+    settings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.host_clock not in HOST_CLOCKS:
+            raise UsageError(f"The host clock '{self.host_clock}' is unknown: choose measured or fixed.")
+        if self.lnc not in (1, 2):
+            raise UsageError(f"LNC {self.lnc} is not possible: a logical NeuronCore has 1 or 2 cores.")
+
+    @property
+    def log_directory(self) -> Path:
+        """Where the processes of the capture write their logs."""
+        return self.directory / "log"
+
+    def to_json(self) -> str:
+        """The options as one line of JSON."""
+        return json.dumps({**asdict(self), "directory": str(self.directory)})
+
+    @classmethod
+    def from_json(cls, text: str) -> CaptureOptions:
+        """The options that `to_json` wrote."""
+        fields = json.loads(text)
+        settings = tuple(fields.pop("settings"))
+        return cls(directory=Path(fields.pop("directory")), settings=settings, **fields)
+
+
+def from_environment(environment: Mapping[str, str]) -> CaptureOptions | None:
+    """The options of the capture that this process is part of, if it is."""
+    text = environment.get(VARIABLE)
+    return CaptureOptions.from_json(text) if text else None

@@ -1,0 +1,189 @@
+"""Turns one process's log into rows of the profile, block by block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture import host_rows
+from neuron_tools.capture.attribution import Attribution, Origin
+from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.executions import Execution, ExecutionTables
+from neuron_tools.capture.process_log import ProcessLog
+from neuron_tools.capture.record import RecordKind
+from neuron_tools.capture.stacks import StackRegistry
+from neuron_tools.capture.table_template import ExecutionOrigin
+from neuron_tools.capture.tables.executables import executable_row, tensor_rows
+from neuron_tools.capture.tables.origin import execution_origin
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.writer import ProfileWriter
+
+BLOCK_RECORDS = 8192
+PROCESS_ID_SHIFT = 48  # ids of process n start at n << 48
+EVENT_ID_BIT = 1 << 47  # ids of SystemProfileEvents rows stand apart
+EXECUTION_KINDS = (int(RecordKind.OPERATION), int(RecordKind.GRAPH))
+TIME_COLUMNS = ("host_start_ns", "host_end_ns", "device_start_ns", "device_end_ns")
+
+
+class ProcessAssembler:
+    """Follows one process's log and appends its rows to the profile.
+
+    Attributes:
+        executions: How many executions have been written.
+    """
+
+    def __init__(
+        self,
+        log: ProcessLog,
+        process_idx: int,
+        core: NeuronCore,
+        writer: ProfileWriter,
+        stacks: StackRegistry,
+    ) -> None:
+        self.log = log
+        self.process_idx = process_idx
+        self.executions = 0
+        self._writer = writer
+        self._stacks = stacks
+        first_id = process_idx << PROCESS_ID_SHIFT
+        self._tables = ExecutionTables(core, process_idx, first_id, stacks)
+        self._attribution = Attribution()
+        self._pools = {"HostSpan": TextPools(), "SystemProfileEvents": TextPools()}
+        self._memory: host_rows.DeviceMemory | None = None
+        self._next_event_id = first_id | EVENT_ID_BIT
+        self._missing: set[int] = set()
+        self._warnings_written = 0
+        self._memory_columns = [
+            name for name in TABLES["SystemProfileHbmUsage"].column_names if name.endswith("_bytes")
+        ]
+
+    def advance(self, clock_start_ns: int | None, *, whole_blocks_only: bool) -> bool:
+        """Write the next block of records.
+
+        Args:
+            clock_start_ns: Unix time at which the capture began, or None where times are reproducible.
+            whole_blocks_only: Leave a block that is not full yet for later.
+
+        Returns:
+            Whether there was something to write.
+        """
+        if whole_blocks_only and self.log.pending() < BLOCK_RECORDS:
+            return False
+        records = self.log.read(BLOCK_RECORDS)
+        if not len(records):
+            self._write_warnings()
+            return False
+        records = self._shifted(records, clock_start_ns)
+        self._write_host(records)
+        self._write_executions(records)
+        self._write_stacks()
+        self._write_warnings()
+        return True
+
+    def process_row(self, exit_status: int | None) -> dict[str, list[Any]]:
+        """The ProcessInfo row."""
+        process = self.log.definitions.process
+        return {
+            "process_idx": [self.process_idx],
+            "process_id": [process.get("process_id", 0)],
+            "command": [" ".join(process.get("command", []))],
+            "start_unix_ns": [process.get("start_unix_ns", 0)],
+            "exit_status": [exit_status],
+        }
+
+    @property
+    def _first_core(self) -> int:
+        return int(self.log.definitions.process.get("first_core", 0))
+
+    def _shifted(self, records: npt.NDArray[np.void], clock_start_ns: int | None) -> npt.NDArray[np.void]:
+        """Records on the capture's clock instead of the process's own."""
+        start = self.log.definitions.process.get("start_unix_ns", 0)
+        offset = start - clock_start_ns if clock_start_ns and start else 0
+        if offset <= 0:
+            return records
+        shifted = records.copy()
+        for column in TIME_COLUMNS:
+            shifted[column] += offset
+        return shifted
+
+    def _write_host(self, records: npt.NDArray[np.void]) -> None:
+        definitions = self.log.definitions
+        spans = host_rows.host_spans(records, definitions, self.process_idx, self._pools["HostSpan"])
+        self._append("HostSpan", spans)
+        events = host_rows.system_events(
+            records,
+            definitions,
+            self.process_idx,
+            int(definitions.process.get("process_id", 0)),
+            self._first_core,
+            self._next_event_id,
+            self._pools["SystemProfileEvents"],
+        )
+        self._next_event_id += 2 * len(records)
+        self._append("SystemProfileEvents", events)
+        if self._memory is None:
+            self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core)
+        self._append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
+
+    def _write_executions(self, records: npt.NDArray[np.void]) -> None:
+        executions = []
+        for record in records[np.isin(records["kind"], EXECUTION_KINDS)]:
+            origin = self._attribution.origin(record)
+            number = int(record["executable"])
+            if number and self._is_known(number):
+                executions.append(self._execution(record, number, origin))
+        for name, columns in self._tables.rows(executions).items():
+            self._append(name, columns)
+        self.executions += len(executions)
+
+    def _execution(self, record: np.void, number: int, origin: Origin) -> Execution:
+        return Execution(
+            executable=number,
+            start_ns=int(record["device_start_ns"]),
+            core=int(record["device"]) + self._first_core,
+            origin=self._execution_origin(origin),
+        )
+
+    def _execution_origin(self, origin: Origin) -> ExecutionOrigin:
+        definitions = self.log.definitions
+        module = definitions.modules.get(origin.module)
+        stack = definitions.stacks.get(origin.stack, ())
+        return execution_origin(stack, module.path if module else "", origin.backward, self._stacks.leaf)
+
+    def _is_known(self, number: int) -> bool:
+        if self._tables.knows(number):
+            return True
+        if number in self._missing:
+            return False
+        executable = self.log.executable(number)
+        if executable is None:
+            self._missing.add(number)
+            self._warn(f"Executable {number} is missing from the log: its executions have no rows.", "log")
+            return False
+        self._tables.add(executable)
+        self._append("Executable", executable_row(executable, self.process_idx))
+        if executable.kind == "graph":
+            self._append("TensorInfo", tensor_rows(executable, self.process_idx))
+        for message in executable.program.warnings:
+            self._warn(message, "compiler")
+        return True
+
+    def _write_stacks(self) -> None:
+        for table, rows in self._stacks.take_rows().items():
+            self._append(table, {name: [row[name] for row in rows] for name in rows[0]})
+
+    def _write_warnings(self) -> None:
+        warnings = self.log.definitions.warnings
+        for message, category in warnings[self._warnings_written :]:
+            self._warn(message, category)
+        self._warnings_written = len(warnings)
+
+    def _warn(self, message: str, category: str) -> None:
+        self._writer.append("Warning", {"message": [message], "category": [category]})
+
+    def _append(self, table: str, columns: dict[str, Any]) -> None:
+        if len(next(iter(columns.values()))):
+            self._writer.append(table, columns)

@@ -1,0 +1,134 @@
+"""One process's recording: installs the hooks, runs the virtual clock, writes the capture log.
+
+Stands between the front ends and the device (below) and the assembler, which reads the log, usually in
+another process.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from neuron_tools import hardware
+from neuron_tools.capture.definitions import DefinitionsWriter
+from neuron_tools.capture.executables import ExecutableStore
+from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.capture.record import EVENTS_FILE
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.hardware import NeuronCore
+
+
+class CaptureSession:
+    """Records this process until `stop`. Only one may run at a time in a process."""
+
+    def __init__(self, options: CaptureOptions) -> None:
+        self.options = options
+        self.core: NeuronCore = hardware.apply_settings(hardware.get(options.target), options.settings)
+        self._uninstall: list[Callable[[], None]] = []
+        self._definitions: DefinitionsWriter | None = None
+        self._module_count = 0
+
+    def start(self) -> None:
+        """Claim a log folder, install the hooks and start the clock.
+
+        Raises:
+            NeuronToolsError: The log cannot be written or another session is running.
+        """
+        from neuron_tools.device import native
+
+        directory = claim_process_directory(self.options.log_directory)
+        definitions = self._definitions = DefinitionsWriter(directory)
+        measured = self.options.host_clock == "measured"
+        self._write_process(definitions, directory, reproducible=not measured)
+        store = ExecutableStore(directory, self.core, definitions, keep_compile_time=measured)
+        self._configure_time()
+        native.start_recording(
+            str(directory / EVENTS_FILE), store.for_operation, definitions.stack, definitions.name
+        )
+        self._uninstall.append(native.stop_recording)
+        self._install_hooks(store)
+        os.register_at_fork(after_in_child=self._abandon)
+
+    def stop(self) -> None:
+        """Take the hooks out, flush the log and say how recording ended."""
+        definitions, self._definitions = self._definitions, None
+        if definitions is None:
+            return
+        from neuron_tools.device import native
+
+        host_end_ns = native.host_now_ns()
+        while self._uninstall:
+            self._uninstall.pop()()
+        error = native.recording_error()
+        if error:
+            definitions.write("warning", message=f"Recording stopped early: {error}", category="disk")
+        definitions.write("end", host_end_ns=host_end_ns, record_count=native.record_count())
+        definitions.close()
+
+    def define_module(self, path: str, class_name: str) -> int:
+        """Number of a module of the user's model; called once per module by the hooks."""
+        self._module_count += 1
+        if self._definitions is not None:
+            self._definitions.write("module", id=self._module_count, path=path, **{"class": class_name})
+        return self._module_count
+
+    def _configure_time(self) -> None:
+        from neuron_tools.device import native
+
+        native.set_clock(self.options.host_clock, self.options.fixed_ns_per_dispatch)
+        native.set_launch_overhead_ns(self.core.execution_overhead_ns)
+        native.set_copy_model(self.core.host_link_bytes_per_second, self.core.host_copy_latency_ns)
+        native.set_memory_limit(self.core.hbm_bytes)
+
+    def _install_hooks(self, store: ExecutableStore) -> None:
+        from neuron_tools.device import native
+        from neuron_tools.frontends import executables, torch_hooks
+
+        self._uninstall.append(torch_hooks.install(native, self.define_module))
+        self._uninstall.append(executables.install(store))
+
+    def _write_process(self, definitions: DefinitionsWriter, directory: Path, *, reproducible: bool) -> None:
+        """Process facts; under the fixed clock without what differs from run to run."""
+        import torch
+
+        definitions.write(
+            "process",
+            process_id=int(directory.name.split("-")[1]) if reproducible else os.getpid(),
+            command=list(sys.orig_argv),
+            start_unix_ns=0 if reproducible else time.time_ns(),
+            torch=torch.__version__,
+            python=sys.version.split()[0],
+            target=self.options.target,
+        )
+
+    def _abandon(self) -> None:
+        """In a forked child: the log belongs to the parent, so leave it alone."""
+        from neuron_tools.device import native
+
+        native.abandon_recording()
+        self._definitions = None
+
+
+def claim_process_directory(log_directory: Path) -> Path:
+    """Make the next free folder `process-0000`, `process-0001`, ...; safe with many processes.
+
+    Raises:
+        NeuronToolsError: The folder cannot be made.
+    """
+    try:
+        log_directory.mkdir(parents=True, exist_ok=True)
+        for number in range(10_000):
+            directory = log_directory / f"process-{number:04d}"
+            try:
+                directory.mkdir()
+            except FileExistsError:
+                continue
+            return directory
+    except OSError as error:
+        raise NeuronToolsError(
+            f"The capture log {log_directory} cannot be written: {error.strerror}."
+        ) from error
+    raise NeuronToolsError(f"{log_directory} holds 10,000 processes: capture a command that starts fewer.")

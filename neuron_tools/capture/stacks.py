@@ -1,0 +1,86 @@
+"""Source stacks as the profile stores them: a tree of frames with three look-up tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from neuron_tools.simulator.program import Frame
+
+NO_PARENT = ""
+
+
+class StackRegistry:
+    """Numbers frames so that equal stacks share rows: StackFrame and its three look-ups.
+
+    A StackFrame row is a frame together with all its callers, so one id names a whole stack. `take_rows`
+    hands out the rows made since it was last called.
+    """
+
+    def __init__(self) -> None:
+        self._frames: dict[tuple[str, int], str] = {}
+        self._locations: dict[tuple[int, int, int], int] = {}
+        self._files: dict[str, int] = {}
+        self._functions: dict[str, int] = {}
+        self._known: dict[tuple[Frame, ...], str] = {}
+        self._rows: dict[str, list[dict[str, Any]]] = self._empty_rows()
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every source file seen, in order of first appearance."""
+        return tuple(self._files)
+
+    def leaf(self, stack: Sequence[Frame]) -> str:
+        """Id of the innermost frame of a stack (innermost first); "" for an empty one."""
+        key = tuple(stack)
+        leaf = self._known.get(key)
+        if leaf is None:
+            leaf = NO_PARENT
+            for frame in reversed(key):
+                leaf = self._frame(leaf, frame)
+            self._known[key] = leaf
+        return leaf
+
+    def take_rows(self) -> dict[str, list[dict[str, Any]]]:
+        """New rows by table name; each row is handed out once."""
+        rows, self._rows = self._rows, self._empty_rows()
+        return {table: new for table, new in rows.items() if new}
+
+    def _frame(self, parent: str, frame: Frame) -> str:
+        location = self._location(frame)
+        key = (parent, location)
+        number = self._frames.get(key)
+        if number is None:
+            number = self._frames[key] = str(len(self._frames) + 1)
+            row = {"id": number, "file_location_id": location, "parent_frame_id": parent}
+            self._rows["StackFrame"].append(row)
+        return number
+
+    def _location(self, frame: Frame) -> int:
+        file = self._name(self._files, "StackFrameFileName", frame.file)
+        function = self._name(self._functions, "StackFrameFunctionName", frame.function)
+        key = (file, function, frame.line)
+        number = self._locations.get(key)
+        if number is None:
+            number = self._locations[key] = len(self._locations) + 1
+            self._rows["StackFrameFileLocation"].append(
+                {
+                    "id": str(number),
+                    "file_name_id": file,
+                    "function_name_id": function,
+                    "line_number": frame.line,
+                }
+            )
+        return number
+
+    def _name(self, known: dict[str, int], table: str, text: str) -> int:
+        number = known.get(text)
+        if number is None:
+            number = known[text] = len(known) + 1
+            self._rows[table].append({"id": str(number), "name": text})
+        return number
+
+    @staticmethod
+    def _empty_rows() -> dict[str, list[dict[str, Any]]]:
+        names = ("StackFrame", "StackFrameFileLocation", "StackFrameFileName", "StackFrameFunctionName")
+        return {name: [] for name in names}

@@ -1,0 +1,121 @@
+"""A table's relative rows for one executable, and how many executions of them become one block.
+
+Times are relative to the execution's start, references are positions in the execution's own run of ids.
+Replaying an execution adds one offset to the times and one to the references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.capture.columns import Codes, TextPools
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TableTemplate:
+    """Relative rows of one table for one executable; every column has `rows` entries.
+
+    Attributes:
+        numbers: Columns that are the same in each execution.
+        times: Columns in ns from the execution's start.
+        references: Columns that hold ids, as positions in the execution's run of ids; negative = null.
+        texts: Text columns as codes of the table's pools.
+        origin: Text columns that an eager execution takes from its own line and module instead.
+        origin_numbers: Number columns of which the same holds.
+    """
+
+    rows: int
+    numbers: Mapping[str, npt.NDArray[Any]] = field(default_factory=dict)
+    times: Mapping[str, Ints] = field(default_factory=dict)
+    references: Mapping[str, Ints] = field(default_factory=dict)
+    texts: Mapping[str, Codes] = field(default_factory=dict)
+    origin: frozenset[str] = frozenset()
+    origin_numbers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class ExecutionOrigin:
+    """What an eager execution puts into the origin columns; empty for a graph."""
+
+    texts: Mapping[str, str | None] = field(default_factory=dict)
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Executions to write, in order.
+
+    Attributes:
+        start_ns: Device time at which each starts.
+        first_id: First id of each execution's run of ids.
+        constants: Per-execution numbers that all its rows get (e.g. process_idx, pcore_idx).
+    """
+
+    start_ns: Ints
+    first_id: Ints
+    origins: Sequence[ExecutionOrigin]
+    constants: Mapping[str, Ints]
+
+
+def replay(templates: Sequence[TableTemplate], block: Replay, pools: TextPools) -> dict[str, Any] | None:
+    """Columns of all executions' rows of one table; None where there is no row.
+
+    Args:
+        templates: The table's template of each execution of the block, in order.
+        block: Offsets and origins, one entry per template.
+        pools: The table's text pools.
+    """
+    lengths = np.array([template.rows for template in templates], np.int64)
+    if not lengths.sum():
+        return None
+    first = next(template for template in templates if template.rows)
+    columns: dict[str, Any] = {}
+    for name in first.numbers:
+        columns[name] = _numbers(name, templates, block)
+    for name in first.times:
+        columns[name] = _join(templates, "times", name) + np.repeat(block.start_ns, lengths)
+    for name in first.references:
+        columns[name] = _references(_join(templates, "references", name), np.repeat(block.first_id, lengths))
+    for name, values in block.constants.items():
+        columns[name] = np.repeat(values, lengths)
+    texts = {name: _texts(name, templates, block, pools) for name in first.texts}
+    return pools.table(columns, texts)
+
+
+def _join(templates: Sequence[TableTemplate], group: str, name: str) -> npt.NDArray[Any]:
+    return np.concatenate([getattr(t, group)[name] for t in templates if t.rows])
+
+
+def _references(local: Ints, first_id: Ints) -> pa.Array:
+    return pa.array(local + first_id, mask=local < 0)
+
+
+def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> npt.NDArray[Any]:
+    parts = []
+    for template, origin in zip(templates, block.origins):
+        if template.rows:
+            own = name in template.origin_numbers and name in origin.numbers
+            values = template.numbers[name]
+            parts.append(np.full(template.rows, origin.numbers[name], values.dtype) if own else values)
+    return np.concatenate(parts)
+
+
+def _texts(name: str, templates: Sequence[TableTemplate], block: Replay, pools: TextPools) -> Codes:
+    parts = []
+    for template, origin in zip(templates, block.origins):
+        if not template.rows:
+            continue
+        if name in template.origin and name in origin.texts:
+            code = pools[name].code(origin.texts[name])
+            parts.append(np.full(template.rows, code, np.int32))
+        else:
+            parts.append(template.texts[name])
+    return np.concatenate(parts)

@@ -1,0 +1,131 @@
+"""HloInstruction and FrameworkInstruction: the levels above the instruction."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.table_template import TableTemplate
+from neuron_tools.capture.tables.ids import IdLayout, at
+from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Origins
+from neuron_tools.capture.template import Template
+from neuron_tools.simulator.program import Engine
+
+Ints = npt.NDArray[np.int64]
+LIST_COLUMNS = (
+    "element_count_per_interval",
+    "transpose_element_count_per_interval",
+    "hbm_transfer_size_per_interval",
+)
+_BYTE_COLUMNS = ("hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes")
+_LAYER_COLUMNS = frozenset({"layer", "stack_frame_ids"})
+
+
+def hlo_table(template: Template, layout: IdLayout, work: dict[str, Ints], pools: TextPools) -> TableTemplate:
+    """HloInstruction rows. `work` are per-HLO sums as `work_by_hlo` returns them."""
+    program, rows = template.program, template.hlo_rows
+    names = pools["hlo_name"].codes(program.hlo[row].name for row in rows)
+    return TableTemplate(
+        rows=len(rows),
+        numbers={**_unused_ids(len(rows)), **_sums(work, rows)},
+        times={"start_ts": template.hlo.start_ns[rows], "end_ts": template.hlo.end_ns[rows]},
+        references={
+            "id": layout.hlo[rows],
+            "raw_hlo_id": layout.hlo[rows],
+            "raw_framework_id": at(layout.framework, template.hlo_framework[rows]),
+        },
+        texts={"hlo_name": names},
+    )
+
+
+def framework_table(
+    template: Template, layout: IdLayout, work: dict[str, Ints], origins: Origins, pools: TextPools
+) -> TableTemplate:
+    """FrameworkInstruction rows; each HLO operation's work counts for the operation that owns it."""
+    rows, eager = template.framework_rows, template.executable.kind == "eager"
+    owned = {name: _by_owner(values, template) for name, values in work.items()}
+    engines = {
+        f"{engine.name.lower()}_engine_instruction_count": owned[engine.name][rows] for engine in Engine
+    }
+    return TableTemplate(
+        rows=len(rows),
+        numbers={
+            **_unused_ids(len(rows)),
+            **_sums(owned, rows),
+            **engines,
+            "executable_idx": np.full(len(rows), template.executable.number, np.int32),
+            **origins.number_columns(frozenset({"is_backward"}), rows),
+        },
+        times={"start_ts": template.framework.start_ns[rows], "end_ts": template.framework.end_ns[rows]},
+        references={
+            "id": layout.framework[rows],
+            "raw_framework_id": layout.framework[rows],
+            "raw_hlo_id": _first_hlo(template, layout)[rows],
+        },
+        texts=origins.text_codes(_LAYER_COLUMNS | {"framework_name"}, rows, pools),
+        origin=TEXT_COLUMNS if eager else frozenset(),
+        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
+    )
+
+
+def with_intervals(columns: dict[str, Any]) -> dict[str, Any]:
+    """Complete a level's columns: its one time interval as text, its counts as one-element lists."""
+    starts, ends = columns["start_ts"].tolist(), columns["end_ts"].tolist()
+    columns["time_intervals"] = [f"[[{start},{end}]]" for start, end in zip(starts, ends)]
+    offsets = np.arange(len(starts) + 1, dtype=np.int32)
+    for name in LIST_COLUMNS:
+        columns[name] = pa.ListArray.from_arrays(offsets, pa.array(columns[name], pa.int64()))
+    return columns
+
+
+def work_by_hlo(
+    template: Template, counters: dict[str, npt.NDArray[Any]], dma_bytes: dict[str, Ints]
+) -> dict[str, Ints]:
+    """Sums over each HLO operation's instructions and DMAs: bytes, elements, instructions per engine."""
+    program = template.program
+    count, owner = len(program.hlo), program.instructions["hlo"]
+    work = {name: _sum_by(owner, counters[name], count) for name in ("sbuf_read_bytes", "sbuf_write_bytes")}
+    work["elements"] = _sum_by(owner, counters["tensor_elements"], count)
+    work["transpose_elements"] = _sum_by(owner, counters["tensor_elements_transpose"], count)
+    for name, values in dma_bytes.items():
+        work[name] = _sum_by(program.dmas["hlo"], values, count)
+    for engine in Engine:
+        mine = (program.instructions["engine"] == engine).astype(np.int64)
+        work[engine.name] = _sum_by(owner, mine, count)
+    return work
+
+
+def _sum_by(owner: npt.NDArray[Any], values: npt.NDArray[Any], count: int) -> Ints:
+    sums = np.zeros(count, np.int64)
+    owned = owner >= 0
+    np.add.at(sums, owner[owned], values[owned])
+    return sums
+
+
+def _by_owner(values: Ints, template: Template) -> Ints:
+    return _sum_by(template.hlo_framework, values, len(template.program.framework))
+
+
+def _sums(work: dict[str, Ints], rows: Ints) -> dict[str, Ints]:
+    columns = {name: work[name][rows] for name in _BYTE_COLUMNS}
+    columns["element_count_per_interval"] = work["elements"][rows]
+    columns["transpose_element_count_per_interval"] = work["transpose_elements"][rows]
+    columns["hbm_transfer_size_per_interval"] = columns["hbm_read_bytes"] + columns["hbm_write_bytes"]
+    return columns
+
+
+def _unused_ids(rows: int) -> dict[str, Ints]:
+    """Levels that this compiler does not have (Penguin, BIR); required by the schema."""
+    return {"raw_bir_id": np.zeros(rows, np.int64), "raw_penguin_id": np.zeros(rows, np.int64)}
+
+
+def _first_hlo(template: Template, layout: IdLayout) -> Ints:
+    first = np.full(len(template.program.framework), -1, np.int64)
+    for row in reversed(template.hlo_rows.tolist()):
+        for owner in template.program.hlo[row].framework:
+            first[owner] = layout.hlo[row]
+    return first

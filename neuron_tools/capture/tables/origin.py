@@ -1,0 +1,75 @@
+"""The columns that say where a row came from: layer, framework operation, source line, stack."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.columns import Codes, TextPools
+from neuron_tools.capture.stacks import StackRegistry
+from neuron_tools.capture.table_template import ExecutionOrigin
+from neuron_tools.simulator.program import Frame, FrameworkOperation
+
+TEXT_COLUMNS = frozenset({"layer", "stack_frame_ids", "source_file"})
+NUMBER_COLUMNS = frozenset({"source_line", "is_backward"})
+NO_LAYER = ""
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Origin values of each framework operation of a Program, plus a last one for "none"."""
+
+    texts: Mapping[str, Sequence[str | None]]
+    numbers: Mapping[str, npt.NDArray[np.generic]]
+
+    def text_codes(
+        self, names: frozenset[str], rows: npt.NDArray[np.int64], pools: TextPools
+    ) -> dict[str, Codes]:
+        """Codes of the named text columns for rows that belong to the given framework operations."""
+        return {name: pools[name].codes(self.texts[name])[rows] for name in sorted(names)}
+
+    def number_columns(
+        self, names: frozenset[str], rows: npt.NDArray[np.int64]
+    ) -> dict[str, npt.NDArray[np.generic]]:
+        """The named number columns likewise."""
+        return {name: self.numbers[name][rows] for name in sorted(names)}
+
+
+def origins(framework: Sequence[FrameworkOperation], stacks: StackRegistry) -> Origins:
+    """Origin columns of a Program's framework operations; index -1 stands for "belongs to none"."""
+    none = FrameworkOperation("")
+    operations = [*framework, none]
+    return Origins(
+        texts={
+            "layer": [layer_path(op.module_path) for op in operations],
+            "stack_frame_ids": [stacks.leaf(op.stack) for op in operations],
+            "source_file": [op.stack[0].file if op.stack else None for op in operations],
+            "framework_name": [op.name for op in operations],
+        },
+        numbers={
+            "source_line": np.array([op.stack[0].line if op.stack else 0 for op in operations], np.int32),
+            "is_backward": np.array([op.backward for op in operations], bool),
+        },
+    )
+
+
+def execution_origin(
+    stack: Sequence[Frame], module_path: str, backward: bool, leaf: Callable[[Sequence[Frame]], str]
+) -> ExecutionOrigin:
+    """What an eager execution puts into the origin columns."""
+    return ExecutionOrigin(
+        texts={
+            "layer": layer_path(module_path),
+            "stack_frame_ids": leaf(stack),
+            "source_file": stack[0].file if stack else None,
+        },
+        numbers={"source_line": stack[0].line if stack else 0, "is_backward": backward},
+    )
+
+
+def layer_path(module_path: str) -> str:
+    """The slash-separated form that the published schema uses for layers."""
+    return "/" + module_path.replace(".", "/") if module_path else NO_LAYER

@@ -1,0 +1,142 @@
+"""What one execution of an executable adds to the profile, with times relative to its start.
+
+Computed once per executable; every execution is then a matter of adding offsets and ids.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.executable import Executable
+from neuron_tools.simulator.program import Engine, Memory, Opcode, Program, Purpose, QueueKind
+
+Ints = npt.NDArray[np.int64]
+PICOSECONDS_PER_NANOSECOND = 1000
+
+
+@dataclass(frozen=True)
+class Span:
+    """Relative start and end in ns of each row of something; -1 where the row has no instruction."""
+
+    start_ns: Ints
+    end_ns: Ints
+
+
+@dataclass(frozen=True)
+class Template:
+    """Relative rows of one executable.
+
+    Attributes:
+        hlo: Interval of each HLO operation over its instructions and DMAs.
+        framework: Interval of each framework operation over the HLO operations charged to it.
+        hlo_framework: Row of the framework operation that each HLO operation belongs to.
+        hlo_rows, framework_rows: The rows that have an interval, in table order.
+    """
+
+    executable: Executable
+    instructions: Span
+    wait_ns: Ints
+    dmas: Span
+    dma_trigger: Ints
+    dma_instruction: Ints
+    hlo: Span
+    framework: Span
+    hlo_framework: Ints
+    hlo_rows: Ints
+    framework_rows: Ints
+
+    @property
+    def program(self) -> Program:
+        """The executable's Program."""
+        return self.executable.program
+
+
+def make_template(executable: Executable) -> Template:
+    """The relative rows of an executable."""
+    program, simulation = executable.program, executable.simulation
+    instructions = Span(_ns(simulation.start_ps), _ns(simulation.end_ps))
+    dmas = Span(_ns(simulation.dma_start_ps), _ns(simulation.dma_end_ps))
+    hlo = _cover(len(program.hlo), [(program.instructions["hlo"], instructions), (program.dmas["hlo"], dmas)])
+    owner = np.array([h.framework[0] if h.framework else -1 for h in program.hlo], np.int64)
+    framework = _framework_spans(program, hlo)
+    return Template(
+        executable=executable,
+        instructions=instructions,
+        wait_ns=np.maximum(_ns(simulation.start_ps) - _ns(simulation.ready_ps), 0),
+        dmas=dmas,
+        dma_trigger=_ns(simulation.dma_trigger_ps),
+        dma_instruction=_dma_instructions(program),
+        hlo=hlo,
+        framework=framework,
+        hlo_framework=owner,
+        hlo_rows=np.flatnonzero(hlo.start_ns >= 0),
+        framework_rows=np.flatnonzero(framework.start_ns >= 0),
+    )
+
+
+def _ns(picoseconds: Ints) -> Ints:
+    """Nanoseconds, rounded down: order and containment survive."""
+    nanoseconds: Ints = np.asarray(picoseconds, np.int64) // PICOSECONDS_PER_NANOSECOND
+    return nanoseconds
+
+
+def _cover(rows: int, parts: list[tuple[npt.NDArray[Any], Span]]) -> Span:
+    """Smallest interval that holds all spans of each owner row."""
+    none = np.iinfo(np.int64).max
+    start, end = np.full(rows, none, np.int64), np.full(rows, -1, np.int64)
+    for owner, span in parts:
+        owned = owner >= 0
+        np.minimum.at(start, owner[owned], span.start_ns[owned])
+        np.maximum.at(end, owner[owned], span.end_ns[owned])
+    start[start == none] = -1
+    return Span(start, end)
+
+
+def _framework_spans(program: Program, hlo: Span) -> Span:
+    pairs = [(f, row) for row, h in enumerate(program.hlo) for f in h.framework if hlo.start_ns[row] >= 0]
+    if not pairs:
+        return _cover(len(program.framework), [])
+    owner, row = np.array(pairs, np.int64).T
+    return _cover(len(program.framework), [(owner, Span(hlo.start_ns[row], hlo.end_ns[row]))])
+
+
+def _dma_instructions(program: Program) -> Ints:
+    """Row of the instruction that triggers each DMA; -1 = none."""
+    trigger = np.full(len(program.dmas), -1, np.int64)
+    rows = np.flatnonzero(program.instructions["dma"] >= 0)
+    trigger[program.instructions["dma"][rows]] = rows
+    return trigger
+
+
+def engine_titles(program: Program) -> list[str]:
+    """`Instruction.engine` of each row."""
+    titles = [engine.title for engine in Engine]
+    return [titles[engine] for engine in program.instructions["engine"]]
+
+
+def opcode_names(program: Program) -> list[str]:
+    """`Instruction.opcode` of each row."""
+    names = {int(opcode): opcode.name for opcode in Opcode}
+    return [names[int(opcode)] for opcode in program.instructions["opcode"]]
+
+
+def memory_names(column: npt.NDArray[Any]) -> list[str]:
+    """Memory names of a memory column."""
+    names = [memory.name for memory in Memory]
+    return [names[memory] for memory in column]
+
+
+def queue_kind_names(program: Program) -> list[str]:
+    """`queue_type` of each DMA: the published enumeration's spelling."""
+    kinds = [QueueKind(queue.kind).name.lower() for queue in program.queues]
+    return [kinds[queue] for queue in program.dmas["queue"]]
+
+
+def purpose_names(program: Program) -> list[str]:
+    """What each DMA is for."""
+    names = [purpose.name.lower() for purpose in Purpose]
+    return [names[purpose] for purpose in program.dmas["purpose"]]

@@ -1,0 +1,56 @@
+import numpy as np
+
+from neuron_tools.capture.attribution import Attribution, Origin
+from neuron_tools.capture.record import RECORD_DTYPE, RecordKind
+
+
+def record(*, stack=0, module=0, sequence=-1, forward=-1, thread=1, forward_thread=1):
+    row = np.zeros(1, RECORD_DTYPE)[0]
+    row["kind"] = RecordKind.OPERATION
+    row["stack"], row["module"], row["thread"] = stack, module, thread
+    row["sequence"], row["forward_sequence"], row["forward_thread"] = sequence, forward, forward_thread
+    return row
+
+
+def test_a_forward_operation_has_its_own_origin():
+    assert Attribution().origin(record(stack=3, module=2, sequence=0)) == Origin(3, 2, False)
+
+
+def test_backward_takes_the_forward_operations_line_and_module():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    attribution.origin(record(stack=4, module=5, sequence=1))
+    assert attribution.origin(record(forward=0, thread=9)) == Origin(3, 2, True)
+
+
+def test_the_first_operation_that_made_a_node_owns_it():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=7))
+    attribution.origin(record(stack=4, module=2, sequence=7))
+    assert attribution.origin(record(forward=7, thread=9)).stack == 3
+
+
+def test_a_node_without_a_record_belongs_to_the_operation_before_it():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=10))
+    attribution.origin(record(stack=4, module=2, sequence=20))
+    assert attribution.origin(record(forward=15, thread=9)).stack == 3
+
+
+def test_sequence_numbers_of_two_threads_are_kept_apart():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0, thread=1))
+    attribution.origin(record(stack=8, module=2, sequence=0, thread=2))
+    assert attribution.origin(record(forward=0, thread=9, forward_thread=2)).stack == 8
+
+
+def test_gradient_accumulation_takes_the_last_origin():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=5))
+    assert attribution.origin(record(forward=2, thread=9)) == Origin(3, 2, True)
+
+
+def test_an_operation_without_a_stack_outside_backward_is_not_marked_backward():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    assert attribution.origin(record()) == Origin(3, 2, False)
