@@ -1,0 +1,45 @@
+"""Lowers one operator signature: the device asks once per new signature, the answer is cached above."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools.compiler.hlo import Module
+from neuron_tools.frontends.torch_eager.arguments import Call, read_call
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
+from neuron_tools.frontends.torch_lowering.lowering import lower
+from neuron_tools.simulator.program import FrameworkOperation
+
+
+def lower_operation(name: str, arguments: tuple[Any, ...]) -> Module:
+    """Lower one operator as the device's core describes it.
+
+    Args:
+        name: Qualified operator name with its overload, e.g. "aten::add.Tensor".
+        arguments: One entry per schema argument, as the `arguments` module beside this one reads them.
+
+    Returns:
+        A module with one framework row. What cannot be lowered is a `custom_call`, named in `warnings`.
+    """
+    return run_clean(_lower, name, arguments)
+
+
+def _lower(name: str, arguments: tuple[Any, ...]) -> Module:
+    call = read_call(name, arguments)
+    builder = GraphBuilder()
+    result = _add(builder, call)
+    nodes = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, fx.Node)]
+    results = list(dict.fromkeys([*nodes, *builder.written]))
+    framework = (FrameworkOperation(name=name.split(".")[0]),)
+    return lower(builder, results, framework, name)
+
+
+def _add(builder: GraphBuilder, call: Call) -> Any:
+    leaves, structure = pytree.tree_flatten((call.args, call.kwargs))
+    nodes = [call.place(builder, leaf) for leaf in leaves]
+    args, kwargs = pytree.tree_unflatten(nodes, structure)
+    return builder.call(call.target, args, kwargs, row=0)

@@ -1,0 +1,165 @@
+"""Builds the graph that goes to torch-mlir: calls are expanded to operators it knows, each with its row."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_lowering import multi_tensor
+from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
+from neuron_tools.frontends.torch_lowering.fake import refake
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, unlowered
+
+
+class GraphBuilder:
+    """Collects parameters and calls; `graph` has no output node until lowering cuts it.
+
+    Attributes:
+        graph: Nodes with `meta["val"]` (fake tensors), `meta["row"]` and, for nodes that torch-mlir must not
+            see, `meta["intrinsic"]`.
+        parameters: The placeholders, in order.
+        written: New values of arguments that calls wrote, in order.
+    """
+
+    def __init__(self) -> None:
+        self.graph = fx.Graph()
+        self.parameters: list[fx.Node] = []
+        self.written: list[fx.Node] = []
+
+    def parameter(self, value: torch.Tensor, name: str = "argument") -> fx.Node:
+        """Add a parameter of the fake tensor's shape and type."""
+        node = self.graph.placeholder(name)
+        node.meta["val"] = value
+        self.parameters.append(node)
+        return node
+
+    def call(
+        self,
+        target: Callable[..., Any],
+        args: Sequence[Any],
+        kwargs: dict[str, Any],
+        row: int,
+        expected: Any = None,
+    ) -> Any:
+        """Add a call; returns its result as a structure of nodes and constants.
+
+        Args:
+            target: Operator overload, or a Python function of tensors.
+            args: Arguments: nodes of this graph, constants, lists of both.
+            kwargs: Likewise, by name.
+            row: Framework row to charge.
+            expected: The result as (fake) tensors, used where it cannot be found out without values.
+        """
+        each = multi_tensor.per_tensor_calls(target)
+        if each is not None:
+            return each(self, row, args, kwargs)
+        leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
+        values = [_value(leaf) for leaf in leaves]
+        nodes = [leaf for leaf in leaves if isinstance(leaf, fx.Node)]
+        try:
+            expansion = expand(target, values, structure)
+        except Exception as error:  # tracing runs PyTorch's own Python code: anything may be raised
+            return self._opaque(target, nodes, values, expected, row, f"{type(error).__name__} while tracing")
+        return self._inline(expansion, nodes, row)
+
+    def write(self, node: fx.Node) -> None:
+        """Remember that `node` is the new value of an argument."""
+        self.written.append(node)
+
+    def _inline(self, expansion: Expansion, nodes: list[fx.Node], row: int) -> Any:
+        copies: dict[fx.Node, fx.Node] = {}
+        arguments = iter(nodes)
+        for node in expansion.graph.nodes:
+            if node.op == "placeholder":
+                copies[node] = next(arguments)
+            elif node.op == "get_attr":
+                copies[node] = self._constant(node)
+            else:
+                copies[node] = self._copy(node, copies, row)
+        self.written += [copies[node] for node in expansion.written]
+        return pytree.tree_map(
+            lambda leaf: copies[leaf] if isinstance(leaf, fx.Node) else leaf, expansion.result
+        )
+
+    def _copy(self, node: fx.Node, copies: dict[fx.Node, fx.Node], row: int) -> fx.Node:
+        copy = self.graph.node_copy(node, copies.__getitem__)
+        copy.meta = {"val": node.meta.get("val"), "row": row}
+        intrinsic = _intrinsic(copy)
+        if intrinsic is not None:
+            copy.meta["intrinsic"] = intrinsic
+        return copy
+
+    def _constant(self, node: fx.Node) -> fx.Node:
+        """A tensor constant found while tracing becomes a parameter: its values do not matter for time."""
+        owner = node.graph.owning_module
+        return self.parameter(refake(getattr(owner, str(node.target))), str(node.target))
+
+    def _opaque(
+        self,
+        target: Callable[..., Any],
+        nodes: list[fx.Node],
+        values: list[Any],
+        expected: Any,
+        row: int,
+        reason: str,
+    ) -> Any:
+        result = refake(expected) if expected is not None else _guess_result(values)
+        name = operator_name(target)
+        scalars = [repr(value) for value in values if not isinstance(value, torch.Tensor)]
+        call = self.graph.call_function(target, tuple(nodes))
+        call.meta = {
+            "row": row,
+            "val": result,
+            "intrinsic": unlowered(name, reason, {"scalars": tuple(scalars)}),
+        }
+        return split_results(self.graph, call)
+
+
+def split_results(graph: fx.Graph, call: fx.Node) -> Any:
+    """One node per tensor of a call's result, in the result's structure."""
+    value = call.meta["val"]
+    if isinstance(value, torch.Tensor):
+        return call
+    leaves, structure = pytree.tree_flatten(value)
+    call.meta["val"] = leaves
+    items: list[Any] = []
+    for index, leaf in enumerate(leaves):
+        if isinstance(leaf, torch.Tensor):
+            item = graph.call_function(operator.getitem, (call, index))
+            item.meta = {"val": leaf, "row": call.meta["row"]}
+            items.append(item)
+        else:
+            items.append(leaf)
+    return pytree.tree_unflatten(items, structure)
+
+
+def operator_name(target: Any) -> str:
+    """ "aten::add" for an overload, the function's name otherwise."""
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target._schema.name)
+    return str(getattr(target, "__name__", target))
+
+
+def _value(leaf: Any) -> Any:
+    if isinstance(leaf, fx.Node):
+        return leaf.meta["val"]
+    return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
+
+
+def _intrinsic(node: fx.Node) -> Intrinsic | None:
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    name = operator_name(node.target)
+    names = [argument.name for argument in node.target._schema.arguments]
+    scalars = {**dict(zip(names, node.args)), **node.kwargs}
+    return activation(name, scalars)
+
+
+def _guess_result(values: list[Any]) -> Any:
+    """Without any knowledge: a result like the first tensor argument."""
+    return next((refake(value) for value in values if isinstance(value, torch.Tensor)), ())

@@ -1,0 +1,170 @@
+"""What one operator becomes: a small graph of operators that torch-mlir knows, traced once per signature."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table
+from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """A traced operator.
+
+    Attributes:
+        graph: One placeholder per tensor argument (flattened order); functional ATen calls.
+        result: The operator's result: a structure of graph nodes and constants.
+        written: Nodes holding the new values of the arguments that the operator writes.
+    """
+
+    graph: fx.Graph
+    result: Any
+    written: tuple[fx.Node, ...] = ()
+
+
+_EXPANSIONS: dict[Any, Expansion] = {}
+
+
+def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
+    """The expansion of `target` called with the flattened `(args, kwargs)`; cached by signature.
+
+    Args:
+        target: An operator overload or a Python function of tensors.
+        leaves: Flattened arguments, tensors fake.
+        structure: How to unflatten them.
+
+    Raises:
+        Exception: Whatever tracing raises where the operator cannot be traced without values.
+    """
+    key = (target, structure, tuple(map(signature, leaves)))
+    expansion = _EXPANSIONS.get(key)
+    if expansion is None:
+        _EXPANSIONS[key] = expansion = _expand(target, leaves, structure)
+    return expansion
+
+
+def _expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
+    if is_direct(target):
+        return _single(target, leaves, structure)
+    graph = _trace(target, leaves, structure, functional=is_mutable(target))
+    if any(is_mutable(node.target) for node in graph.nodes if node.op == "call_function"):
+        graph = _trace(target, leaves, structure, functional=True)
+    return _finish(graph)
+
+
+def is_mutable(target: Any) -> bool:
+    """Whether an operator writes one of its arguments."""
+    return isinstance(target, torch._ops.OpOverload) and bool(target._schema.is_mutable)
+
+
+@functools.cache
+def is_direct(target: Any) -> bool:
+    """Whether an operator goes to torch-mlir as it is."""
+    if not isinstance(target, torch._ops.OpOverload) or target in decomposition_table():
+        return False
+    implicit = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
+    returns_list = any("[]" in str(value.type) for value in target._schema.returns)
+    return not (implicit or target._schema.is_mutable or returns_list)
+
+
+def _single(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
+    graph = fx.Graph()
+    nodes = [_placeholder(graph, leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+    args, kwargs = pytree.tree_unflatten(nodes, structure)
+    call = graph.call_function(target, tuple(args), kwargs)
+    call_args, call_kwargs = pytree.tree_unflatten(leaves, structure)
+    with FAKE_MODE, torch.no_grad():
+        call.meta["val"] = target(*call_args, **call_kwargs)
+    return Expansion(graph, _results(graph, call))
+
+
+def _placeholder(graph: fx.Graph, value: Any) -> fx.Node:
+    node = graph.placeholder("argument")
+    node.meta["val"] = value
+    return node
+
+
+def _results(graph: fx.Graph, call: fx.Node) -> Any:
+    """The call itself, or one `getitem` node per result of a call with several."""
+    value = call.meta["val"]
+    if not isinstance(value, (tuple, list)):
+        return call
+    items = []
+    for index, part in enumerate(value):
+        item: Any = part
+        if isinstance(part, torch.Tensor):
+            item = graph.call_function(operator.getitem, (call, index))
+            item.meta["val"] = part
+        items.append(item)
+    return tuple(items)
+
+
+def _trace(
+    target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec, functional: bool
+) -> fx.Graph:
+    positions = [index for index, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
+    written = _written_positions(target, leaves, structure)
+
+    def run(*tensors: Any) -> Any:
+        filled = list(leaves)
+        for position, tensor in zip(positions, tensors):
+            filled[position] = tensor
+        args, kwargs = pytree.tree_unflatten(filled, structure)
+        result = target(*args, **kwargs)
+        return result, tuple(filled[position] for position in written)
+
+    tensors = [_fresh(leaves[position]) for position in positions]
+    traced = torch.func.functionalize(run, remove="mutations") if functional else run
+    with FAKE_MODE, torch.no_grad():
+        graph = make_fx(traced, decomposition_table=decomposition_table())(*tensors).graph
+    return _without_write_back(graph)
+
+
+def _fresh(tensor: Any) -> Any:
+    """An equal tensor of its own storage: tracing in place must not see two arguments as one."""
+    return fake_tensor(tensor.shape, None, tensor.dtype)
+
+
+def _written_positions(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> list[int]:
+    """Positions among the leaves of the tensors that `target`'s schema says it writes."""
+    if not is_mutable(target):
+        return []
+    args, kwargs = pytree.tree_unflatten(list(range(len(leaves))), structure)
+    positions: list[int] = []
+    for index, argument in enumerate(target._schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            value = (
+                kwargs.get(argument.name)
+                if argument.name in kwargs
+                else args[index]
+                if index < len(args)
+                else None
+            )
+            positions += [leaf for leaf in pytree.tree_leaves(value) if leaf is not None]
+    return [position for position in positions if isinstance(leaves[position], torch.Tensor)]
+
+
+def _without_write_back(graph: fx.Graph) -> fx.Graph:
+    """Drop the `copy_` into placeholders with which functionalisation ends: the new values are results."""
+    for node in reversed(list(graph.nodes)):
+        if node.op == "call_function" and is_mutable(node.target) and not node.users:
+            graph.erase_node(node)
+    graph.eliminate_dead_code()
+    return graph
+
+
+def _finish(graph: fx.Graph) -> Expansion:
+    output = next(node for node in reversed(graph.nodes) if node.op == "output")
+    result, written = output.args[0]
+    graph.erase_node(output)
+    return Expansion(graph, result, tuple(written))

@@ -1,0 +1,191 @@
+"""Cuts intrinsic nodes out of a graph, and puts their operations back into the module made from the rest.
+
+A cut node's tensor arguments become extra results of the remaining graph and its results extra
+parameters; afterwards the operation is inserted between the two and everything is ordered again.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import fx
+
+from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One node that was cut out.
+
+    Attributes:
+        intrinsic: What it becomes.
+        row: Framework row.
+        operands: Its tensor arguments, as positions among the remaining graph's results.
+        results: Its results, as positions among the remaining graph's parameters.
+    """
+
+    intrinsic: Intrinsic
+    row: int
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A graph without its intrinsic nodes.
+
+    Attributes:
+        graph: What torch-mlir gets: the parameters, then one placeholder per result of a cut node.
+        origins: For each of its nodes, the node of the whole graph.
+        results: For each wanted result, its position among the graph's results.
+        cuts: What was cut out.
+    """
+
+    graph: fx.Graph
+    origins: dict[fx.Node, fx.Node]
+    results: tuple[int, ...]
+    cuts: tuple[Cut, ...]
+
+
+def partition(parameters: Sequence[fx.Node], results: Sequence[fx.Node]) -> Partition:
+    """Cut every live node with `meta["intrinsic"]`.
+
+    Args:
+        parameters: All placeholders of the graph, in order.
+        results: The nodes wanted as results.
+    """
+    return _Cutter(parameters, results).cut()
+
+
+class _Cutter:
+    def __init__(self, parameters: Sequence[fx.Node], results: Sequence[fx.Node]) -> None:
+        self._parameters = parameters
+        self._results = results
+        self._graph = fx.Graph()
+        self._copies: dict[fx.Node, fx.Node] = {}
+        self._outputs: dict[fx.Node, int] = {}
+        self._cuts: list[Cut] = []
+
+    def cut(self) -> Partition:
+        live = _live_nodes(self._results)
+        for parameter in self._parameters:
+            self._placeholder(parameter)
+        positions = self._cut_results(live)
+        for node in live:
+            if node not in self._copies and "intrinsic" not in node.meta:
+                copy = self._graph.node_copy(node, self._copies.__getitem__)
+                copy.meta = node.meta
+                self._copies[node] = copy
+        for node, result_positions in positions.items():
+            operands = tuple(self._output(argument) for argument in node.all_input_nodes)
+            self._cuts.append(Cut(node.meta["intrinsic"], node.meta["row"], operands, result_positions))
+        results = tuple(self._output(node) for node in self._results)
+        self._graph.output(tuple(self._copies[node] for node in self._outputs))
+        origins = {copy: node for node, copy in self._copies.items()}
+        return Partition(self._graph, origins, results, tuple(self._cuts))
+
+    def _cut_results(self, live: list[fx.Node]) -> dict[fx.Node, tuple[int, ...]]:
+        """A placeholder for each live result of each intrinsic node; their positions."""
+        positions: dict[fx.Node, tuple[int, ...]] = {}
+        for node in live:
+            if "intrinsic" not in node.meta:
+                continue
+            single = isinstance(node.meta["val"], torch.Tensor)
+            parts = [node] if single else [user for user in node.users if user.target is operator.getitem]
+            first = len(self._copies)
+            for part in parts:
+                self._placeholder(part)
+            positions[node] = tuple(range(first, first + len(parts)))
+        return positions
+
+    def _placeholder(self, node: fx.Node) -> None:
+        placeholder = self._graph.placeholder("value")
+        placeholder.meta = {"val": node.meta["val"], "row": node.meta.get("row", -1)}
+        self._copies[node] = placeholder
+
+    def _output(self, node: fx.Node) -> int:
+        return self._outputs.setdefault(node, len(self._outputs))
+
+
+def _live_nodes(results: Sequence[fx.Node]) -> list[fx.Node]:
+    """Nodes that the results need, in graph order."""
+    needed: set[fx.Node] = set()
+    pending = list(results)
+    while pending:
+        node = pending.pop()
+        if node not in needed:
+            needed.add(node)
+            pending += node.all_input_nodes
+    if not needed:
+        return []
+    graph = next(iter(needed)).graph
+    return [node for node in graph.nodes if node in needed and node.op == "call_function"]
+
+
+def splice(module: Module, partitioned: Partition, parameter_count: int) -> Module:
+    """Put the cut operations into the module made from `partitioned.graph`.
+
+    Args:
+        module: The remaining graph's module, with its extra parameters and results.
+        partitioned: How it was cut.
+        parameter_count: How many parameters the whole computation has.
+    """
+    operations = list(module.operations)
+    for cut in partitioned.cuts:
+        operations.append(
+            Operation(
+                opcode=cut.intrinsic.opcode,
+                operands=tuple(module.results[position] for position in cut.operands),
+                results=tuple(module.parameters[position] for position in cut.results),
+                attributes=cut.intrinsic.attributes,
+                framework=(cut.row,) if cut.row >= 0 else (),
+            )
+        )
+    warnings = dict.fromkeys(cut.intrinsic.warning for cut in partitioned.cuts if cut.intrinsic.warning)
+    return Module(
+        name=module.name,
+        values=module.values,
+        parameters=module.parameters[:parameter_count],
+        operations=tuple(_in_order(operations)),
+        results=tuple(module.results[position] for position in partitioned.results),
+        framework=module.framework,
+        parameter_kinds=module.parameter_kinds[:parameter_count],
+        parameter_names=module.parameter_names[:parameter_count],
+        warnings=(*module.warnings, *warnings),
+    )
+
+
+def _in_order(operations: list[Operation]) -> list[Operation]:
+    """Operations ordered so that every operand is made before it is used; otherwise as they stand."""
+    producer = {result: index for index, operation in enumerate(operations) for result in operation.results}
+    ordered: list[Operation] = []
+    done: set[int] = set()
+    for root in range(len(operations)):
+        stack = [root]
+        while stack:
+            index = stack[-1]
+            waiting = (
+                [] if index in done else [p for p in _producers(operations[index], producer) if p not in done]
+            )
+            if waiting:
+                stack += waiting
+                continue
+            stack.pop()
+            if index not in done:
+                done.add(index)
+                ordered.append(operations[index])
+    return ordered
+
+
+def _producers(operation: Operation, producer: dict[int, int]) -> list[int]:
+    """Operations that make the operands, also those that nested regions use from outside."""
+    used = list(operation.operands)
+    for region in operation.regions:
+        for inner in region.operations:
+            used += inner.operands
+    own = set(operation.results)
+    return [producer[value] for value in used if value in producer and value not in own]
