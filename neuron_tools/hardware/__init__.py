@@ -1,1 +1,34 @@
 """What the chips are: generations, instances, instruction costs, DMA, links, as data with sources."""
+
+from neuron_tools.hardware.catalogue import (
+    Figure,
+    chips,
+    device,
+    figure,
+    figure_names,
+    get,
+    instances,
+    targets,
+)
+from neuron_tools.hardware.device import Chip, Device, Instance
+from neuron_tools.hardware.errors import UnknownFigureError, UnknownTargetError
+from neuron_tools.hardware.neuron_core import NeuronCore
+from neuron_tools.hardware.settings import apply_settings
+
+__all__ = [
+    "Chip",
+    "Device",
+    "Figure",
+    "Instance",
+    "NeuronCore",
+    "UnknownFigureError",
+    "UnknownTargetError",
+    "apply_settings",
+    "chips",
+    "device",
+    "figure",
+    "figure_names",
+    "get",
+    "instances",
+    "targets",
+]
