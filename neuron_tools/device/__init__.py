@@ -1,0 +1,1 @@
+"""The `neuron` PyTorch device: its C++ core, how it is built, and `torch.neuron`."""

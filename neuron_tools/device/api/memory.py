@@ -1,0 +1,89 @@
+"""Device memory: how much, the most so far, and who holds it."""
+
+from __future__ import annotations
+
+import torch
+
+from neuron_tools.device import native
+from neuron_tools.device.api.devices import DeviceLike, device_index, get_device_properties
+
+OutOfMemoryError = torch.OutOfMemoryError
+_core = native.core()
+_MOST_HOLDERS = 20
+
+
+def _statistics(device: DeviceLike) -> dict[str, int]:
+    statistics: dict[str, int] = _core.memory_statistics(device_index(device))
+    return statistics
+
+
+def memory_allocated(device: DeviceLike = None) -> int:
+    """Bytes that tensors hold now."""
+    return _statistics(device)["allocated_bytes"]
+
+
+def max_memory_allocated(device: DeviceLike = None) -> int:
+    """The most bytes held at once since the start or `reset_peak_memory_stats`."""
+    return _statistics(device)["peak_bytes"]
+
+
+def memory_reserved(device: DeviceLike = None) -> int:
+    """Bytes taken from the device; the same as allocated, because nothing is cached."""
+    return memory_allocated(device)
+
+
+def max_memory_reserved(device: DeviceLike = None) -> int:
+    """The most bytes taken at once."""
+    return max_memory_allocated(device)
+
+
+def memory_stats(device: DeviceLike = None) -> dict[str, int]:
+    """The counters under the names of `torch.cuda.memory_stats`."""
+    counters = _statistics(device)
+    stats: dict[str, int] = {}
+    for group in ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"):
+        stats[f"{group}.all.current"] = counters["allocated_bytes"]
+        stats[f"{group}.all.peak"] = counters["peak_bytes"]
+        stats[f"{group}.all.allocated"] = counters["total_allocated_bytes"]
+        stats[f"{group}.all.freed"] = counters["total_freed_bytes"]
+    for group in ("allocation", "active"):
+        stats[f"{group}.all.current"] = counters["live_allocations"]
+        stats[f"{group}.all.peak"] = counters["peak_allocations"]
+        stats[f"{group}.all.allocated"] = counters["allocation_count"]
+        stats[f"{group}.all.freed"] = counters["free_count"]
+    stats["num_ooms"] = counters["out_of_memory_count"]
+    return stats
+
+
+def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
+    """Who holds the device's memory, the largest first, as text."""
+    index = device_index(device)
+    counters = _statistics(index)
+    head = (
+        f"neuron:{index}: {counters['allocated_bytes']:,} bytes in {counters['live_allocations']:,} allocations, "
+        f"at most {counters['peak_bytes']:,} bytes\n"
+    )
+    return head if abbreviated else head + str(_core.memory_holders(index, _MOST_HOLDERS))
+
+
+def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
+    """(free, total) bytes of the device."""
+    total = get_device_properties(device).total_memory
+    return max(0, total - memory_allocated(device)), total
+
+
+def reset_peak_memory_stats(device: DeviceLike = None) -> None:
+    """Starts the peak counters anew from what is held now."""
+    _core.reset_peak_memory(device_index(device))
+
+
+reset_max_memory_allocated = reset_peak_memory_stats
+
+
+def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
+    """Sets the counters of allocations, frees and failures to 0."""
+    _core.reset_accumulated_memory(device_index(device))
+
+
+def empty_cache() -> None:
+    """Does nothing: freed memory goes back at once."""

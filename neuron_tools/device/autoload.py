@@ -1,0 +1,42 @@
+"""The `torch.backends` entry point: gives PyTorch the `neuron` device when `import torch` ends.
+
+Whatever goes wrong here must not break `import torch` for programs that never use the device.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+
+def autoload() -> None:
+    """Registers the device; on failure warns with one line that says what to do."""
+    try:
+        register()
+    except Exception as error:
+        warnings.warn(f"The neuron device is not available: {error}", RuntimeWarning, stacklevel=2)
+
+
+def register() -> None:
+    """Registers the device and `torch.neuron`; does nothing the second time.
+
+    Raises:
+        DeviceBuildError: The device's core cannot be built or loaded.
+        RuntimeError: Another PrivateUse1 back end is registered in this process.
+    """
+    import torch
+
+    if "torch.neuron" in sys.modules:
+        return
+    from neuron_tools.device import native
+
+    native.core()
+    torch.utils.rename_privateuse1_backend("neuron")
+    from neuron_tools.device import api
+
+    torch._register_device_module("neuron", api)
+    torch.utils.generate_methods_for_privateuse1_backend(
+        for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
+    )
+    native.core().register_kernels()
+    torch.set_autocast_dtype("neuron", torch.bfloat16)

@@ -1,0 +1,88 @@
+#include "device.h"
+
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+namespace neuron {
+namespace {
+
+constexpr int kDefaultCount = 2;
+
+int integer_variable(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  if (text == nullptr || *text == '\0') {
+    return otherwise;
+  }
+  char* end = nullptr;
+  const long value = std::strtol(text, &end, 10);
+  return end == text ? otherwise : static_cast<int>(value);
+}
+
+// "0-3,6" names five cores; 0 where the text names none.
+int count_core_list(const char* text) {
+  int count = 0;
+  while (text != nullptr && *text != '\0') {
+    char* end = nullptr;
+    const long first = std::strtol(text, &end, 10);
+    if (end == text) {
+      return 0;
+    }
+    long last = first;
+    if (*end == '-') {
+      last = std::strtol(end + 1, &end, 10);
+    }
+    count += static_cast<int>(std::max(0L, last - first + 1));
+    text = *end == ',' ? end + 1 : nullptr;
+  }
+  return count;
+}
+
+int count_from_environment() {
+  int count = integer_variable("NEURON_RT_NUM_CORES", 0);
+  if (count <= 0) {
+    count = count_core_list(std::getenv("NEURON_RT_VISIBLE_CORES"));
+  }
+  return count <= 0 ? kDefaultCount : std::min(count, kMaxDevices);
+}
+
+int initial_device() {
+  return std::max(0, integer_variable("LOCAL_RANK", 0)) % device_count();
+}
+
+thread_local int current = initial_device();
+
+}  // namespace
+
+int device_count() {
+  static const int count = count_from_environment();
+  return count;
+}
+
+int current_device() {
+  return current;
+}
+
+void set_current_device(int index) {
+  TORCH_CHECK(
+      index >= 0 && index < device_count(),
+      "There is no device neuron:", index, ": this process has ", device_count(),
+      " NeuronCore(s); set NEURON_RT_NUM_CORES to have more.");
+  current = index;
+}
+
+int exchange_current_device(int index) {
+  const int previous = current;
+  if (index >= 0) {
+    set_current_device(index);
+  }
+  return previous;
+}
+
+int index_of(c10::Device device) {
+  return device.index() < 0 ? current : device.index();
+}
+
+}  // namespace neuron

@@ -1,0 +1,30 @@
+// The NeuronCores of this process: how many there are, and which one a thread uses.
+#pragma once
+
+#include <c10/core/Device.h>
+
+namespace neuron {
+
+inline constexpr auto kNeuron = c10::DeviceType::PrivateUse1;
+inline constexpr int kMaxDevices = 64;
+
+// NEURON_RT_NUM_CORES, else the length of NEURON_RT_VISIBLE_CORES, else 2.
+int device_count();
+
+// The calling thread's device; starts as LOCAL_RANK modulo the device count.
+int current_device();
+
+// Throws where there is no such device.
+void set_current_device(int index);
+
+// Returns the previous device; a negative index changes nothing.
+int exchange_current_device(int index);
+
+// The device's own index, or the current one for plain "neuron".
+int index_of(c10::Device device);
+
+inline c10::Device neuron_device(int index) {
+  return c10::Device(kNeuron, static_cast<c10::DeviceIndex>(index));
+}
+
+}  // namespace neuron

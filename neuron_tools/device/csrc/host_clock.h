@@ -1,0 +1,45 @@
+// Virtual host time: wall time less what was excluded (computing values, simulating, recording) plus the
+// jumps that waiting for the device makes. One clock for the whole process; nanoseconds from its reset.
+#pragma once
+
+#include <cstdint>
+
+namespace neuron {
+
+enum class ClockMode : int {
+  kMeasured = 0,
+  kFixed = 1,  // every dispatch takes the same time and nothing else does: identical in every run
+};
+
+void set_clock_mode(ClockMode mode, int64_t fixed_ns_per_dispatch);
+void reset_host_clock();
+
+// Never goes back.
+int64_t host_now_ns();
+
+// What the host spends on one dispatch: moves the fixed clock by its constant, reads the measured one.
+int64_t host_dispatch_ns();
+
+// Between the two, time does not pass. They nest, also over threads.
+void pause_host_clock();
+void resume_host_clock();
+
+// Moves the host forward to `time_ns`; nothing where it is already past it.
+void host_wait_until(int64_t time_ns);
+
+// steady_clock, for durations outside virtual time.
+int64_t wall_now_ns();
+
+class HostClockPause {
+ public:
+  HostClockPause() {
+    pause_host_clock();
+  }
+  ~HostClockPause() {
+    resume_host_clock();
+  }
+  HostClockPause(const HostClockPause&) = delete;
+  HostClockPause& operator=(const HostClockPause&) = delete;
+};
+
+}  // namespace neuron

@@ -1,0 +1,282 @@
+#include "memory.h"
+
+#include "device.h"
+#include "recorder.h"
+
+#include <c10/core/CPUAllocator.h>
+#include <c10/core/CachingDeviceAllocator.h>
+#include <c10/util/Exception.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <tuple>
+
+namespace neuron {
+namespace {
+
+struct Ledger {
+  std::mutex mutex;
+  MemoryStatistics statistics;
+  Buffer* newest = nullptr;
+};
+
+// Never destroyed: tensors may be freed after static destructors ran.
+Ledger& ledger(int device) {
+  static auto* ledgers = new std::array<Ledger, kMaxDevices>;
+  return (*ledgers)[device];
+}
+
+int64_t limit_from_environment() {
+  const char* text = std::getenv("NEURON_TOOLS_HBM_BYTES");
+  return text == nullptr ? 0 : std::max(0LL, std::strtoll(text, nullptr, 10));
+}
+
+std::atomic<int64_t> limit_bytes{limit_from_environment()};
+std::atomic<int64_t> next_ordinal{1};
+
+std::string readable_bytes(int64_t bytes) {
+  static const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = static_cast<double>(bytes);
+  int unit = 0;
+  while (value >= 1024.0 && unit < 4) {
+    value /= 1024.0;
+    ++unit;
+  }
+  char text[32];
+  std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.2f %s", value, units[unit]);
+  return text;
+}
+
+[[noreturn]] void raise_out_of_memory(int device, int64_t asked) {
+  const auto in_use = [device] {
+    auto& book = ledger(device);
+    std::lock_guard<std::mutex> lock(book.mutex);
+    ++book.statistics.out_of_memory_count;
+    return book.statistics.allocated_bytes;
+  }();
+  TORCH_CHECK_WITH(
+      OutOfMemoryError, false, "neuron:", device, " is out of memory: asked for ", readable_bytes(asked), " (",
+      asked, " bytes), ", readable_bytes(in_use), " in use of ", readable_bytes(memory_limit()),
+      ". The largest holders:\n", describe_holders(device, 10),
+      "Use a smaller batch, activation checkpointing or a lower-precision dtype.");
+}
+
+void add_to_ledger(Buffer* buffer) {
+  auto& book = ledger(buffer->device);
+  std::lock_guard<std::mutex> lock(book.mutex);
+  auto& statistics = book.statistics;
+  statistics.allocated_bytes += buffer->bytes;
+  statistics.total_allocated_bytes += buffer->bytes;
+  statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.allocated_bytes);
+  ++statistics.allocation_count;
+  ++statistics.live_allocations;
+  statistics.peak_allocations = std::max(statistics.peak_allocations, statistics.live_allocations);
+  buffer->previous = book.newest;
+  if (book.newest != nullptr) {
+    book.newest->next = buffer;
+  }
+  book.newest = buffer;
+}
+
+void remove_from_ledger(Buffer* buffer) {
+  auto& book = ledger(buffer->device);
+  std::lock_guard<std::mutex> lock(book.mutex);
+  auto& statistics = book.statistics;
+  statistics.allocated_bytes -= buffer->bytes;
+  statistics.total_freed_bytes += buffer->bytes;
+  ++statistics.free_count;
+  --statistics.live_allocations;
+  if (buffer->previous != nullptr) {
+    buffer->previous->next = buffer->next;
+  }
+  if (buffer->next != nullptr) {
+    buffer->next->previous = buffer->previous;
+  } else {
+    book.newest = buffer->previous;
+  }
+}
+
+void free_buffer(void* context) {
+  auto* buffer = static_cast<Buffer*>(context);
+  remove_from_ledger(buffer);
+  record_free(buffer->device, buffer->bytes, buffer->ordinal);
+  delete buffer;
+}
+
+void check_limit(int device, int64_t bytes) {
+  const int64_t limit = limit_bytes.load(std::memory_order_relaxed);
+  if (limit == 0) {
+    return;
+  }
+  auto& book = ledger(device);
+  std::unique_lock<std::mutex> lock(book.mutex);
+  const bool fits = book.statistics.allocated_bytes + bytes <= limit;
+  lock.unlock();
+  if (!fits) {
+    raise_out_of_memory(device, bytes);
+  }
+}
+
+class DeviceAllocator final : public c10::DeviceAllocator {
+ public:
+  c10::DataPtr allocate(size_t bytes) override {
+    const int device = current_device();
+    check_limit(device, static_cast<int64_t>(bytes));
+    return device_pointer(allocate_host_storage(bytes), device);
+  }
+  // Storages carry a context, so their memory cannot be freed by pointer alone.
+  c10::DeleterFnPtr raw_deleter() const override {
+    return nullptr;
+  }
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    default_copy_data(to, from, bytes);
+  }
+  bool initialized() override {
+    return true;
+  }
+  void emptyCache(c10::MempoolId_t) override {}
+  void recordStream(const c10::DataPtr&, c10::Stream) override {}
+  c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    const auto from = memory_statistics(index_of(c10::Device(kNeuron, device)));
+    c10::CachingDeviceAllocator::DeviceStats to;
+    for (auto* bytes : {&to.allocated_bytes[0], &to.reserved_bytes[0], &to.active_bytes[0], &to.requested_bytes[0]}) {
+      bytes->current = from.allocated_bytes;
+      bytes->peak = from.peak_bytes;
+      bytes->allocated = from.total_allocated_bytes;
+      bytes->freed = from.total_freed_bytes;
+    }
+    to.allocation[0].current = from.live_allocations;
+    to.allocation[0].peak = from.peak_allocations;
+    to.allocation[0].allocated = from.allocation_count;
+    to.allocation[0].freed = from.free_count;
+    to.num_ooms = from.out_of_memory_count;
+    return to;
+  }
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    reset_accumulated_statistics(index_of(c10::Device(kNeuron, device)));
+  }
+  void resetPeakStats(c10::DeviceIndex device) override {
+    reset_peak_statistics(index_of(c10::Device(kNeuron, device)));
+  }
+};
+
+DeviceAllocator allocator;
+REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &allocator);
+
+}  // namespace
+
+c10::Allocator* device_allocator() {
+  return &allocator;
+}
+
+c10::Storage allocate_host_storage(size_t bytes) {
+  auto* host = c10::GetAllocator(c10::kCPU);
+  return c10::Storage(c10::Storage::use_byte_size_t{}, bytes, host->allocate(bytes), host, true);
+}
+
+c10::DataPtr device_pointer(c10::Storage host, int device) {
+  const auto bytes = static_cast<int64_t>(host.nbytes());
+  check_limit(device, bytes);
+  void* data = const_cast<void*>(host.data());
+  auto* buffer = new Buffer{std::move(host), device, bytes, next_ordinal.fetch_add(1)};
+  buffer->site = record_allocate(device, bytes, buffer->ordinal);
+  add_to_ledger(buffer);
+  return c10::DataPtr(data, buffer, &free_buffer, neuron_device(device));
+}
+
+Buffer* buffer_of(const c10::StorageImpl* storage) {
+  const auto& pointer = storage->data_ptr();
+  return pointer.get_deleter() == &free_buffer ? static_cast<Buffer*>(pointer.get_context()) : nullptr;
+}
+
+MemoryStatistics memory_statistics(int device) {
+  auto& book = ledger(device);
+  std::lock_guard<std::mutex> lock(book.mutex);
+  return book.statistics;
+}
+
+void reset_peak_statistics(int device) {
+  auto& book = ledger(device);
+  std::lock_guard<std::mutex> lock(book.mutex);
+  book.statistics.peak_bytes = book.statistics.allocated_bytes;
+  book.statistics.peak_allocations = book.statistics.live_allocations;
+}
+
+void reset_accumulated_statistics(int device) {
+  auto& book = ledger(device);
+  std::lock_guard<std::mutex> lock(book.mutex);
+  auto& statistics = book.statistics;
+  statistics.total_allocated_bytes = statistics.total_freed_bytes = 0;
+  statistics.allocation_count = statistics.free_count = statistics.out_of_memory_count = 0;
+}
+
+void set_memory_limit(int64_t bytes) {
+  limit_bytes = std::max<int64_t>(0, bytes);
+}
+
+int64_t memory_limit() {
+  return limit_bytes.load();
+}
+
+std::vector<MemoryHolder> memory_holders(int device) {
+  using Key = std::tuple<const std::string*, uint32_t, uint32_t>;
+  std::map<Key, MemoryHolder> by_site;
+  auto& book = ledger(device);
+  {
+    std::lock_guard<std::mutex> lock(book.mutex);
+    for (const Buffer* buffer = book.newest; buffer != nullptr; buffer = buffer->previous) {
+      const auto& site = buffer->site;
+      auto& holder = by_site[Key(site.operation, site.stack, site.module)];
+      holder.site = site;
+      holder.bytes += buffer->bytes;
+      ++holder.allocations;
+    }
+  }
+  std::vector<MemoryHolder> holders;
+  for (auto& entry : by_site) {
+    holders.push_back(entry.second);
+  }
+  std::stable_sort(holders.begin(), holders.end(), [](const auto& a, const auto& b) { return a.bytes > b.bytes; });
+  return holders;
+}
+
+std::string describe_holders(int device, size_t most) {
+  std::string text;
+  const auto holders = memory_holders(device);
+  for (size_t i = 0; i < std::min(most, holders.size()); ++i) {
+    const auto& holder = holders[i];
+    char head[64];
+    std::snprintf(
+        head, sizeof head, "  %12s  %6" PRId64 " allocation%s  ", readable_bytes(holder.bytes).c_str(),
+        holder.allocations, holder.allocations == 1 ? " " : "s");
+    text += head;
+    text += holder.site.operation == nullptr ? "(allocated directly)" : *holder.site.operation;
+    const std::string place = describe_place(holder.site.stack, holder.site.module);
+    text += place.empty() ? "\n" : "  " + place + "\n";
+  }
+  if (holders.size() > most) {
+    text += "  and " + std::to_string(holders.size() - most) + " smaller\n";
+  }
+  return text;
+}
+
+std::vector<LiveAllocation> live_allocations() {
+  std::vector<LiveAllocation> live;
+  for (int device = 0; device < device_count(); ++device) {
+    auto& book = ledger(device);
+    std::lock_guard<std::mutex> lock(book.mutex);
+    for (const Buffer* buffer = book.newest; buffer != nullptr; buffer = buffer->previous) {
+      live.push_back({buffer->device, buffer->bytes, buffer->ordinal});
+    }
+  }
+  std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });
+  return live;
+}
+
+}  // namespace neuron

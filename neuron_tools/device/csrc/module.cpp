@@ -1,0 +1,174 @@
+// The Python face of the device core, in raw CPython: pybind11 would double the build time.
+#include <Python.h>
+
+#include "boxed_kernel.h"
+#include "device.h"
+#include "generator.h"
+#include "memory.h"
+
+#include <torch/csrc/Generator.h>
+
+#include <exception>
+#include <string>
+
+namespace neuron {
+namespace {
+
+// Runs `body`, turning a C++ exception into a RuntimeError.
+template <class Body>
+PyObject* guarded(Body body) {
+  try {
+    return body();
+  } catch (const c10::Error& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  }
+  return nullptr;
+}
+
+PyObject* none() {
+  Py_RETURN_NONE;
+}
+
+// A device index argument; -1 with an exception set where it is none of ours.
+int parse_device(PyObject* argument) {
+  const long index = PyLong_AsLong(argument);
+  if (index == -1 && PyErr_Occurred() != nullptr) {
+    return -1;
+  }
+  if (index < 0 || index >= device_count()) {
+    PyErr_Format(PyExc_RuntimeError, "There is no device neuron:%ld: this process has %d NeuronCore(s).", index,
+                 device_count());
+    return -1;
+  }
+  return static_cast<int>(index);
+}
+
+PyObject* register_kernels(PyObject*, PyObject*) {
+  static int count = 0;
+  return guarded([] {
+    if (count == 0) {
+      count = register_boxed_kernels();
+    }
+    return PyLong_FromLong(count);
+  });
+}
+
+PyObject* get_device_count(PyObject*, PyObject*) {
+  return PyLong_FromLong(device_count());
+}
+
+PyObject* get_current_device(PyObject*, PyObject*) {
+  return PyLong_FromLong(current_device());
+}
+
+PyObject* exchange_device(PyObject*, PyObject* argument) {
+  const long index = PyLong_AsLong(argument);
+  if (index == -1 && PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  return guarded([index] { return PyLong_FromLong(exchange_current_device(static_cast<int>(index))); });
+}
+
+PyObject* get_default_generator(PyObject*, PyObject* argument) {
+  const int device = parse_device(argument);
+  return device < 0 ? nullptr : THPGenerator_initDefaultGenerator(default_generator(device));
+}
+
+bool set_integer(PyObject* dictionary, const char* key, int64_t value) {
+  PyObject* number = PyLong_FromLongLong(value);
+  const bool ok = number != nullptr && PyDict_SetItemString(dictionary, key, number) == 0;
+  Py_XDECREF(number);
+  return ok;
+}
+
+PyObject* get_memory_statistics(PyObject*, PyObject* argument) {
+  const int device = parse_device(argument);
+  PyObject* result = device < 0 ? nullptr : PyDict_New();
+  if (result == nullptr) {
+    return nullptr;
+  }
+  const auto statistics = memory_statistics(device);
+  const bool ok = set_integer(result, "allocated_bytes", statistics.allocated_bytes) &&
+      set_integer(result, "peak_bytes", statistics.peak_bytes) &&
+      set_integer(result, "total_allocated_bytes", statistics.total_allocated_bytes) &&
+      set_integer(result, "total_freed_bytes", statistics.total_freed_bytes) &&
+      set_integer(result, "live_allocations", statistics.live_allocations) &&
+      set_integer(result, "peak_allocations", statistics.peak_allocations) &&
+      set_integer(result, "allocation_count", statistics.allocation_count) &&
+      set_integer(result, "free_count", statistics.free_count) &&
+      set_integer(result, "out_of_memory_count", statistics.out_of_memory_count);
+  if (!ok) {
+    Py_DECREF(result);
+    return nullptr;
+  }
+  return result;
+}
+
+PyObject* reset_peak_memory(PyObject*, PyObject* argument) {
+  const int device = parse_device(argument);
+  if (device < 0) {
+    return nullptr;
+  }
+  reset_peak_statistics(device);
+  return none();
+}
+
+PyObject* reset_accumulated_memory(PyObject*, PyObject* argument) {
+  const int device = parse_device(argument);
+  if (device < 0) {
+    return nullptr;
+  }
+  reset_accumulated_statistics(device);
+  return none();
+}
+
+PyObject* get_memory_holders(PyObject*, PyObject* arguments) {
+  int device = 0;
+  Py_ssize_t most = 0;
+  if (!PyArg_ParseTuple(arguments, "in", &device, &most)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    const std::string text = describe_holders(device, static_cast<size_t>(most));
+    return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+  });
+}
+
+PyObject* set_limit(PyObject*, PyObject* argument) {
+  const long long bytes = PyLong_AsLongLong(argument);
+  if (bytes == -1 && PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  set_memory_limit(bytes);
+  return none();
+}
+
+PyObject* get_limit(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(memory_limit());
+}
+
+PyMethodDef methods[] = {
+    {"register_kernels", register_kernels, METH_NOARGS, nullptr},
+    {"device_count", get_device_count, METH_NOARGS, nullptr},
+    {"current_device", get_current_device, METH_NOARGS, nullptr},
+    {"exchange_device", exchange_device, METH_O, nullptr},
+    {"default_generator", get_default_generator, METH_O, nullptr},
+    {"memory_statistics", get_memory_statistics, METH_O, nullptr},
+    {"reset_peak_memory", reset_peak_memory, METH_O, nullptr},
+    {"reset_accumulated_memory", reset_accumulated_memory, METH_O, nullptr},
+    {"memory_holders", get_memory_holders, METH_VARARGS, nullptr},
+    {"set_memory_limit", set_limit, METH_O, nullptr},
+    {"memory_limit", get_limit, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_neuron_device", nullptr, -1, methods};
+
+}  // namespace
+}  // namespace neuron
+
+PyMODINIT_FUNC PyInit__neuron_device() {
+  return PyModule_Create(&neuron::definition);
+}

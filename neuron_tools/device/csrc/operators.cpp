@@ -1,0 +1,74 @@
+#include "operators.h"
+
+#include <array>
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <string_view>
+#include <unordered_map>
+
+namespace neuron {
+namespace {
+
+// Their results' shapes depend on values, so the host waits for the device.
+constexpr std::array<std::string_view, 14> kValueDependent = {
+    "aten::nonzero",       "aten::masked_select",     "aten::_unique",       "aten::_unique2",
+    "aten::unique_dim",    "aten::unique_consecutive", "aten::unique_dim_consecutive",
+    "aten::equal",         "aten::bincount",           "aten::repeat_interleave",
+    "aten::is_nonzero",    "aten::allclose",           "aten::nonzero_static", "aten::_linalg_check_errors",
+};
+
+std::mutex mutex;
+
+bool is_write(const c10::Argument& argument) {
+  return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+}
+
+}  // namespace
+
+OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
+  const auto& schema = handle.schema();
+  name = schema.name();
+  needs_values = std::find(kValueDependent.begin(), kValueDependent.end(), name) != kValueDependent.end();
+  takes_host_indices = name.find("index") != std::string::npos;
+  if (!schema.overload_name().empty()) {
+    name += "." + schema.overload_name();
+  }
+  hash = std::hash<std::string>()(name);
+  argument_count = static_cast<int>(schema.arguments().size());
+  return_count = static_cast<int>(schema.returns().size());
+  for (int i = 0; i < argument_count; ++i) {
+    const auto& argument = schema.arguments()[i];
+    if (is_write(argument) && i < 64) {
+      written_arguments |= 1ull << i;
+    }
+    if (argument.type()->str().find("Generator") != std::string::npos) {
+      generator_argument = i;
+    }
+  }
+  is_view = std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& value) {
+    return value.alias_info() != nullptr && !value.alias_info()->isWrite();
+  });
+}
+
+const OperatorInfo& operator_info(const c10::OperatorHandle& handle) {
+  static auto* all = new std::unordered_map<const void*, const OperatorInfo*>;
+  thread_local std::unordered_map<const void*, const OperatorInfo*> seen;
+  const void* key = &handle.schema();
+  auto& entry = seen[key];
+  if (entry == nullptr) {
+    std::lock_guard<std::mutex> lock(mutex);
+    auto& shared = (*all)[key];
+    if (shared == nullptr) {
+      shared = new OperatorInfo(handle);
+    }
+    entry = shared;
+  }
+  return *entry;
+}
+
+const OperatorInfo& operator_info(const char* name, const char* overload) {
+  return operator_info(c10::Dispatcher::singleton().findSchemaOrThrow(name, overload));
+}
+
+}  // namespace neuron

@@ -1,0 +1,33 @@
+// What the boxed kernels and the recorder know of an ATen operator, worked out once from its schema.
+#pragma once
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/stack.h>
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace neuron {
+
+struct OperatorInfo {
+  explicit OperatorInfo(const c10::OperatorHandle& handle);
+
+  const c10::OperatorHandle handle;
+  std::string name;  // "aten::add.Tensor"
+  uint64_t hash = 0;
+  int argument_count = 0;
+  int return_count = 0;
+  uint64_t written_arguments = 0;  // bit i: argument i is written
+  int generator_argument = -1;
+  bool is_view = false;            // gives back an alias of an input: no device work
+  bool needs_values = false;       // the result's shape or value is needed on the host: it waits for the device
+  bool takes_host_indices = false; // index operators accept CPU index tensors
+};
+
+// The same object for every call with the same operator.
+const OperatorInfo& operator_info(const c10::OperatorHandle& handle);
+const OperatorInfo& operator_info(const char* name, const char* overload);
+
+}  // namespace neuron

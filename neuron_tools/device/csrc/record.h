@@ -1,0 +1,46 @@
+// The binary layout of the capture log; its Python twin is `neuron_tools/capture/record.py`.
+#pragma once
+
+#include <cstdint>
+
+namespace neuron {
+
+enum class RecordKind : uint8_t {
+  kOperation = 1,
+  kGraph = 2,
+  kCopyToDevice = 3,
+  kCopyToHost = 4,
+  kSynchronize = 5,
+  kAllocate = 6,
+  kFree = 7,
+  kRange = 8,
+  kView = 9,
+  kStep = 10,
+  kModuleCall = 11,
+};
+
+struct Record {
+  RecordKind kind = RecordKind::kOperation;
+  uint8_t device = 0;
+  uint16_t stream = 0;
+  uint32_t thread = 0;
+  uint32_t executable = 0;
+  uint32_t stack = 0;
+  uint32_t module = 0;
+  uint32_t name = 0;
+  int64_t host_start_ns = 0;
+  int64_t host_end_ns = 0;
+  int64_t device_start_ns = 0;
+  int64_t device_end_ns = 0;
+  int64_t sequence = -1;
+  int64_t forward_sequence = -1;
+  uint32_t forward_thread = 0;
+  uint32_t flags = 0;
+  int64_t bytes = 0;
+  int64_t address = 0;
+};
+static_assert(sizeof(Record) == 96, "neuron_tools/capture/record.py reads 96-byte records");
+
+inline constexpr uint32_t kInOptimizer = 1;
+
+}  // namespace neuron

@@ -1,0 +1,82 @@
+// Operators that PyTorch sends to accelerators only: each is computed by what the CPU has for it.
+#include "boxed_kernel.h"
+#include "generator.h"
+
+#include <ATen/ops/add.h>
+#include <ATen/ops/bernoulli.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/histc.h>
+#include <ATen/ops/mul.h>
+#include <ATen/ops/ones_like.h>
+#include <torch/library.h>
+
+#include <vector>
+
+namespace neuron {
+namespace {
+
+using Stack = torch::jit::Stack;
+
+void convolution_overrideable(const c10::OperatorHandle&, Stack* stack) {
+  static const auto& convolution = operator_info("aten::convolution", "");
+  run_on_host(convolution, stack, &call_cpu_kernel);
+}
+
+std::vector<int64_t> bias_sizes(const at::Tensor& weight, bool transposed, int64_t groups) {
+  return {transposed ? weight.size(1) * groups : weight.size(0)};
+}
+
+// (grad_output, input, weight, stride, padding, dilation, transposed, output_padding, groups, output_mask):
+// the CPU's operator has `bias_sizes` after the weight.
+void convolution_backward_overrideable(const c10::OperatorHandle& handle, Stack* stack) {
+  static const auto& backward = operator_info("aten::convolution_backward", "");
+  const size_t base = stack->size() - handle.schema().arguments().size();
+  const auto& arguments = *stack;
+  c10::IValue sizes;
+  if (arguments[base + 9].toBoolList().get(2)) {
+    sizes = bias_sizes(arguments[base + 2].toTensor(), arguments[base + 6].toBool(), arguments[base + 8].toInt());
+  }
+  stack->insert(stack->begin() + static_cast<std::ptrdiff_t>(base + 3), sizes);
+  run_on_host(backward, stack, &call_cpu_kernel);
+}
+
+// (input, p, train) -> (output, mask), drawing from the device's generator.
+void native_dropout(const OperatorInfo&, Stack* stack, int device) {
+  auto train = torch::jit::pop(*stack).toOptional<bool>();
+  const double p = torch::jit::pop(*stack).toDouble();
+  const at::Tensor input = torch::jit::pop(*stack).toTensor();
+  if (!train.value_or(true)) {
+    torch::jit::push(*stack, at::mul(input, 1), at::ones_like(input, at::kBool));
+    return;
+  }
+  at::Tensor mask = at::empty_like(input, input.options().dtype(at::kBool));
+  mask.bernoulli_(1 - p, draw_host_generator(default_generator(device)));
+  const double scale = p < 1 ? 1 / (1 - p) : 0;
+  torch::jit::push(*stack, at::mul(input, mask).mul_(scale), mask);
+}
+
+// (self, bins, min, max). Accelerators count integers, the CPU does not, and libraries rely on the device.
+void histc(const OperatorInfo& info, Stack* stack, int device) {
+  const size_t base = stack->size() - info.argument_count;
+  const at::Tensor self = (*stack)[base].toTensor();
+  if (self.is_floating_point()) {
+    call_cpu_kernel(info, stack, device);
+    return;
+  }
+  (*stack)[base] = self.to(at::kDouble);
+  call_cpu_kernel(info, stack, device);
+  stack->back() = stack->back().toTensor().to(self.scalar_type());
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
+  library.impl("convolution_overrideable", torch::CppFunction::makeFromBoxedFunction<&convolution_overrideable>());
+  library.impl(
+      "convolution_backward_overrideable",
+      torch::CppFunction::makeFromBoxedFunction<&convolution_backward_overrideable>());
+  library.impl("native_dropout", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&native_dropout>>());
+  library.impl("histc", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&histc>>());
+}
+
+}  // namespace neuron

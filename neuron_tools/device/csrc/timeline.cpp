@@ -1,0 +1,105 @@
+#include "timeline.h"
+
+#include "device.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <mutex>
+
+namespace neuron {
+namespace {
+
+struct CoreClocks {
+  int64_t compute_ns = 0;
+  int64_t copy_ns = 0;
+  std::array<int64_t, kStreams> stream_ns{};
+};
+
+std::mutex mutex;
+std::array<CoreClocks, kMaxDevices> cores;
+int64_t launch_overhead_ns = 0;
+double copy_bytes_per_second = 0;  // 0: copies take their latency only
+int64_t copy_latency_ns = 0;
+
+std::atomic<int> pool_position{0};
+thread_local std::array<int, kMaxDevices> thread_streams{};
+
+int64_t copy_duration_ns(int64_t bytes) {
+  if (copy_bytes_per_second <= 0) {
+    return copy_latency_ns;
+  }
+  return copy_latency_ns + static_cast<int64_t>(static_cast<double>(bytes) / copy_bytes_per_second * 1e9);
+}
+
+int64_t& stream_clock(int device, int stream) {
+  return cores[device].stream_ns[stream % kStreams];
+}
+
+}  // namespace
+
+void reset_timeline() {
+  std::lock_guard<std::mutex> lock(mutex);
+  cores.fill(CoreClocks{});
+}
+
+Interval place_compute(int device, int stream, int64_t issued_ns, int64_t duration_ns) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& core = cores[device];
+  auto& queue = stream_clock(device, stream);
+  const int64_t start = std::max({queue, core.compute_ns, issued_ns}) + launch_overhead_ns;
+  queue = core.compute_ns = start + duration_ns;
+  return {start, queue};
+}
+
+Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& core = cores[device];
+  auto& queue = stream_clock(device, stream);
+  const int64_t start = std::max({queue, core.copy_ns, issued_ns});
+  queue = core.copy_ns = start + copy_duration_ns(bytes);
+  return {start, queue};
+}
+
+int64_t stream_finish_ns(int device, int stream) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return stream_clock(device, stream);
+}
+
+int64_t device_finish_ns(int device) {
+  std::lock_guard<std::mutex> lock(mutex);
+  const auto& core = cores[device];
+  const int64_t streams = *std::max_element(core.stream_ns.begin(), core.stream_ns.end());
+  return std::max({streams, core.compute_ns, core.copy_ns});
+}
+
+void hold_stream_until(int device, int stream, int64_t time_ns) {
+  std::lock_guard<std::mutex> lock(mutex);
+  auto& queue = stream_clock(device, stream);
+  queue = std::max(queue, time_ns);
+}
+
+void set_launch_overhead_ns(int64_t overhead_ns) {
+  std::lock_guard<std::mutex> lock(mutex);
+  launch_overhead_ns = std::max<int64_t>(0, overhead_ns);
+}
+
+void set_copy_model(double bytes_per_second, int64_t latency_ns) {
+  std::lock_guard<std::mutex> lock(mutex);
+  copy_bytes_per_second = bytes_per_second;
+  copy_latency_ns = std::max<int64_t>(0, latency_ns);
+}
+
+int current_stream(int device) {
+  return thread_streams[device];
+}
+
+void set_current_stream(int device, int stream) {
+  thread_streams[device] = stream % kStreams;
+}
+
+int next_pool_stream() {
+  return 1 + pool_position.fetch_add(1) % (kStreams - 1);
+}
+
+}  // namespace neuron

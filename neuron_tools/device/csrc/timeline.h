@@ -1,0 +1,38 @@
+// When device work runs: clocks of a NeuronCore's compute engines, its DMA queues and its streams.
+// Times are virtual nanoseconds, as the host clock's.
+#pragma once
+
+#include <cstdint>
+
+namespace neuron {
+
+inline constexpr int kStreams = 64;
+
+struct Interval {
+  int64_t start_ns = 0;
+  int64_t end_ns = 0;
+};
+
+void reset_timeline();
+
+// Compute of all streams of one NeuronCore is serialised.
+Interval place_compute(int device, int stream, int64_t issued_ns, int64_t duration_ns);
+
+// Copies run beside compute and queue behind each other.
+Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes);
+
+int64_t stream_finish_ns(int device, int stream);
+int64_t device_finish_ns(int device);
+
+// The stream does nothing before `time_ns`.
+void hold_stream_until(int device, int stream, int64_t time_ns);
+
+void set_launch_overhead_ns(int64_t overhead_ns);
+void set_copy_model(double bytes_per_second, int64_t latency_ns);
+
+// The calling thread's current stream of a device.
+int current_stream(int device);
+void set_current_stream(int device, int stream);
+int next_pool_stream();
+
+}  // namespace neuron
