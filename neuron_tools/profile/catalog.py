@@ -1,0 +1,112 @@
+"""A profile's tables as DuckDB views over its Parquet parts, whole parts only.
+
+Every table of the schema becomes a view with every column of the schema, so that a query written for
+one profile runs on all; what a profile lacks is empty or null. Profiles of other tools (a folder of Parquet
+files with the published names) get the same views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neuron_tools.profile import layout
+from neuron_tools.profile.schema import TABLES, Field, TableSchema
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table's whole parts: their rows, and the columns they have between them."""
+
+    name: str
+    paths: tuple[Path, ...]
+    rows: int
+    columns: frozenset[str]
+    is_uniform: bool  # whether all parts have the same columns
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """What stands in a profile directory.
+
+    Attributes:
+        tables: Tables with at least one whole part.
+        missing: What cannot be read, one sentence each.
+    """
+
+    directory: Path
+    tables: Mapping[str, StoredTable] = field(default_factory=dict)
+    missing: tuple[str, ...] = ()
+
+
+def read_catalog(directory: Path) -> Catalog:
+    """Find the tables and check the end of every part. O(parts)."""
+    tables: dict[str, StoredTable] = {}
+    missing: list[str] = []
+    for name, paths in layout.stored_tables(directory):
+        stored = _stored_table(name, paths, missing)
+        if stored is not None:
+            tables[name] = stored
+    return Catalog(directory, tables, tuple(missing))
+
+
+def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> StoredTable | None:
+    whole: list[Path] = []
+    columns: list[frozenset[str]] = []
+    rows = 0
+    for path in paths:
+        try:
+            footer = pq.read_metadata(path)
+        except (OSError, pa.ArrowException):
+            missing.append(f"{name}: the part {path.name} is damaged or cut off and was left out.")
+            continue
+        whole.append(path)
+        columns.append(frozenset(footer.schema.to_arrow_schema().names))
+        rows += footer.num_rows
+    if not whole:
+        return None
+    return StoredTable(name, tuple(whole), rows, frozenset().union(*columns), len(set(columns)) == 1)
+
+
+def create_views(connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+    """Make one view per table of the schema."""
+    for name, table in TABLES.items():
+        stored = catalog.tables.get(name)
+        query = _empty_query(table) if stored is None else _stored_query(table, stored)
+        connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def text_literal(text: str) -> str:
+    """An SQL string."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _empty_query(table: TableSchema) -> str:
+    return f"SELECT {', '.join(_null(field) for field in table.fields)} WHERE false"
+
+
+def _stored_query(table: TableSchema, stored: StoredTable) -> str:
+    known = [
+        f"CAST({quoted(field.name)} AS {field.sql_type}) AS {quoted(field.name)}"
+        if field.name in stored.columns
+        else _null(field)
+        for field in table.fields
+    ]
+    further = [quoted(name) for name in sorted(stored.columns - set(table.column_names))]
+    files = ", ".join(text_literal(str(path)) for path in stored.paths)
+    by_name = "" if stored.is_uniform else ", union_by_name=true"
+    return f"SELECT {', '.join([*known, *further])} FROM read_parquet([{files}]{by_name})"
+
+
+def _null(field: Field) -> str:
+    return f"CAST(NULL AS {field.sql_type}) AS {quoted(field.name)}"

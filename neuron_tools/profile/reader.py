@@ -1,0 +1,162 @@
+"""Opens profiles: tables, SQL and the summary, read-only and lazily.
+
+A profile that was cut off (a killed capture, a damaged disk) opens with what is whole, and says what is
+missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from neuron_tools.profile import layout, sandbox
+from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
+from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.sandbox import QueryError
+from neuron_tools.profile.schema import table_schema
+
+__all__ = ["NotAProfileError", "Profile", "QueryError", "open_profile"]
+
+
+class Profile:
+    """An open profile. Make one with `open_profile`; close it, or use it in a `with` statement.
+
+    Attributes:
+        path: The profile's directory.
+        metadata: What `profile.json` says; empty for a folder of Parquet tables without one.
+        complete: Whether the capture ended as it should.
+        missing: What could not be read, one sentence each; empty in a whole profile.
+    """
+
+    def __init__(
+        self, path: Path, metadata: Mapping[str, Any], catalog: Catalog, memory_limit: str, timeout_s: float
+    ) -> None:
+        self.path = path
+        self.metadata = metadata
+        self.complete = bool(metadata.get("complete", True))
+        self.missing = catalog.missing
+        self._catalog = catalog
+        self._timeout_s = timeout_s
+        self._connection = duckdb.connect(":memory:")
+        create_views(self._connection, catalog)
+        sandbox.lock_down(self._connection, path, memory_limit)
+
+    def __enter__(self) -> Profile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the profile's files."""
+        self._connection.close()
+
+    def tables(self) -> dict[str, int]:
+        """Rows of each table that has any, in the schema's order."""
+        return {name: stored.rows for name, stored in self._catalog.tables.items() if stored.rows}
+
+    def table(self, name: str) -> duckdb.DuckDBPyRelation:
+        """A table as a lazy relation; empty if the profile does not have it.
+
+        Raises:
+            UnknownTableError: The schema has no such table.
+        """
+        return self._connection.cursor().sql(f"SELECT * FROM {quoted(table_schema(name).name)}")
+
+    def arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """A table, or some of its columns, as an Arrow table in memory.
+
+        Raises:
+            UnknownTableError: The schema has no such table.
+            QueryError: A column does not exist, or the memory limit is passed.
+        """
+        chosen = "*" if columns is None else ", ".join(quoted(column) for column in columns)
+        return self.query(f"SELECT {chosen} FROM {quoted(table_schema(name).name)}")
+
+    def sql(self, query: str) -> duckdb.DuckDBPyRelation:
+        """A lazy relation over the tables, for `.df()`, `.pl()`, `.to_arrow_table()`, `.fetchall()`.
+
+        Runs when its rows are taken, without the time limit of `query`; it is otherwise as restricted.
+
+        Raises:
+            QueryError: It is not a single reading statement, or names what does not exist.
+        """
+        sandbox.check_query(query)
+        cursor = self._connection.cursor()
+        with sandbox.bounded(cursor, self._timeout_s):
+            relation = cursor.sql(query)
+        return relation
+
+    def query(
+        self, query: str, parameters: Sequence[Any] = (), *, timeout_s: float | None = None
+    ) -> pa.Table:
+        """The result of a query, computed now, within the memory limit and a time limit.
+
+        Args:
+            parameters: Values of `?` in the query.
+            timeout_s: Time limit; None for the profile's own.
+
+        Raises:
+            QueryError: It is not a single reading statement, is wrong, or took too much.
+        """
+        sandbox.check_query(query)
+        with self._connection.cursor() as cursor:
+            limit_s = self._timeout_s if timeout_s is None else timeout_s
+            with sandbox.bounded(cursor, limit_s):
+                return cursor.sql(query, params=list(parameters) or None).to_arrow_table()
+
+    def summary(self) -> dict[str, Any]:
+        """The Summary metrics that are known; every `*_percent` is a fraction from 0 to 1."""
+        rows = self.query('SELECT * FROM "Summary" LIMIT 1').to_pylist()
+        return {name: value for name, value in rows[0].items() if value is not None} if rows else {}
+
+
+def open_profile(
+    path: str | Path,
+    *,
+    memory_limit: str = sandbox.DEFAULT_MEMORY_LIMIT,
+    timeout_s: float = sandbox.DEFAULT_TIMEOUT_S,
+) -> Profile:
+    """Open a profile.
+
+    Args:
+        path: `NAME.nprof`, its `profile.json`, or a folder of Parquet files with the published table names.
+        memory_limit: Of queries, as DuckDB spells it.
+        timeout_s: Of `Profile.query`.
+
+    Raises:
+        NotAProfileError: It is not there, no profile, damaged beyond use, or of a newer format.
+
+    Example:
+        >>> profile = open_profile("run.nprof")
+        >>> profile.sql("SELECT engine, sum(duration_ns) FROM Instruction GROUP BY engine").df()
+    """
+    directory = _directory(Path(path))
+    has_manifest = (directory / layout.MANIFEST_NAME).exists()
+    catalog = Catalog(directory) if has_manifest else read_catalog(directory)
+    if has_manifest or not catalog.tables:
+        metadata = layout.read_manifest(directory)
+        catalog = read_catalog(directory)
+    else:
+        metadata = {}
+    return Profile(directory, metadata, catalog, memory_limit, timeout_s)
+
+
+def _directory(path: Path) -> Path:
+    if not path.exists():
+        raise NotAProfileError(f"{path} does not exist: name the NAME.nprof folder of a capture.")
+    if path.name == layout.MANIFEST_NAME and path.is_file():
+        path = path.parent
+    if not path.is_dir():
+        raise NotAProfileError(
+            f"{path} is a file, not a profile: name a NAME.nprof folder, or import a trace of another tool "
+            "with `neuron-profile import`."
+        )
+    return path.resolve()

@@ -1,0 +1,108 @@
+"""What SQL over a profile may do: read its tables. Nothing else.
+
+A query comes from a user, a link or a colleague's notebook, so it gets no file, no network, no settings,
+bounded memory and bounded time. Three layers hold this: DuckDB's own switches (no external access outside
+the profile's directory, configuration locked), the rule that only reading statements pass, and a timer.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.catalog import text_literal
+
+DEFAULT_MEMORY_LIMIT = "1GiB"
+DEFAULT_TIMEOUT_S = 300.0
+
+_EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
+
+
+class QueryError(NeuronToolsError):
+    """A query was refused, is wrong, or took too much."""
+
+
+def lock_down(connection: duckdb.DuckDBPyConnection, directory: Path, memory_limit: str) -> None:
+    """Take from a connection everything but reading files below `directory`; cannot be undone.
+
+    Args:
+        memory_limit: As DuckDB spells it, e.g. "1GiB".
+    """
+    for statement in (
+        f"SET memory_limit = {text_literal(memory_limit)}",
+        "SET temp_directory = ''",
+        "SET python_enable_replacements = false",
+        "SET autoinstall_known_extensions = false",
+        "SET autoload_known_extensions = false",
+        f"SET allowed_directories = [{text_literal(str(directory))}]",
+        "SET enable_external_access = false",
+        "SET lock_configuration = true",
+    ):
+        connection.execute(statement)
+
+
+def check_query(query: str) -> None:
+    """Let a single reading statement pass.
+
+    Raises:
+        QueryError: It is something else, several statements, or no valid SQL.
+    """
+    kinds = _statement_kinds(query)
+    if kinds == [duckdb.StatementType.EXPLAIN]:
+        kinds = _statement_kinds(_EXPLAIN.sub("", query, count=1))
+    if not kinds:
+        raise QueryError("The query is empty.")
+    if len(kinds) > 1:
+        raise QueryError("One query at a time: remove the statements after the first.")
+    if kinds[0] != duckdb.StatementType.SELECT:
+        raise QueryError(
+            f"A profile is read-only: {kinds[0].name} is not allowed, only SELECT, WITH, FROM, DESCRIBE, "
+            "SUMMARIZE and EXPLAIN are."
+        )
+
+
+def _statement_kinds(query: str) -> list[duckdb.StatementType]:
+    try:
+        return [statement.type for statement in duckdb.extract_statements(query)]
+    except duckdb.Error as error:
+        raise QueryError(_message(error)) from error
+    except ValueError as error:  # a statement this duckdb package cannot classify
+        raise QueryError("A profile is read-only: this kind of statement is not allowed.") from error
+
+
+@contextmanager
+def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator[None]:
+    """Run what is inside for at most `timeout_s`, and turn DuckDB's errors into QueryError."""
+    expired = threading.Event()
+
+    def interrupt() -> None:
+        expired.set()
+        connection.interrupt()
+
+    timer = threading.Timer(timeout_s, interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    except duckdb.Error as error:
+        if expired.is_set():
+            raise QueryError(
+                f"The query took longer than {timeout_s:g} s and was stopped: narrow it, or raise the limit."
+            ) from error
+        raise QueryError(_message(error)) from error
+    finally:
+        timer.cancel()
+
+
+def _message(error: duckdb.Error) -> str:
+    if isinstance(error, duckdb.PermissionException):
+        return "A query reads the profile's tables only: files and the network are out of reach."
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "The query needs more memory than its limit: aggregate or narrow it, or raise the limit."
+    return " ".join(str(error).split("\n\nLINE")[0].split())

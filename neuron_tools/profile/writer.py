@@ -1,0 +1,243 @@
+"""Writes a profile as it is captured or imported: in bounded memory, readable at any moment.
+
+Rows of a table are gathered into windows of a fixed number of rows. A full window is sorted and becomes one
+row group of a Parquet part. `flush` closes the open part and writes the window that is still filling as
+a part of its own, under the name that the finished window will later replace: at any time the files of a
+table hold every flushed row exactly once, and the rows' order does not depend on when `flush` was called.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+
+from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.profile import layout
+from neuron_tools.profile.columns import ColumnError, Columns, to_arrow
+from neuron_tools.profile.parts import TableParts
+from neuron_tools.profile.schema import TABLES, table_schema
+
+__all__ = ["ColumnError", "ProfileWriteError", "ProfileWriter"]
+
+FLUSH_INTERVAL_S = 1.0
+
+
+class ProfileWriteError(NeuronToolsError):
+    """The profile cannot be written (disk full, no permission); what was flushed before stays valid."""
+
+
+class ProfileWriter:
+    """Appends rows to the tables of one profile directory.
+
+    Several processes may write into one directory, each with its own `process_idx`: one makes it, the
+    others `join` it. Only the maker closes it as complete.
+
+    Args:
+        directory: The profile, `NAME.nprof`.
+        metadata: What `profile.json` says beside the format: command, target, clock and the like.
+        overwrite: Write into a directory that exists and holds a profile: its tables are removed first.
+        process_idx: Distinguishes this writer's parts from those of others.
+
+    Raises:
+        UsageError: The directory exists.
+        ProfileWriteError: It cannot be made.
+
+    Example:
+        >>> with ProfileWriter(Path("run.nprof"), {"target": "trn2"}) as writer:
+        ...     writer.append("Warning", {"message": ["hot"], "category": ["thermal"]})
+    """
+
+    def __init__(
+        self, directory: Path, metadata: Mapping[str, Any], overwrite: bool = False, *, process_idx: int = 0
+    ) -> None:
+        self.directory = Path(directory)
+        self._process_idx = process_idx
+        self._tables: dict[str, TableParts] = {}
+        self._manifest = layout.new_manifest(metadata, producer=producer())
+        self._flushed_at = time.monotonic()
+        self._closed = False
+        self._create(overwrite)
+
+    @classmethod
+    def join(cls, directory: Path, process_idx: int) -> ProfileWriter:
+        """A further writer into a profile that exists.
+
+        Raises:
+            NotAProfileError: There is no profile there.
+        """
+        writer = cls.__new__(cls)
+        writer.directory = Path(directory)
+        writer._process_idx = process_idx
+        writer._tables = {}
+        writer._manifest = layout.read_manifest(writer.directory)
+        writer._flushed_at = time.monotonic()
+        writer._closed = False
+        return writer
+
+    def __enter__(self) -> ProfileWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if not self._closed:
+            self.close(complete=kind is None)
+
+    def append(self, table: str, columns: Columns) -> None:
+        """Add rows to a table.
+
+        Absent optional columns become null. Rows become readable at the next `flush`, which happens by
+        itself when the last was more than a second ago.
+
+        Args:
+            table: Name of a table of the schema.
+            columns: An Arrow table, or arrays, lists or Arrow arrays of equal length by column name.
+
+        Raises:
+            UnknownTableError: No such table.
+            ColumnError: A column is unknown, missing, null, or of the wrong type or length.
+            ProfileWriteError: The disk is full or the directory cannot be written.
+        """
+        rows = to_arrow(table_schema(table), columns)
+        if not rows.num_rows:
+            return
+        with _writing(self.directory):
+            self._parts(table).append(rows)
+        if time.monotonic() - self._flushed_at >= FLUSH_INTERVAL_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make all rows appended so far readable.
+
+        Raises:
+            ProfileWriteError: The disk is full or the directory cannot be written.
+        """
+        with _writing(self.directory):
+            for parts in self._tables.values():
+                parts.flush()
+        self._flushed_at = time.monotonic()
+
+    def replace(self, table: str, columns: Columns) -> None:
+        """Put these rows in the place of all that the table holds, from whichever writer.
+
+        Raises:
+            UnknownTableError, ColumnError, ProfileWriteError: As `append`.
+        """
+        rows = to_arrow(table_schema(table), columns)
+        with _writing(self.directory):
+            self._tables.pop(table, None)
+            for path in layout.part_files(self.directory, table):
+                path.unlink()
+            if rows.num_rows:
+                parts = self._parts(table)
+                parts.append(rows)
+                parts.flush()
+
+    def close(self, complete: bool, **extra: Any) -> None:
+        """Write what is left and bring `profile.json` up to date.
+
+        Args:
+            complete: Whether the profile holds all that was to be in it.
+            extra: Further entries of `profile.json`, such as `exit_status`.
+
+        Raises:
+            ProfileWriteError: The disk is full or the directory cannot be written.
+        """
+        self.flush()
+        self._closed = True
+        self._manifest.update(extra)
+        self._manifest["complete"] = complete
+        self._manifest["tables"] = stored_table_sizes(self.directory)
+        with _writing(self.directory):
+            layout.write_manifest(self.directory, self._manifest)
+
+    def _create(self, overwrite: bool) -> None:
+        with _writing(self.directory):
+            try:
+                self.directory.mkdir(parents=True)
+            except FileExistsError:
+                if not overwrite:
+                    raise UsageError(
+                        f"{self.directory} exists: choose another folder with -o, or remove it first."
+                    ) from None
+                self._clear()
+            layout.write_manifest(self.directory, self._manifest)
+
+    def _clear(self) -> None:
+        """Remove the tables of the profile that is overwritten; nothing else is touched."""
+        if any(self.directory.iterdir()):
+            layout.read_manifest(self.directory)
+        for table in TABLES:
+            for path in layout.part_files(self.directory, table):
+                path.unlink()
+
+    def _parts(self, table: str) -> TableParts:
+        parts = self._tables.get(table)
+        if parts is None:
+            first = _next_part(self.directory, table, self._process_idx)
+            parts = TableParts(self.directory / table, table_schema(table), self._process_idx, first)
+            self._tables[table] = parts
+        return parts
+
+
+def producer() -> str:
+    """Name and version of what writes profiles here."""
+    try:
+        return f"neuron-tools {version('neuron-tools')}"
+    except PackageNotFoundError:
+        return "neuron-tools"
+
+
+def stored_table_sizes(directory: Path) -> dict[str, dict[str, int]]:
+    """Rows, bytes and parts of each table that has any."""
+    from neuron_tools.profile.parts import part_rows
+
+    sizes = {}
+    for table, paths in layout.stored_tables(directory):
+        rows = [part_rows(path) for path in paths]
+        sizes[table] = {
+            "rows": sum(count for count in rows if count is not None),
+            "bytes": sum(path.stat().st_size for path in paths),
+            "parts": len(paths),
+        }
+    return sizes
+
+
+def _next_part(directory: Path, table: str, process_idx: int) -> int:
+    """Number after the last part that this process has written to the table (when it joins again)."""
+    prefix = f"part-{process_idx:04d}-"
+    written = [
+        path.stem[len(prefix) :] for path in (directory / table).glob(f"{prefix}*{layout.PART_SUFFIX}")
+    ]
+    return max((int(number) for number in written if number.isdigit()), default=-1) + 1
+
+
+class _writing:
+    """Turns a failure to write into one sentence for the user."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(error, (OSError, pa.ArrowInvalid)):
+            raise ProfileWriteError(
+                f"The profile {self._directory} cannot be written ({_reason(error)}). What was written until "
+                "now can be opened; free space or choose another folder."
+            ) from error
+
+
+def _reason(error: Exception) -> str:
+    number = getattr(error, "errno", None)
+    return os.strerror(number) if number else str(error).rstrip(".")
