@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
+
+from neuron_tools import profile as profile
 
 if TYPE_CHECKING:
     from neuron_tools.profile.reader import open_profile as open_profile
 
 _MODULE_OF = {"open_profile": "neuron_tools.profile.reader"}
 
-__all__ = ["open_profile"]
+__all__ = ["open_profile", "profile"]
+
+
+class _CallablePackage(ModuleType):
+    """`neuron_tools.profile` is the package of profiles and, called, records one."""
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return import_module("neuron_tools.capture.inline").profile(*arguments, **options)
+
+
+profile.__class__ = _CallablePackage
 
 
 def __getattr__(name: str) -> Any:

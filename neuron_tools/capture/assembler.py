@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from neuron_tools import hardware
 from neuron_tools.capture.metadata import metadata_row, source_file_rows
-from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_assembler import ProcessAssembler
 from neuron_tools.capture.process_log import ProcessLog
 from neuron_tools.capture.stacks import StackRegistry
@@ -38,7 +37,7 @@ class Assembler:
 
     def __init__(self, options: CaptureOptions, command: Sequence[str]) -> None:
         self.options = options
-        self._core = hardware.apply_settings(hardware.get(options.target), options.settings)
+        self._core = simulated_core(options)
         self._reproducible = options.host_clock == "fixed"
         self._clock_start_ns = None if self._reproducible else time.time_ns()
         self._stacks = StackRegistry()
@@ -68,8 +67,12 @@ class Assembler:
             while process.advance(self._clock_start_ns, whole_blocks_only=False):
                 pass
             self._append("ProcessInfo", process.process_row(exit_status))
+            for row in process.executable_rows():
+                self._append("Executable", row)
         ended = all(process.log.definitions.end is not None for process in self._processes)
         self._append("SourceFile", source_file_rows(self._stacks.files))
+        end_ns = max((process.end_ns for process in self._processes), default=0)
+        self._writer.replace("Metadata", metadata_row(self._core, self.options, end_ns))
         self._writer.flush()
         derive_tables(self.options.directory, self._writer)
         complete = complete and ended

@@ -18,6 +18,7 @@ from neuron_tools.capture.tables import dependencies, hierarchy, instructions, o
 from neuron_tools.capture.tables.ids import id_layout
 from neuron_tools.capture.template import make_template
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.profile.schema import TABLES
 from neuron_tools.simulator import counters
 
 Ints = npt.NDArray[np.int64]
@@ -100,8 +101,10 @@ class ExecutionTables:
             "Instruction": instructions.instruction_table(
                 template, layout, counts, estimates, origins, pools["Instruction"]
             ),
-            "DmaPacketAggregated": transfers.dma_table(template, layout, pools["DmaPacketAggregated"]),
-            "HloInstruction": hierarchy.hlo_table(template, layout, work, pools["HloInstruction"]),
+            "DmaPacketAggregated": transfers.dma_table(
+                template, layout, origins, pools["DmaPacketAggregated"]
+            ),
+            "HloInstruction": hierarchy.hlo_table(template, layout, work, origins, pools["HloInstruction"]),
             "FrameworkInstruction": hierarchy.framework_table(
                 template, layout, work, origins, pools["FrameworkInstruction"]
             ),
@@ -116,4 +119,7 @@ def _complete(name: str, columns: dict[str, Any]) -> dict[str, Any]:
     """Columns that follow from others."""
     if "start_ts" in columns and name not in LEVELS:
         columns["duration_ns"] = columns["end_ts"] - columns["start_ts"]
-    return hierarchy.with_intervals(columns) if name in LEVELS else columns
+    if name in LEVELS:
+        hierarchy.with_intervals(columns)
+    known = TABLES[name].column_names
+    return {column: values for column, values in columns.items() if column in known}

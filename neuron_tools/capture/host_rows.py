@@ -12,6 +12,8 @@ import numpy.typing as npt
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions
 from neuron_tools.capture.record import RecordKind
+from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
+from neuron_tools.simulator.program import Frame
 
 Records = npt.NDArray[np.void]
 
@@ -34,6 +36,7 @@ EVENT_NAMES = {
 }
 FRAMEWORK_SOURCE, RUNTIME_SOURCE, HARDWARE_SOURCE = "framework", "neuron_rt", "neuron_hw"
 INSTANCE_ID = "simulated"
+IN_OPTIMIZER = 1  # bit of the record column `flags`
 MEMORY_KINDS = (int(RecordKind.ALLOCATE), int(RecordKind.FREE))
 
 
@@ -43,16 +46,36 @@ def host_spans(
     """HostSpan rows: what the user's threads did, in virtual host time."""
     chosen = records[np.isin(records["kind"], [int(kind) for kind in SPAN_KINDS])]
     kinds = {int(kind): text for kind, text in SPAN_KINDS.items()}
+    frames = [_user_frame(record, definitions) for record in chosen]
     texts = {
         "name": pools["name"].codes(_span_name(record, definitions) for record in chosen),
-        "kind": pools["kind"].codes(kinds[int(kind)] for kind in chosen["kind"]),
+        "kind": pools["kind"].codes(_span_kind(record, kinds) for record in chosen),
+        "layer": pools["layer"].codes(_layer(record, definitions) for record in chosen),
+        "source_file": pools["source_file"].codes(frame.file if frame else None for frame in frames),
     }
     numbers = {
         **_interval(chosen["host_start_ns"], chosen["host_end_ns"]),
         "process_idx": np.full(len(chosen), process_idx, np.int32),
         "thread_idx": chosen["thread"].astype(np.int32),
+        "source_line": np.array([frame.line if frame else 0 for frame in frames], np.int32),
     }
     return pools.table(numbers, texts)
+
+
+def _user_frame(record: np.void, definitions: Definitions) -> Frame | None:
+    """Innermost frame of the record's stack."""
+    stack = definitions.stacks.get(int(record["stack"]), ())
+    return stack[0] if stack else None
+
+
+def _layer(record: np.void, definitions: Definitions) -> str:
+    module = definitions.modules.get(int(record["module"]))
+    return layer_path(module.path) if module else NO_LAYER
+
+
+def _span_kind(record: np.void, kinds: dict[int, str]) -> str:
+    in_optimizer = record["kind"] == RecordKind.RANGE and record["flags"] & IN_OPTIMIZER
+    return "optimizer" if in_optimizer else kinds[int(record["kind"])]
 
 
 def _span_name(record: np.void, definitions: Definitions) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.program import Engine
 
 MAX_SOURCE_BYTES = 1 << 20
 NTFF_VERSION = 6  # the layout of raw traces that schema 7.4.0 profiles are made from
@@ -25,7 +25,7 @@ def metadata_row(core: NeuronCore, options: CaptureOptions, end_ns: int | None) 
         "first_hw_timestamp": 0,
         "last_hw_timestamp": end_ns or 0,
         "first_ts": "1970-01-01T00:00:00Z",
-        "last_ts": "1970-01-01T00:00:00Z",
+        "last_ts": _timestamp(end_ns or 0),
         **hardware_constants(core),
         "ticks_per_nanosec": 1000,
         "profile_name": options.directory.stem,
@@ -37,19 +37,19 @@ def metadata_row(core: NeuronCore, options: CaptureOptions, end_ns: int | None) 
 def hardware_constants(core: NeuronCore) -> dict[str, Any]:
     """Figures of the simulated core that analyses need."""
     return {
-        "dma_ddr_bandwidth": core.dma_bytes_per_second,
+        "dma_ddr_bandwidth": core.dma_bandwidth,
         "num_dma_engines_per_neuroncore": core.dma_engines,
         "hbm_ddr_bandwidth": core.hbm_bandwidth,
         "tensor_engine_num_rows": core.tensor_rows,
         "tensor_engine_num_cols": core.tensor_columns,
-        "tensor_engine_clock_freq": core.clock_ghz(Engine.TENSOR),
-        "vector_engine_clock_freq": core.clock_ghz(Engine.VECTOR),
-        "vector_engine_num_channels": core.partitions,
-        "scalar_engine_clock_freq": core.clock_ghz(Engine.SCALAR),
-        "scalar_engine_num_channels": core.partitions,
-        "gpsimd_engine_clock_freq": core.clock_ghz(Engine.GPSIMD),
-        "gpsimd_engine_num_channels": core.partitions,
-        "neuroncore_clock_freq": core.base_clock_ghz,
+        "tensor_engine_clock_freq": core.tensor_clock_ghz,
+        "vector_engine_clock_freq": core.vector_clock_ghz,
+        "vector_engine_num_channels": core.vector_lanes,
+        "scalar_engine_clock_freq": core.scalar_clock_ghz,
+        "scalar_engine_num_channels": core.scalar_lanes,
+        "gpsimd_engine_clock_freq": core.gpsimd_clock_ghz,
+        "gpsimd_engine_num_channels": core.gpsimd_lanes,
+        "neuroncore_clock_freq": core.clock_ghz,
         "instance_type": core.instance_type,
     }
 
@@ -64,6 +64,12 @@ def source_file_rows(files: Iterable[str]) -> dict[str, list[Any]]:
             rows["sha256"].append(hashlib.sha256(data).hexdigest())
             rows["text"].append(data.decode("utf-8", "replace") if len(data) <= MAX_SOURCE_BYTES else None)
     return rows
+
+
+def _timestamp(nanoseconds: int) -> str:
+    """A time from the profile's start as the published profiles write it: from 1970, nine decimals."""
+    seconds, fraction = divmod(nanoseconds, 1_000_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{fraction:09d}Z"
 
 
 def _read(path: Path) -> bytes | None:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from neuron_tools import hardware
 from neuron_tools.errors import UsageError
+from neuron_tools.hardware import NeuronCore
 
 VARIABLE = "NEURON_TOOLS_CAPTURE"
 HOST_CLOCKS = ("measured", "fixed")
@@ -20,7 +22,7 @@ class CaptureOptions:
     Attributes:
         directory: The profile directory (absolute); logs go to its folder `log`.
         target: Generation or instance to simulate, e.g. "trn2".
-        lnc: Physical NeuronCores that make one logical NeuronCore: 1 or 2.
+        lnc: Physical NeuronCores that make one logical NeuronCore; only 1 can be simulated so far.
         host_clock: "measured" or "fixed" (constant host time per dispatch: reproducible captures).
         fixed_ns_per_dispatch: Host nanoseconds that a dispatch costs under the fixed clock.
         settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
@@ -36,8 +38,8 @@ class CaptureOptions:
     def __post_init__(self) -> None:
         if self.host_clock not in HOST_CLOCKS:
             raise UsageError(f"The host clock '{self.host_clock}' is unknown: choose measured or fixed.")
-        if self.lnc not in (1, 2):
-            raise UsageError(f"LNC {self.lnc} is not possible: a logical NeuronCore has 1 or 2 cores.")
+        if self.lnc != 1:
+            raise UsageError(f"LNC {self.lnc} cannot be simulated yet: use --lnc 1.")
 
     @property
     def log_directory(self) -> Path:
@@ -60,3 +62,12 @@ def from_environment(environment: Mapping[str, str]) -> CaptureOptions | None:
     """The options of the capture that this process is part of, if it is."""
     text = environment.get(VARIABLE)
     return CaptureOptions.from_json(text) if text else None
+
+
+def simulated_core(options: CaptureOptions) -> NeuronCore:
+    """The NeuronCore that a capture simulates.
+
+    Raises:
+        UsageError: The target or one of the settings is unknown.
+    """
+    return hardware.apply_settings(hardware.get(options.target, lnc=options.lnc), options.settings)

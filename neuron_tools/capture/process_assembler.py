@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 from neuron_tools.capture import host_rows
 from neuron_tools.capture.attribution import Attribution, Origin
 from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.process_log import ProcessLog
 from neuron_tools.capture.record import RecordKind
@@ -55,7 +57,10 @@ class ProcessAssembler:
         self._memory: host_rows.DeviceMemory | None = None
         self._next_event_id = first_id | EVENT_ID_BIT
         self._missing: set[int] = set()
+        self._executables: dict[int, Executable] = {}
+        self._counts: Counter[int] = Counter()
         self._warnings_written = 0
+        self._end_ns = 0
         self._memory_columns = [
             name for name in TABLES["SystemProfileHbmUsage"].column_names if name.endswith("_bytes")
         ]
@@ -129,15 +134,46 @@ class ProcessAssembler:
         self._append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
 
     def _write_executions(self, records: npt.NDArray[np.void]) -> None:
-        executions = []
+        executions, chosen = [], []
         for record in records[np.isin(records["kind"], EXECUTION_KINDS)]:
             origin = self._attribution.origin(record)
             number = int(record["executable"])
             if number and self._is_known(number):
                 executions.append(self._execution(record, number, origin))
+                chosen.append(record)
         for name, columns in self._tables.rows(executions).items():
             self._append(name, columns)
+        if executions:
+            self._append("ExecutionInfo", self._execution_info(executions, chosen))
+        self._counts.update(execution.executable for execution in executions)
         self.executions += len(executions)
+        self._end_ns = max(self._end_ns, int(records["device_end_ns"].max()))
+
+    def executable_rows(self) -> list[dict[str, list[Any]]]:
+        """The Executable rows, with how often each ran."""
+        return [
+            executable_row(executable, self.process_idx, self._counts[number])
+            for number, executable in self._executables.items()
+        ]
+
+    @property
+    def end_ns(self) -> int:
+        """Device time at which the last execution ended."""
+        return self._end_ns
+
+    def _execution_info(self, executions: list[Execution], records: list[np.void]) -> dict[str, list[Any]]:
+        chosen = [self._executables[execution.executable] for execution in executions]
+        return {
+            "execution_index": list(range(self.executions, self.executions + len(executions))),
+            "neff_name": [executable.name for executable in chosen],
+            "execution_start_ts": [int(record["device_start_ns"]) for record in records],
+            "execution_end_ts": [int(record["device_end_ns"]) for record in records],
+            "num_subgraphs": [1] * len(chosen),
+            "row_count": [len(executable.program.instructions) for executable in chosen],
+            "process_idx": [self.process_idx] * len(chosen),
+            "executable_idx": [executable.number for executable in chosen],
+            "pcore_idx": [execution.core for execution in executions],
+        }
 
     def _execution(self, record: np.void, number: int, origin: Origin) -> Execution:
         return Execution(
@@ -164,7 +200,7 @@ class ProcessAssembler:
             self._warn(f"Executable {number} is missing from the log: its executions have no rows.", "log")
             return False
         self._tables.add(executable)
-        self._append("Executable", executable_row(executable, self.process_idx))
+        self._executables[number] = executable
         if executable.kind == "graph":
             self._append("TensorInfo", tensor_rows(executable, self.process_idx))
         for message in executable.program.warnings:
@@ -182,7 +218,8 @@ class ProcessAssembler:
         self._warnings_written = len(warnings)
 
     def _warn(self, message: str, category: str) -> None:
-        self._writer.append("Warning", {"message": [message], "category": [category]})
+        row = {"message": [message], "category": [category], "process_idx": [self.process_idx]}
+        self._writer.append("Warning", row)
 
     def _append(self, table: str, columns: dict[str, Any]) -> None:
         if len(next(iter(columns.values()))):

@@ -12,10 +12,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from neuron_tools import hardware
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
-from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.record import EVENTS_FILE
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.hardware import NeuronCore
@@ -26,7 +25,7 @@ class CaptureSession:
 
     def __init__(self, options: CaptureOptions) -> None:
         self.options = options
-        self.core: NeuronCore = hardware.apply_settings(hardware.get(options.target), options.settings)
+        self.core: NeuronCore = simulated_core(options)
         self._uninstall: list[Callable[[], None]] = []
         self._definitions: DefinitionsWriter | None = None
         self._module_count = 0
@@ -79,8 +78,8 @@ class CaptureSession:
         from neuron_tools.device import native
 
         native.set_clock(self.options.host_clock, self.options.fixed_ns_per_dispatch)
-        native.set_launch_overhead_ns(self.core.execution_overhead_ns)
-        native.set_copy_model(self.core.host_link_bytes_per_second, self.core.host_copy_latency_ns)
+        native.set_launch_overhead_ns(round(self.core.launch_overhead_ns))
+        native.set_copy_model(self.core.host_link_bandwidth, round(self.core.host_transfer_latency_ns))
         native.set_memory_limit(self.core.hbm_bytes)
 
     def _install_hooks(self, store: ExecutableStore) -> None:

@@ -10,7 +10,7 @@ from neuron_tools.capture.executable import Executable
 from neuron_tools.simulator.program import Memory, Program
 
 
-def executable_row(executable: Executable, process_idx: int) -> dict[str, list[Any]]:
+def executable_row(executable: Executable, process_idx: int, execution_count: int) -> dict[str, list[Any]]:
     """The Executable row."""
     program = executable.program
     return {
@@ -22,6 +22,7 @@ def executable_row(executable: Executable, process_idx: int) -> dict[str, list[A
         "duration_ns": [executable.duration_ns],
         "compile_time_ns": [executable.compile_time_ns or None],
         "hlo_operation_count": [len(program.hlo)],
+        "execution_count": [execution_count],
     }
 
 
@@ -36,6 +37,7 @@ def tensor_rows(executable: Executable, process_idx: int) -> dict[str, list[Any]
         "shape": ["[" + ",".join(map(str, tensor.shape)) + "]" for tensor in program.tensors],
         "size": [tensor.byte_count for tensor in program.tensors],
         "node": [executable.number] * len(program.tensors),
+        "executable_idx": [executable.number] * len(program.tensors),
         "load_to_sbuf_dma_count": [count for count, _ in loads],
         "load_to_sbuf_total_size_bytes": [total for _, total in loads],
         "load_to_sbuf_avg_size_bytes": [total // count if count else 0 for count, total in loads],

@@ -11,7 +11,7 @@ import pyarrow as pa
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
-from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Origins
+from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template
 from neuron_tools.simulator.program import Engine
 
@@ -22,23 +22,37 @@ LIST_COLUMNS = (
     "hbm_transfer_size_per_interval",
 )
 _BYTE_COLUMNS = ("hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes")
-_LAYER_COLUMNS = frozenset({"layer", "stack_frame_ids"})
 
 
-def hlo_table(template: Template, layout: IdLayout, work: dict[str, Ints], pools: TextPools) -> TableTemplate:
+def hlo_table(
+    template: Template, layout: IdLayout, work: dict[str, Ints], origins: Origins, pools: TextPools
+) -> TableTemplate:
     """HloInstruction rows. `work` are per-HLO sums as `work_by_hlo` returns them."""
-    program, rows = template.program, template.hlo_rows
-    names = pools["hlo_name"].codes(program.hlo[row].name for row in rows)
+    rows, eager = template.hlo_rows, template.executable.kind == "eager"
+    owner, operations = template.hlo_framework[rows], [template.program.hlo[row] for row in rows]
     return TableTemplate(
         rows=len(rows),
-        numbers={**_unused_ids(len(rows)), **_sums(work, rows)},
+        numbers={
+            **_unused_ids(len(rows)),
+            **_sums(work, rows),
+            "executable_idx": np.full(len(rows), template.executable.number, np.int32),
+            "model_flops": np.array([operation.model_flops for operation in operations], np.int64),
+            **origins.number_columns(NUMBER_COLUMNS, owner),
+        },
         times={"start_ts": template.hlo.start_ns[rows], "end_ts": template.hlo.end_ns[rows]},
         references={
             "id": layout.hlo[rows],
             "raw_hlo_id": layout.hlo[rows],
-            "raw_framework_id": at(layout.framework, template.hlo_framework[rows]),
+            "raw_framework_id": at(layout.framework, owner),
         },
-        texts={"hlo_name": names},
+        texts={
+            "hlo_name": pools["hlo_name"].codes(operation.name for operation in operations),
+            "hlo_opcode": pools["hlo_opcode"].codes(operation.opcode for operation in operations),
+            "shape": pools["shape"].codes(operation.shape for operation in operations),
+            **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
+        },
+        origin=PLACE_COLUMNS if eager else frozenset(),
+        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
     )
 
 
@@ -58,7 +72,7 @@ def framework_table(
             **_sums(owned, rows),
             **engines,
             "executable_idx": np.full(len(rows), template.executable.number, np.int32),
-            **origins.number_columns(frozenset({"is_backward"}), rows),
+            **origins.number_columns(NUMBER_COLUMNS, rows),
         },
         times={"start_ts": template.framework.start_ns[rows], "end_ts": template.framework.end_ns[rows]},
         references={
@@ -66,7 +80,7 @@ def framework_table(
             "raw_framework_id": layout.framework[rows],
             "raw_hlo_id": _first_hlo(template, layout)[rows],
         },
-        texts=origins.text_codes(_LAYER_COLUMNS | {"framework_name"}, rows, pools),
+        texts=origins.text_codes(TEXT_COLUMNS | {"framework_name"}, rows, pools),
         origin=TEXT_COLUMNS if eager else frozenset(),
         origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
     )

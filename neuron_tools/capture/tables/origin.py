@@ -14,6 +14,7 @@ from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.simulator.program import Frame, FrameworkOperation
 
 TEXT_COLUMNS = frozenset({"layer", "stack_frame_ids", "source_file"})
+PLACE_COLUMNS = frozenset({"layer", "source_file"})
 NUMBER_COLUMNS = frozenset({"source_line", "is_backward"})
 NO_LAYER = ""
 

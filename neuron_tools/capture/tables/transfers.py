@@ -8,16 +8,18 @@ import numpy.typing as npt
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
+from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, Origins
 from neuron_tools.capture.template import Template, memory_names, purpose_names, queue_kind_names
 from neuron_tools.simulator.program import Memory, Program
 
 Ints = npt.NDArray[np.int64]
 
 
-def dma_table(template: Template, layout: IdLayout, pools: TextPools) -> TableTemplate:
+def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: TextPools) -> TableTemplate:
     """Relative DmaPacketAggregated rows of one executable."""
     program, dmas = template.program, template.program.dmas
-    count = len(dmas)
+    count, eager = len(dmas), template.executable.kind == "eager"
+    owner = at(template.hlo_framework, dmas["hlo"])
     duration_ns = np.maximum(template.dmas.end_ns - template.dmas.start_ns, 1)
     return TableTemplate(
         rows=count,
@@ -31,10 +33,22 @@ def dma_table(template: Template, layout: IdLayout, pools: TextPools) -> TableTe
             "read_num_sbuf_partitions": _sbuf_partitions(program, "source_memory"),
             "write_num_sbuf_partitions": _sbuf_partitions(program, "destination_memory"),
             "is_transpose_mode": dmas["transpose"] != 0,
+            "packet_count": dmas["descriptors"].astype(np.int64),
+            **origins.number_columns(NUMBER_COLUMNS, owner),
         },
         times={"start_ts": template.dmas.start_ns, "end_ts": template.dmas.end_ns},
-        references={"id": layout.dma, "trigger": at(layout.instruction, template.dma_instruction)},
-        texts={name: pools[name].codes(texts) for name, texts in _texts(template).items()},
+        references={
+            "id": layout.dma,
+            "trigger": at(layout.instruction, template.dma_instruction),
+            "raw_hlo_id": at(layout.hlo, dmas["hlo"]),
+            "raw_framework_id": at(layout.framework, owner),
+        },
+        texts={
+            **{name: pools[name].codes(texts) for name, texts in _texts(template).items()},
+            **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
+        },
+        origin=PLACE_COLUMNS if eager else frozenset(),
+        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
     )
 
 
@@ -50,12 +64,14 @@ def hbm_bytes(program: Program) -> dict[str, Ints]:
 def _texts(template: Template) -> dict[str, list[str]]:
     program, dmas = template.program, template.program.dmas
     names = [tensor.name for tensor in program.tensors] + [""]
+    hlo = [operation.name for operation in program.hlo] + [""]
     shape = [f"[{d},{n}]" for d, n in zip(dmas["descriptors"].tolist(), dmas["descriptor_bytes"].tolist())]
     steps = [f"[{n},1]" for n in dmas["descriptor_bytes"].tolist()]
     return {
         "queue_name": [program.queues[queue].name for queue in dmas["queue"]],
         "queue_type": queue_kind_names(program),
         "op": purpose_names(program),
+        "hlo_name": [hlo[row] for row in dmas["hlo"]],
         "variable": [names[tensor] for tensor in dmas["tensor"]],
         "source": memory_names(dmas["source_memory"]),
         "dest": memory_names(dmas["destination_memory"]),
