@@ -1,0 +1,151 @@
+"""Chrome trace-event JSON, as chrome://tracing, Perfetto and Speedscope read it.
+
+The format knows two levels, process and thread, so a NeuronCore stands as a process of its own beside its
+host process, and each engine, queue or lane is a thread of it. Times are exact decimal microseconds.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.profile.export.destination import new_file
+from neuron_tools.profile.export.json_text import JsonList, joined, json_objects, json_values, microseconds
+from neuron_tools.profile.export.report import ExportReport, Progress
+from neuron_tools.profile.export.source import ProfileSource
+from neuron_tools.profile.export.timeline import Int64Array, SliceEvents, Slices, Track, TrackKind
+from neuron_tools.profile.export.timeline_writer import write_timeline
+from neuron_tools.profile.export.tracks import LARGEST_LINUX_PID
+
+FIRST_GROUP_PID = 4 * LARGEST_LINUX_PID
+CHUNK_ROWS = 1 << 16
+
+
+def export_chrome(
+    profile: ProfileSource,
+    destination_path: str | Path,
+    *,
+    progress: Progress | None = None,
+    flows: bool = True,
+    force: bool = False,
+) -> ExportReport:
+    """Writes a profile as Chrome trace-event JSON.
+
+    Args:
+        profile: The profile to export.
+        destination_path: File to make.
+        progress: Told (rows done, rows in all) as the export goes.
+        flows: Whether to draw dependencies as arrows.
+        force: Whether to replace an existing file.
+
+    Returns:
+        The file, and how many slices, counters (samples), flows and tracks it holds.
+
+    Raises:
+        UsageError: The file exists and `force` is False, or its folder does not exist.
+        ExportError: The file could not be written.
+    """
+    path = Path(destination_path)
+    with new_file(path, force=force) as stream:
+        stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [')
+        counts = write_timeline(profile, ChromeSink(stream), flows=flows, progress=progress)
+        stream.write(b"]}\n")
+    return ExportReport((path,), counts)
+
+
+class ChromeSink:
+    """A timeline as trace events, one a line."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._events = JsonList(stream)
+
+    def add_track(self, track: Track) -> None:
+        """Names the process or thread that stands for a track."""
+        pid, tid = _process_number(track), _thread_number(track)
+        if track is _process_like(track):
+            name = " / ".join(_names(track))
+            self._metadata("process_name", pid, tid, {"name": name})
+            self._metadata("process_sort_index", pid, tid, {"sort_index": track.uid})
+        elif track.kind in (TrackKind.THREAD, TrackKind.SLICES):
+            own = _names(track)[len(_names(_process_like(track))) :]
+            self._metadata("thread_name", pid, tid, {"name": " / ".join(own)})
+            self._metadata("thread_sort_index", pid, tid, {"sort_index": _sort_index(track)})
+
+    def add_slices(self, track: Track, slices: Slices, events: SliceEvents) -> None:
+        """Writes complete events ("X"), then the flow events that start ("s") and end ("f") on them."""
+        head = f'{{"ph":"X","pid":{_process_number(track)},"tid":{_thread_number(track)},"name":'
+        for first in range(0, len(slices), CHUNK_ROWS):
+            part = slices.take(np.arange(first, min(first + CHUNK_ROWS, len(slices))))
+            times = joined(
+                ',"ts":', microseconds(part.start_ns), ',"dur":', microseconds(part.end_ns - part.start_ns)
+            )
+            self._events.write(joined(head, json_values(part.name), times, ',"args":', _arguments(part), "}"))
+            self._flows("s", "", track, part.start_ns, part.flow_out)
+            self._flows("f", ',"bp":"e"', track, part.start_ns, part.flow_in)
+
+    def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
+        """Writes counter events ("C")."""
+        label = json.dumps(track.unit or "value")
+        head = f'{{"ph":"C","pid":{_process_number(track)},"name":{json.dumps(track.name)},"ts":'
+        kept = np.isfinite(values)
+        text = json_values(pa.array(values[kept], pa.float64()))
+        self._events.write(joined(head, microseconds(time_ns[kept]), f',"args":{{{label}:', text, "}}"))
+
+    def _flows(
+        self, phase: str, extra: str, track: Track, start_ns: Int64Array, lists: pa.Array | None
+    ) -> None:
+        if lists is None:
+            return
+        counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+        numbers = lists.flatten().cast(pa.uint64()).cast(pa.string())
+        head = (
+            f'{{"ph":"{phase}"{extra},"cat":"dependency","name":"dependency","pid":{_process_number(track)},'
+            f'"tid":{_thread_number(track)},"id":"'
+        )
+        self._events.write(joined(head, numbers, '","ts":', microseconds(np.repeat(start_ns, counts)), "}"))
+
+    def _metadata(self, name: str, pid: int, tid: int, arguments: dict[str, Any]) -> None:
+        event = {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": arguments}
+        self._events.write(pa.array([json.dumps(event)]))
+
+
+def _arguments(slices: Slices) -> pa.Array:
+    columns = dict(slices.arguments)
+    if slices.source_file is not None:
+        line = slices.source_line if slices.source_line is not None else pa.nulls(len(slices), pa.int64())
+        columns["source"] = joined(slices.source_file, ":", line.fill_null(0).cast(pa.string()))
+    return json_objects(columns, len(slices))
+
+
+def _process_like(track: Track) -> Track:
+    """The track that stands as a process: a process itself, or a heading directly below one."""
+    if track.parent is None or (track.kind is TrackKind.GROUP and track.parent.parent is None):
+        return track
+    return _process_like(track.parent)
+
+
+def _process_number(track: Track) -> int:
+    owner = _process_like(track)
+    return owner.process_id if owner.kind is TrackKind.PROCESS else FIRST_GROUP_PID + owner.uid
+
+
+def _thread_number(track: Track) -> int:
+    return track.thread_id or track.uid + FIRST_GROUP_PID
+
+
+def _names(track: Track) -> list[str]:
+    return [*(_names(track.parent) if track.parent else []), track.name]
+
+
+def _sort_index(track: Track) -> int:
+    """Headings' ranks first, then the track's own, then the order of lanes."""
+    owner = _process_like(track)
+    rank = track.rank
+    if track.parent is not None and track.parent is not owner:
+        rank = track.parent.rank
+    return rank * 10_000 + track.uid % 10_000

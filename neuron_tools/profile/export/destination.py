@@ -1,0 +1,108 @@
+"""Writing without halves: a file or folder appears under its name only when it is whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from neuron_tools.errors import UsageError
+from neuron_tools.profile.export.report import ExportError
+
+
+@contextmanager
+def new_file(path: Path, *, force: bool) -> Iterator[BinaryIO]:
+    """A binary file that becomes `path` when the block ends well, and vanishes when it does not.
+
+    Raises:
+        UsageError: `path` exists (unless `force`), is a folder, or its folder does not exist.
+        ExportError: The disk is full or cannot be written.
+    """
+    _require_free(path, force=force)
+    if path.is_dir():
+        raise UsageError(f"{path} is a folder; name a file to write.")
+    with _explaining(path):
+        descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with _explaining(path):
+            with os.fdopen(descriptor, "wb", buffering=1 << 20) as stream:
+                yield stream
+                stream.flush()
+                os.fsync(stream.fileno())
+            _use_umask(temporary)
+            temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def new_folder(path: Path, *, force: bool) -> Iterator[Path]:
+    """A folder that becomes `path` when the block ends well, and vanishes when it does not.
+
+    Raises:
+        UsageError: `path` exists and is not an empty folder (unless `force`), or its parent does not exist.
+        ExportError: The disk is full or cannot be written.
+    """
+    _require_free(path, force=force)
+    with _explaining(path):
+        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent))
+    try:
+        with _explaining(path):
+            yield temporary
+            temporary.chmod(0o777 & ~_umask())
+            _take_place(temporary, path)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _require_free(path: Path, *, force: bool) -> None:
+    if not path.parent.is_dir():
+        raise UsageError(f"The folder {path.parent} does not exist; make it first.")
+    empty_folder = path.is_dir() and not path.is_symlink() and not any(path.iterdir())
+    if os.path.lexists(path) and not force and not empty_folder:
+        raise UsageError(f"{path} exists; choose another name or allow overwriting with --force.")
+
+
+def _take_place(temporary: Path, path: Path) -> None:
+    """Puts `temporary` where `path` is; what was there comes back if that fails."""
+    if not os.path.lexists(path):
+        temporary.rename(path)
+        return
+    aside = temporary.with_name(temporary.name + ".old")
+    path.rename(aside)
+    try:
+        temporary.rename(path)
+    except BaseException:
+        aside.rename(path)
+        raise
+    if aside.is_dir() and not aside.is_symlink():
+        shutil.rmtree(aside, ignore_errors=True)
+    else:
+        aside.unlink()
+
+
+@contextmanager
+def _explaining(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ExportError(f"Cannot write {path}: {reason}. Free space or choose another place.") from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _use_umask(path: Path) -> None:
+    """`mkstemp` makes private files; an export is as readable as any file its user writes."""
+    path.chmod(0o666 & ~_umask())

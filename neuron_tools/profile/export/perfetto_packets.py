@@ -1,0 +1,266 @@
+"""Perfetto packets from columns: track descriptors, interned strings, slice begins and ends, samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+from neuron_tools.profile.export import wire
+from neuron_tools.profile.export.interning import Interned, intern_locations, intern_texts
+from neuron_tools.profile.export.timeline import (
+    Int64Array,
+    SliceEvents,
+    Slices,
+    Track,
+    TrackKind,
+)
+from neuron_tools.profile.export.wire import Cells
+
+CHUNK_ROWS = 1 << 13
+LARGEST_CHUNK_BYTES = 1 << 25
+
+
+def _number(message: str, field: str) -> int:
+    number: int = getattr(protos, message).DESCRIPTOR.fields_by_name[field].number
+    return number
+
+
+TRACE_PACKET = _number("Trace", "packet")
+TIMESTAMP = _number("TracePacket", "timestamp")
+SEQUENCE_ID = _number("TracePacket", "trusted_packet_sequence_id")
+SEQUENCE_FLAGS = _number("TracePacket", "sequence_flags")
+TRACK_EVENT = _number("TracePacket", "track_event")
+TRACK_DESCRIPTOR = _number("TracePacket", "track_descriptor")
+INTERNED_DATA = _number("TracePacket", "interned_data")
+EVENT_TYPE = _number("TrackEvent", "type")
+NAME_IID = _number("TrackEvent", "name_iid")
+SOURCE_LOCATION_IID = _number("TrackEvent", "source_location_iid")
+DEBUG_ANNOTATIONS = _number("TrackEvent", "debug_annotations")
+FLOW_IDS = _number("TrackEvent", "flow_ids")
+DOUBLE_COUNTER_VALUE = _number("TrackEvent", "double_counter_value")
+ANNOTATION_NAME_IID = _number("DebugAnnotation", "name_iid")
+ANNOTATION_INT = _number("DebugAnnotation", "int_value")
+ANNOTATION_DOUBLE = _number("DebugAnnotation", "double_value")
+ANNOTATION_TEXT_IID = _number("DebugAnnotation", "string_value_iid")
+STATE_CLEARED = protos.TracePacket.SEQ_INCREMENTAL_STATE_CLEARED
+NEEDS_STATE = protos.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE
+
+
+def track_packet(track: Track) -> bytes:
+    """The descriptor of a track, as a whole packet."""
+    packet = protos.TracePacket(trusted_packet_sequence_id=track.uid)
+    descriptor = packet.track_descriptor
+    descriptor.uuid = track.uid
+    descriptor.sibling_order_rank = track.rank
+    descriptor.child_ordering = protos.TrackDescriptor.EXPLICIT
+    if track.parent is not None:
+        descriptor.parent_uuid = track.parent.uid
+    _describe(descriptor, track)
+    return _framed(packet)
+
+
+def _describe(descriptor: protos.TrackDescriptor, track: Track) -> None:
+    if track.kind is TrackKind.PROCESS:
+        descriptor.process.pid = track.process_id
+        descriptor.process.process_name = track.name
+    elif track.kind is TrackKind.THREAD:
+        descriptor.thread.pid = track.process_id
+        descriptor.thread.tid = track.thread_id
+        descriptor.thread.thread_name = track.name
+    else:
+        descriptor.name = track.name
+    if track.kind is TrackKind.COUNTER:
+        descriptor.counter.unit_name = track.unit
+
+
+def state_packet(track: Track, interned: bytes) -> bytes:
+    """Starts a batch on a track's sequence: earlier strings are forgotten, `interned` are the new ones."""
+    packet = protos.TracePacket(trusted_packet_sequence_id=track.uid, sequence_flags=STATE_CLEARED)
+    packet.trace_packet_defaults.track_event_defaults.track_uuid = track.uid
+    head = packet.SerializeToString()
+    if interned:
+        head += wire.tag(INTERNED_DATA, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(interned)) + interned
+    return wire.tag(TRACE_PACKET, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(head)) + head
+
+
+def counter_packets(track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> bytes:
+    """One packet a sample, shape (samples,) each."""
+    event = wire.joined(
+        _event_type(protos.TrackEvent.TYPE_COUNTER, len(time_ns)),
+        wire.fixed64_field(DOUBLE_COUNTER_VALUE, values.astype("<f8")),
+    )
+    return _packets(track, time_ns, event).pack()
+
+
+def slice_packets(track: Track, slices: Slices, events: SliceEvents) -> Iterator[bytes]:
+    """One batch of a track: its strings, then begins and ends in order of time."""
+    columns = _EventColumns.of(slices)
+    yield state_packet(track, columns.interned)
+    if events.alternates:
+        for first in range(0, len(slices), CHUNK_ROWS):
+            yield from _alternating(track, slices, columns, first, min(first + CHUNK_ROWS, len(slices)))
+    else:
+        for first in range(0, len(events.row), CHUNK_ROWS):
+            yield from _mixed(
+                track,
+                columns,
+                events.time_ns[first : first + CHUNK_ROWS],
+                events.row[first : first + CHUNK_ROWS],
+            )
+
+
+def _alternating(
+    track: Track, slices: Slices, columns: _EventColumns, first: int, last: int
+) -> Iterator[bytes]:
+    if columns.flow_bytes(np.arange(first, last)) > LARGEST_CHUNK_BYTES and last - first > 1:
+        middle = (first + last) // 2
+        yield from _alternating(track, slices, columns, first, middle)
+        yield from _alternating(track, slices, columns, middle, last)
+        return
+    begin = _packets(track, slices.start_ns[first:last], columns.begin_events(np.arange(first, last)))
+    end = _packets(track, slices.end_ns[first:last], _end_events(last - first))
+    yield wire.joined(begin, end).pack()
+
+
+def _mixed(track: Track, columns: _EventColumns, time_ns: Int64Array, row: Int64Array) -> Iterator[bytes]:
+    begins = row >= 0
+    if columns.flow_bytes(row[begins]) > LARGEST_CHUNK_BYTES and len(row) > 1:
+        middle = len(row) // 2
+        yield from _mixed(track, columns, time_ns[:middle], row[:middle])
+        yield from _mixed(track, columns, time_ns[middle:], row[middle:])
+        return
+    begin = _packets(track, time_ns[begins], columns.begin_events(row[begins]))
+    end = _packets(track, time_ns[~begins], _end_events(int(np.count_nonzero(~begins))))
+    position = np.where(begins, np.cumsum(begins) - 1, np.count_nonzero(begins) + np.cumsum(~begins) - 1)
+    yield wire.stacked(begin, end).take(position).pack()
+
+
+@dataclass(frozen=True, slots=True)
+class _EventColumns:
+    """A batch's begin events in columns: numbers of interned strings, numbers, flow lists."""
+
+    interned: bytes
+    name_iid: Int64Array
+    location_iid: Int64Array | None
+    arguments: tuple[tuple[int, Cells, npt.NDArray[np.bool_]], ...]
+    flows: tuple[tuple[Int64Array, npt.NDArray[np.uint64]], ...]
+
+    @classmethod
+    def of(cls, slices: Slices) -> _EventColumns:
+        names = intern_texts("event_names", slices.name)
+        labels = intern_texts("debug_annotation_names", pa.array(list(slices.arguments), pa.string()))
+        locations = intern_locations(slices)
+        texts = _intern_argument_texts(slices)
+        arguments = tuple(
+            _argument(label_iid, column, texts)
+            for label_iid, column in zip(labels.iid.tolist(), slices.arguments.items(), strict=True)
+        )
+        parts = (names, labels, locations, texts.interned)
+        return cls(
+            interned=b"".join(part.message for part in parts if part is not None),
+            name_iid=names.iid,
+            location_iid=None if locations is None else locations.iid,
+            arguments=arguments,
+            flows=tuple(_flow_lists(column) for column in (slices.flow_out, slices.flow_in) if column),
+        )
+
+    def flow_bytes(self, rows: Int64Array) -> int:
+        """Bytes of the rectangle that the rows' flow lists need."""
+        widest = [int(np.diff(offsets)[rows].max()) if len(rows) else 0 for offsets, _ in self.flows]
+        return len(rows) * sum(widest) * 10
+
+    def begin_events(self, rows: Int64Array) -> Cells:
+        """TrackEvent messages of the given rows."""
+        pieces = [
+            _event_type(protos.TrackEvent.TYPE_SLICE_BEGIN, len(rows)),
+            wire.number_field(NAME_IID, self.name_iid[rows]),
+        ]
+        if self.location_iid is not None:
+            iids = self.location_iid[rows]
+            pieces.append(wire.number_field(SOURCE_LOCATION_IID, iids).where(iids > 0))
+        for label_iid, value, present in self.arguments:
+            head = wire.tag(ANNOTATION_NAME_IID, wire.VARINT) + wire.varint_bytes(label_iid)
+            annotation = wire.joined(wire.constant(head, len(rows)), value.take(rows))
+            pieces.append(wire.message_field(DEBUG_ANNOTATIONS, annotation).where(present[rows]))
+        for offsets, values in self.flows:
+            pieces.append(_flow_field(offsets, values, rows))
+        return wire.joined(*pieces)
+
+
+@dataclass(frozen=True, slots=True)
+class _ArgumentTexts:
+    """The texts of all textual arguments of a batch, interned together; `iids` by label."""
+
+    interned: Interned | None
+    iids: dict[str, Int64Array]
+
+
+def _intern_argument_texts(slices: Slices) -> _ArgumentTexts:
+    textual = {label: c for label, c in slices.arguments.items() if pa.types.is_string(c.type)}
+    if not textual:
+        return _ArgumentTexts(None, {})
+    together = intern_texts("debug_annotation_string_values", pa.concat_arrays(list(textual.values())))
+    iids = together.iid.reshape(len(textual), -1)
+    return _ArgumentTexts(together, dict(zip(textual, iids, strict=True)))
+
+
+def _argument(
+    label_iid: int, column: tuple[str, pa.Array], texts: _ArgumentTexts
+) -> tuple[int, Cells, npt.NDArray[np.bool_]]:
+    """A debug annotation's value field, and where there is one."""
+    label, values = column
+    present = values.is_valid().to_numpy(zero_copy_only=False)
+    if label in texts.iids:
+        return label_iid, wire.number_field(ANNOTATION_TEXT_IID, texts.iids[label]), present
+    numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
+    if pa.types.is_floating(values.type):
+        return label_iid, wire.fixed64_field(ANNOTATION_DOUBLE, numbers.astype("<f8")), present
+    return label_iid, wire.number_field(ANNOTATION_INT, numbers), present
+
+
+def _flow_lists(column: pa.Array) -> tuple[Int64Array, npt.NDArray[np.uint64]]:
+    """Offsets (rows + 1) and values of a list column; a null is an empty list."""
+    lengths = column.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+    values = column.flatten().cast(pa.uint64()).to_numpy(zero_copy_only=False)
+    return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), values
+
+
+def _flow_field(offsets: Int64Array, values: npt.NDArray[np.uint64], rows: Int64Array) -> Cells:
+    lengths = np.diff(offsets)[rows]
+    own = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    first = np.repeat(offsets[:-1][rows] - own[:-1], lengths)
+    return wire.repeated_fixed64_field(FLOW_IDS, own, values[first + np.arange(own[-1])])
+
+
+def _event_type(event_type: int, rows: int) -> Cells:
+    return wire.constant(wire.tag(EVENT_TYPE, wire.VARINT) + wire.varint_bytes(event_type), rows)
+
+
+def _end_events(rows: int) -> Cells:
+    return _event_type(protos.TrackEvent.TYPE_SLICE_END, rows)
+
+
+def _packets(track: Track, time_ns: Int64Array, event: Cells) -> Cells:
+    """Whole packets around track events."""
+    sequence = (
+        wire.tag(SEQUENCE_ID, wire.VARINT)
+        + wire.varint_bytes(track.uid)
+        + wire.tag(SEQUENCE_FLAGS, wire.VARINT)
+        + wire.varint_bytes(NEEDS_STATE)
+    )
+    packet = wire.joined(
+        wire.number_field(TIMESTAMP, time_ns),
+        wire.constant(sequence, len(time_ns)),
+        wire.message_field(TRACK_EVENT, event),
+    )
+    return wire.message_field(TRACE_PACKET, packet)
+
+
+def _framed(packet: protos.TracePacket) -> bytes:
+    content: bytes = packet.SerializeToString()
+    return wire.tag(TRACE_PACKET, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(content)) + content

@@ -1,0 +1,127 @@
+"""The timeline that Perfetto and Chrome traces share: a tree of tracks, slices on them, counters, flows.
+
+A format implements `TimelineSink`; what goes onto which track is decided in `timeline_sources` and
+`timeline_writer`, once for all formats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+Int64Array = npt.NDArray[np.int64]
+END_OF_SLICE = -1
+
+
+class TrackKind(Enum):
+    """What a track holds."""
+
+    PROCESS = "process"
+    THREAD = "thread"
+    GROUP = "group"
+    SLICES = "slices"
+    COUNTER = "counter"
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """A row of the timeline, or a heading above rows.
+
+    Attributes:
+        uid: Number > 0, unique in the export.
+        name: What the reader sees; lanes of one track share their name.
+        parent: The heading it stands under; None for a process.
+        rank: Place among its siblings, smallest first.
+        process_id: Of the process that it belongs to.
+        thread_id: Of a THREAD; unique in the export. 0 elsewhere.
+        unit: Of a COUNTER's values.
+    """
+
+    uid: int
+    name: str
+    kind: TrackKind
+    parent: Track | None
+    rank: int
+    process_id: int
+    thread_id: int = 0
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Slices:
+    """Spans of one track in order of start, column by column; every column has one entry a span.
+
+    Attributes:
+        start_ns, end_ns: int64, from the profile's start.
+        name: string array without nulls.
+        arguments: Label -> string, integer or floating column; null = the span has no such argument.
+        source_file: string array; null = unknown.
+        source_line: int64 array; null or 0 = unknown.
+        flow_out, flow_in: Lists of uint64 flow numbers that start and end here; None = no flows.
+    """
+
+    start_ns: Int64Array
+    end_ns: Int64Array
+    name: pa.Array
+    arguments: Mapping[str, pa.Array] = field(default_factory=dict)
+    source_file: pa.Array | None = None
+    source_line: pa.Array | None = None
+    flow_out: pa.Array | None = None
+    flow_in: pa.Array | None = None
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, rows: Int64Array) -> Slices:
+        """The given rows, in the given order."""
+        index = pa.array(rows)
+        optional = (self.source_file, self.source_line, self.flow_out, self.flow_in)
+        taken = [None if column is None else column.take(index) for column in optional]
+        arguments = {label: column.take(index) for label, column in self.arguments.items()}
+        return Slices(self.start_ns[rows], self.end_ns[rows], self.name.take(index), arguments, *taken)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceEvents:
+    """The begins and ends of a track's slices in the order in which they happen.
+
+    Attributes:
+        time_ns: int64, shape (events,), ascending.
+        row: int64, shape (events,): the row of `Slices` that begins, or END_OF_SLICE for the end of the
+            slice that is open innermost (which may have begun in an earlier batch).
+    """
+
+    time_ns: Int64Array
+    row: Int64Array
+
+    @property
+    def alternates(self) -> bool:
+        """Whether each begin is followed at once by its own end, in row order."""
+        begins = self.row[::2]
+        return (
+            2 * len(begins) == len(self.row)
+            and bool(np.all(self.row[1::2] == END_OF_SLICE))
+            and bool(np.array_equal(begins, np.arange(len(begins))))
+        )
+
+
+class TimelineSink(Protocol):
+    """A trace format being written."""
+
+    def add_track(self, track: Track) -> None:
+        """Declares a track; its parent was declared before it."""
+        ...
+
+    def add_slices(self, track: Track, slices: Slices, events: SliceEvents) -> None:
+        """Adds slices to a THREAD or SLICES track; batches come in order of time."""
+        ...
+
+    def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
+        """Adds samples to a COUNTER track; batches come in order of time."""
+        ...

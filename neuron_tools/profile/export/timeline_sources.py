@@ -1,0 +1,359 @@
+"""Which table becomes which slices and counters: the only place where both the schema and the tracks meet."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from neuron_tools.profile.export.source import Tables
+
+
+class Place(Enum):
+    """Under which heading a source's tracks stand."""
+
+    CORE = "core"
+    PROCESS = "process"
+    THREAD = "thread"
+
+
+@dataclass(frozen=True, slots=True)
+class SpanSource:
+    """A table whose rows become slices.
+
+    Attributes:
+        kind: What the report counts these slices as.
+        table: Published (or own) table.
+        place: Heading of its tracks.
+        index: Column that numbers the NeuronCore or thread.
+        group: A further heading; "" = none.
+        track, name: SQL over the row `t` for the track's and the slice's name.
+        rank: Place of the track (or of the group, where there is one) among its siblings.
+        arguments: Label -> column; kept where the column exists, is not null and not an empty text or 0.
+        start, end: SQL for the times.
+        nested: Whether slices of one track contain each other.
+        condition: SQL that chooses the rows.
+        layered: Whether the column `layer` adds the modules around each slice.
+    """
+
+    kind: str
+    table: str
+    place: Place
+    index: str
+    track: str
+    name: str
+    rank: int
+    group: str = ""
+    arguments: Mapping[str, str] = field(default_factory=dict)
+    start: str = 't."start_ts"'
+    end: str = 't."end_ts"'
+    nested: bool = False
+    condition: str = "TRUE"
+    layered: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CounterSource:
+    """A table whose rows become samples of one counter."""
+
+    table: str
+    column: str
+    name: str
+    unit: str
+    rank: int
+    index: str = "pcore_idx"
+
+
+ENGINE_RANKS = {"Tensor": 10, "TensorMatrix": 11, "Vector": 12, "Scalar": 13, "GpSimd": 14, "Sync": 15}
+FRAMEWORK_RANK, HLO_RANK, EXECUTION_RANK, OTHER_ENGINE_RANK = 1, 2, 0, 19
+QUEUE_RANK, COLLECTIVE_RANK, COLLECTIVE_CORE_RANK, THROTTLE_RANK, COUNTER_RANK = 20, 30, 31, 32, 40
+RUNTIME_RANK = 1 << 20
+
+_PLAIN = ("id", "layer")
+_BYTES = ("hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes")
+
+
+def _same(*columns: str) -> dict[str, str]:
+    return {column: column for column in columns}
+
+
+INSTRUCTIONS = SpanSource(
+    kind="instructions",
+    table="Instruction",
+    place=Place.CORE,
+    index="pcore_idx",
+    track="coalesce(nullif({timeline_track}, ''), t.\"engine\")",
+    name='t."opcode"',
+    rank=OTHER_ENGINE_RANK,
+    arguments=_same(
+        *_PLAIN, "operands", "hlo_name", "framework_name", *_BYTES, "psum_read_bytes", "psum_write_bytes",
+        "raw_flops", "flops_transpose", "tensor_elements", "evt_wait_time_ns", "dma_wait_time_ns",
+        "tensor_instruction_type", "performance_mode", "scalar_activation_fn", "nki_source_location",
+        "is_backward",
+    ),
+)  # fmt: skip
+
+DMA_TRANSFERS = SpanSource(
+    kind="dma_transfers",
+    table="DmaPacketAggregated",
+    place=Place.CORE,
+    index="pcore_idx",
+    group="DMA queues",
+    track="coalesce(nullif(t.\"queue_name\", ''), 'queue ' || t.\"queue_idx\")",
+    name="coalesce(nullif(nullif({variable}, ''), 'unknown'), nullif({op}, ''), 'transfer')",
+    rank=QUEUE_RANK,
+    arguments=_same(
+        "id", "variable", "op", "transfer_bytes", "read_bytes", "write_bytes", "throughput", "source", "dest",
+        "queue_type", "semaphore_id", "read_shape", "write_shape", "is_transpose_mode", "hlo_name", "layer",
+        "framework_name", "is_backward",
+    ),
+)  # fmt: skip
+
+FRAMEWORK_OPERATIONS = SpanSource(
+    kind="framework_operations",
+    table="FrameworkInstruction",
+    place=Place.CORE,
+    index="pcore_idx",
+    track="'Framework'",
+    name="coalesce(nullif({framework_name}, ''), 'operation')",
+    rank=FRAMEWORK_RANK,
+    arguments=_same(
+        *_PLAIN, *_BYTES, "tensor_engine_instruction_count", "vector_engine_instruction_count",
+        "scalar_engine_instruction_count", "gpsimd_engine_instruction_count", "sync_engine_instruction_count",
+        "is_backward",
+    ),
+    nested=True,
+    layered=True,
+)  # fmt: skip
+
+HLO_OPERATIONS = SpanSource(
+    kind="hlo_operations",
+    table="HloInstruction",
+    place=Place.CORE,
+    index="pcore_idx",
+    track="'HLO'",
+    name='t."hlo_name"',
+    rank=HLO_RANK,
+    arguments=_same(
+        *_PLAIN,
+        "hlo_opcode",
+        "shape",
+        "model_flops",
+        "framework_name",
+        "raw_framework_id",
+        *_BYTES,
+        "is_backward",
+    ),
+)
+
+COLLECTIVES = SpanSource(
+    kind="collectives",
+    table="CcOp",
+    place=Place.CORE,
+    index="pcore_idx",
+    group="Collectives",
+    track="'stream ' || t.\"stream_index\"",
+    name='t."operation"',
+    rank=COLLECTIVE_RANK,
+    arguments=_same(
+        "op_id", "algorithm", "num_elements", "dtype", "input_size", "output_size", "algorithm_bandwidth",
+        "bus_bandwidth", "replica_group", "trigger_engine", "cc_trigger_start_delay",
+    ),
+)  # fmt: skip
+
+COLLECTIVE_CORES = SpanSource(
+    kind="collective_core_instructions",
+    table="CcInstruction",
+    place=Place.CORE,
+    index="pcore_idx",
+    group="CC-cores",
+    track="'CC-core ' || t.\"core_idx\"",
+    name='t."description"',
+    rank=COLLECTIVE_CORE_RANK,
+    arguments=_same("trigger_engine", "trigger_start_ts"),
+)
+
+THROTTLING = SpanSource(
+    kind="throttling",
+    table="Throttle",
+    place=Place.CORE,
+    index="pcore_idx",
+    track="'Throttling'",
+    name='t."type"',
+    rank=THROTTLE_RANK,
+    arguments=_same("k", "n"),
+    start='t."timestamp"',
+    end='t."timestamp" + t."duration"',
+)
+
+EXECUTIONS = SpanSource(
+    kind="device_events",
+    table="SystemProfileEvents",
+    place=Place.CORE,
+    index="nc_idx",
+    track="'Executions'",
+    name='t."name"',
+    rank=EXECUTION_RANK,
+    arguments=_same("id", "trace_event_source", "framework_stream_id", "extra_attributes_json"),
+    condition="t.\"trace_event_source\" = 'neuron_hw'",
+)
+
+RUNTIME_CALLS = SpanSource(
+    kind="runtime_events",
+    table="SystemProfileEvents",
+    place=Place.PROCESS,
+    index="thread_id",
+    group="Neuron runtime",
+    track="coalesce({trace_event_source}, 'events') || ' thread ' || coalesce(t.\"thread_id\", 0)",
+    name='t."name"',
+    rank=RUNTIME_RANK,
+    arguments=_same("id", "thread_id", "nc_idx", "framework_stream_id", "extra_attributes_json"),
+    nested=True,
+    condition="t.\"trace_event_source\" IS DISTINCT FROM 'neuron_hw'",
+)
+
+HOST_SPANS = SpanSource(
+    kind="host_spans",
+    table="HostSpan",
+    place=Place.THREAD,
+    index="thread_idx",
+    track="''",
+    name='t."name"',
+    rank=0,
+    arguments=_same("kind", "layer"),
+    nested=True,
+)
+
+SPAN_SOURCES = (
+    HOST_SPANS, RUNTIME_CALLS, EXECUTIONS, FRAMEWORK_OPERATIONS, HLO_OPERATIONS, INSTRUCTIONS, DMA_TRANSFERS,
+    COLLECTIVES, COLLECTIVE_CORES, THROTTLING,
+)  # fmt: skip
+
+COUNTER_SOURCES = (
+    CounterSource("HbmUsage", "current_throughput", "HBM bandwidth", "bytes/s", COUNTER_RANK),
+    CounterSource("DmaUsage", "current_throughput", "DMA bandwidth", "bytes/s", COUNTER_RANK + 1),
+    CounterSource("PendingDma", "value", "Pending DMA", "transfers", COUNTER_RANK + 2),
+    CounterSource("SbufUsage", "avg_util_percent", "SBUF use", "fraction", COUNTER_RANK + 3),
+    CounterSource("PsumUsage", "avg_util_percent", "PSUM use", "fraction", COUNTER_RANK + 4),
+    CounterSource(
+        "SystemProfileHbmUsage", "total_bytes", "HBM bytes", "bytes", COUNTER_RANK + 5, index="device_idx"
+    ),
+)
+
+FLOW_TABLES = ("Instruction", "DmaPacketAggregated")
+
+
+def span_query(source: SpanSource, tables: Tables, *, flows: bool) -> str:
+    """SQL for a source's rows by process, place, track and time.
+
+    Columns: process_idx, place_idx, track, start_ns, end_ns, name, layer, is_backward, source_file,
+    source_line, flow_out, flow_in, then one column per argument.
+    """
+    table = source.table
+    columns = tables.columns(table)
+    with_flows = flows and table in FLOW_TABLES and flow_tables_present(tables)
+    argument_columns = "".join(
+        f', {_argument(column, columns[column])} AS "arg_{label}"'
+        for label, column in source.arguments.items()
+        if column in columns
+    )
+    flow_columns = (
+        "o.flows AS flow_out, i.flows AS flow_in" if with_flows else "NULL AS flow_out, NULL AS flow_in"
+    )
+    ending = "end_ns DESC" if source.nested else "end_ns"
+    return (
+        (_flow_ends(tables, table) if with_flows else "")
+        + f"SELECT CAST({tables.column_or(table, 'process_idx', '0')} AS BIGINT) AS process_idx,"
+        f" CAST({tables.column_or(table, source.index, '0')} AS BIGINT) AS place_idx,"
+        f" CAST({_filled(source.track, tables, table)} AS VARCHAR) AS track,"
+        f" CAST({source.start} AS BIGINT) AS start_ns,"
+        f" CAST(greatest({source.start}, {source.end}) AS BIGINT) AS end_ns,"
+        f" coalesce(CAST({_filled(source.name, tables, table)} AS VARCHAR), '') AS name,"
+        f" {tables.column_or(table, 'layer', 'NULL')} AS layer,"
+        f" {tables.column_or(table, 'is_backward', 'FALSE')} AS is_backward,"
+        f" {_optional(tables, table, 'source_file', 'VARCHAR')} AS source_file,"
+        f" {_optional(tables, table, 'source_line', 'BIGINT')} AS source_line,"
+        f' {flow_columns}{argument_columns} FROM "{table}" t'
+        + (_flow_joins(tables, table) if with_flows else "")
+        + f" WHERE {source.start} IS NOT NULL AND {source.end} IS NOT NULL AND {source.condition}"
+        f" ORDER BY 1, 2, 3, 4, {ending}"
+    )
+
+
+def counter_query(source: CounterSource, tables: Tables) -> str:
+    """SQL for a counter's samples: process_idx, place_idx, time_ns, value."""
+    return (
+        f"SELECT CAST({tables.column_or(source.table, 'process_idx', '0')} AS BIGINT) AS process_idx,"
+        f" CAST({tables.column_or(source.table, source.index, '0')} AS BIGINT) AS place_idx,"
+        f' CAST(t."timestamp" AS BIGINT) AS time_ns, CAST(t."{source.column}" AS DOUBLE) AS value'
+        f' FROM "{source.table}" t WHERE t."timestamp" IS NOT NULL AND t."{source.column}" IS NOT NULL'
+        " ORDER BY 1, 2, 3"
+    )
+
+
+def flow_tables_present(tables: Tables) -> bool:
+    """Whether the profile has dependency edges and something to tie them to."""
+    return "Flow" in tables and any(tables.has(table, "id") for table in FLOW_TABLES)
+
+
+def flow_query(tables: Tables) -> str:
+    """SQL that counts the edges that are drawn: distinct, between two exported rows, not from a row to itself."""
+    return _edges(tables) + "SELECT count(*) FROM edges"
+
+
+def _filled(expression: str, tables: Tables, table: str) -> str:
+    """Replaces {column} by the column, or by NULL where the table lacks it."""
+    for column in ("timeline_track", "variable", "op", "framework_name", "trace_event_source"):
+        expression = expression.replace(f"{{{column}}}", tables.column_or(table, column, "NULL"))
+    return expression
+
+
+def _optional(tables: Tables, table: str, column: str, data_type: str) -> str:
+    return f'CAST(t."{column}" AS {data_type})' if tables.has(table, column) else f"CAST(NULL AS {data_type})"
+
+
+def _argument(column: str, data_type: str) -> str:
+    """An argument's value: text, BIGINT or DOUBLE; null where it says nothing."""
+    if data_type in ("FLOAT", "DOUBLE"):
+        return f'nullif(CAST(t."{column}" AS DOUBLE), 0)'
+    if data_type.endswith("INT") or data_type in ("INTEGER", "BOOLEAN"):
+        kept = f'CAST(t."{column}" AS BIGINT)'
+        return kept if column == "id" else f"nullif({kept}, 0)"
+    return f"nullif(CAST(t.\"{column}\" AS VARCHAR), '')"
+
+
+def _edges(tables: Tables) -> str:
+    """Common table expressions up to `edges` (source_table, source_id, target_table, target_id, flow).
+
+    The earlier of the two spans is the source, so that an arrow never points back in time. The flow number
+    is a hash of the edge: the same in every query, whatever order the rows are read in.
+    """
+    spans = " UNION ALL ".join(
+        f"SELECT '{table}' AS table_name, id, start_ts FROM \"{table}\""
+        for table in FLOW_TABLES
+        if tables.has(table, "id")
+    )
+    return (
+        f"WITH spans AS ({spans}), ends AS (SELECT DISTINCT in_table, in_id, out_table, out_id FROM Flow"
+        " WHERE in_table <> out_table OR in_id <> out_id), edges AS (SELECT"
+        " CASE WHEN a.start_ts <= b.start_ts THEN in_table ELSE out_table END AS source_table,"
+        " CASE WHEN a.start_ts <= b.start_ts THEN in_id ELSE out_id END AS source_id,"
+        " CASE WHEN a.start_ts <= b.start_ts THEN out_table ELSE in_table END AS target_table,"
+        " CASE WHEN a.start_ts <= b.start_ts THEN out_id ELSE in_id END AS target_id,"
+        " hash(in_table, in_id, out_table, out_id) AS flow FROM ends"
+        " JOIN spans a ON a.table_name = in_table AND a.id = in_id"
+        " JOIN spans b ON b.table_name = out_table AND b.id = out_id) "
+    )
+
+
+def _flow_ends(tables: Tables, table: str) -> str:
+    return _edges(tables).rstrip() + (
+        f", outgoing AS (SELECT source_id AS id, list(flow ORDER BY flow) AS flows FROM edges"
+        f" WHERE source_table = '{table}' GROUP BY source_id)"
+        f", incoming AS (SELECT target_id AS id, list(flow ORDER BY flow) AS flows FROM edges"
+        f" WHERE target_table = '{table}' GROUP BY target_id) "
+    )
+
+
+def _flow_joins(tables: Tables, table: str) -> str:
+    return ' LEFT JOIN outgoing o ON o.id = t."id" LEFT JOIN incoming i ON i.id = t."id"'

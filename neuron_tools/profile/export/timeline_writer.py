@@ -1,0 +1,266 @@
+"""Drives a `TimelineSink`: reads a profile's tables in order, sets their rows on tracks and lanes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.profile.export.lanes import FlatLanes, NestedLanes, nested_event_order
+from neuron_tools.profile.export.modules import ModuleSpans
+from neuron_tools.profile.export.report import Progress, RowCounter
+from neuron_tools.profile.export.source import ProfileSource, Tables
+from neuron_tools.profile.export.timeline import (
+    END_OF_SLICE,
+    Int64Array,
+    SliceEvents,
+    Slices,
+    TimelineSink,
+    Track,
+)
+from neuron_tools.profile.export.timeline_sources import (
+    COUNTER_SOURCES,
+    ENGINE_RANKS,
+    SPAN_SOURCES,
+    CounterSource,
+    Place,
+    SpanSource,
+    counter_query,
+    flow_query,
+    flow_tables_present,
+    span_query,
+)
+from neuron_tools.profile.export.tracks import TrackTree, process_names
+
+
+def write_timeline(
+    profile: ProfileSource, sink: TimelineSink, *, flows: bool = True, progress: Progress | None = None
+) -> dict[str, int]:
+    """Sends a whole profile to a sink.
+
+    Args:
+        profile: Where the rows come from.
+        sink: The format being written.
+        flows: Whether to draw the edges of the Flow table.
+        progress: Told after each batch.
+
+    Returns:
+        Number of slices by kind, "modules", "slices" (all of them), "counters" (samples), "flows", "tracks".
+    """
+    tables = Tables(profile)
+    sources = [source for source in SPAN_SOURCES if source.table in tables]
+    counters = [source for source in COUNTER_SOURCES if tables.has(source.table, source.column)]
+    read_tables = [*(source.table for source in sources), *(source.table for source in counters)]
+    rows = RowCounter(progress, sum(tables.count(table) for table in read_tables))
+    writer = _Writer(sink, TrackTree(sink, process_names(tables)), rows)
+    for source in sources:
+        writer.write_spans(source, tables, flows=flows)
+    for counter in counters:
+        writer.write_counter(counter, tables)
+    counts = dict(writer.counts)
+    counts["slices"] = writer.counts.total() - writer.counts["counters"]
+    counts["flows"] = tables.rows(flow_query(tables))[0][0] if flows and flow_tables_present(tables) else 0
+    counts["tracks"] = len(writer.tree)
+    return counts
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Rows of a batch that belong to one track."""
+
+    process_idx: int
+    place_idx: int
+    track: str
+    rows: pa.RecordBatch
+
+
+@dataclass
+class _OpenTrack:
+    """What is remembered of the track being written, between batches."""
+
+    key: tuple[int, int, str]
+    lanes: FlatLanes | NestedLanes
+    modules: ModuleSpans | None
+    open_ends: dict[Track, Int64Array] = field(default_factory=dict)
+
+
+class _Writer:
+    def __init__(self, sink: TimelineSink, tree: TrackTree, rows: RowCounter) -> None:
+        self.sink = sink
+        self.tree = tree
+        self.counts: Counter[str] = Counter()
+        self._rows = rows
+
+    def write_spans(self, source: SpanSource, tables: Tables, *, flows: bool) -> None:
+        current: _OpenTrack | None = None
+        for batch in tables.batches(span_query(source, tables, flows=flows)):
+            for run in _runs(batch):
+                key = (run.process_idx, run.place_idx, run.track)
+                if current is None or current.key != key:
+                    self._finish(current)
+                    current = _open_track(source, key)
+                self._add(source, current, run)
+            self._rows.advance(batch.num_rows)
+        self._finish(current)
+
+    def write_counter(self, source: CounterSource, tables: Tables) -> None:
+        for batch in tables.batches(counter_query(source, tables)):
+            place = _int_columns(batch, "process_idx", "place_idx")
+            for first, last in _equal_stretches(place):
+                process_idx, place_idx = place[first].tolist()
+                parent = self.tree.core(process_idx, place_idx)
+                track = self.tree.counter(parent, source.name, source.unit, source.rank)
+                part = batch.slice(first, last - first)
+                self.sink.add_counter(track, _numpy(part, "time_ns"), _numpy(part, "value"))
+            self.counts["counters"] += batch.num_rows
+            self._rows.advance(batch.num_rows)
+
+    def _add(self, source: SpanSource, current: _OpenTrack, run: _Run) -> None:
+        slices = _slices(run.rows)
+        self.counts[source.kind] += len(slices)
+        if current.modules is None:
+            self._add_lanes(source, current, slices, current.lanes.assign(slices.start_ns, slices.end_ns))
+            return
+        for lane, layered, module_count in current.modules.add(slices, *_layers(run.rows)):
+            self.counts["modules"] += module_count
+            self._add_nested(current, self._track(source, current.key, lane), layered)
+
+    def _add_lanes(
+        self, source: SpanSource, current: _OpenTrack, slices: Slices, lanes: npt.NDArray[np.int32]
+    ) -> None:
+        for lane in range(int(lanes.max()) + 1):
+            rows = np.flatnonzero(lanes == lane)
+            if not len(rows):
+                continue
+            own = slices if len(rows) == len(slices) else slices.take(rows)
+            track = self._track(source, current.key, lane)
+            if source.nested:
+                self._add_nested(current, track, own)
+            else:
+                self.sink.add_slices(track, own, _flat_events(own))
+
+    def _add_nested(self, current: _OpenTrack, track: Track, slices: Slices) -> None:
+        open_ends = current.open_ends.get(track, np.zeros(0, np.int64))
+        events, current.open_ends[track] = nested_events(slices, open_ends)
+        self.sink.add_slices(track, slices, events)
+
+    def _finish(self, current: _OpenTrack | None) -> None:
+        for track, open_ends in current.open_ends.items() if current else ():
+            if len(open_ends):
+                ends = SliceEvents(np.sort(open_ends), np.full(len(open_ends), END_OF_SLICE))
+                self.sink.add_slices(track, _no_slices(), ends)
+
+    def _track(self, source: SpanSource, key: tuple[int, int, str], lane: int) -> Track:
+        process_idx, place_idx, name = key
+        if source.place is Place.THREAD and lane == 0:
+            return self.tree.thread(process_idx, place_idx)
+        if source.place is Place.THREAD:
+            parent = self.tree.thread(process_idx, place_idx)
+            return self.tree.lane(
+                self.tree.process(process_idx), f"{parent.name} (overlapping)", lane, place_idx
+            )
+        parent = self.tree.process(process_idx)
+        if source.place is Place.CORE:
+            parent = self.tree.core(process_idx, place_idx)
+        if source.group:
+            return self.tree.lane(self.tree.group(parent, source.group, source.rank), name, lane, 0)
+        return self.tree.lane(parent, name, lane, ENGINE_RANKS.get(name, source.rank))
+
+
+def _open_track(source: SpanSource, key: tuple[int, int, str]) -> _OpenTrack:
+    lanes = NestedLanes() if source.nested and not source.layered else FlatLanes()
+    return _OpenTrack(key, lanes, ModuleSpans() if source.layered else None)
+
+
+def nested_events(slices: Slices, open_ends: Int64Array) -> tuple[SliceEvents, Int64Array]:
+    """Begins and ends of properly nested slices up to the last begin, and the ends that are still to come.
+
+    Args:
+        slices: Ordered by start ascending, outer before inner.
+        open_ends: int64, shape (open,): ends of slices that began in earlier batches.
+    """
+    count, held = len(slices), len(open_ends)
+    start = np.concatenate([np.full(held, np.iinfo(np.int64).min), slices.start_ns])
+    end = np.concatenate([np.sort(open_ends)[::-1], slices.end_ns])
+    order = nested_event_order(start, end)[held:]
+    is_end = order >= held + count
+    source = np.where(is_end, order - held - count, order)
+    time = np.where(is_end, end[source], start[source])
+    row = np.where(is_end, END_OF_SLICE, source - held)
+    begins = np.flatnonzero(~is_end)
+    due = len(order)
+    if len(begins):
+        last = int(begins[-1])
+        instant = is_end[last + 1 :] & (time[last + 1 :] <= time[last])
+        due = last + 1 + int(np.argmin(np.append(instant, False)))
+    else:
+        due = 0
+    return SliceEvents(time[:due], row[:due]), time[due:]
+
+
+def _flat_events(slices: Slices) -> SliceEvents:
+    time = np.empty(2 * len(slices), np.int64)
+    time[::2], time[1::2] = slices.start_ns, slices.end_ns
+    row = np.full(2 * len(slices), END_OF_SLICE)
+    row[::2] = np.arange(len(slices))
+    return SliceEvents(time, row)
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
+    place = _int_columns(batch, "process_idx", "place_idx")
+    track = batch.column("track").dictionary_encode()
+    codes = track.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    for first, last in _equal_stretches(np.column_stack([place, codes])):
+        process_idx, place_idx = place[first].tolist()
+        name = track.dictionary[int(codes[first])].as_py() if codes[first] >= 0 else "unknown"
+        yield _Run(process_idx, place_idx, name, batch.slice(first, last - first))
+
+
+def _equal_stretches(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
+    """(first, one past last) of each stretch of equal rows of `keys`, shape (rows, columns)."""
+    changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
+    edges = [0, *changes.tolist(), len(keys)]
+    return list(zip(edges[:-1], edges[1:], strict=True))
+
+
+def _slices(rows: pa.RecordBatch) -> Slices:
+    names = rows.schema.names
+    arguments = {name[4:]: rows.column(name) for name in names if name.startswith("arg_")}
+    return Slices(
+        start_ns=_numpy(rows, "start_ns"),
+        end_ns=_numpy(rows, "end_ns"),
+        name=rows.column("name"),
+        arguments={label: column for label, column in arguments.items() if column.null_count < len(column)},
+        source_file=_unless_null(rows, "source_file"),
+        source_line=_unless_null(rows, "source_line"),
+        flow_out=_unless_null(rows, "flow_out"),
+        flow_in=_unless_null(rows, "flow_in"),
+    )
+
+
+def _layers(rows: pa.RecordBatch) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
+    backward = rows.column("is_backward").fill_null(False).to_numpy(zero_copy_only=False)
+    return rows.column("layer"), backward.astype(np.bool_)
+
+
+def _no_slices() -> Slices:
+    return Slices(np.zeros(0, np.int64), np.zeros(0, np.int64), pa.array([], pa.string()))
+
+
+def _unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    column = rows.column(name)
+    return column if column.null_count < len(column) else None
+
+
+def _numpy(rows: pa.RecordBatch, name: str) -> npt.NDArray[Any]:
+    values: npt.NDArray[Any] = rows.column(name).to_numpy(zero_copy_only=False)
+    return values
+
+
+def _int_columns(batch: pa.RecordBatch, *names: str) -> npt.NDArray[np.int64]:
+    return np.column_stack([_numpy(batch, name).astype(np.int64) for name in names])

@@ -1,0 +1,105 @@
+"""The tree of tracks: process -> NeuronCore -> engines, queues, framework; process -> host threads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from neuron_tools.profile.export.source import Tables
+from neuron_tools.profile.export.timeline import TimelineSink, Track, TrackKind
+
+LARGEST_LINUX_PID = 1 << 22
+MOST_THREADS = 1 << 16
+
+
+class TrackTree:
+    """Makes each track once, with its headings above it, and declares it to the sink."""
+
+    def __init__(self, sink: TimelineSink, processes: Mapping[int, tuple[int, str]]) -> None:
+        self._sink = sink
+        self._processes = processes
+        self._tracks: dict[tuple[object, ...], Track] = {}
+
+    def __len__(self) -> int:
+        return len(self._tracks)
+
+    def process(self, process_idx: int) -> Track:
+        """The track of a process."""
+        process_id, name = self._processes.get(process_idx, (process_idx + 1, f"Process {process_idx}"))
+        return self._track((process_idx,), name, TrackKind.PROCESS, None, process_idx, process_id)
+
+    def core(self, process_idx: int, core_idx: int) -> Track:
+        """The heading of a NeuronCore, under its process."""
+        name = f"NeuronCore {core_idx}"
+        return self._child(self.process(process_idx), ("core", core_idx), name, TrackKind.GROUP, core_idx)
+
+    def group(self, parent: Track, name: str, rank: int) -> Track:
+        """A heading."""
+        return self._child(parent, ("group", name), name, TrackKind.GROUP, rank)
+
+    def lane(self, parent: Track, name: str, lane: int, rank: int) -> Track:
+        """One lane of a track of slices; all its lanes have the same name and rank."""
+        return self._child(parent, ("lane", name, lane), name, TrackKind.SLICES, rank)
+
+    def thread(self, process_idx: int, thread_idx: int) -> Track:
+        """A host thread. The first one is the main thread and has the process's own number, as on Linux."""
+        process = self.process(process_idx)
+        thread_id = process.process_id
+        if thread_idx:
+            thread_id = LARGEST_LINUX_PID + process_idx * MOST_THREADS + thread_idx
+        name = f"Thread {thread_idx}" if thread_idx else "Main thread"
+        key = (process.uid, "thread", thread_idx)
+        return self._track(
+            key, name, TrackKind.THREAD, process, thread_idx, process.process_id, thread_id=thread_id
+        )
+
+    def counter(self, parent: Track, name: str, unit: str, rank: int) -> Track:
+        """A counter under `parent`."""
+        key = (parent.uid, "counter", name)
+        return self._track(key, name, TrackKind.COUNTER, parent, rank, parent.process_id, unit=unit)
+
+    def _child(self, parent: Track, key: tuple[object, ...], name: str, kind: TrackKind, rank: int) -> Track:
+        return self._track((parent.uid, *key), name, kind, parent, rank, parent.process_id)
+
+    def _track(
+        self,
+        key: tuple[object, ...],
+        name: str,
+        kind: TrackKind,
+        parent: Track | None,
+        rank: int,
+        process_id: int,
+        *,
+        thread_id: int = 0,
+        unit: str = "",
+    ) -> Track:
+        if key not in self._tracks:
+            uid = len(self._tracks) + 1
+            self._tracks[key] = Track(uid, name, kind, parent, rank, process_id, thread_id, unit)
+            self._sink.add_track(self._tracks[key])
+        return self._tracks[key]
+
+
+def process_names(tables: Tables) -> dict[int, tuple[int, str]]:
+    """process_idx -> (process number, name) from ProcessInfo; numbers that repeat are replaced.
+
+    Processes of different machines may share a number, which a trace viewer would take for one process.
+    """
+    if not tables.has("ProcessInfo", "process_idx"):
+        return {}
+    number = next((c for c in ("process_id", "pid") if tables.has("ProcessInfo", c)), "process_idx + 1")
+    command = next((c for c in ("command", "name") if tables.has("ProcessInfo", c)), "NULL")
+    rank = "rank" if tables.has("ProcessInfo", "rank") else "NULL"
+    rows = tables.rows(
+        f"SELECT process_idx, {number}, CAST({command} AS VARCHAR), {rank} FROM ProcessInfo ORDER BY process_idx"
+    )
+    numbers = [row[1] for row in rows]
+    unique = len(set(numbers)) == len(numbers) and all(n and 0 < n < LARGEST_LINUX_PID for n in numbers)
+    return {
+        index: (int(pid) if unique else index + 1, _process_title(index, text, rank_number))
+        for index, pid, text, rank_number in rows
+    }
+
+
+def _process_title(process_idx: int, command: str | None, rank: int | None) -> str:
+    title = command or f"Process {process_idx}"
+    return title if rank is None or rank < 0 else f"rank {rank}: {title}"
