@@ -1,0 +1,37 @@
+"""OpcodeSummary: instruction time by engine and opcode."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuron_tools.profile.derive.busy import BusyTime
+from neuron_tools.profile.recorded import RecordedTables
+
+_COLUMNS = (
+    "engine",
+    "opcode",
+    "instruction_count",
+    "instruction_time_ns",
+    "active_time_ns",
+    "active_time_percent",
+)
+_QUERY = """
+    SELECT engine, opcode, count(*) AS instruction_count,
+           CAST(sum(duration_ns) AS BIGINT) AS instruction_time_ns
+    FROM Instruction GROUP BY engine, opcode ORDER BY instruction_time_ns DESC, engine, opcode
+"""
+
+
+def opcode_summary(recorded: RecordedTables, busy: BusyTime, total_ns: int) -> dict[str, list[Any]]:
+    """OpcodeSummary rows, longest first.
+
+    Args:
+        total_ns: Length of the profile; `active_time_percent` is the opcode's share of it, 0 to 1.
+    """
+    rows = recorded.rows(_QUERY)
+    active = busy.opcodes.islands().totals()
+    for row in rows:
+        engine = busy.engine_names.number(row["engine"].lower())
+        row["active_time_ns"] = active.get(engine << 20 | busy.opcode_names.number(row["opcode"]), 0)
+        row["active_time_percent"] = row["active_time_ns"] / total_ns if total_ns else 0.0
+    return {name: [row[name] for row in rows] for name in _COLUMNS}

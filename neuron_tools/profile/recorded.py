@@ -1,0 +1,134 @@
+"""Reads a profile's own tables for those who compute from them: derived tables, checks, exports.
+
+Unlike `reader.Profile`, which answers strangers' queries behind a sandbox, this is for the package's own
+code: plain DuckDB over the same views, and a scan that streams columns in bounded memory.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from neuron_tools.profile.catalog import create_views, read_catalog, text_literal
+from neuron_tools.profile.schema import TABLES
+
+SCAN_ROWS = 1 << 20
+MEMORY_LIMIT = "2GiB"
+
+Ints = npt.NDArray[np.int64]
+
+
+class RecordedTables:
+    """The whole parts of a profile's tables. Close it, or use it in a `with` statement."""
+
+    def __init__(self, directory: Path) -> None:
+        self._catalog = read_catalog(directory)
+        self._spill = tempfile.TemporaryDirectory(prefix="neuron-tools-")
+        self._connection = duckdb.connect(":memory:")
+        self._connection.execute(f"SET memory_limit = {text_literal(MEMORY_LIMIT)}")
+        self._connection.execute(f"SET temp_directory = {text_literal(self._spill.name)}")
+        create_views(self._connection, self._catalog)
+
+    def __enter__(self) -> RecordedTables:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the files."""
+        self._connection.close()
+        self._spill.cleanup()
+
+    def row_count(self, table: str) -> int:
+        """Rows of a table; 0 if the profile does not have it."""
+        stored = self._catalog.tables.get(table)
+        return stored.rows if stored else 0
+
+    def table_names(self) -> list[str]:
+        """Tables with at least one row, in the schema's order."""
+        return [name for name in self._catalog.tables if self.row_count(name)]
+
+    def columns(self, table: str) -> frozenset[str]:
+        """Columns that the table's parts have."""
+        stored = self._catalog.tables.get(table)
+        return stored.columns if stored else frozenset()
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[dict[str, Any]]:
+        """The rows of a small result."""
+        found = self.arrow(query, parameters)
+        return [dict(row) for row in found.to_pylist()]
+
+    def arrow(self, query: str, parameters: Sequence[Any] = ()) -> pa.Table:
+        """The result of a query."""
+        return self._connection.sql(query, params=list(parameters) or None).to_arrow_table()
+
+    def row(self, query: str) -> dict[str, Any]:
+        """The only row of a result."""
+        return self.rows(query)[0]
+
+    def scan(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
+        """Columns of a table in batches of at most 1 Mi rows, in the order of writing.
+
+        Texts come as dictionary arrays; a column that a part lacks comes as nulls.
+        """
+        stored = self._catalog.tables.get(table)
+        fields = TABLES[table].by_name
+        texts = [name for name in columns if fields[name].type == "string"]
+        for path in stored.paths if stored else ():
+            with pq.ParquetFile(path, read_dictionary=texts) as part:
+                present = [name for name in columns if name in part.schema_arrow.names]
+                for batch in part.iter_batches(SCAN_ROWS, columns=present):
+                    yield {name: _column(batch, name, fields[name].type) for name in columns}
+
+
+def _column(batch: pa.RecordBatch, name: str, kind: str) -> pa.Array:
+    wanted = {"string": pa.dictionary(pa.int32(), pa.string()), "int64": pa.int64(), "int32": pa.int32()}.get(
+        kind
+    )
+    if name not in batch.schema.names:
+        return pa.nulls(batch.num_rows, wanted)
+    column = batch.column(name)
+    return column if wanted is None or column.type == wanted else column.cast(wanted)
+
+
+def integers(column: pa.Array, null: int = 0) -> Ints:
+    """An integer column as int64, nulls replaced."""
+    filled = column.fill_null(null) if column.null_count else column
+    values: Ints = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+    return values
+
+
+class TextCodes:
+    """Numbers texts across batches whose dictionaries differ. Null counts as the empty text."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self._numbers: dict[str, int] = {}
+
+    def number(self, text: str) -> int:
+        """The text's number; the next one on first sight."""
+        known = self._numbers.get(text)
+        if known is None:
+            known = self._numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+    def encode(self, column: pa.DictionaryArray) -> Ints:
+        """Numbers of a text column, int64, shape (rows,)."""
+        own = np.array([self.number(text or "") for text in column.dictionary.to_pylist()], np.int64)
+        codes = integers(column.indices, null=-1)
+        if column.null_count:
+            own = np.append(own, self.number(""))
+        return own[codes] if len(own) else np.zeros(0, np.int64)
