@@ -151,4 +151,4 @@ def _core_data() -> dict[str, Any]:
 
 
 def _data(name: str) -> str:
-    return resources.files("neuron_tools.hardware").joinpath("data", name).read_text(encoding="utf-8")
+    return (resources.files("neuron_tools.hardware") / "data" / name).read_text(encoding="utf-8")

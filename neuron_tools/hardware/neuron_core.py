@@ -36,6 +36,10 @@ class NeuronCore:
     gpsimd_lanes: int
     matmul_moving_columns: int
     tensor_speed_f32: float
+    tensor_speed_f32_transpose: float
+    tensor_f32_load_passes: int  # of one of the two LDWEIGHTS of an fp32 matmul
+    tensor_f32_transpose_load_passes: int
+    tensor_dispatch_ns: float  # LDWEIGHTS or MATMUL start to the next one reaching the engine's head
     tensor_speed_fp8: float
     tensor_speed_mx: float
 

@@ -1,0 +1,262 @@
+"""Checks that a Program could run on a core: references, semaphores, tiles, memory limits, deadlock.
+
+Every breach is a ProgramError of one sentence that names the instruction and its source line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.errors import ProgramError
+from neuron_tools.simulator.occupancy import peak_bytes_per_partition
+from neuron_tools.simulator.program import Engine, Memory, Opcode, Program
+
+BoolArray = npt.NDArray[np.bool_]
+Int64Array = npt.NDArray[np.int64]
+
+_MATMULS = (Opcode.MATMUL, Opcode.TRANSPOSE)
+
+
+def check(program: Program, core: NeuronCore) -> None:
+    """Refuse a Program that no core of this kind could run. Times nothing but finds deadlocks.
+
+    Raises:
+        ProgramError: See the module's text.
+    """
+    from neuron_tools.simulator.simulation import simulate
+
+    check_references(program)
+    check_tiles(program, core)
+    check_shapes(program, core)
+    check_capacity(program, core)
+    simulate(program, core)
+
+
+def describe(program: Program, row: int) -> str:
+    """An instruction as a sentence names it: "instruction 12 (Vector TENSOR_COPY, model.py:31)"."""
+    instruction = program.instructions[row]
+    engine = Engine(int(instruction["engine"])).title
+    opcode = Opcode(int(instruction["opcode"])).name
+    place = _source_line(program, int(instruction["hlo"]))
+    return f"instruction {row} ({engine} {opcode}{', ' + place if place else ''})"
+
+
+def check_references(program: Program) -> None:
+    """Refuse references to rows, queues, semaphores and engines that do not exist.
+
+    Raises:
+        ProgramError: An instruction or DMA names something that is not there.
+    """
+    instructions, dmas = program.instructions, program.dmas
+    _refuse(program, instructions["engine"] >= len(Engine), "runs on an engine that does not exist")
+    _refuse(program, instructions["opcode"] >= len(Opcode), "has an opcode that does not exist")
+    for column, limit, what in (
+        ("dma", len(dmas), "starts a DMA"),
+        ("hlo", len(program.hlo), "belongs to an HLO operation"),
+        ("signal", program.semaphore_count, "signals a semaphore"),
+        ("source", len(program.tiles), "reads a tile"),
+        ("second_source", len(program.tiles), "reads a tile"),
+        ("destination", len(program.tiles), "writes a tile"),
+        ("activation", len(program.activations), "applies an activation"),
+    ):
+        _refuse(program, _outside(instructions[column], limit), f"{what} that does not exist")
+    _check_waits(program)
+    _check_dmas(program)
+
+
+def check_tiles(program: Program, core: NeuronCore) -> None:
+    """Refuse tiles outside their memory or starting at a partition where no access may start.
+
+    Source of the start rule: aws-neuron-sdk nki/guides/architecture (over 64 partitions start at 0, 33-64
+    at 0 or 64, up to 32 at a multiple of 32).
+
+    Raises:
+        ProgramError: The first illegal tile.
+    """
+    tiles = program.tiles
+    start, count = tiles["start_partition"].astype(np.int64), tiles["partitions"].astype(np.int64)
+    size = np.select(
+        [tiles["memory"] == Memory.SBUF, tiles["memory"] == Memory.PSUM],
+        [core.sbuf_bytes_per_partition, core.psum_bytes_per_partition],
+        np.iinfo(np.int32).max,
+    )
+    end = tiles["address"].astype(np.int64) + tiles["bytes_per_partition"]
+    step = np.select([count > 64, count > 32], [128, 64], 32)
+    on_chip = (tiles["memory"] == Memory.SBUF) | (tiles["memory"] == Memory.PSUM)
+    _refuse_tile(
+        program,
+        on_chip & ((count < 1) | (start + count > core.sbuf_partitions)),
+        f"reaches outside the {core.sbuf_partitions} partitions",
+    )
+    _refuse_tile(program, on_chip & (start % step != 0), "starts at a partition where none may start")
+    _refuse_tile(program, (tiles["address"] < 0) | (tiles["bytes_per_partition"] < 0), "has a negative size")
+    _refuse_tile(program, on_chip & (end > size), "ends beyond its memory")
+
+
+def check_shapes(program: Program, core: NeuronCore) -> None:
+    """Refuse instructions with more partitions, columns or elements than their engine takes.
+
+    Raises:
+        ProgramError: The first illegal shape.
+    """
+    instructions = program.instructions
+    opcode, elements = instructions["opcode"], instructions["elements"]
+    matmul = np.isin(opcode, _MATMULS) & (instructions["engine"] == Engine.TENSOR)
+    stationary = matmul | (opcode == Opcode.LDWEIGHTS)
+    _refuse(
+        program,
+        instructions["partitions"] > core.sbuf_partitions,
+        f"uses more than {core.sbuf_partitions} partitions",
+    )
+    _refuse(
+        program,
+        stationary & (instructions["columns"] > core.tensor_columns),
+        f"has more than {core.tensor_columns} stationary columns",
+    )
+    _refuse(
+        program,
+        matmul & (elements > core.matmul_moving_columns),
+        f"streams more than {core.matmul_moving_columns} moving columns",
+    )
+    _refuse(program, elements < 0, "has a negative number of elements")
+
+
+def check_capacity(program: Program, core: NeuronCore) -> None:
+    """Refuse a Program whose live tiles together need more SBUF or PSUM than there is.
+
+    Tiles that share addresses count once: what counts is the highest address in use, so this refuses only
+    what `check_tiles` does not see, tiles without an address of their own.
+
+    Raises:
+        ProgramError: SBUF or PSUM is over-full, with the instruction at which it is.
+    """
+    for memory, size in (
+        (Memory.SBUF, core.sbuf_bytes_per_partition),
+        (Memory.PSUM, core.psum_bytes_per_partition),
+    ):
+        most, row = peak_bytes_per_partition(program, memory)
+        if most > size:
+            raise ProgramError(
+                f"Program {program.name!r}: {describe(program, row)} needs {most} bytes of {memory.name} in "
+                f"one partition, which has {size}; use smaller tiles or free them earlier."
+            )
+
+
+def held_instruction(
+    program: Program,
+    engine_start: Int64Array,
+    engine_rows: npt.NDArray[np.int32],
+    positions: Int64Array,
+    semaphores: Int64Array,
+) -> ProgramError:
+    """The error for a deadlock: the first held instruction and what it waits for."""
+    held = [
+        int(engine_rows[positions[engine]])
+        for engine in range(len(positions))
+        if positions[engine] < engine_start[engine + 1]
+    ]
+    for row in held:
+        instruction = program.instructions[row]
+        first = int(instruction["first_wait"])
+        for wait in program.waits[first : first + int(instruction["wait_count"])]:
+            value = int(semaphores[wait["semaphore"]])
+            if value < wait["value"]:
+                return ProgramError(
+                    f"Program {program.name!r} deadlocks: {describe(program, row)} waits for semaphore "
+                    f"{wait['semaphore']} to reach {wait['value']}, but it stays at {value}; "
+                    f"{len(held)} of {len(positions)} engines are held."
+                )
+    row = held[0]
+    return ProgramError(f"Program {program.name!r} deadlocks: {describe(program, row)} can never start.")
+
+
+def _check_waits(program: Program) -> None:
+    instructions, waits = program.instructions, program.waits
+    first = instructions["first_wait"].astype(np.int64)
+    count = instructions["wait_count"].astype(np.int64)
+    waiting = count > 0
+    _refuse(program, waiting & ((first < 0) | (first + count > len(waits))), "waits on a missing wait row")
+    bad = (waits["semaphore"] < 0) | (waits["semaphore"] >= program.semaphore_count)
+    if bad.any():
+        before = np.concatenate([[0], np.cumsum(bad)])
+        broken = np.zeros(len(instructions), bool)
+        broken[waiting] = before[(first + count)[waiting]] > before[first[waiting]]
+        _refuse(program, broken, "waits for an undefined semaphore")
+
+
+def _check_dmas(program: Program) -> None:
+    instructions, dmas = program.instructions, program.dmas
+    trigger = np.full(len(dmas), -1, np.int64)
+    rows = np.flatnonzero(instructions["dma"] >= 0)
+    started = instructions["dma"][rows]
+    repeated = np.ones(len(rows), bool)
+    repeated[np.unique(started, return_index=True)[1]] = False
+    _refuse_rows(program, rows[repeated], "starts a DMA that another instruction starts")
+    _refuse(
+        program,
+        (instructions["opcode"] == Opcode.DMA_TRIGGER) & (instructions["dma"] < 0),
+        "is a DMA trigger without a DMA",
+    )
+    trigger[started] = rows
+    if np.any(trigger < 0):
+        raise ProgramError(f"Program {program.name!r}: DMA {int(np.argmin(trigger))} is never started.")
+    engines = np.array([queue.engine for queue in program.queues], np.int64)
+    unknown = dmas["queue"] >= len(engines)
+    _refuse_rows(program, trigger[unknown], "starts a DMA on a queue that does not exist")
+    foreign = instructions["engine"][trigger] != engines[dmas["queue"]] if len(dmas) else np.zeros(0, bool)
+    _refuse_rows(program, trigger[foreign], "starts a DMA on a queue of another engine")
+    for column, limit, what in (
+        ("semaphore", program.semaphore_count, "an undefined semaphore"),
+        ("tensor", len(program.tensors), "a tensor that does not exist"),
+        ("tile", len(program.tiles), "a tile that does not exist"),
+    ):
+        bad = _outside(dmas[column], limit)
+        _refuse_rows(program, trigger[bad], f"starts a DMA with {what}")
+    _refuse_rows(program, trigger[dmas["bytes"] < 0], "starts a DMA of negative size")
+    held = (dmas["increment"] <= 0) & (dmas["semaphore"] >= 0)
+    _refuse_rows(program, trigger[held], "starts a DMA whose semaphore gains nothing")
+
+
+def _outside(references: npt.NDArray[np.generic], limit: int) -> BoolArray:
+    values = references.astype(np.int64)
+    return np.asarray((values < -1) | (values >= limit))
+
+
+def _refuse(program: Program, broken: BoolArray, fault: str) -> None:
+    if broken.any():
+        _refuse_rows(program, np.flatnonzero(broken), fault)
+
+
+def _refuse_rows(program: Program, rows: npt.NDArray[np.int64], fault: str) -> None:
+    if len(rows):
+        raise ProgramError(f"Program {program.name!r}: {describe(program, int(rows[0]))} {fault}.")
+
+
+def _refuse_tile(program: Program, broken: BoolArray, fault: str) -> None:
+    if not broken.any():
+        return
+    row = int(np.argmax(broken))
+    tile = program.tiles[row]
+    users = np.flatnonzero(
+        (program.instructions["source"] == row)
+        | (program.instructions["second_source"] == row)
+        | (program.instructions["destination"] == row)
+    )
+    user = f", used by {describe(program, int(users[0]))}," if len(users) else ""
+    raise ProgramError(
+        f"Program {program.name!r}: tile {row} ({Memory(int(tile['memory'])).name}, partitions "
+        f"{tile['start_partition']}+{tile['partitions']}, bytes {tile['address']}+"
+        f"{tile['bytes_per_partition']}){user} {fault}."
+    )
+
+
+def _source_line(program: Program, hlo: int) -> str:
+    if not 0 <= hlo < len(program.hlo):
+        return ""
+    operation = program.hlo[hlo]
+    for row in operation.framework:
+        for frame in program.framework[row].stack[:1]:
+            return f"{frame.file}:{frame.line}"
+    return operation.name

@@ -1,0 +1,136 @@
+"""What DMAs cost: work on the DMA engines, delays before the first byte, issue cost of their triggers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.program import Memory, Program, QueueKind
+
+Int64Array = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+SHARE = 1024
+"""Shares of one DMA engine in which rates are counted, so that fair sharing stays in integers."""
+
+PARTIAL_WRITE_BYTES = 512
+"""Writes to HBM of less than this cost extra (descriptor guidance of the NKI DMA guide)."""
+
+_HARDWARE_DESCRIPTORS = 128
+"""Descriptors of the transfers whose issue cost was measured; more of them cost more."""
+
+
+class DmaCosts(NamedTuple):
+    """Cost of each DMA; arrays of shape (dmas,), int64 unless said.
+
+    Attributes:
+        work: Engine time in SHARE-ths of a picosecond, over all engines.
+        cap: Most engine shares it can use at once.
+        hbm_bytes_per_work: float64; HBM bytes (both directions) per unit of work.
+        delay_ps: Trigger start to first packet.
+        startup_ps: First packet to steady streaming when its queue was idle.
+    """
+
+    work: Int64Array
+    cap: Int64Array
+    hbm_bytes_per_work: FloatArray
+    delay_ps: Int64Array
+    startup_ps: Int64Array
+
+
+def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+    """Time of one descriptor on one engine: packets of at most 4 KiB, each bytes / rate + overhead.
+
+    Source: Trn2 traces (256 B 17, 512 B 27, 2 KiB 83, 4 KiB 158 ns). Shape (dmas,).
+    """
+    size = np.maximum(dmas["descriptor_bytes"].astype(np.float64), 1.0)
+    packets = np.ceil(size / core.dma_maximum_packet_bytes)
+    to_hbm = dmas["destination_memory"] == Memory.HBM
+    partial = np.where(to_hbm & (size < PARTIAL_WRITE_BYTES), core.dma_partial_write_ns, 0.0)
+    nanoseconds = size / core.dma_engine_bandwidth * 1e9 + packets * core.dma_packet_overhead_ns + partial
+    return np.asarray(nanoseconds * 1000.0 / _efficiency(dmas, core))
+
+
+def engines_used(dmas: npt.NDArray[np.void], core: NeuronCore) -> Int64Array:
+    """DMA engines that a DMA spreads over: 8 partitions each, or one a descriptor. Shape (dmas,)."""
+    by_partition = -(-dmas["partitions"].astype(np.int64) // core.dma_partitions_per_engine)
+    by_descriptor = np.maximum(dmas["descriptors"].astype(np.int64), 1)
+    engines = np.where(by_partition > 0, np.minimum(by_partition, by_descriptor), by_descriptor)
+    return np.asarray(np.minimum(engines, core.dma_engines))
+
+
+def dma_costs(program: Program, core: NeuronCore) -> DmaCosts:
+    """Costs of all DMAs of a program."""
+    dmas = program.dmas
+    engines = engines_used(dmas, core)
+    rounds = -(-np.maximum(dmas["descriptors"].astype(np.int64), 1) // engines)
+    engine_ps = np.maximum(np.rint(rounds * descriptor_ps(dmas, core)), 1.0)
+    engine_ps = np.maximum(engine_ps, _host_ps(dmas, core))
+    work = (engine_ps * engines * SHARE).astype(np.int64)
+    reads_hbm = dmas["source_memory"] == Memory.HBM
+    writes_hbm = dmas["destination_memory"] == Memory.HBM
+    touched = dmas["bytes"] * (reads_hbm.astype(np.int64) + writes_hbm)
+    kind = _queue_kinds(program)
+    startup = np.where(writes_hbm & ~reads_hbm, core.dma_write_startup_ns, core.dma_read_startup_ns)
+    return DmaCosts(
+        work=work,
+        cap=engines * SHARE,
+        hbm_bytes_per_work=touched / work,
+        delay_ps=_picoseconds(_delay_ns(kind, reads_hbm, core)),
+        startup_ps=_picoseconds(startup),
+    )
+
+
+def trigger_costs(program: Program, core: NeuronCore) -> tuple[Int64Array, Int64Array]:
+    """(interval_ps, latency_ps) of the trigger of each DMA, by how its descriptors are made.
+
+    Source: Trn2 traces: hardware descriptors 517-605 ns on the queue's engine, 36 ns more for 256 than for
+    128 descriptors; software descriptors 31-91 ns, 580 ns between triggers. Shapes (dmas,).
+    """
+    kind = _queue_kinds(program)
+    extra = np.maximum(program.dmas["descriptors"].astype(np.float64) - _HARDWARE_DESCRIPTORS, 0.0)
+    extra *= core.dma_hardware_descriptor_ns
+    hardware, software = kind == QueueKind.HARDWARE_DYNAMIC, kind == QueueKind.SOFTWARE_DYNAMIC
+    interval = np.where(
+        hardware,
+        core.dma_hardware_issue_ns + extra,
+        np.where(software, core.dma_software_issue_ns, core.dma_prebuilt_issue_ns),
+    )
+    latency = np.where(
+        hardware,
+        core.dma_hardware_issue_duration_ns + extra,
+        np.where(software, core.dma_software_issue_duration_ns, core.dma_prebuilt_issue_ns),
+    )
+    return _picoseconds(interval), _picoseconds(latency)
+
+
+def _efficiency(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+    from_hbm = dmas["source_memory"] == Memory.HBM
+    to_hbm = dmas["destination_memory"] == Memory.HBM
+    copy = np.where(from_hbm & to_hbm, core.dma_hbm_to_hbm_efficiency, 1.0)
+    turned = np.where(from_hbm, core.dma_transpose_efficiency, core.dma_sbuf_transpose_efficiency)
+    return np.asarray(copy * np.where(dmas["transpose"] != 0, turned, 1.0))
+
+
+def _host_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+    host = (dmas["source_memory"] == Memory.HOST) | (dmas["destination_memory"] == Memory.HOST)
+    return np.where(host, np.ceil(dmas["bytes"] / core.host_link_bandwidth * 1e12), 0.0)
+
+
+def _delay_ns(kind: npt.NDArray[np.int64], reads_hbm: npt.NDArray[np.bool_], core: NeuronCore) -> FloatArray:
+    hardware = np.where(reads_hbm, core.dma_hardware_read_delay_ns, core.dma_hardware_write_delay_ns)
+    software = np.where(reads_hbm, core.dma_software_read_delay_ns, core.dma_software_write_delay_ns)
+    made = np.where(kind == QueueKind.SOFTWARE_DYNAMIC, software, core.dma_prebuilt_delay_ns)
+    return np.where(kind == QueueKind.HARDWARE_DYNAMIC, hardware, made)
+
+
+def _queue_kinds(program: Program) -> npt.NDArray[np.int64]:
+    kinds = np.array([queue.kind for queue in program.queues], np.int64)
+    return np.asarray(kinds[program.dmas["queue"]]) if len(program.dmas) else np.zeros(0, np.int64)
+
+
+def _picoseconds(nanoseconds: FloatArray) -> Int64Array:
+    return np.asarray(np.rint(nanoseconds * 1000.0).astype(np.int64))

@@ -1,0 +1,506 @@
+"""The compiled event loop of the simulator. Imported only when a Program is timed: it needs numba.
+
+Engines run ahead on their own until a semaphore holds them; completions are then delivered in order of
+time. That is exact because semaphores only count up: an instruction found released starts at the later of
+its own readiness and the time of the release. Everything is int64 picoseconds, and ties are broken by
+engine and queue, never by table row, so the interleaving of engines in the table cannot matter.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.simulator.dma_costs import SHARE, DmaCosts
+from neuron_tools.simulator.program import Engine, Opcode
+
+Table = npt.NDArray[np.void]
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+
+NEVER = np.int64(2**62)
+ENGINES = len(Engine)
+FINISHED, DEADLOCK = 0, 1
+
+_TENSOR = int(Engine.TENSOR)
+_LDWEIGHTS, _MATMUL, _TRANSPOSE = int(Opcode.LDWEIGHTS), int(Opcode.MATMUL), int(Opcode.TRANSPOSE)
+_ISSUE, _WEIGHTS, _ARRAY = 0, 1, 2  # what an instruction occupies: its engine, or a part of Tensor
+
+
+class Figures(NamedTuple):
+    """Figures of the core that the loop reads, picoseconds unless said."""
+
+    semaphore_ps: int
+    tensor_semaphore_ps: int  # more than semaphore_ps when the Tensor engine waits
+    dispatch_ps: int
+    column_ps: float
+    dma_semaphore_ps: int
+    dma_engines: int
+    outstanding: int  # DMAs
+    hbm_bytes_per_ps: float
+    window_ps: int
+    steps: int  # N of the limit K/N
+    initial_k: int
+    idle_k: int
+    busy_k: int
+    threshold: float  # share of a window
+
+
+class Work(NamedTuple):
+    """A Program with its costs. `engine_*` and `queue_*` list rows in order: CSR of start and rows."""
+
+    instructions: Table
+    waits: Table
+    dma_table: Table
+    interval_ps: Int64Array
+    latency_ps: Int64Array
+    engine_start: Int64Array
+    engine_rows: Int32Array
+    queue_start: Int64Array
+    queue_rows: Int32Array
+    hazard: Int32Array
+    dma: DmaCosts
+    figures: Figures
+
+
+class Times(NamedTuple):
+    """Results; see `Simulation`."""
+
+    start_ps: Int64Array
+    end_ps: Int64Array
+    ready_ps: Int64Array
+    wait_cause: Int32Array
+    dma_trigger_ps: Int64Array
+    dma_start_ps: Int64Array
+    dma_end_ps: Int64Array
+
+
+class State(NamedTuple):
+    """What changes while time goes on; see `_new_state`."""
+
+    semaphores: Int64Array
+    position: Int64Array  # (engines,) next row to start
+    wait_index: Int64Array  # (engines,) waits of the head already passed
+    head_ps: Int64Array  # (engines,) when the head got there
+    free_ps: Int64Array  # (3,) when the weights port and the array of Tensor are free; [0] is not used
+    release_ps: Int64Array  # (engines,) last release of the head
+    cause: Int64Array  # (engines,) what released it
+    blocked_on: Int64Array  # (engines,) semaphore, -1 none, -2 - queue for back-pressure
+    blocked_value: Int64Array  # (engines,)
+    completed: Int64Array  # (engines,) next row whose completion is to be delivered
+    completed_ps: Int64Array  # (engines,) time of the last delivery
+    queue_triggered: Int64Array  # (queues,) DMAs triggered
+    queue_done: Int64Array  # (queues,) DMAs finished
+    queue_active: Int64Array  # (queues,) 1 while the head streams
+    queue_free_ps: Int64Array  # (queues,) when its last DMA finished streaming
+    remaining: Int64Array  # (queues,) work left of the head
+    rate: Int64Array  # (queues,) engine shares the head has
+    finished: Int32Array  # (dmas,) ring of finished DMAs in order
+    scalars: Int64Array  # see the _AT_ names
+
+
+_FINISHED_COUNT, _DELIVERED, _DMA_NOW, _DMA_NEXT = 0, 1, 2, 3
+_WINDOW_END, _WINDOW_K, _WINDOW_BUSY = 4, 5, 6
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array]:
+    """Rows of each engine in table order: (start (6,), rows)."""
+    start = np.zeros(ENGINES + 1, np.int64)
+    for row in range(engines.shape[0]):
+        start[engines[row] + 1] += 1
+    for engine in range(ENGINES):
+        start[engine + 1] += start[engine]
+    fill = start[:-1].copy()
+    rows = np.empty(engines.shape[0], np.int32)
+    for row in range(engines.shape[0]):
+        rows[fill[engines[row]]] = row
+        fill[engines[row]] += 1
+    return start, rows
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def same_engine_hazards(
+    instructions: Table, dma_table: Table, engine_start: Int64Array, engine_rows: Int32Array, tiles: int
+) -> Int32Array:
+    """Row of the last earlier instruction of the same engine that writes a tile each row reads; -1 none."""
+    hazard = np.full(instructions.shape[0], -1, np.int32)
+    writer = np.full(tiles, -1, np.int32)
+    for engine in range(ENGINES):
+        first, last = engine_start[engine], engine_start[engine + 1]
+        for index in range(first, last):
+            row = engine_rows[index]
+            read = instructions[row].source
+            second = instructions[row].second_source
+            dma = instructions[row].dma
+            latest = np.int32(-1)
+            if 0 <= read < tiles:
+                latest = max(latest, writer[read])
+            if 0 <= second < tiles:
+                latest = max(latest, writer[second])
+            if dma >= 0 and 0 <= dma_table[dma].tile < tiles:
+                latest = max(latest, writer[dma_table[dma].tile])
+            hazard[row] = latest
+            written = instructions[row].destination
+            if 0 <= written < tiles:
+                writer[written] = row
+        for index in range(first, last):
+            written = instructions[engine_rows[index]].destination
+            if 0 <= written < tiles:
+                writer[written] = -1
+    return hazard
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _new_state(work: Work, semaphore_count: int) -> State:
+    queues = work.queue_start.shape[0] - 1
+    scalars = np.zeros(8, np.int64)
+    scalars[_DMA_NEXT] = NEVER
+    scalars[_WINDOW_END] = work.figures.window_ps
+    scalars[_WINDOW_K] = work.figures.initial_k
+    return State(
+        np.zeros(semaphore_count, np.int64),
+        work.engine_start[:-1].copy(),
+        np.zeros(ENGINES, np.int64),
+        np.zeros(ENGINES, np.int64),
+        np.zeros(3, np.int64),
+        np.zeros(ENGINES, np.int64),
+        np.full(ENGINES, -1, np.int64),
+        np.full(ENGINES, -1, np.int64),
+        np.zeros(ENGINES, np.int64),
+        work.engine_start[:-1].copy(),
+        np.zeros(ENGINES, np.int64),
+        np.zeros(queues, np.int64),
+        np.zeros(queues, np.int64),
+        np.zeros(queues, np.int64),
+        np.full(queues, -1, np.int64),
+        np.zeros(queues, np.int64),
+        np.zeros(queues, np.int64),
+        np.empty(work.dma_table.shape[0], np.int32),
+        scalars,
+    )
+
+
+# Tensor engine under its utilisation limit
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _next_window(state: State, figures: Figures, changes: Any) -> None:
+    """Close the current window: the next one's limit follows from how busy this one was."""
+    scalars = state.scalars
+    busy = scalars[_WINDOW_BUSY] > figures.threshold * figures.window_ps
+    limit = figures.busy_k if busy else figures.idle_k
+    if limit != scalars[_WINDOW_K]:
+        changes.append((scalars[_WINDOW_END], limit))
+    scalars[_WINDOW_K] = limit
+    scalars[_WINDOW_BUSY] = 0
+    scalars[_WINDOW_END] += figures.window_ps
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _move_window(time: int, state: State, figures: Figures, changes: Any) -> None:
+    """Close windows until `time` lies in the current one; idle stretches are skipped at once."""
+    scalars = state.scalars
+    while scalars[_WINDOW_END] <= time:
+        settled = scalars[_WINDOW_BUSY] == 0 and scalars[_WINDOW_K] == figures.idle_k
+        behind = (time - scalars[_WINDOW_END]) // figures.window_ps
+        if settled and behind > 0:
+            scalars[_WINDOW_END] += behind * figures.window_ps
+        _next_window(state, figures, changes)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _throttled_end(
+    start: int, work_ps: int, streams: bool, state: State, figures: Figures, changes: Any
+) -> int:
+    """When `work_ps` of full-rate Tensor time, begun at `start`, is done under the limits."""
+    if figures.idle_k == figures.busy_k == figures.initial_k:
+        return start + work_ps * figures.steps // figures.busy_k
+    scalars = state.scalars
+    _move_window(start, state, figures, changes)
+    time = start
+    left = work_ps
+    if not streams:  # loading weights follows the limit but does not count as use
+        return start + left * figures.steps // scalars[_WINDOW_K]
+    while True:
+        possible = (scalars[_WINDOW_END] - time) * scalars[_WINDOW_K] // figures.steps
+        if possible >= left:
+            scalars[_WINDOW_BUSY] += left
+            return time + (left * figures.steps + scalars[_WINDOW_K] - 1) // scalars[_WINDOW_K]
+        scalars[_WINDOW_BUSY] += possible
+        left -= possible
+        time = scalars[_WINDOW_END]
+        _next_window(state, figures, changes)
+
+
+# DMA queues sharing the DMA engines
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _share_engines(work: Work, state: State) -> None:
+    """Give active queues max-min fair engine shares, then slow HBM users to the HBM's bandwidth."""
+    queues = state.rate.shape[0]
+    left = work.figures.dma_engines * SHARE
+    open_queues = 0
+    for queue in range(queues):
+        state.rate[queue] = 0
+        open_queues += state.queue_active[queue]
+    while open_queues > 0:
+        share = left // open_queues
+        settled = 0
+        for queue in range(queues):
+            if state.queue_active[queue] and state.rate[queue] == 0:
+                cap = work.dma.cap[work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]]
+                if cap <= share:
+                    state.rate[queue] = cap
+                    left -= cap
+                    settled += 1
+        open_queues -= settled
+        if settled == 0:
+            for queue in range(queues):
+                if state.queue_active[queue] and state.rate[queue] == 0:
+                    state.rate[queue] = max(share, 1)
+            break
+    demand = 0.0
+    for queue in range(queues):
+        if state.queue_active[queue]:
+            dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
+            demand += state.rate[queue] * work.dma.hbm_bytes_per_work[dma]
+    if demand > work.figures.hbm_bytes_per_ps:
+        factor = work.figures.hbm_bytes_per_ps / demand
+        for queue in range(queues):
+            if state.queue_active[queue]:
+                dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
+                if work.dma.hbm_bytes_per_work[dma] > 0:
+                    state.rate[queue] = max(np.int64(state.rate[queue] * factor), 1)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
+    """When the head of an idle queue starts to stream steadily; sets its dma_start_ps."""
+    dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
+    arrival = times.dma_trigger_ps[dma] + work.dma.delay_ps[dma]
+    free = state.queue_free_ps[queue]
+    times.dma_start_ps[dma] = max(arrival, free)
+    return max(arrival + work.dma.startup_ps[dma], free)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _plan_dma(work: Work, state: State, times: Times) -> None:
+    """Find the next DMA event: a head that finishes or one that starts to stream."""
+    soonest = NEVER
+    for queue in range(state.rate.shape[0]):
+        if state.queue_active[queue]:
+            finish = state.scalars[_DMA_NOW] - (-state.remaining[queue] // state.rate[queue])
+            soonest = min(soonest, finish)
+        elif state.queue_done[queue] < state.queue_triggered[queue]:
+            soonest = min(soonest, _activation_ps(queue, work, state, times))
+    state.scalars[_DMA_NEXT] = soonest
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _dma_event(work: Work, state: State, times: Times) -> None:
+    """Advance the queues to the next DMA event: finish heads, start others, share the engines again."""
+    now = state.scalars[_DMA_NEXT]
+    elapsed = now - state.scalars[_DMA_NOW]
+    state.scalars[_DMA_NOW] = now
+    for queue in range(state.rate.shape[0]):
+        if state.queue_active[queue]:
+            state.remaining[queue] -= state.rate[queue] * elapsed
+            if state.remaining[queue] <= 0:
+                dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
+                times.dma_end_ps[dma] = now + work.figures.dma_semaphore_ps
+                state.finished[state.scalars[_FINISHED_COUNT]] = dma
+                state.scalars[_FINISHED_COUNT] += 1
+                state.queue_done[queue] += 1
+                state.queue_free_ps[queue] = now
+                state.queue_active[queue] = 0
+    for queue in range(state.rate.shape[0]):
+        waiting = not state.queue_active[queue] and state.queue_done[queue] < state.queue_triggered[queue]
+        if waiting and _activation_ps(queue, work, state, times) <= now:
+            state.queue_active[queue] = 1
+            dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
+            state.remaining[queue] = work.dma.work[dma]
+    _share_engines(work, state)
+    _plan_dma(work, state, times)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> None:
+    """Hand a DMA to its queue at `time`."""
+    queue = np.int64(work.dma_table[dma].queue)
+    times.dma_trigger_ps[dma] = time
+    state.queue_triggered[queue] += 1
+    if not state.queue_active[queue] and state.queue_triggered[queue] == state.queue_done[queue] + 1:
+        state.scalars[_DMA_NEXT] = min(state.scalars[_DMA_NEXT], _activation_ps(queue, work, state, times))
+
+
+# Engines
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _released(engine: int, row: int, work: Work, state: State) -> bool:
+    """Whether nothing holds the head of the engine; else notes what it waits for."""
+    first = work.instructions[row].first_wait
+    while state.wait_index[engine] < work.instructions[row].wait_count:
+        wait = work.waits[first + state.wait_index[engine]]
+        if state.semaphores[wait.semaphore] < wait.value:
+            state.blocked_on[engine] = wait.semaphore
+            state.blocked_value[engine] = wait.value
+            return False
+        state.wait_index[engine] += 1
+    dma = work.instructions[row].dma
+    if dma >= 0:
+        queue = np.int64(work.dma_table[dma].queue)
+        if state.queue_triggered[queue] - state.queue_done[queue] >= work.figures.outstanding:
+            state.blocked_on[engine] = -2 - queue
+            return False
+    state.blocked_on[engine] = -1
+    return True
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _run_engine(engine: int, work: Work, state: State, times: Times, changes: Any) -> None:
+    """Start instructions of one engine until one is held or none is left."""
+    figures = work.figures
+    last = work.engine_start[engine + 1]
+    while state.position[engine] < last:
+        row = np.int64(work.engine_rows[state.position[engine]])
+        if not _released(engine, row, work, state):
+            return
+        opcode = work.instructions[row].opcode
+        unit = _ISSUE
+        ready = state.head_ps[engine]
+        if engine == _TENSOR:
+            if opcode == _LDWEIGHTS:
+                unit = _WEIGHTS
+                ready = max(ready, state.free_ps[_WEIGHTS])
+            elif opcode in (_MATMUL, _TRANSPOSE):
+                unit = _ARRAY
+                ready = max(ready, state.free_ps[_WEIGHTS], state.free_ps[_ARRAY])
+        if work.hazard[row] >= 0:
+            ready = max(ready, times.end_ps[work.hazard[row]] + figures.semaphore_ps)
+        start = max(ready, state.release_ps[engine])
+        times.ready_ps[row] = ready
+        times.start_ps[row] = start
+        times.wait_cause[row] = state.cause[engine] if start > ready else -1
+        interval, latency = work.interval_ps[row], work.latency_ps[row]
+        if unit == _ISSUE:
+            state.head_ps[engine] = start + interval
+            times.end_ps[row] = start + latency
+        else:
+            free = _throttled_end(start, interval, unit == _ARRAY, state, figures, changes)
+            state.free_ps[unit] = free
+            state.head_ps[engine] = start + figures.dispatch_ps
+            slowed = free - start - interval
+            drained = 0
+            if slowed > 0 and interval > 0:
+                drained = np.int64(work.instructions[row].columns * figures.column_ps * slowed / interval)
+            times.end_ps[row] = start + latency + slowed + drained
+        if work.instructions[row].dma >= 0:
+            _trigger(np.int64(work.instructions[row].dma), start, work, state, times)
+        state.position[engine] += 1
+        state.wait_index[engine] = 0
+        state.release_ps[engine] = 0
+        state.cause[engine] = -1
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _release(
+    semaphore: int, time: int, cause: int, work: Work, state: State, times: Times, changes: Any
+) -> None:
+    """Let engines that wait for a semaphore (or -2 - queue) look again at `time`."""
+    for engine in range(ENGINES):
+        if state.blocked_on[engine] != semaphore or state.position[engine] >= work.engine_start[engine + 1]:
+            continue
+        if semaphore >= 0 and state.semaphores[semaphore] < state.blocked_value[engine]:
+            continue
+        extra = work.figures.tensor_semaphore_ps if engine == _TENSOR and semaphore >= 0 else 0
+        if time + extra >= state.release_ps[engine]:
+            state.release_ps[engine] = time + extra
+            state.cause[engine] = cause
+        _run_engine(engine, work, state, times, changes)
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def _next_completion(engine: int, work: Work, state: State, times: Times) -> int:
+    """When the next signal of an engine becomes visible; skips instructions that signal nothing."""
+    while state.completed[engine] < state.position[engine]:
+        row = work.engine_rows[state.completed[engine]]
+        if work.instructions[row].signal >= 0:
+            return max(times.end_ps[row] + work.figures.semaphore_ps, state.completed_ps[engine])
+        state.completed_ps[engine] = max(
+            state.completed_ps[engine], times.end_ps[row] + work.figures.semaphore_ps
+        )
+        state.completed[engine] += 1
+    return NEVER
+
+
+@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+def simulate_program(
+    work: Work, semaphore_count: int, times: Times
+) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array]:
+    """Run a Program to its end.
+
+    Args:
+        work: The Program with its costs.
+        semaphore_count: Semaphores of the Program.
+        times: Arrays that receive the results.
+
+    Returns:
+        (FINISHED or DEADLOCK, positions (engines,), semaphores, throttle change times, throttle limits):
+        on a deadlock the positions index `engine_rows` at the instructions that are held.
+    """
+    state = _new_state(work, semaphore_count)
+    changes = [(np.int64(0), np.int64(work.figures.initial_k))]
+    for engine in range(ENGINES):
+        _run_engine(engine, work, state, times, changes)
+    while True:
+        soonest = state.scalars[_DMA_NEXT]
+        source = ENGINES + 1
+        if state.scalars[_DELIVERED] < state.scalars[_FINISHED_COUNT]:
+            dma = state.finished[state.scalars[_DELIVERED]]
+            visible = times.dma_end_ps[dma] + work.figures.semaphore_ps
+            if visible <= soonest:
+                soonest = visible
+                source = ENGINES
+        for engine in range(ENGINES - 1, -1, -1):
+            visible = _next_completion(engine, work, state, times)
+            if visible <= soonest:
+                soonest = visible
+                source = engine
+        if soonest >= NEVER:
+            break
+        if source == ENGINES + 1:
+            before = state.scalars[_FINISHED_COUNT]
+            _dma_event(work, state, times)
+            for index in range(before, state.scalars[_FINISHED_COUNT]):
+                dma = state.finished[index]
+                queue = np.int64(work.dma_table[dma].queue)
+                _release(-2 - queue, soonest, -2 - np.int64(dma), work, state, times, changes)
+        elif source == ENGINES:
+            dma = state.finished[state.scalars[_DELIVERED]]
+            state.scalars[_DELIVERED] += 1
+            semaphore = np.int64(work.dma_table[dma].semaphore)
+            if semaphore >= 0:
+                state.semaphores[semaphore] += work.dma_table[dma].increment
+                _release(semaphore, soonest, -2 - np.int64(dma), work, state, times, changes)
+        else:
+            row = np.int64(work.engine_rows[state.completed[source]])
+            state.completed[source] += 1
+            state.completed_ps[source] = soonest
+            semaphore = np.int64(work.instructions[row].signal)
+            state.semaphores[semaphore] += 1
+            _release(semaphore, soonest, row, work, state, times, changes)
+    status = FINISHED
+    for engine in range(ENGINES):
+        if state.position[engine] < work.engine_start[engine + 1]:
+            status = DEADLOCK
+    at = np.empty(len(changes), np.int64)
+    limit = np.empty(len(changes), np.int64)
+    for index in range(len(changes)):
+        at[index], limit[index] = changes[index]
+    return status, state.position, state.semaphores, at, limit
