@@ -1,0 +1,1 @@
+"""The `neuron-profile` command: captures, queries, verifies and reports profiles."""

@@ -1,0 +1,1 @@
+"""What a profile tells: typed results computed by SQL over its tables, without printing."""

@@ -1,0 +1,59 @@
+"""Exposed time: how much of the device's time each span is to blame for.
+
+Engines and DMAs work at the same time, so durations of spans add up to more than the time that passed.
+Exposed time divides every moment among what kept the device busy in it, so that it adds up to exactly the
+time in which anything was active. Priorities: computing hides data movement, data movement hides control.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Spans of one priority: start and end in ns, one entry per span."""
+
+    start_ns: Ints
+    end_ns: Ints
+
+
+def exposed_ns(tiers: Sequence[Spans]) -> list[Floats]:
+    """Exposed time of every span of one NeuronCore.
+
+    A moment belongs to the first tier that has a span in it and is divided equally among that tier's spans.
+    O(n log n) in the number of spans.
+
+    Args:
+        tiers: Spans by falling priority.
+
+    Returns:
+        Per tier, the exposed ns of each span; the sum of all is the length of the union of all spans.
+    """
+    moments = np.unique(np.concatenate([edge for tier in tiers for edge in (tier.start_ns, tier.end_ns)]))
+    if len(moments) < 2:
+        return [np.zeros(len(tier.start_ns)) for tier in tiers]
+    free = np.ones(len(moments) - 1, bool)
+    length_ns = np.diff(moments)
+    exposed = []
+    for tier in tiers:
+        first, last = np.searchsorted(moments, tier.start_ns), np.searchsorted(moments, tier.end_ns)
+        active = _active_count(first, last, len(moments))
+        share = np.divide(length_ns, active, out=np.zeros(len(length_ns)), where=free & (active > 0))
+        until = np.concatenate([[0.0], np.cumsum(share)])
+        exposed.append(until[last] - until[first])
+        free &= active == 0
+    return exposed
+
+
+def _active_count(first: Ints, last: Ints, moments: int) -> Ints:
+    """Number of spans in each interval between neighbouring moments."""
+    change = np.bincount(first, minlength=moments) - np.bincount(last, minlength=moments)
+    return np.cumsum(change)[:-1]

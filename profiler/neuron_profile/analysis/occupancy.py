@@ -1,0 +1,85 @@
+"""Whether the device or the host decides how long the program takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from neuron_profile.analysis.charges import EXECUTION_EVENT
+from neuron_tools.profile.reader import Profile
+
+# Shares of time in which the device is busy: above the first the host cannot be what the program waits
+# for, below the second it is.
+DEVICE_BOUND_SHARE = 0.9
+HOST_BOUND_SHARE = 0.6
+
+_DEVICE = f"""
+SELECT coalesce(sum(n), 0) AS executions, count(*) AS cores, coalesce(sum(device), 0) AS device_ns,
+    coalesce(sum(span), 0) AS window_ns
+FROM (
+    SELECT count(*) AS n, sum(end_ts - start_ts) AS device, max(end_ts) - min(start_ts) AS span
+    FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' GROUP BY process_idx, nc_idx
+)
+"""
+_HOST = """
+SELECT coalesce(sum(wait), 0) AS host_wait_ns, coalesce(sum(span), 0) AS host_ns
+FROM (
+    SELECT sum(duration_ns) FILTER (WHERE kind = 'synchronize') AS wait, max(end_ts) - min(start_ts) AS span
+    FROM HostSpan GROUP BY process_idx
+)
+"""
+
+
+class Bound(Enum):
+    """What a program waits for."""
+
+    NOTHING_RAN = "nothing ran on the device"
+    DEVICE = "device-bound"
+    HOST = "host-bound"
+    BOTH = "partly host-bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """Executions on the device, seen over time.
+
+    Attributes:
+        executions: Number of executions.
+        cores: NeuronCores that executed something.
+        device_ns: Sum of the execution spans: the device time.
+        window_ns: From first to last execution, summed over the cores; device_ns plus the gaps.
+        host_wait_ns: Time host threads spent in synchronisations.
+        host_ns: From first to last host span, summed over the processes.
+    """
+
+    executions: int
+    cores: int
+    device_ns: int
+    window_ns: int
+    host_wait_ns: int
+    host_ns: int
+
+    @property
+    def busy_share(self) -> float:
+        """Part of the window in which the device executed something."""
+        return self.device_ns / self.window_ns if self.window_ns else 0.0
+
+    @property
+    def idle_ns(self) -> int:
+        """Gaps between executions."""
+        return self.window_ns - self.device_ns
+
+    @property
+    def bound(self) -> Bound:
+        """What the program waits for."""
+        if not self.executions:
+            return Bound.NOTHING_RAN
+        if self.busy_share >= DEVICE_BOUND_SHARE:
+            return Bound.DEVICE
+        return Bound.HOST if self.busy_share < HOST_BOUND_SHARE else Bound.BOTH
+
+
+def measure_occupancy(profile: Profile) -> Occupancy:
+    """Occupancy of all NeuronCores and hosts of a profile."""
+    device, host = profile.query(_DEVICE).to_pylist()[0], profile.query(_HOST).to_pylist()[0]
+    return Occupancy(**{name: int(value) for name, value in {**device, **host}.items()})

@@ -1,0 +1,55 @@
+"""Bytes that crossed between host and device, and the most device memory that tensors held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_tools.profile.reader import Profile
+
+TO_DEVICE_EVENT, TO_HOST_EVENT = "dmem_buf_copyin", "dmem_buf_copyout"
+
+_COPIES = """
+SELECT count(*) AS copies,
+    coalesce(sum(TRY_CAST(json_extract_string(extra_attributes_json, '$.bytes') AS BIGINT)), 0) AS bytes
+FROM SystemProfileEvents WHERE name = ?
+"""
+_PEAKS = """
+SELECT device_idx, max(total_bytes) AS peak_bytes, arg_max(timestamp, total_bytes) AS time_ns
+FROM SystemProfileHbmUsage GROUP BY device_idx ORDER BY device_idx
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTransfers:
+    """Copies between host and device."""
+
+    to_device_bytes: int
+    to_device_count: int
+    to_host_bytes: int
+    to_host_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPeak:
+    """The most bytes that tensors held at once on one NeuronCore, and when."""
+
+    device_idx: int
+    peak_bytes: int
+    time_ns: int
+
+
+def measure_host_transfers(profile: Profile) -> HostTransfers:
+    """Sum up the copies between host and device."""
+    to_device, to_host = (_copies(profile, name) for name in (TO_DEVICE_EVENT, TO_HOST_EVENT))
+    return HostTransfers(*to_device, *to_host)
+
+
+def find_memory_peaks(profile: Profile) -> tuple[MemoryPeak, ...]:
+    """The peak of each NeuronCore that held anything, in order."""
+    peaks = (MemoryPeak(**row) for row in profile.query(_PEAKS).to_pylist())
+    return tuple(peak for peak in peaks if peak.peak_bytes)
+
+
+def _copies(profile: Profile, event: str) -> tuple[int, int]:
+    row = profile.query(_COPIES, [event]).to_pylist()[0]
+    return int(row["bytes"]), int(row["copies"])

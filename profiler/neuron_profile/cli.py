@@ -1,0 +1,49 @@
+"""The `neuron-profile` command: one subcommand per file of `commands/`, imported when it is asked for."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+
+import click
+
+from neuron_profile.command_line import CONTEXT_SETTINGS, run, standard_options
+
+COMMANDS = ("capture", "view", "query", "info", "verify")
+
+
+class CommandFolder(click.Group):
+    """A group whose subcommand NAME is `neuron_profile.commands.NAME.NAME`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the subcommand; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = import_module(f"neuron_profile.commands.{cmd_name}")
+        found: click.Command = getattr(module, cmd_name)
+        return found
+
+
+@click.group(
+    cls=CommandFolder,
+    context_settings=CONTEXT_SETTINGS,
+    epilog="\b\nExample:\n  neuron-profile capture -- python train.py\n  neuron-profile view train.nprof",
+)
+def neuron_profile() -> None:
+    """Profile programs on AWS Neuron devices, real or simulated."""
+
+
+standard_options(neuron_profile)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(neuron_profile, "neuron-profile", sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""What every command line of this distribution shares: standard options, examples, and its edge.
+
+At the edge an error becomes one plain line on standard error and an exit status (1 failure, 2 wrong
+usage); the traceback is printed only with `--debug`.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+DEBUG_KEY = "neuron_profile.debug"
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
+EXIT_INTERRUPTED = 130
+
+
+def version_text() -> str:
+    """The installed distribution's version, e.g. "0.1.0"."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("neuron-tools")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
+
+
+def standard_options(command: click.Command) -> click.Command:
+    """Give a command `--version` and `--debug`."""
+    command.params.append(
+        click.Option(
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_print_version,
+            help="Show the version and exit.",
+        )
+    )
+    command.params.append(
+        click.Option(
+            ["--debug"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_remember_debug,
+            help="Show the traceback of an error.",
+        )
+    )
+    return command
+
+
+def command(*, example: str, **settings: Any) -> Callable[[Callable[..., Any]], click.Command]:
+    """A click command with the standard options and an example below its help.
+
+    Args:
+        example: One or more command lines, shown as they stand.
+        settings: Passed on to `click.command`.
+    """
+    settings.setdefault("context_settings", {}).update(CONTEXT_SETTINGS)
+
+    epilog = "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.splitlines())
+
+    def decorate(function: Callable[..., Any]) -> click.Command:
+        made: click.Command = click.command(epilog=epilog, **settings)(function)
+        return standard_options(made)
+
+    return decorate
+
+
+def run(command: click.Command, name: str, arguments: Sequence[str]) -> int:
+    """Run a command and return its exit status; the only place that catches everything."""
+    debug = False
+    try:
+        with command.make_context(name, list(arguments)) as context:
+            try:
+                result = command.invoke(context)
+            finally:
+                debug = bool(context.meta.get(DEBUG_KEY))
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except (KeyboardInterrupt, click.Abort):
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _leave_standard_output()
+        return 1
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        message, status = describe(error)
+        click.echo(f"Error: {message}", err=True)
+        return status
+
+
+def describe(error: Exception) -> tuple[str, int]:
+    """One line that tells an error, and the exit status that goes with it."""
+    from neuron_tools.errors import NeuronToolsError
+
+    if isinstance(error, click.ClickException):
+        return _one_line(_usage_text(error)), error.exit_code
+    if isinstance(error, NeuronToolsError):
+        return _one_line(str(error)), error.exit_status
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return _one_line(f"{where}{error.strerror}."), 1
+    return _one_line(f"{type(error).__name__}: {error} (run again with --debug for the traceback)"), 1
+
+
+def _usage_text(error: click.ClickException) -> str:
+    text = error.format_message()
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return text
+    return f"{text} See '{context.command_path} --help'."
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        click.echo(f"{context.find_root().info_name} {version_text()}")
+        context.exit()
+
+
+def _remember_debug(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value:
+        context.meta[DEBUG_KEY] = True
+
+
+def _leave_standard_output() -> None:
+    """The reader of our output has gone: keep the interpreter from complaining when it flushes."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

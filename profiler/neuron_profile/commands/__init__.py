@@ -1,0 +1,1 @@
+"""One module per subcommand: parses, calls an analysis, prints a report."""

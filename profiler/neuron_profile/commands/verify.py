@@ -1,0 +1,26 @@
+"""`neuron-profile verify`: are the rules kept that hold for every profile?"""
+
+from __future__ import annotations
+
+import click
+
+from neuron_profile.command_line import command
+
+
+@command(example="neuron-profile verify train.nprof")
+@click.argument("profile", metavar="PROFILE")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(profile: str, as_json: bool) -> int:
+    """Check PROFILE against the rules that hold for every profile; exit 1 where one is broken."""
+    from neuron_profile.reports import verify_text
+    from neuron_profile.reports.terminal import output_console
+    from neuron_tools import open_profile
+    from neuron_tools.profile.verify import verify as find_breaches
+
+    with open_profile(profile) as opened:
+        breaches, rows = find_breaches(opened), sum(opened.tables().values())
+    if as_json:
+        click.echo(verify_text.as_json(breaches))
+    else:
+        verify_text.print_breaches(output_console(), breaches, rows)
+    return 1 if breaches else 0

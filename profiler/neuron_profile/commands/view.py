@@ -1,0 +1,97 @@
+"""`neuron-profile view`: the Explorer, or the profile in another format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from neuron_profile.command_line import command
+
+FORMATS = ("parquet", "json", "summary-text", "summary-json", "perfetto", "chrome")
+DEFAULT_PORT = 3001
+
+
+@command(
+    example=(
+        "neuron-profile view train.nprof\n"
+        "neuron-profile view train.nprof --output-format summary-text\n"
+        "neuron-profile view eager.nprof compiled.nprof --output-format summary-text\n"
+        "neuron-profile view train.nprof --output-format perfetto --output-file train.pftrace"
+    )
+)
+@click.argument("profiles", metavar="PROFILE...", nargs=-1, required=True)
+@click.option(
+    "--output-format", type=click.Choice(FORMATS), help="Write this instead of opening the Explorer."
+)
+@click.option("--output-file", type=click.Path(path_type=Path), help="File or folder to write.")
+@click.option("--force", is_flag=True, help="Overwrite the output.")
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=DEFAULT_PORT,
+    show_default=True,
+    help="Port of the Explorer.",
+)
+@click.option("--browser/--no-browser", default=True, help="Open the Explorer in the browser.")
+def view(
+    profiles: tuple[str, ...],
+    output_format: str | None,
+    output_file: Path | None,
+    force: bool,
+    port: int,
+    browser: bool,
+) -> None:
+    """Open PROFILE in the Explorer, or write it in another format.
+
+    The text summary and the JSON summary go to standard output unless --output-file names a file; two
+    profiles are summarised side by side.
+    """
+    if output_format is None:
+        _serve(profiles, port, browser=browser)
+    elif output_format == "summary-text":
+        _write_summary_text(profiles, output_file, force=force)
+    else:
+        _export(profiles, output_format, output_file, force=force)
+
+
+def _export(profiles: tuple[str, ...], output_format: str, output_file: Path | None, *, force: bool) -> None:
+    from neuron_profile.reports.export_file import export_profile, write_summary_json
+
+    if output_format == "summary-json":
+        write_summary_json(profiles, output_file, force=force)
+        return
+    if len(profiles) != 1:
+        raise click.UsageError(f"--output-format {output_format} takes one profile.")
+    report = export_profile(profiles[0], output_format, output_file, force=force)
+    written = report.paths[0].parent if len(report.paths) > 1 else report.paths[0]
+    contents = ", ".join(
+        f"{number:,} {kind.replace('_', ' ')}" for kind, number in report.counts.items() if number
+    )
+    click.echo(f"Wrote {written}: {contents or 'nothing to show'}.", err=True)
+
+
+def _serve(profiles: tuple[str, ...], port: int, *, browser: bool) -> None:
+    from neuron_tools.errors import NeuronToolsError
+
+    if len(profiles) != 1:
+        raise click.UsageError(
+            "The Explorer opens one profile; compare two with --output-format summary-text."
+        )
+    try:
+        from neuron_explorer.server import serve
+    except ModuleNotFoundError as error:
+        raise NeuronToolsError(
+            f"The Explorer needs the package '{error.name}': install it with "
+            "'python -m pip install \"neuron-tools[explorer]\"', or use --output-format summary-text."
+        ) from error
+    serve(profiles[0], port, open_browser=browser)
+
+
+def _write_summary_text(profiles: tuple[str, ...], output_file: Path | None, *, force: bool) -> None:
+    from neuron_profile.reports.output_file import opened_output
+    from neuron_profile.reports.summary_output import write_summaries
+
+    with opened_output(output_file, force=force) as stream:
+        write_summaries(profiles, stream)

@@ -1,0 +1,1 @@
+"""Starts the captured command and lives beside it."""

@@ -1,0 +1,1 @@
+"""Renders results for a terminal or a file; computes nothing."""

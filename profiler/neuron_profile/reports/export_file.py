@@ -1,0 +1,49 @@
+"""A profile in another format: which exporter writes it, and under which name by default."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuron_profile.reports.output_file import opened_output
+from neuron_profile.reports.progress_bar import ProgressBar
+from neuron_tools.profile import export
+from neuron_tools.profile.export.report import ExportReport
+from neuron_tools.profile.reader import open_profile
+
+# Exporter, and what the default name ends with, by output format.
+_EXPORTERS = {
+    "perfetto": ("export_perfetto", ".pftrace"),
+    "chrome": ("export_chrome", ".trace.json"),
+    "json": ("export_neuron_json", ".json"),
+    "parquet": ("export_parquet", "-parquet"),
+}
+
+
+def export_profile(path: str, output_format: str, destination: Path | None, *, force: bool) -> ExportReport:
+    """Write a profile as "perfetto", "chrome", "json" or "parquet".
+
+    Args:
+        destination: File or folder to make; None for NAME.pftrace and the like in the working directory.
+
+    Raises:
+        UsageError: The destination exists and `force` is not given.
+        NeuronToolsError: The profile cannot be read or the destination not be written.
+    """
+    function, suffix = _EXPORTERS[output_format]
+    with open_profile(path) as profile:
+        target = destination or Path(f"{profile.path.stem}{suffix}")
+        with ProgressBar(f"Writing {target}") as progress:
+            report: ExportReport = getattr(export, function)(profile, target, progress=progress, force=force)
+    return report
+
+
+def write_summary_json(paths: Sequence[str], destination: Path | None, *, force: bool) -> None:
+    """Write the published metrics of profiles as one JSON object, by profile name."""
+    metrics = {}
+    for path in paths:
+        with open_profile(path) as profile:
+            metrics.update(export.summary_metrics(profile))
+    with opened_output(destination, force=force) as stream:
+        stream.write((json.dumps(metrics, indent=2, default=str) + "\n").encode())

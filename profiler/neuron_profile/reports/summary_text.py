@@ -1,0 +1,292 @@
+"""The summary on a terminal: readable in 80 columns, with and without colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from neuron_profile.analysis.hotspots import Cost, Hotspots, ModuleNode
+from neuron_profile.analysis.identity import Identity
+from neuron_profile.analysis.occupancy import Bound, Occupancy
+from neuron_profile.analysis.overview import EngineUse, Overview
+from neuron_profile.analysis.source_frames import SourceTexts
+from neuron_profile.analysis.warnings import ProfileWarning
+from neuron_profile.reports.places import place
+from neuron_profile.reports.quantities import count, duration, percent, scaled
+
+ROWS = 10
+MODULE_ROWS = 16
+MODULE_DEPTH = 4
+MODULE_SHARE = 0.01  # smaller modules are not worth a row of the tree
+BAR_CELLS = 24
+_EIGHTHS = " ▏▎▍▌▋▊▉█"
+
+
+def print_summary(console: Console, identity: Identity, overview: Overview) -> None:
+    """Print the whole summary of a profile."""
+    for part in summary_parts(identity, overview):
+        console.print(part)
+
+
+def summary_parts(identity: Identity, overview: Overview) -> Iterator[RenderableType]:
+    """The sections of the summary, in order."""
+    hotspots = overview.hotspots
+    yield heading(identity)
+    yield totals(overview)
+    yield verdict(overview.occupancy)
+    if not overview.occupancy.executions:
+        yield warning_list(overview.warnings)
+        return
+    yield engine_bars(overview.engines)
+    yield module_table(hotspots)
+    yield operation_table(hotspots)
+    yield line_table(hotspots, overview.texts)
+    yield warning_list(overview.warnings)
+
+
+def heading(identity: Identity) -> RenderableType:
+    """Name, command and circumstances; a notice where the profile is not whole."""
+    facts = [
+        f"{identity.target} (simulated)" if identity.target else "",
+        f"LNC {identity.lnc}" if identity.lnc and identity.lnc > 1 else "",
+        count(len(identity.processes), "process") if identity.processes else "",
+        f"host clock {identity.host_clock}" if identity.host_clock else "",
+        *identity.settings,
+    ]
+    lines = [Text.assemble((identity.name, "bold"), "  ", identity.command)]
+    lines.append(Text(", ".join(filter(None, facts)), style="dim"))
+    lines.extend(Text(notice, style="bold yellow") for notice in notices(identity))
+    return Group(*lines, "")
+
+
+def notices(identity: Identity) -> list[str]:
+    """Sentences on how the capture ended, where it did not end well."""
+    found = []
+    if identity.interrupted:
+        found.append("Interrupted: the command was stopped; the profile holds what ran until then.")
+    elif identity.exit_status:
+        found.append(f"The command failed with exit status {identity.exit_status}.")
+    if not identity.complete:
+        found.append("Incomplete: the recording did not reach its end; what was written until then is shown.")
+    found.extend(f"Missing: {sentence}" for sentence in identity.missing)
+    return found
+
+
+def totals(overview: Overview) -> RenderableType:
+    """Times, work and traffic of the whole program."""
+    occupancy = overview.occupancy
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    for name, text in (*_time_rows(occupancy), *_work_rows(overview), *_memory_rows(overview)):
+        table.add_row(name, text)
+    return Group(table, "")
+
+
+def _time_rows(occupancy: Occupancy) -> Iterator[tuple[str, str]]:
+    executions = count(occupancy.executions, "execution")
+    cores = count(occupancy.cores, "NeuronCore")
+    yield "Device time", f"{duration(occupancy.device_ns)} in {executions} on {cores}"
+    if occupancy.window_ns:
+        idle = f"{duration(occupancy.idle_ns)} idle between executions"
+        yield "Device busy", f"{percent(occupancy.busy_share)} of {duration(occupancy.window_ns)}; {idle}"
+    wait = f", {duration(occupancy.host_wait_ns)} of it waiting for the device"
+    yield "Host time", duration(occupancy.host_ns) + (wait if occupancy.host_wait_ns else "")
+
+
+def _work_rows(overview: Overview) -> Iterator[tuple[str, str]]:
+    metrics = overview.metrics
+    if metrics.get("hardware_flops"):
+        model, hardware = metrics.get("model_flops") or 0, metrics["hardware_flops"]
+        yield "Matrix work", f"{scaled(model, 'FLOP')} of the model, {scaled(hardware, 'FLOP')} executed"
+        mfu, hfu = metrics.get("mfu_estimated_percent") or 0.0, metrics.get("hfu_estimated_percent") or 0.0
+        yield "Utilization", f"MFU {percent(mfu)}, HFU {percent(hfu)}, MBU {percent(_mbu(overview))}"
+    read, written = metrics.get("hbm_read_bytes") or 0, metrics.get("hbm_write_bytes") or 0
+    yield "HBM traffic", f"{scaled(read, 'B')} read, {scaled(written, 'B')} written"
+
+
+def _mbu(overview: Overview) -> float:
+    return float(overview.metrics.get("mbu_estimated_percent") or 0.0)
+
+
+def _memory_rows(overview: Overview) -> Iterator[tuple[str, str]]:
+    copies = overview.transfers
+    if copies.to_device_count or copies.to_host_count:
+        to_device = (
+            f"{scaled(copies.to_device_bytes, 'B')} to the device in {count(copies.to_device_count, 'copy')}"
+        )
+        to_host = f"{scaled(copies.to_host_bytes, 'B')} back in {copies.to_host_count:,}"
+        yield "Host copies", f"{to_device}, {to_host}"
+    for peak in overview.memory:
+        where = f" on NeuronCore {peak.device_idx}" if len(overview.memory) > 1 else ""
+        yield "Peak memory", f"{scaled(peak.peak_bytes, 'B')}{where}, reached after {duration(peak.time_ns)}"
+
+
+def verdict(occupancy: Occupancy) -> RenderableType:
+    """One sentence: what the program waits for."""
+    return Text(f"{verdict_text(occupancy)}\n", style="bold")
+
+
+def verdict_text(occupancy: Occupancy) -> str:
+    """The sentence as plain text."""
+    busy, idle = percent(occupancy.busy_share), percent(1 - occupancy.busy_share)
+    if occupancy.bound is Bound.NOTHING_RAN:
+        return "Nothing ran on the device: did the program move its model and data to 'neuron'?"
+    if occupancy.bound is Bound.DEVICE:
+        return f"Device-bound: the device was busy {busy} of the time; a faster host would change little."
+    if occupancy.bound is Bound.HOST:
+        return (
+            f"Host-bound: the device waited for the host {idle} of the time; dispatch less often "
+            "(torch.compile, larger batches) or make the Python between operations faster."
+        )
+    return f"Partly host-bound: the device was busy {busy} of the time and waited for the host {idle}."
+
+
+def engine_bars(engines: Iterable[EngineUse]) -> RenderableType:
+    """How long each engine was active, as a part of the total time."""
+    table = _table("Engine", "")
+    _number_columns(table, "Active", "Share")
+    for engine in engines:
+        bar = Text(bar_text(engine.fraction), style="green")
+        table.add_row(engine.name, bar, duration(engine.active_ns), percent(engine.fraction))
+    return Group(table, "")
+
+
+def bar_text(fraction: float, cells: int = BAR_CELLS) -> str:
+    """A horizontal bar of block characters, an eighth of a cell exact.
+
+    Example:
+        >>> bar_text(0.5, 4)
+        '██  '
+    """
+    eighths = round(min(max(fraction, 0.0), 1.0) * cells * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (_EIGHTHS[rest] if rest else "")).ljust(cells)
+
+
+def module_table(hotspots: Hotspots) -> RenderableType:
+    """The costliest modules as a tree."""
+    table = _table("Module")
+    _number_columns(table, "Time", "Share", "Forward", "Backward", "Ops")
+    for depth, label, cost in module_rows(hotspots):
+        table.add_row(
+            Text("  " * depth + label, overflow="ellipsis", no_wrap=True), *_cost_cells(cost, hotspots)
+        )
+    return Group(table, "")
+
+
+def module_rows(hotspots: Hotspots) -> list[tuple[int, str, Cost]]:
+    """Depth, label and cost of the tree's rows: the costliest modules with all their parents.
+
+    A module with a single child and no time of its own shares its row with it.
+    """
+    chosen = _costliest(hotspots.modules, hotspots.device_ns * MODULE_SHARE)
+    rows: list[tuple[int, str, Cost]] = []
+    _add_rows(hotspots.modules, -1, "", chosen, rows)
+    return rows
+
+
+def _costliest(root: ModuleNode, least_ns: float) -> set[str]:
+    """Paths of the modules to show."""
+    nodes = sorted(_walk(root), key=lambda node: (-node.cost.device_ns, node.path))
+    return {node.path for node in nodes[: MODULE_ROWS + 1] if node.cost.device_ns >= least_ns}
+
+
+def _walk(node: ModuleNode, depth: int = 0) -> Iterator[ModuleNode]:
+    yield node
+    if depth < MODULE_DEPTH:
+        for child in node.children:
+            yield from _walk(child, depth + 1)
+
+
+def _add_rows(
+    node: ModuleNode, depth: int, prefix: str, chosen: set[str], rows: list[tuple[int, str, Cost]]
+) -> None:
+    label = f"{prefix}{node.name}"
+    shown = [child for child in node.children if child.path in chosen]
+    if depth >= 0:
+        if len(node.children) == 1 and shown and not node.own_ns:
+            _add_rows(shown[0], depth, f"{label}/", chosen, rows)
+            return
+        rows.append((depth, label, node.cost))
+    for child in shown:
+        _add_rows(child, depth + 1, "", chosen, rows)
+    if depth < 0 and node.own_ns:
+        rows.append((0, "(outside modules)", _own_cost(node)))
+
+
+def _own_cost(node: ModuleNode) -> Cost:
+    inside = [child.cost for child in node.children]
+    return Cost(
+        node.cost.forward_ns - sum(cost.forward_ns for cost in inside),
+        node.cost.backward_ns - sum(cost.backward_ns for cost in inside),
+        node.cost.count - sum(cost.count for cost in inside),
+    )
+
+
+def operation_table(hotspots: Hotspots) -> RenderableType:
+    """The costliest operations."""
+    table = _table("Operation")
+    _number_columns(table, "Time", "Share", "Forward", "Backward", "Ops")
+    for row in hotspots.operations[:ROWS]:
+        name = Text(row.name or "(unnamed)", overflow="ellipsis", no_wrap=True)
+        table.add_row(name, *_cost_cells(row.cost, hotspots))
+    return Group(table, "")
+
+
+def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
+    """The costliest source lines with their text; backward time stands at the forward line."""
+    table = _table("Source line")
+    _number_columns(table, "Time", "Share", "Backward")
+    table.add_column("Text", overflow="ellipsis", no_wrap=True, ratio=1)
+    for row in hotspots.lines[:ROWS]:
+        where = Text(place(row.place), overflow="ellipsis", no_wrap=True)
+        table.add_row(
+            where,
+            duration(row.cost.device_ns),
+            _share(row.cost.device_ns, hotspots),
+            duration(row.cost.backward_ns) if row.cost.backward_ns else "",
+            Text(texts.line(row.place), overflow="ellipsis", no_wrap=True),
+        )
+    covered = hotspots.device_ns - hotspots.without_line_ns
+    note = Text(f"{_share(covered, hotspots)} of the device time has a source line.\n", style="dim")
+    return Group(table, note)
+
+
+def warning_list(warnings: Iterable[ProfileWarning]) -> RenderableType:
+    """The warnings, one a line."""
+    lines = [
+        Text(f"Warning ({row.category}): {row.message}" + (f" ({row.count} times)" if row.count > 1 else ""))
+        for row in warnings
+    ]
+    return Group(*lines)
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="ellipsis", no_wrap=True)
+    return table
+
+
+def _number_columns(table: Table, *names: str) -> None:
+    for name in names:
+        table.add_column(name, justify="right", no_wrap=True)
+
+
+def _cost_cells(cost: Cost, hotspots: Hotspots) -> tuple[str, str, str, str, str]:
+    return (
+        duration(cost.device_ns),
+        _share(cost.device_ns, hotspots),
+        duration(cost.forward_ns) if cost.forward_ns else "",
+        duration(cost.backward_ns) if cost.backward_ns else "",
+        f"{cost.count:,}",
+    )
+
+
+def _share(device_ns: float, hotspots: Hotspots) -> str:
+    return percent(device_ns / hotspots.device_ns) if hotspots.device_ns else "-"

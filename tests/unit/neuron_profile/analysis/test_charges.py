@@ -1,0 +1,47 @@
+from neuron_profile.analysis.charges import Charge, Origin, charge_device_time
+from neuron_tools import open_profile
+
+
+def test_charges_add_up_to_the_execution_spans(make_profile) -> None:
+    with open_profile(make_profile()) as profile:
+        charges = charge_device_time(profile)
+    assert charges.charges == (
+        Charge(Origin("/model/a", "aten::addmm", False, "1"), 100, 1),
+        Charge(Origin("/model/a", "aten::mul", False, "2"), 30, 1),
+        Charge(Origin("/model/b", "aten::mul", True, "2"), 20, 1),
+    )
+    assert charges.unattributed_ns == 50
+    assert charges.device_ns == 200
+
+
+def test_a_profile_without_device_rows_has_no_charges(make_profile) -> None:
+    with open_profile(make_profile(tables={})) as profile:
+        charges = charge_device_time(profile)
+    assert (charges.charges, charges.device_ns) == ((), 0)
+
+
+def test_stacks_given_as_lists_use_the_innermost_frame(make_profile, tiny_tables) -> None:
+    framework = {**tiny_tables["FrameworkInstruction"], "stack_frame_ids": ["1,7", "2,1", "2,1"]}
+    with open_profile(make_profile(tables={**tiny_tables, "FrameworkInstruction": framework})) as profile:
+        origins = [charge.origin.stack for charge in charge_device_time(profile).charges]
+    assert origins == ["1", "2", "2"]
+
+
+def test_processes_and_cores_do_not_share_time(make_profile, tiny_tables) -> None:
+    """The same spans on another core are charged once more, not divided."""
+    tables = dict(tiny_tables)
+    for table, core, ids in (
+        ("Instruction", "pcore_idx", ("id", "raw_framework_id")),
+        ("FrameworkInstruction", "pcore_idx", ("id", "raw_framework_id")),
+        ("SystemProfileEvents", "nc_idx", ("id",)),
+    ):
+        rows = tables[table]
+        copy = {name: list(values) for name, values in rows.items()}
+        copy[core] = [1] * len(copy["id"])
+        for name in ids:
+            copy[name] = [value + 100 for value in copy[name]]
+        tables[table] = {name: [*rows[name], *copy[name]] for name in rows}
+    with open_profile(make_profile(tables=tables)) as profile:
+        charges = charge_device_time(profile)
+    assert charges.device_ns == 400
+    assert [(charge.device_ns, charge.count) for charge in charges.charges] == [(200, 2), (60, 2), (40, 2)]
