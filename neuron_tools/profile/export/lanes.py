@@ -112,7 +112,7 @@ def nested_event_order(start_ns: Int64Array, end_ns: Int64Array) -> Int64Array:
         end_ns: int64, shape (spans,).
 
     Returns:
-        int64, shape (2 x spans,): indices into begins (0 .. spans - 1) followed by ends (spans .. 2 spans - 1).
+        int64, shape (2 x spans,): i for the begin of span i, spans + i for its end.
     """
     row = np.arange(len(start_ns))
     instant = start_ns == end_ns

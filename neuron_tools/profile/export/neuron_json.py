@@ -84,7 +84,8 @@ def _export(
 
 def _elements(sections: Sequence[Section], tables: Tables, rows: RowCounter) -> Iterator[pa.Array]:
     for section in sections:
-        for batch in tables.batches(section_query(section, tables)):
-            columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-            yield json_objects(columns, batch.num_rows, raw=section.raw)
-            rows.advance(batch.num_rows)
+        for window in tables.windows(section.table, section.time) if section.time else ["TRUE"]:
+            for batch in tables.batches(section_query(section, tables, window)):
+                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+                yield json_objects(columns, batch.num_rows, raw=section.raw)
+                rows.advance(batch.num_rows)

@@ -19,7 +19,7 @@ class Section:
         fields: JSON key -> SQL with {column} for the table's columns; a field whose column is missing is
             left out. An empty mapping takes all columns as they are.
         raw: Keys whose SQL yields JSON text.
-        order: SQL order of the rows; "" = as stored.
+        time: SQL for the time that orders the rows `t`; "" = as stored.
         unless: Table in whose presence this section is not used.
     """
 
@@ -27,12 +27,12 @@ class Section:
     table: str
     fields: Mapping[str, str]
     raw: tuple[str, ...] = ()
-    order: str = ""
+    time: str = ""
     unless: str = ""
 
     def is_in(self, tables: Tables) -> bool:
-        """Whether the profile has what it is made of."""
-        return self.table in tables and not (self.unless and tables.count(self.unless))
+        """Whether the profile has rows for it."""
+        return tables.count(self.table) > 0 and not (self.unless and tables.count(self.unless))
 
 
 def _same(*columns: str) -> dict[str, str]:
@@ -44,11 +44,12 @@ def _text(column: str) -> str:
     return f"coalesce({{{column}}}, '')"
 
 
+_TIME, _START = 't."timestamp"', 't."start_ts"'
 _SUBGRAPH = "'sg' || lpad(CAST(coalesce({pcore_idx}, 0) AS VARCHAR), 2, '0')"
 _WHERE = {"subgraph": _SUBGRAPH, "process_idx": "{process_idx}"}
 _PREDECESSORS = (
-    "(SELECT '[' || string_agg('{{\"id\":' || f.in_id || ',\"type\":\"FLOW_DEPENDENCE\"}}', ',' ORDER BY f.in_id)"
-    " || ']' FROM Flow f WHERE f.out_id = {id} AND f.out_table = 'Instruction')"
+    "(SELECT '[' || string_agg('{{\"id\":' || f.in_id || ',\"type\":\"FLOW_DEPENDENCE\"}}', ','"
+    " ORDER BY f.in_id) || ']' FROM Flow f WHERE f.out_id = {id} AND f.out_table = 'Instruction')"
 )
 
 INSTRUCTION = Section(
@@ -85,7 +86,7 @@ INSTRUCTION = Section(
         "predecessors": _PREDECESSORS,
     },
     raw=("predecessors",),
-    order="timestamp",
+    time=_START,
 )
 
 _TRANSFER = {
@@ -118,7 +119,7 @@ DMA_PACKETS = Section(
         "dest": "['unknown']",
         "op": "''",
     },
-    order="timestamp",
+    time=_START,
 )
 
 DMA_TRANSFERS = Section(
@@ -132,7 +133,7 @@ DMA_TRANSFERS = Section(
         "dest": "[coalesce({dest}, 'unknown')]",
         **_same("op", "block_id", "read_shape", "write_shape", "is_transpose_mode", "hlo_name", "layer"),
     },
-    order="timestamp",
+    time=_START,
     unless="DmaPacket",
 )
 
@@ -145,13 +146,13 @@ DEVICE_SECTIONS = (
         "active_time",
         "ActiveTime",
         {**_WHERE, "engine": "lower({engine})", **_same("start_ts", "end_ts", "duration_ns", "pcore_idx")},
-        order="start_ts",
+        time=_START,
     ),
     Section(
         "semaphore_update",
         "SemaphoreUpdate",
         {**_WHERE, **_same("timestamp", "id", "value", "update_source", "update_operation_type")},
-        order="timestamp",
+        time=_TIME,
     ),
     Section(
         "instruction_usage",
@@ -163,7 +164,7 @@ DEVICE_SECTIONS = (
             "usage_avg": "{avg_util_percent}",
             **{f"partition_{part}_usage": f"{{partition_{part}_util_percent}}" for part in (0, 32, 64, 96)},
         },
-        order="timestamp",
+        time=_TIME,
     ),
     Section(
         "instruction_usage",
@@ -175,7 +176,7 @@ DEVICE_SECTIONS = (
             "usage_avg": "{avg_util_percent}",
             **{f"bank_{bank}_usage": f"{{bank_{bank}_util_percent}}" for bank in range(8)},
         },
-        order="timestamp",
+        time=_TIME,
     ),
     Section(
         "dma_throughput",
@@ -189,7 +190,7 @@ DEVICE_SECTIONS = (
             "hbm_total_transfer_bytes": "0",
             "uses_hbm": "'false'",
         },
-        order="timestamp",
+        time=_TIME,
     ),
     Section(
         "dma_throughput",
@@ -201,12 +202,10 @@ DEVICE_SECTIONS = (
             "hbm_total_transfer_bytes": "{total_transfer_bytes}",
             "uses_hbm": "'true'",
         },
-        order="timestamp",
+        time=_TIME,
     ),
-    Section("pending_dma", "PendingDma", {**_WHERE, **_same("timestamp", "value")}, order="timestamp"),
-    Section(
-        "ham", "Throttle", {**_WHERE, **_same("timestamp", "duration", "k", "n", "type")}, order="timestamp"
-    ),
+    Section("pending_dma", "PendingDma", {**_WHERE, **_same("timestamp", "value")}, time=_TIME),
+    Section("ham", "Throttle", {**_WHERE, **_same("timestamp", "duration", "k", "n", "type")}, time=_TIME),
     Section("cc_ops", "CcOp", {}),
     Section(
         "dma_queues_info",
@@ -285,8 +284,8 @@ _FRAMEWORK_EVENT = {
 }
 
 SYSTEM_SECTIONS = (
-    Section("trace_events", "SystemProfileEvents", _SYSTEM_EVENT, order="timestamp"),
-    Section("trace_events", "HostSpan", _FRAMEWORK_EVENT, order="timestamp"),
+    Section("trace_events", "SystemProfileEvents", _SYSTEM_EVENT, time=_START),
+    Section("trace_events", "HostSpan", _FRAMEWORK_EVENT, time=_START),
     Section(
         "mem_usage",
         "HostMemUsage",
@@ -297,7 +296,7 @@ SYSTEM_SECTIONS = (
             "usage": "{used_bytes}",
             "percent_usage": "100 * {used_percent}",
         },
-        order="timestamp",
+        time=_TIME,
     ),
     Section(
         "cpu_util",
@@ -309,14 +308,14 @@ SYSTEM_SECTIONS = (
             "cpu_id": "{cpu_id}",
             "util": "100 * {util_percent}",
         },
-        order="timestamp",
+        time=_TIME,
     ),
-    Section("device_mem_usage", "SystemProfileHbmUsage", {}, order="timestamp"),
+    Section("device_mem_usage", "SystemProfileHbmUsage", {}, time=_TIME),
 )
 
 
-def section_query(section: Section, tables: Tables) -> str:
-    """SQL for a section's rows, one column per JSON key."""
+def section_query(section: Section, tables: Tables, window: str) -> str:
+    """SQL for a section's rows in a window of time, one column per JSON key."""
     columns = tables.columns(section.table)
     if section.fields:
         filled = {key: _filled(sql, columns) for key, sql in section.fields.items()}
@@ -325,8 +324,8 @@ def section_query(section: Section, tables: Tables) -> str:
         selected = ", ".join(f'{sql} AS "{key}"' for key, sql in filled.items() if sql is not None)
     else:
         selected = "*"
-    order = f' ORDER BY "{section.order}"' if section.order else ""
-    return f'SELECT {selected} FROM "{section.table}" t{order}'
+    order = f" ORDER BY {section.time}" if section.time else ""
+    return f'SELECT {selected} FROM "{section.table}" t WHERE {window}{order}'
 
 
 def _filled(sql: str, columns: Mapping[str, str]) -> str | None:

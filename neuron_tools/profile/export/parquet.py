@@ -27,7 +27,7 @@ def export_parquet(
     extensions: bool = False,
     force: bool = False,
 ) -> ExportReport:
-    """Writes each table of a profile as `<folder>/<Table>.parquet`.
+    """Writes each table of a profile that has rows as `<folder>/<Table>.parquet`.
 
     Args:
         profile: The profile to export.
@@ -44,7 +44,8 @@ def export_parquet(
         ExportError: A file could not be written.
     """
     tables = Tables(profile)
-    chosen = {name: exported_columns(tables, name, extensions=extensions) for name in tables.names}
+    filled = [name for name in tables.names if tables.count(name)]
+    chosen = {name: exported_columns(tables, name, extensions=extensions) for name in filled}
     chosen = {name: columns for name, columns in chosen.items() if columns}
     rows = RowCounter(progress, sum(tables.count(name) for name in chosen))
     target = Path(destination_path)
@@ -79,7 +80,6 @@ def _write_table(tables: Tables, name: str, columns: Sequence[str], path: Path, 
             writer.write_batch(batch)
             written += batch.num_rows
             rows.advance(batch.num_rows)
-        writer = writer or pq.ParquetWriter(path, tables.schema(query))
     finally:
         if writer is not None:
             writer.close()

@@ -61,7 +61,7 @@ def track_packet(track: Track) -> bytes:
     if track.parent is not None:
         descriptor.parent_uuid = track.parent.uid
     _describe(descriptor, track)
-    return _framed(packet)
+    return _framed(packet.SerializeToString())
 
 
 def _describe(descriptor: protos.TrackDescriptor, track: Track) -> None:
@@ -82,10 +82,10 @@ def state_packet(track: Track, interned: bytes) -> bytes:
     """Starts a batch on a track's sequence: earlier strings are forgotten, `interned` are the new ones."""
     packet = protos.TracePacket(trusted_packet_sequence_id=track.uid, sequence_flags=STATE_CLEARED)
     packet.trace_packet_defaults.track_event_defaults.track_uuid = track.uid
-    head = packet.SerializeToString()
+    head: bytes = packet.SerializeToString()
     if interned:
         head += wire.tag(INTERNED_DATA, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(interned)) + interned
-    return wire.tag(TRACE_PACKET, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(head)) + head
+    return _framed(head)
 
 
 def counter_packets(track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> bytes:
@@ -261,6 +261,5 @@ def _packets(track: Track, time_ns: Int64Array, event: Cells) -> Cells:
     return wire.message_field(TRACE_PACKET, packet)
 
 
-def _framed(packet: protos.TracePacket) -> bytes:
-    content: bytes = packet.SerializeToString()
+def _framed(content: bytes) -> bytes:
     return wire.tag(TRACE_PACKET, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(content)) + content

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Protocol
 
+import duckdb
 import pyarrow as pa
 
+from neuron_tools.profile.export.report import ExportError
+
 BATCH_ROWS = 1 << 16
+WINDOW_ROWS = 1 << 18
 
 
 class ProfileSource(Protocol):
@@ -47,15 +51,34 @@ class Tables:
         """Whether the table is there with that column."""
         return column in self.columns(table)
 
-    def column_or(self, table: str, column: str, default: str, *, alias: str = "t") -> str:
-        """SQL for a column, or for `default` where it is absent or null."""
-        return f'coalesce({alias}."{column}", {default})' if self.has(table, column) else default
+    def column_or(self, table: str, column: str, default: str) -> str:
+        """SQL for a column of the row `t`, or for `default` where it is absent or null."""
+        return f'coalesce(t."{column}", {default})' if self.has(table, column) else default
 
     def count(self, table: str) -> int:
         """Number of rows; 0 for an absent table."""
         if table not in self:
             return 0
         return int(self._profile.sql(f'SELECT count(*) FROM "{table}"').fetchall()[0][0])
+
+    def windows(self, table: str, time: str) -> list[str]:
+        """SQL conditions that split a table into stretches of time of about `WINDOW_ROWS` rows each.
+
+        Rows are sorted a window at a time, so that memory does not grow with the profile.
+
+        Args:
+            table: The table, as row `t` in the conditions.
+            time: SQL for the time that orders it, over the row `t`.
+        """
+        parts = -(-self.count(table) // WINDOW_ROWS)
+        if parts <= 1:
+            return ["TRUE"]
+        shares = ", ".join(str(part / parts) for part in range(1, parts))
+        found = self.rows(f'SELECT approx_quantile({time}, [{shares}]) FROM "{table}" t')[0][0]
+        edges = sorted({int(edge) for edge in found or ()})
+        lower = ["TRUE", *(f"{time} >= {edge}" for edge in edges)]
+        upper = [*(f"{time} < {edge}" for edge in edges), "TRUE"]
+        return [f"({above} AND {below})" for above, below in zip(lower, upper, strict=True)]
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """All rows of a small result."""
@@ -70,12 +93,15 @@ class Tables:
         return records
 
     def batches(self, query: str, rows: int = BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """A result as a stream of batches of at most `rows` rows; end it before the next query."""
-        yield from (batch for batch in self._reader(query, rows) if batch.num_rows)
+        """A result as a stream of batches of at most `rows` rows; end it before the next query.
 
-    def schema(self, query: str) -> pa.Schema:
-        """The columns that a query yields."""
-        return self._reader(f"SELECT * FROM ({query}) LIMIT 0", BATCH_ROWS).schema
+        Raises:
+            ExportError: A row cannot be read, or the query needs more memory than the profile allows.
+        """
+        try:
+            yield from (batch for batch in self._reader(query, rows) if batch.num_rows)
+        except (duckdb.Error, pa.ArrowException) as error:
+            raise ExportError(f"The profile's rows cannot be read: {str(error).splitlines()[0]}") from error
 
     def _reader(self, query: str, rows: int) -> pa.RecordBatchReader:
         relation = self._profile.sql(query)

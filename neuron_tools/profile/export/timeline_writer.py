@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from neuron_tools.profile.export.timeline import (
     TimelineSink,
     Track,
 )
+from neuron_tools.profile.export.timeline_queries import counter_query, span_query
 from neuron_tools.profile.export.timeline_sources import (
     COUNTER_SOURCES,
     ENGINE_RANKS,
@@ -30,10 +32,6 @@ from neuron_tools.profile.export.timeline_sources import (
     CounterSource,
     Place,
     SpanSource,
-    counter_query,
-    flow_query,
-    flow_tables_present,
-    span_query,
 )
 from neuron_tools.profile.export.tracks import TrackTree, process_names
 
@@ -53,7 +51,7 @@ def write_timeline(
         Number of slices by kind, "modules", "slices" (all of them), "counters" (samples), "flows", "tracks".
     """
     tables = Tables(profile)
-    sources = [source for source in SPAN_SOURCES if source.table in tables]
+    sources = [source for source in SPAN_SOURCES if tables.count(source.table)]
     counters = [source for source in COUNTER_SOURCES if tables.has(source.table, source.column)]
     read_tables = [*(source.table for source in sources), *(source.table for source in counters)]
     rows = RowCounter(progress, sum(tables.count(table) for table in read_tables))
@@ -64,7 +62,7 @@ def write_timeline(
         writer.write_counter(counter, tables)
     counts = dict(writer.counts)
     counts["slices"] = writer.counts.total() - writer.counts["counters"]
-    counts["flows"] = tables.rows(flow_query(tables))[0][0] if flows and flow_tables_present(tables) else 0
+    counts["flows"] = min(writer.flow_starts, writer.flow_ends)
     counts["tracks"] = len(writer.tree)
     return counts
 
@@ -94,22 +92,29 @@ class _Writer:
         self.sink = sink
         self.tree = tree
         self.counts: Counter[str] = Counter()
+        self.flow_starts = 0
+        self.flow_ends = 0
         self._rows = rows
 
     def write_spans(self, source: SpanSource, tables: Tables, *, flows: bool) -> None:
-        current: _OpenTrack | None = None
-        for batch in tables.batches(span_query(source, tables, flows=flows)):
-            for run in _runs(batch):
-                key = (run.process_idx, run.place_idx, run.track)
-                if current is None or current.key != key:
-                    self._finish(current)
-                    current = _open_track(source, key)
-                self._add(source, current, run)
-            self._rows.advance(batch.num_rows)
-        self._finish(current)
+        open_tracks: dict[tuple[int, int, str], _OpenTrack] = {}
+        for window in tables.windows(source.table, source.start):
+            for batch in tables.batches(span_query(source, tables, window, flows=flows)):
+                for run in _runs(batch):
+                    key = (run.process_idx, run.place_idx, run.track)
+                    if key not in open_tracks:
+                        open_tracks[key] = _open_track(source, key)
+                    self._add(source, open_tracks[key], run)
+                self._rows.advance(batch.num_rows)
+        for open_track in open_tracks.values():
+            self._finish(open_track)
 
     def write_counter(self, source: CounterSource, tables: Tables) -> None:
-        for batch in tables.batches(counter_query(source, tables)):
+        for window in tables.windows(source.table, 't."timestamp"'):
+            self._write_samples(source, tables, window)
+
+    def _write_samples(self, source: CounterSource, tables: Tables, window: str) -> None:
+        for batch in tables.batches(counter_query(source, tables, window)):
             place = _int_columns(batch, "process_idx", "place_idx")
             for first, last in _equal_stretches(place):
                 process_idx, place_idx = place[first].tolist()
@@ -123,6 +128,8 @@ class _Writer:
     def _add(self, source: SpanSource, current: _OpenTrack, run: _Run) -> None:
         slices = _slices(run.rows)
         self.counts[source.kind] += len(slices)
+        self.flow_starts += _list_items(slices.flow_out)
+        self.flow_ends += _list_items(slices.flow_in)
         if current.modules is None:
             self._add_lanes(source, current, slices, current.lanes.assign(slices.start_ns, slices.end_ns))
             return
@@ -149,8 +156,8 @@ class _Writer:
         events, current.open_ends[track] = nested_events(slices, open_ends)
         self.sink.add_slices(track, slices, events)
 
-    def _finish(self, current: _OpenTrack | None) -> None:
-        for track, open_ends in current.open_ends.items() if current else ():
+    def _finish(self, current: _OpenTrack) -> None:
+        for track, open_ends in current.open_ends.items():
             if len(open_ends):
                 ends = SliceEvents(np.sort(open_ends), np.full(len(open_ends), END_OF_SLICE))
                 self.sink.add_slices(track, _no_slices(), ends)
@@ -225,7 +232,7 @@ def _equal_stretches(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
     """(first, one past last) of each stretch of equal rows of `keys`, shape (rows, columns)."""
     changes = np.flatnonzero(np.any(keys[1:] != keys[:-1], axis=1)) + 1
     edges = [0, *changes.tolist(), len(keys)]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+    return list(pairwise(edges))
 
 
 def _slices(rows: pa.RecordBatch) -> Slices:
@@ -255,6 +262,10 @@ def _no_slices() -> Slices:
 def _unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:
     column = rows.column(name)
     return column if column.null_count < len(column) else None
+
+
+def _list_items(lists: pa.Array | None) -> int:
+    return 0 if lists is None else len(lists.flatten())
 
 
 def _numpy(rows: pa.RecordBatch, name: str) -> npt.NDArray[Any]:

@@ -90,7 +90,7 @@ def process_names(tables: Tables) -> dict[int, tuple[int, str]]:
     command = next((c for c in ("command", "name") if tables.has("ProcessInfo", c)), "NULL")
     rank = "rank" if tables.has("ProcessInfo", "rank") else "NULL"
     rows = tables.rows(
-        f"SELECT process_idx, {number}, CAST({command} AS VARCHAR), {rank} FROM ProcessInfo ORDER BY process_idx"
+        f"SELECT process_idx, {number}, CAST({command} AS VARCHAR), {rank} FROM ProcessInfo ORDER BY 1"
     )
     numbers = [row[1] for row in rows]
     unique = len(set(numbers)) == len(numbers) and all(n and 0 < n < LARGEST_LINUX_PID for n in numbers)

@@ -36,7 +36,8 @@ class Cells:
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
         """Bytes of each row, shape (rows,)."""
-        return np.count_nonzero(self.keep, axis=1)
+        lengths: npt.NDArray[np.int64] = np.count_nonzero(self.keep, axis=1)
+        return lengths
 
     def where(self, present: BoolArray) -> Cells:
         """The same pieces, left out in the rows where `present` (shape (rows,)) is False."""
