@@ -1,20 +1,61 @@
-"""The C++ core of the `neuron` device, typed and documented: the only place that loads the library."""
+"""The C++ core of the `neuron` device, typed and documented: the only place that loads the library.
+
+Times are virtual (docs: time): nanoseconds from the start of the recording. Without a recording or a
+timing session nothing here costs a program more than a check per operation.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import threading
+from collections.abc import Callable
+from typing import Any, Literal, TypeAlias
 
 from neuron_tools.device.build import load
 
+Argument: TypeAlias = Any
+"""One argument of an operator, in schema order: None, bool, int, float, complex and str as they are;
+`("tensor", dtype, sizes, strides, storage, on_device)` where equal `storage` numbers mean shared memory;
+`("number_tensor", dtype)` for a Python number that PyTorch wrapped; `("dtype", "float32")`;
+`("device", "neuron:0")`; `("layout", n)`; `("memory_format", n)`; `("generator",)`;
+`("list", (entry, ...))`. Dtypes are spelled as `torch`'s attributes."""
+
+SignatureCallback: TypeAlias = Callable[[str, tuple[Argument, ...]], tuple[int, int, int]]
+"""(operator name as "aten::add.Tensor", arguments) -> (executable id, duration in ns, flags)."""
+
+StackCallback: TypeAlias = Callable[[int, tuple[tuple[str, int, str], ...]], None]
+"""(stack id, ((file, line, function), ...) innermost first)."""
+
+NameCallback: TypeAlias = Callable[[int, str], None]
+"""(name id, text)."""
+
 _core: Any = None
+_load_lock = threading.Lock()
 
 
 def core() -> Any:
     """The extension module, built on first use."""
     global _core
     if _core is None:
-        _core = load()
+        with _load_lock:
+            if _core is None:
+                module = load()
+                for folder in _internal_folders():
+                    module.add_internal_folder(folder)
+                _core = module
     return _core
+
+
+def _internal_folders() -> list[str]:
+    import torch
+
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    return [os.path.dirname(torch.__file__) + os.sep, package + os.sep]
+
+
+def add_internal_folder(folder: str) -> None:
+    """Leaves frames of files under `folder` out of source stacks: they are a tool's, not the user's."""
+    core().add_internal_folder(os.path.join(os.path.abspath(folder), ""))
 
 
 def set_memory_limit(limit_bytes: int) -> None:
@@ -25,3 +66,155 @@ def set_memory_limit(limit_bytes: int) -> None:
 def memory_limit() -> int:
     """The limit that `set_memory_limit` set, in bytes; 0 means none."""
     return int(core().memory_limit())
+
+
+def start_recording(
+    path: str, on_signature: SignatureCallback, on_stack: StackCallback, on_name: NameCallback
+) -> None:
+    """Starts virtual time at 0 and appends every piece of device work to the log at `path`.
+
+    The callbacks run with the GIL, on the thread that met the new thing, outside virtual time and
+    unrecorded. One that raises warns once; its operations then take no device time.
+
+    Args:
+        path: The log, made of `neuron_tools.capture.record.RECORD_DTYPE` records; appended to if there.
+        on_signature: Called once for each operator with arguments of new dtypes, sizes, strides,
+            aliasing or scalar values.
+        on_stack: Called once for each new source stack (at most 32 user frames).
+        on_name: Called once for each new operation or range name.
+
+    Raises:
+        RuntimeError: A recording is under way, or the log cannot be made.
+    """
+    core().start_recording(path, on_signature, on_stack, on_name)
+
+
+def start_timing(on_signature: SignatureCallback) -> None:
+    """Starts virtual time without a log: events and torch.profiler then show simulated times.
+
+    Raises:
+        RuntimeError: A recording is under way.
+    """
+    core().start_timing(on_signature)
+
+
+def stop_recording() -> None:
+    """Ends a recording or a timing session; what was recorded is written when this returns."""
+    core().stop_recording()
+
+
+def is_recording() -> bool:
+    """Whether a log is being written."""
+    return bool(core().recording_is_on())
+
+
+def is_timing() -> bool:
+    """Whether virtual time is kept and the calling thread is not suppressed."""
+    return bool(core().timing_is_on())
+
+
+def flush() -> None:
+    """Writes what was recorded so far."""
+    core().flush()
+
+
+def recording_error() -> str | None:
+    """Why writing the log stopped (a full disk, say), or None. The program itself goes on."""
+    error: str | None = core().recording_error()
+    return error
+
+
+def record_count() -> int:
+    """Records made since the recording started."""
+    return int(core().record_count())
+
+
+def set_clock(mode: Literal["measured", "fixed"], fixed_ns_per_dispatch: int = 10_000) -> None:
+    """Chooses how host time passes, before a recording starts.
+
+    Args:
+        mode: "measured" is wall time less what is not the user's; "fixed" lets each dispatch take
+            `fixed_ns_per_dispatch` and nothing else take any, so that two runs are identical.
+        fixed_ns_per_dispatch: Nanoseconds of one dispatch under the fixed clock.
+
+    Raises:
+        ValueError: There is no such mode.
+    """
+    if mode not in ("measured", "fixed"):
+        raise ValueError(f'The host clock is "measured" or "fixed", not {mode!r}.')
+    core().set_clock(mode == "fixed", fixed_ns_per_dispatch)
+
+
+def host_now_ns() -> int:
+    """The host's virtual time."""
+    return int(core().host_now_ns())
+
+
+def pause_clock() -> int:
+    """Stops host time until `resume_clock`; pauses nest. Returns the time it stopped at."""
+    return int(core().pause_clock())
+
+
+def resume_clock() -> None:
+    """Ends one `pause_clock`."""
+    core().resume_clock()
+
+
+def set_launch_overhead_ns(overhead_ns: int) -> None:
+    """What the device adds before each execution."""
+    core().set_launch_overhead_ns(overhead_ns)
+
+
+def set_copy_model(bytes_per_second: float, latency_ns: int) -> None:
+    """How long a copy between host and device takes: the latency, then the bytes at this rate."""
+    core().set_copy_model(bytes_per_second, latency_ns)
+
+
+def set_module(module_id: int) -> int:
+    """Says which nn.Module the calling thread is in (0: none); returns the one before."""
+    return int(core().set_module(module_id))
+
+
+def name_module(module_id: int, text: str) -> None:
+    """Tells a module's path, for tables of who holds memory."""
+    core().name_module(module_id, text)
+
+
+def set_optimizer(in_optimizer: bool) -> bool:
+    """Says whether the calling thread is in an optimizer step; returns what held before."""
+    return bool(core().set_optimizer(in_optimizer))
+
+
+def intern_name(text: str) -> int:
+    """The number of a name in the log; new ones are told to `on_name` first."""
+    return int(core().intern_name(text))
+
+
+def record_range(name_id: int, start_ns: int, end_ns: int, kind: int) -> None:
+    """Records a closed host range of a `RecordKind` (RANGE, STEP, MODULE_CALL) with the caller's stack."""
+    core().record_range(name_id, start_ns, end_ns, kind)
+
+
+def suppress(suppressed: bool) -> bool:
+    """Lets the calling thread compute without recording or time; returns what held before.
+
+    Memory is still accounted for and recorded.
+    """
+    return bool(core().suppress(suppressed))
+
+
+def run_graph(executable_id: int, duration_ns: int, name_id: int, name: str = "") -> None:
+    """Places one execution of a compiled graph on the current device and stream, and records it.
+
+    Args:
+        executable_id: What ran.
+        duration_ns: Its device time.
+        name_id: Its name's number (`intern_name`).
+        name: Its name's text, for torch.profiler.
+    """
+    core().run_graph(executable_id, duration_ns, name_id, name)
+
+
+def capture_stack() -> int:
+    """The number of the caller's source stack; new ones are told to `on_stack` first."""
+    return int(core().capture_stack())

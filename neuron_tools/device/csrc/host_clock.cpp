@@ -25,20 +25,21 @@ class HostClock {
   }
   int64_t dispatch() {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (mode_ == ClockMode::kFixed) {
-      offset_ns_ += fixed_ns_;
-    }
+    spend_dispatch_locked();
     return now_locked();
   }
-  void pause() {
+  int64_t pause() {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (pauses_++ == 0 && mode_ == ClockMode::kMeasured) {
-      paused_at_ns_ = wall_now_ns();
-    }
+    return pause_locked();
+  }
+  int64_t dispatch_and_pause() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    spend_dispatch_locked();
+    return pause_locked();
   }
   void resume() {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (--pauses_ == 0 && mode_ == ClockMode::kMeasured) {
+    if (pauses_ > 0 && --pauses_ == 0 && mode_ == ClockMode::kMeasured) {
       offset_ns_ -= wall_now_ns() - paused_at_ns_;
     }
   }
@@ -51,6 +52,17 @@ class HostClock {
   }
 
  private:
+  void spend_dispatch_locked() {
+    if (mode_ == ClockMode::kFixed) {
+      offset_ns_ += fixed_ns_;
+    }
+  }
+  int64_t pause_locked() {
+    if (pauses_++ == 0 && mode_ == ClockMode::kMeasured) {
+      paused_at_ns_ = wall_now_ns();
+    }
+    return now_locked();
+  }
   int64_t now_locked() const {
     if (mode_ == ClockMode::kFixed) {
       return offset_ns_;
@@ -94,8 +106,12 @@ int64_t host_dispatch_ns() {
   return clock().dispatch();
 }
 
-void pause_host_clock() {
-  clock().pause();
+int64_t dispatch_and_pause_host_clock() {
+  return clock().dispatch_and_pause();
+}
+
+int64_t pause_host_clock() {
+  return clock().pause();
 }
 
 void resume_host_clock() {

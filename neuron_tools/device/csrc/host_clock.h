@@ -20,8 +20,11 @@ int64_t host_now_ns();
 // What the host spends on one dispatch: moves the fixed clock by its constant, reads the measured one.
 int64_t host_dispatch_ns();
 
-// Between the two, time does not pass. They nest, also over threads.
-void pause_host_clock();
+// The two at once: the dispatch is over, what follows is not the user's time.
+int64_t dispatch_and_pause_host_clock();
+
+// Between the two, time does not pass. They nest, also over threads. Pausing gives the time it stopped at.
+int64_t pause_host_clock();
 void resume_host_clock();
 
 // Moves the host forward to `time_ns`; nothing where it is already past it.

@@ -1,5 +1,5 @@
 // The Python face of the device core, in raw CPython: pybind11 would double the build time.
-#include <Python.h>
+#include "python_functions.h"
 
 #include "boxed_kernel.h"
 #include "device.h"
@@ -8,28 +8,10 @@
 
 #include <torch/csrc/Generator.h>
 
-#include <exception>
 #include <string>
 
 namespace neuron {
 namespace {
-
-// Runs `body`, turning a C++ exception into a RuntimeError.
-template <class Body>
-PyObject* guarded(Body body) {
-  try {
-    return body();
-  } catch (const c10::Error& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    PyErr_SetString(PyExc_RuntimeError, error.what());
-  }
-  return nullptr;
-}
-
-PyObject* none() {
-  Py_RETURN_NONE;
-}
 
 // A device index argument; -1 with an exception set where it is none of ours.
 int parse_device(PyObject* argument) {
@@ -149,7 +131,9 @@ PyObject* get_limit(PyObject*, PyObject*) {
   return PyLong_FromLongLong(memory_limit());
 }
 
-PyMethodDef methods[] = {
+}  // namespace
+
+PyMethodDef device_functions[] = {
     {"register_kernels", register_kernels, METH_NOARGS, nullptr},
     {"device_count", get_device_count, METH_NOARGS, nullptr},
     {"current_device", get_current_device, METH_NOARGS, nullptr},
@@ -164,11 +148,18 @@ PyMethodDef methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_neuron_device", nullptr, -1, methods};
+namespace {
+
+PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_neuron_device", nullptr, -1, device_functions};
 
 }  // namespace
 }  // namespace neuron
 
 PyMODINIT_FUNC PyInit__neuron_device() {
-  return PyModule_Create(&neuron::definition);
+  PyObject* module = PyModule_Create(&neuron::definition);
+  if (module != nullptr && PyModule_AddFunctions(module, neuron::recorder_functions) < 0) {
+    Py_DECREF(module);
+    return nullptr;
+  }
+  return module;
 }

@@ -1,7 +1,9 @@
 #include "operators.h"
 
-#include <array>
+#include <ATen/core/jit_type.h>
+
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <mutex>
 #include <string_view>
@@ -24,6 +26,23 @@ bool is_write(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
 }
 
+ArgumentKind kind_of(const c10::Argument& argument) {
+  auto type = argument.real_type();
+  if (type->kind() == c10::TypeKind::OptionalType) {
+    type = type->expectRef<c10::OptionalType>().getElementType();
+  }
+  switch (type->kind()) {
+    case c10::TypeKind::ScalarTypeType:
+      return ArgumentKind::kDtype;
+    case c10::TypeKind::LayoutType:
+      return ArgumentKind::kLayout;
+    case c10::TypeKind::MemoryFormatType:
+      return ArgumentKind::kMemoryFormat;
+    default:
+      return ArgumentKind::kValue;
+  }
+}
+
 }  // namespace
 
 OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
@@ -39,6 +58,7 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
   return_count = static_cast<int>(schema.returns().size());
   for (int i = 0; i < argument_count; ++i) {
     const auto& argument = schema.arguments()[i];
+    argument_kinds.push_back(kind_of(argument));
     if (is_write(argument) && i < 64) {
       written_arguments |= 1ull << i;
     }

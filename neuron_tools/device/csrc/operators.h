@@ -11,6 +11,9 @@
 
 namespace neuron {
 
+// Integers that stand for something else.
+enum class ArgumentKind : uint8_t { kValue, kDtype, kLayout, kMemoryFormat };
+
 struct OperatorInfo {
   explicit OperatorInfo(const c10::OperatorHandle& handle);
 
@@ -18,12 +21,14 @@ struct OperatorInfo {
   std::string name;  // "aten::add.Tensor"
   uint64_t hash = 0;
   int argument_count = 0;
+  std::vector<ArgumentKind> argument_kinds;
   int return_count = 0;
   uint64_t written_arguments = 0;  // bit i: argument i is written
   int generator_argument = -1;
-  bool is_view = false;            // gives back an alias of an input: no device work
-  bool needs_values = false;       // the result's shape or value is needed on the host: it waits for the device
-  bool takes_host_indices = false; // index operators accept CPU index tensors
+  bool is_view = false;  // gives back an alias of an input: no device work
+  bool needs_values = false;  // the result's shape or value is needed on the host: it waits for the device
+  bool takes_host_indices = false;  // index operators accept CPU index tensors
+  mutable std::atomic<uint64_t> announced_name{0};  // recording number and name id, see names.h
 };
 
 // The same object for every call with the same operator.

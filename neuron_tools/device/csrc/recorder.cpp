@@ -1,22 +1,352 @@
 #include "recorder.h"
 
+#include "autograd_link.h"
+#include "device.h"
+#include "event_log.h"
 #include "host_clock.h"
+#include "names.h"
+#include "profiler.h"
+#include "python_stack.h"
+#include "signature.h"
+#include "timeline.h"
+
+#include <c10/core/GradMode.h>
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <utility>
 
 namespace neuron {
+namespace {
 
-bool timing_is_on() {
-  return false;
+constexpr uint8_t kTiming = 1;
+constexpr uint8_t kRecording = 2;
+constexpr uint8_t kProfiling = 4;
+
+std::atomic<uint8_t> observers{0};
+std::mutex session_mutex;
+
+// What the calling thread is doing.
+struct ThreadState {
+  const std::string* operation = nullptr;
+  uint32_t stack = 0;
+  uint32_t module = 0;
+  bool in_optimizer = false;
+  bool suppressed = false;
+};
+thread_local ThreadState thread_state;
+
+uint8_t current_observers() {
+  return thread_state.suppressed ? 0 : observers.load(std::memory_order_relaxed);
 }
 
-DeviceWork::DeviceWork(const OperatorInfo& info) : info_(info), outer_operation_(nullptr) {}
-DeviceWork::~DeviceWork() {}
-void DeviceWork::describe(const torch::jit::Stack&) {}
-void DeviceWork::begin_compute(int device) { device_ = device; }
-void DeviceWork::finish_operation() {}
-void DeviceWork::finish_copy(RecordKind, int64_t, bool) {}
-void record_synchronize(int, int, int64_t) {}
-AllocationSite record_allocate(int, int64_t, int64_t) { return {}; }
-void record_free(int, int64_t, int64_t) {}
-std::string describe_place(uint32_t, uint32_t) { return {}; }
+bool is_recording() {
+  return (observers.load(std::memory_order_relaxed) & kRecording) != 0;
+}
+
+Record make_record(RecordKind kind, int device, uint32_t stack) {
+  const auto forward = current_forward(stack == 0);
+  Record record;
+  record.kind = kind;
+  record.device = static_cast<uint8_t>(device);
+  record.stream = static_cast<uint16_t>(current_stream(device));
+  record.thread = thread_ordinal();
+  record.stack = stack;
+  record.module = thread_state.module;
+  record.forward_sequence = forward.sequence;
+  record.forward_thread = forward.thread;
+  record.flags = thread_state.in_optimizer ? kInOptimizer : 0;
+  return record;
+}
+
+Record make_host_record(RecordKind kind, int device, uint32_t stack, int64_t start_ns, int64_t end_ns) {
+  Record record = make_record(kind, device, stack);
+  record.host_start_ns = start_ns;
+  record.host_end_ns = end_ns;
+  return record;
+}
+
+void append_memory_record(RecordKind kind, int device, uint32_t stack, int64_t bytes, int64_t ordinal) {
+  const int64_t now = host_now_ns();
+  Record record = make_host_record(kind, device, stack, now, now);
+  record.bytes = bytes;
+  record.address = ordinal;
+  append_record(record);
+}
+
+// A forked child goes on computing, unrecorded: the log is its parent's.
+void stop_in_forked_child() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { observers = 0; });
+  (void)registered;
+}
+
+void begin_session(uint8_t bits) {
+  TORCH_CHECK(
+      (observers.load() & (kTiming | kRecording)) == 0, "A recording is under way in this process; stop it first.");
+  stop_in_forked_child();
+  reset_threads();
+  reset_names();
+  reset_stacks();
+  reset_timeline();
+  reset_host_clock();
+  watch_backward();
+  observers |= bits;
+}
+
+}  // namespace
+
+void start_recording(const std::string& log_path) {
+  std::lock_guard<std::mutex> lock(session_mutex);
+  open_event_log(log_path);
+  begin_session(kTiming | kRecording);
+  for (const auto& live : live_allocations()) {
+    append_memory_record(RecordKind::kAllocate, live.device, 0, live.bytes, live.ordinal);
+  }
+}
+
+void start_timing() {
+  std::lock_guard<std::mutex> lock(session_mutex);
+  begin_session(kTiming);
+}
+
+void stop_recording() {
+  std::lock_guard<std::mutex> lock(session_mutex);
+  observers &= static_cast<uint8_t>(~(kTiming | kRecording));
+  stop_watching_backward();
+  close_event_log();
+}
+
+bool recording_is_on() {
+  return is_recording();
+}
+
+bool timing_is_on() {
+  return (current_observers() & kTiming) != 0;
+}
+
+void set_profiling(bool on) {
+  if (on) {
+    observers |= kProfiling;
+  } else {
+    observers &= static_cast<uint8_t>(~kProfiling);
+  }
+}
+
+uint32_t exchange_module(uint32_t module) {
+  return std::exchange(thread_state.module, module);
+}
+
+bool exchange_in_optimizer(bool in_optimizer) {
+  return std::exchange(thread_state.in_optimizer, in_optimizer);
+}
+
+bool exchange_suppressed(bool suppressed) {
+  return std::exchange(thread_state.suppressed, suppressed);
+}
+
+DeviceWork::DeviceWork(const OperatorInfo& info)
+    : info_(info),
+      outer_operation_(std::exchange(thread_state.operation, &info.name)),
+      outer_stack_(thread_state.stack),
+      observers_(current_observers()) {}
+
+DeviceWork::~DeviceWork() {
+  if (computing_ && (observers_ & kTiming) != 0) {
+    resume_host_clock();
+  }
+  thread_state.operation = outer_operation_;
+  thread_state.stack = outer_stack_;
+}
+
+// Time stands still from here until the caller resumes it.
+void DeviceWork::start() {
+  started_ = true;
+  host_start_ns_ = pause_host_clock();
+  if ((observers_ & kRecording) != 0) {
+    thread_state.stack = capture_stack();
+  }
+}
+
+void DeviceWork::describe(const torch::jit::Stack& stack) {
+  if ((observers_ & kTiming) == 0 || info_.is_view) {
+    return;
+  }
+  start();
+  const auto signature = signature_of(info_, stack);
+  cost_ = cost_of(signature.hash, info_, stack);
+  if (signature.requires_grad && c10::GradMode::is_enabled()) {
+    sequence_ = last_made_sequence();
+  }
+  resume_host_clock();
+}
+
+void DeviceWork::begin_compute(int device) {
+  device_ = device;
+  if (observers_ == 0 || info_.is_view) {
+    return;
+  }
+  if ((observers_ & kTiming) != 0) {
+    if (!started_) {
+      start();
+      resume_host_clock();
+    }
+    host_end_ns_ = dispatch_and_pause_host_clock();
+  }
+  if ((observers_ & kProfiling) != 0) {
+    wall_start_ns_ = wall_now_ns();
+  }
+  computing_ = true;
+}
+
+void DeviceWork::place(Record record, int64_t device_start_ns, int64_t device_end_ns) {
+  record.executable = cost_.executable;
+  record.flags |= cost_.flags;
+  record.name = name_of(info_);
+  record.host_start_ns = host_start_ns_;
+  record.host_end_ns = host_end_ns_;
+  record.device_start_ns = device_start_ns;
+  record.device_end_ns = device_end_ns;
+  record.sequence = sequence_;
+  append_record(record);
+}
+
+void DeviceWork::show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind kind, int64_t bytes) const {
+  ProfileSpan span;
+  span.is_copy = kind != RecordKind::kOperation;
+  span.name = kind == RecordKind::kCopyToDevice ? "Memcpy HtoD" : span.is_copy ? "Memcpy DtoH" : info_.name;
+  span.device = device_;
+  span.stream = current_stream(device_);
+  span.start_ns = start_ns;
+  span.end_ns = end_ns;
+  span.bytes = bytes;
+  if ((observers_ & kTiming) == 0) {
+    span.time = ProfileTime::kWall;
+    span.start_ns = wall_start_ns_;
+    span.end_ns = wall_now_ns();
+  }
+  add_profile_span(std::move(span));
+}
+
+void DeviceWork::finish_operation() {
+  if (!computing_) {
+    return;
+  }
+  Interval interval;
+  if ((observers_ & kTiming) != 0) {
+    interval = place_compute(device_, current_stream(device_), host_end_ns_, cost_.duration_ns);
+    if ((observers_ & kRecording) != 0) {
+      place(make_record(RecordKind::kOperation, device_, thread_state.stack), interval.start_ns, interval.end_ns);
+    }
+    if (info_.needs_values) {
+      host_wait_until(interval.end_ns);
+    }
+  }
+  if ((observers_ & kProfiling) != 0) {
+    show_to_profiler(interval.start_ns, interval.end_ns, RecordKind::kOperation, 0);
+  }
+}
+
+void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
+  if (!computing_) {
+    return;
+  }
+  Interval interval;
+  if ((observers_ & kTiming) != 0) {
+    interval = place_copy(device_, current_stream(device_), host_end_ns_, bytes);
+    if (blocking) {
+      host_wait_until(interval.end_ns);
+      host_end_ns_ = std::max(host_end_ns_, interval.end_ns);
+    }
+    if ((observers_ & kRecording) != 0) {
+      Record record = make_record(kind, device_, thread_state.stack);
+      record.bytes = bytes;
+      place(record, interval.start_ns, interval.end_ns);
+    }
+  }
+  if ((observers_ & kProfiling) != 0) {
+    show_to_profiler(interval.start_ns, interval.end_ns, kind, bytes);
+  }
+}
+
+void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const std::string& text) {
+  const uint8_t watching = current_observers();
+  if ((watching & kTiming) == 0) {
+    return;
+  }
+  const int device = current_device();
+  const int64_t host_start = host_now_ns();
+  const int64_t host_end = dispatch_and_pause_host_clock();
+  const auto interval = place_compute(device, current_stream(device), host_end, duration_ns);
+  if ((watching & kRecording) != 0) {
+    Record record =
+        make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
+    record.executable = executable;
+    record.name = name;
+    record.device_start_ns = interval.start_ns;
+    record.device_end_ns = interval.end_ns;
+    append_record(record);
+  }
+  if ((watching & kProfiling) != 0) {
+    add_profile_span({text, false, device, current_stream(device), interval.start_ns, interval.end_ns});
+  }
+  resume_host_clock();
+}
+
+void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind kind) {
+  if (!is_recording()) {
+    return;
+  }
+  const HostClockPause not_the_users_time;
+  Record record = make_host_record(kind, current_device(), capture_stack(), start_ns, end_ns);
+  record.name = name;
+  append_record(record);
+}
+
+void record_synchronize(int device, int stream, int64_t finish_ns) {
+  const uint8_t watching = current_observers();
+  if ((watching & kTiming) == 0) {
+    return;
+  }
+  const int64_t start = host_now_ns();
+  host_dispatch_ns();
+  host_wait_until(finish_ns);
+  if ((watching & kRecording) != 0) {
+    const HostClockPause not_the_users_time;
+    Record record = make_host_record(RecordKind::kSynchronize, device, capture_stack(), start, host_now_ns());
+    record.stream = static_cast<uint16_t>(stream);
+    append_record(record);
+  }
+}
+
+AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
+  AllocationSite site{thread_state.operation, thread_state.stack, thread_state.module};
+  if (is_recording()) {
+    const HostClockPause not_the_users_time;
+    if (site.stack == 0) {
+      site.stack = capture_stack();
+    }
+    append_memory_record(RecordKind::kAllocate, device, site.stack, bytes, ordinal);
+  }
+  return site;
+}
+
+void record_free(int device, int64_t bytes, int64_t ordinal) {
+  if (is_recording()) {
+    const HostClockPause not_the_users_time;
+    append_memory_record(RecordKind::kFree, device, 0, bytes, ordinal);
+  }
+}
+
+std::string describe_place(uint32_t stack, uint32_t module) {
+  std::string place = stack_place(stack);
+  const std::string owner = module_text(module);
+  if (!owner.empty()) {
+    place += (place.empty() ? "in " : " in ") + owner;
+  }
+  return place;
+}
 
 }  // namespace neuron

@@ -4,6 +4,7 @@
 
 #include "memory.h"
 #include "operators.h"
+#include "python_callbacks.h"
 #include "record.h"
 
 #include <cstdint>
@@ -14,7 +15,21 @@ namespace neuron {
 // Virtual time is kept (a recording or a timing session is on) and the thread is not suppressed.
 bool timing_is_on();
 
-struct WorkContext;
+// Throws where the log cannot be made or a recording is under way. Callbacks must be set before.
+void start_recording(const std::string& log_path);
+// Virtual time without a log.
+void start_timing();
+// Ends either.
+void stop_recording();
+bool recording_is_on();
+
+// A profiling session wants to see device work.
+void set_profiling(bool on);
+
+// Of the calling thread; each returns what held before.
+uint32_t exchange_module(uint32_t module);
+bool exchange_in_optimizer(bool in_optimizer);
+bool exchange_suppressed(bool suppressed);
 
 // One piece of device work, from its dispatch to its completion.
 class DeviceWork {
@@ -34,23 +49,29 @@ class DeviceWork {
   void finish_copy(RecordKind kind, int64_t bytes, bool blocking);
 
  private:
-  bool timed() const;
+  void start();
+  void place(Record record, int64_t device_start_ns, int64_t device_end_ns);
+  void show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind kind, int64_t bytes) const;
 
   const OperatorInfo& info_;
   const std::string* outer_operation_;
-  uint32_t outer_stack_ = 0;
-  uint8_t observers_ = 0;
-  bool paused_ = false;
+  uint32_t outer_stack_;
+  uint8_t observers_;
+  bool started_ = false;
+  bool computing_ = false;
   int device_ = 0;
-  uint32_t executable_ = 0;
-  uint32_t flags_ = 0;
-  uint32_t name_ = 0;
-  uint32_t stack_ = 0;
-  int64_t duration_ns_ = 0;
+  Cost cost_;
   int64_t sequence_ = -1;
   int64_t host_start_ns_ = 0;
   int64_t host_end_ns_ = 0;
+  int64_t wall_start_ns_ = 0;
 };
+
+// One execution of a compiled graph on the current device and stream.
+void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const std::string& text);
+
+// A closed host range.
+void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind kind);
 
 // The host waits for the device: its clock moves to `finish_ns`.
 void record_synchronize(int device, int stream, int64_t finish_ns);

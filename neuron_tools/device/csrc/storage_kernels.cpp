@@ -41,7 +41,9 @@ void check_strided(std::optional<c10::Layout> layout) {
 at::Tensor empty_memory_format(
     Sizes size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
     std::optional<c10::Device> device, std::optional<bool>, std::optional<c10::MemoryFormat> format) {
+  static const auto& info = operator_info("aten::empty", "memory_format");
   check_strided(layout);
+  const DeviceWork site(info);
   const c10::OptionalDeviceGuard guard(device);
   return at::detail::empty_generic(size, device_allocator(), kDeviceKeys, c10::dtype_or_default(dtype), format);
 }
@@ -49,7 +51,9 @@ at::Tensor empty_memory_format(
 at::Tensor empty_strided(
     Sizes size, Sizes stride, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
     std::optional<c10::Device> device, std::optional<bool>) {
+  static const auto& info = operator_info("aten::empty_strided", "");
   check_strided(layout);
+  const DeviceWork site(info);
   const c10::OptionalDeviceGuard guard(device);
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kDeviceKeys, c10::dtype_or_default(dtype));
 }

@@ -1,0 +1,25 @@
+// The capture log's file: records are gathered in memory and appended by write(2), at the latest a quarter of
+// a second after they were made, also while the program itself does nothing. A failing write ends the log
+// and leaves the program alone.
+#pragma once
+
+#include "record.h"
+
+#include <string>
+
+namespace neuron {
+
+// Throws where the file cannot be made.
+void open_event_log(const std::string& path);
+void close_event_log();
+
+void append_record(const Record& record);
+void flush_event_log();
+
+// Records appended since the log was opened.
+uint64_t record_count();
+
+// Why writing stopped, or empty. Stays readable after the log is closed.
+std::string event_log_error();
+
+}  // namespace neuron

@@ -1,0 +1,31 @@
+// Calls from the device into Python: what an operation costs, and what a new stack or name is. Each is made
+// once per new thing, with the GIL, outside virtual time, and with the dispatcher as at top level.
+#pragma once
+
+#include "operators.h"
+
+#include <cstdint>
+#include <string>
+
+struct _object;
+using PyObject = _object;
+
+namespace neuron {
+
+struct Cost {
+  uint32_t executable = 0;
+  uint32_t flags = 0;
+  int64_t duration_ns = 0;
+};
+
+// Borrowed; null or None switches a callback off. Needs the GIL.
+void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name);
+
+// Asks Python unless a call with the same signature was seen. `hash` is the signature's.
+Cost cost_of(uint64_t hash, const OperatorInfo& info, const torch::jit::Stack& stack);
+
+// Steals `frames`. Needs the GIL.
+void tell_stack(uint32_t id, PyObject* frames);
+void tell_name(uint32_t id, const std::string& text);
+
+}  // namespace neuron

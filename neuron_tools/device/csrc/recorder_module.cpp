@@ -1,0 +1,220 @@
+// Python's functions for virtual time and recording; documented in `neuron_tools.device.native`.
+#include "python_functions.h"
+
+#include "event_log.h"
+#include "host_clock.h"
+#include "names.h"
+#include "python_callbacks.h"
+#include "python_stack.h"
+#include "recorder.h"
+#include "timeline.h"
+
+#include <string>
+
+namespace neuron {
+namespace {
+
+// Joining the flushing thread and writing the rest must not hold other Python threads up.
+template <class Body>
+PyObject* without_gil(Body body) {
+  return guarded([&body] {
+    PyThreadState* state = PyEval_SaveThread();
+    try {
+      body();
+    } catch (...) {
+      PyEval_RestoreThread(state);
+      throw;
+    }
+    PyEval_RestoreThread(state);
+    return none();
+  });
+}
+
+PyObject* begin_recording(PyObject*, PyObject* arguments) {
+  const char* path = nullptr;
+  PyObject *on_signature = nullptr, *on_stack = nullptr, *on_name = nullptr;
+  if (!PyArg_ParseTuple(arguments, "sOOO", &path, &on_signature, &on_stack, &on_name)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    TORCH_CHECK(!timing_is_on(), "A recording is under way in this process; stop it first.");
+    set_callbacks(on_signature, on_stack, on_name);
+    start_recording(path);
+    return none();
+  });
+}
+
+PyObject* begin_timing(PyObject*, PyObject* on_signature) {
+  return guarded([&] {
+    TORCH_CHECK(!timing_is_on(), "A recording is under way in this process; stop it first.");
+    set_callbacks(on_signature, nullptr, nullptr);
+    start_timing();
+    return none();
+  });
+}
+
+PyObject* end_recording(PyObject*, PyObject*) {
+  PyObject* result = without_gil([] { stop_recording(); });
+  set_callbacks(nullptr, nullptr, nullptr);
+  return result;
+}
+
+PyObject* flush(PyObject*, PyObject*) {
+  return without_gil([] { flush_event_log(); });
+}
+
+PyObject* get_recording_error(PyObject*, PyObject*) {
+  const std::string error = event_log_error();
+  return error.empty() ? none() : PyUnicode_FromString(error.c_str());
+}
+
+PyObject* get_record_count(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLongLong(record_count());
+}
+
+PyObject* get_timing_is_on(PyObject*, PyObject*) {
+  return PyBool_FromLong(timing_is_on());
+}
+
+PyObject* get_recording_is_on(PyObject*, PyObject*) {
+  return PyBool_FromLong(recording_is_on());
+}
+
+PyObject* set_clock(PyObject*, PyObject* arguments) {
+  int fixed = 0;
+  long long fixed_ns = 0;
+  if (!PyArg_ParseTuple(arguments, "pL", &fixed, &fixed_ns)) {
+    return nullptr;
+  }
+  set_clock_mode(fixed != 0 ? ClockMode::kFixed : ClockMode::kMeasured, fixed_ns);
+  return none();
+}
+
+PyObject* get_host_now(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(host_now_ns());
+}
+
+PyObject* pause_clock(PyObject*, PyObject*) {
+  return PyLong_FromLongLong(pause_host_clock());
+}
+
+PyObject* resume_clock(PyObject*, PyObject*) {
+  resume_host_clock();
+  return none();
+}
+
+PyObject* set_launch_overhead(PyObject*, PyObject* argument) {
+  const long long overhead_ns = PyLong_AsLongLong(argument);
+  if (overhead_ns == -1 && PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  set_launch_overhead_ns(overhead_ns);
+  return none();
+}
+
+PyObject* set_copies(PyObject*, PyObject* arguments) {
+  double bytes_per_second = 0;
+  long long latency_ns = 0;
+  if (!PyArg_ParseTuple(arguments, "dL", &bytes_per_second, &latency_ns)) {
+    return nullptr;
+  }
+  set_copy_model(bytes_per_second, latency_ns);
+  return none();
+}
+
+PyObject* set_module(PyObject*, PyObject* argument) {
+  const unsigned long module = PyLong_AsUnsignedLong(argument);
+  if (PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  return PyLong_FromUnsignedLong(exchange_module(static_cast<uint32_t>(module)));
+}
+
+PyObject* name_module(PyObject*, PyObject* arguments) {
+  unsigned int module = 0;
+  const char* text = nullptr;
+  if (!PyArg_ParseTuple(arguments, "Is", &module, &text)) {
+    return nullptr;
+  }
+  describe_module(module, text);
+  return none();
+}
+
+PyObject* set_optimizer(PyObject*, PyObject* argument) {
+  return PyBool_FromLong(exchange_in_optimizer(PyObject_IsTrue(argument) == 1));
+}
+
+PyObject* suppress(PyObject*, PyObject* argument) {
+  return PyBool_FromLong(exchange_suppressed(PyObject_IsTrue(argument) == 1));
+}
+
+PyObject* intern(PyObject*, PyObject* argument) {
+  const char* text = PyUnicode_AsUTF8(argument);
+  return text == nullptr ? nullptr : PyLong_FromUnsignedLong(intern_name(text));
+}
+
+PyObject* add_range(PyObject*, PyObject* arguments) {
+  unsigned int name = 0;
+  long long start_ns = 0, end_ns = 0;
+  int kind = 0;
+  if (!PyArg_ParseTuple(arguments, "ILLi", &name, &start_ns, &end_ns, &kind)) {
+    return nullptr;
+  }
+  record_range(name, start_ns, end_ns, static_cast<RecordKind>(kind));
+  return none();
+}
+
+PyObject* run_graph(PyObject*, PyObject* arguments) {
+  unsigned int executable = 0, name = 0;
+  long long duration_ns = 0;
+  const char* text = "";
+  if (!PyArg_ParseTuple(arguments, "ILI|s", &executable, &duration_ns, &name, &text)) {
+    return nullptr;
+  }
+  record_graph(executable, duration_ns, name, text);
+  return none();
+}
+
+PyObject* add_internal(PyObject*, PyObject* argument) {
+  const char* folder = PyUnicode_AsUTF8(argument);
+  if (folder == nullptr) {
+    return nullptr;
+  }
+  add_internal_folder(folder);
+  return none();
+}
+
+PyObject* capture(PyObject*, PyObject*) {
+  return PyLong_FromUnsignedLong(capture_stack());
+}
+
+}  // namespace
+
+PyMethodDef recorder_functions[] = {
+    {"start_recording", begin_recording, METH_VARARGS, nullptr},
+    {"start_timing", begin_timing, METH_O, nullptr},
+    {"stop_recording", end_recording, METH_NOARGS, nullptr},
+    {"flush", flush, METH_NOARGS, nullptr},
+    {"recording_error", get_recording_error, METH_NOARGS, nullptr},
+    {"record_count", get_record_count, METH_NOARGS, nullptr},
+    {"timing_is_on", get_timing_is_on, METH_NOARGS, nullptr},
+    {"recording_is_on", get_recording_is_on, METH_NOARGS, nullptr},
+    {"set_clock", set_clock, METH_VARARGS, nullptr},
+    {"host_now_ns", get_host_now, METH_NOARGS, nullptr},
+    {"pause_clock", pause_clock, METH_NOARGS, nullptr},
+    {"resume_clock", resume_clock, METH_NOARGS, nullptr},
+    {"set_launch_overhead_ns", set_launch_overhead, METH_O, nullptr},
+    {"set_copy_model", set_copies, METH_VARARGS, nullptr},
+    {"set_module", set_module, METH_O, nullptr},
+    {"name_module", name_module, METH_VARARGS, nullptr},
+    {"set_optimizer", set_optimizer, METH_O, nullptr},
+    {"suppress", suppress, METH_O, nullptr},
+    {"intern_name", intern, METH_O, nullptr},
+    {"record_range", add_range, METH_VARARGS, nullptr},
+    {"run_graph", run_graph, METH_VARARGS, nullptr},
+    {"add_internal_folder", add_internal, METH_O, nullptr},
+    {"capture_stack", capture, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace neuron

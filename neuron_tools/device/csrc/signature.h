@@ -1,0 +1,26 @@
+// What tells two calls of an operator apart for their cost: dtypes, sizes, strides, aliasing and place of the
+// tensors, and the values of everything else. Tensor values do not count.
+#pragma once
+
+#include "operators.h"
+
+#include <cstdint>
+
+struct _object;
+using PyObject = _object;
+
+namespace neuron {
+
+struct Signature {
+  uint64_t hash = 0;
+  bool requires_grad = false;  // some tensor takes part in autograd
+};
+
+// `stack` ends with the operator's arguments.
+Signature signature_of(const OperatorInfo& info, const torch::jit::Stack& stack);
+
+// The same as a Python tuple, one entry for each argument; the form is told in `neuron_tools.device.native`.
+// Needs the GIL. Null with a Python exception set on failure.
+PyObject* signature_arguments(const OperatorInfo& info, const torch::jit::Stack& stack);
+
+}  // namespace neuron
