@@ -15,8 +15,9 @@ from typing import Any
 import torch
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.frontends.torch_eager.layout import StoredTensor, in_storage_order
+from neuron_tools.frontends.torch_eager.layout import in_storage_order
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 
 
 class UnknownOperator(NeuronToolsError):

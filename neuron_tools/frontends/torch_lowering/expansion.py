@@ -49,7 +49,8 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
     key = (target, structure, tuple(map(signature, leaves)))
     expansion = _EXPANSIONS.get(key)
     if expansion is None:
-        _EXPANSIONS[key] = expansion = _expand(target, leaves, structure)
+        dense = [_dense(leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
+        _EXPANSIONS[key] = expansion = _expand(target, dense, structure)
     return expansion
 
 
@@ -123,15 +124,15 @@ def _trace(
         result = target(*args, **kwargs)
         return result, tuple(filled[position] for position in written)
 
-    tensors = [_fresh(leaves[position]) for position in positions]
+    tensors = [leaves[position] for position in positions]
     traced = torch.func.functionalize(run, remove="mutations") if functional else run
     with FAKE_MODE, torch.no_grad():
         graph = make_fx(traced, decomposition_table=decomposition_table())(*tensors).graph
     return _without_write_back(graph)
 
 
-def _fresh(tensor: Any) -> Any:
-    """An equal tensor of its own storage: tracing in place must not see two arguments as one."""
+def _dense(tensor: Any) -> Any:
+    """A row-major tensor of its own storage: HLO knows no strides, and arguments must not seem to overlap."""
     return fake_tensor(tensor.shape, None, tensor.dtype)
 
 

@@ -1,0 +1,46 @@
+"""Where a compiled graph gets its executable: the capture session installs a provider while it records.
+
+Without a provider a graph only computes its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Protocol
+
+from neuron_tools.compiler.hlo import Module
+
+
+class ExecutableProvider(Protocol):
+    """Compiles and times modules, once per key."""
+
+    def executable_for(
+        self, module_factory: Callable[[], Module], key: Hashable, name: str
+    ) -> tuple[int, int]:
+        """Executable number and device time in ns.
+
+        Args:
+            module_factory: Makes the module; called only when `key` is new.
+            key: Stands for the module in this process.
+            name: What to call it.
+        """
+
+
+_provider: ExecutableProvider | None = None
+
+
+def current() -> ExecutableProvider | None:
+    """The provider of the running capture, or None."""
+    return _provider
+
+
+def install(provider: ExecutableProvider) -> Callable[[], None]:
+    """Make `provider` the current one; returns a function that puts the previous one back."""
+    global _provider
+    previous, _provider = _provider, provider
+
+    def uninstall() -> None:
+        global _provider
+        _provider = previous
+
+    return uninstall

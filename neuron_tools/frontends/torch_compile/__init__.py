@@ -1,0 +1,1 @@
+"""`torch.compile(backend="neuron")`: Dynamo and AOTAutograd graphs, run by operator, timed whole."""

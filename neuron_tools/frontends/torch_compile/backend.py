@@ -1,0 +1,98 @@
+"""The Dynamo back end: AOTAutograd makes forward and backward graphs, each becomes a `CompiledGraph`.
+
+Found by name through the entry point group `torch_dynamo_backends`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from neuron_tools.frontends.torch_compile.compiled_graph import CompiledGraph, GraphDescription
+from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
+from neuron_tools.frontends.torch_compile.naming import frame_root, parameter_names
+
+_numbers = itertools.count()
+
+
+def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options: Any) -> Callable[..., Any]:
+    """Compile one Dynamo graph for the `neuron` device.
+
+    Args:
+        gm: Dynamo's graph.
+        example_inputs: Its inputs (fake or real).
+        **options: Options of `torch.compile`; none changes what is made.
+
+    Returns:
+        A function with the graph's signature that computes on the tensors given and, while a capture runs,
+        records one execution of the compiled graph.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+
+    register_device_interface()
+    pair = _GraphPair(gm)
+    compiler = aot_autograd(
+        fw_compiler=functools.partial(pair.compile, "forward"),
+        bw_compiler=functools.partial(pair.compile, "backward"),
+        inference_compiler=functools.partial(pair.compile, "inference"),
+        keep_inference_input_mutations=True,
+    )
+    compiled: Callable[..., Any] = compiler(gm, example_inputs)
+    return compiled
+
+
+class _GraphPair:
+    """The forward and backward graph of one Dynamo graph: they share names and module root."""
+
+    def __init__(self, gm: fx.GraphModule) -> None:
+        self._number = next(_numbers)
+        self._root = frame_root()
+        self._names = parameter_names(gm)
+        self._callers: deque[str] = deque(maxlen=1024)
+
+    def compile(self, kind: str, gm: fx.GraphModule, example_inputs: Sequence[Any]) -> CompiledGraph:
+        names, kinds = self._parameters(gm)
+        description = GraphDescription(
+            name=f"{self._root.class_name or 'graph'}_{self._number}_{kind}",
+            backward=kind == "backward",
+            root=self._root,
+            parameter_names=names,
+            parameter_kinds=kinds,
+        )
+        return CompiledGraph(gm, description, self._callers)
+
+    def _parameters(self, gm: fx.GraphModule) -> tuple[list[str], list[str]]:
+        static = _static_inputs()
+        names, kinds = [], []
+        for node in gm.graph.nodes:
+            if node.op == "placeholder":
+                index = getattr(node.meta.get("desc"), "idx", -1) if node.name.startswith("primals") else -1
+                index = _plain_index(node, index)
+                known = 0 <= index < len(self._names)
+                names.append(self._names[index] if known else node.name)
+                kinds.append("weight" if index in static else "input")
+        return names, kinds
+
+
+def _plain_index(node: fx.Node, index: int) -> int:
+    """Position among Dynamo's inputs: from the descriptor, or from the name in an inference graph."""
+    if index >= 0:
+        return index
+    for prefix, first in (("primals_", 1), ("arg", 0)):
+        digits = node.name.removeprefix(prefix).removesuffix("_1")
+        if node.name.startswith(prefix) and digits.isdigit():
+            return int(digits) - first
+    return -1
+
+
+def _static_inputs() -> set[int]:
+    """Inputs that AOTAutograd knows to keep their address: parameters and buffers."""
+    context = torch._guards.TracingContext.try_get()
+    metadata = context.fw_metadata if context is not None else None
+    return set(metadata.static_input_indices) if metadata is not None else set()

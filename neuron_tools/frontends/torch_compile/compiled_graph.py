@@ -1,0 +1,123 @@
+"""A compiled graph: computes its values operator by operator, is timed and recorded as one execution."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx._lazy_graph_module import _LazyGraphModule
+from torch.fx.graph import _BoxedCodeGen
+
+from neuron_tools.compiler.hlo import Module
+from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph
+from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
+from neuron_tools.frontends.torch_hooks.modules import current_path
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+
+
+@dataclass(frozen=True, slots=True)
+class GraphDescription:
+    """What is known of a graph besides its nodes.
+
+    Attributes:
+        name: Name of the executable.
+        backward: Whether it is a backward graph.
+        root: Module that its module paths are relative to.
+        parameter_names: One per placeholder.
+        parameter_kinds: "input" or "weight", one per placeholder.
+    """
+
+    name: str
+    backward: bool
+    root: ModuleRoot
+    parameter_names: Sequence[str]
+    parameter_kinds: Sequence[str]
+
+
+class CompiledGraph:
+    """What AOTAutograd calls; takes its arguments in a list that it empties.
+
+    One graph may serve several modules (the blocks of a model) and, with symbolic sizes, several shapes: each
+    pair gets an executable of its own.
+    """
+
+    def __init__(self, gm: fx.GraphModule, description: GraphDescription, callers: deque[str]) -> None:
+        self._boxed_call = True  # AOTAutograd looks for it, also on the wrapper that Dynamo puts around this
+        self._description = description
+        self._callers = callers
+        # The device runs `gm`; the graph that is lowered must survive its change of calling convention.
+        self._graph = fx.GraphModule(gm, gm.graph).graph
+        self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
+        self._dynamic = any(_is_symbolic(node.meta.get("val")) for node in self._placeholders)
+        gm.graph.set_codegen(_BoxedCodeGen())
+        gm.recompile()
+        _LazyGraphModule.force_recompile(gm)
+        self._gm = gm
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Run on `args`: tensors and, in dynamic graphs, sizes."""
+        provider = executables.current()
+        if provider is None or not _on_device(args):
+            return self._gm.forward(args)
+        from neuron_tools.device import native
+
+        root = self._caller()
+        arguments = [_stored(argument) for argument in args] if self._dynamic else None
+        key: Hashable = (id(self), root.path, tuple(arguments) if arguments is not None else ())
+        example = arguments if arguments is not None else [_stored(argument) for argument in args]
+        executable, duration_ns = provider.executable_for(
+            lambda: self.lower(example, root), key, self._description.name
+        )
+        previous = native.suppress(True)
+        try:
+            result = self._gm.forward(args)
+        finally:
+            native.suppress(previous)
+        native.run_graph(executable, duration_ns, native.intern_name(self._description.name))
+        return result
+
+    def lower(self, arguments: Sequence[Any], root: ModuleRoot | None = None) -> Module:
+        """The module for arguments of these shapes (`StoredTensor` or numbers) called by `root`."""
+        description = self._description
+        return lower_graph(
+            self._graph,
+            arguments,
+            description.name,
+            root=root or description.root,
+            backward=description.backward,
+            parameter_kinds=description.parameter_kinds,
+            parameter_names=description.parameter_names,
+        )
+
+    def _caller(self) -> ModuleRoot:
+        """The module that runs this graph now; a backward run undoes the last forward run."""
+        root = self._description.root
+        if not root.source:
+            return root
+        if self._description.backward:
+            path = self._callers.pop() if self._callers else root.path
+        else:
+            path = current_path() or root.path
+            self._callers.append(path)
+        return replace(root, path=path)
+
+
+def _stored(argument: Any) -> Any:
+    if isinstance(argument, torch.Tensor):
+        return StoredTensor(argument.dtype, tuple(argument.shape), tuple(argument.stride()))
+    return argument
+
+
+def _on_device(args: Sequence[Any]) -> bool:
+    return any(isinstance(argument, torch.Tensor) and argument.device.type == "neuron" for argument in args)
+
+
+def _is_symbolic(value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return any(isinstance(extent, torch.SymInt) for extent in value.shape)
+    return isinstance(value, (torch.SymInt, torch.SymFloat, int))

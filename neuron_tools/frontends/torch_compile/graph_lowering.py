@@ -1,0 +1,144 @@
+"""A whole FX graph of ATen operators, with the shapes of one call, to an `hlo.Module`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools.compiler.hlo import Module
+from neuron_tools.frontends.torch_compile.provenance import ModuleRoot, framework_operation
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
+from neuron_tools.frontends.torch_lowering.fake import refake
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_lowering.lowering import lower
+
+
+def lower_graph(
+    graph: fx.Graph,
+    arguments: Sequence[Any],
+    name: str,
+    *,
+    root: ModuleRoot | None = None,
+    backward: bool = False,
+    parameter_kinds: Sequence[str] = (),
+    parameter_names: Sequence[str] = (),
+) -> Module:
+    """Lower a graph for the sizes of one call.
+
+    Args:
+        graph: Placeholders, ATen calls and an output, as AOTAutograd makes them.
+        arguments: One per placeholder: `StoredTensor`, or a number for a symbolic size.
+        name: The module's name.
+        root: What module paths are relative to.
+        backward: Whether it is a backward graph.
+        parameter_kinds: "input" or "weight" per placeholder; empty means all inputs.
+        parameter_names: A name per placeholder; empty means the placeholders' own.
+
+    Returns:
+        A module with one framework row per call of the graph. What cannot be lowered is a `custom_call`,
+        named in `warnings`. Results that are parameters are left out: they do not move.
+    """
+    walker = _Walker(graph, root or ModuleRoot(), backward)
+    return run_clean(walker.lower, arguments, name, parameter_kinds, parameter_names)
+
+
+class _Walker:
+    """Follows the graph with the concrete values of symbolic sizes."""
+
+    def __init__(self, graph: fx.Graph, root: ModuleRoot, backward: bool) -> None:
+        self._graph = graph
+        self._calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+        self._rows = {node: row for row, node in enumerate(self._calls)}
+        self._framework = [framework_operation(node, root, backward) for node in self._calls]
+        self._builder = GraphBuilder()
+        self._values: dict[fx.Node, Any] = {}
+
+    def lower(
+        self, arguments: Sequence[Any], name: str, kinds: Sequence[str], names: Sequence[str]
+    ) -> Module:
+        placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
+        tensor_kinds = []
+        for index, (node, argument) in enumerate(zip(placeholders, arguments)):
+            if isinstance(argument, StoredTensor):
+                tensor_kinds.append(kinds[index] if kinds else "input")
+                label = names[index] if names else node.name
+                self._values[node] = argument.place(self._builder, label, self._first_user_row(node))
+            else:
+                self._values[node] = argument
+        return lower(self._builder, self._follow(), self._framework, name, tensor_kinds)
+
+    def _follow(self) -> list[fx.Node]:
+        """Add every call; returns the results that are not parameters."""
+        results: list[Any] = []
+        for node in self._graph.nodes:
+            if node.op == "call_function":
+                self._values[node] = self._call(node)
+            elif node.op == "get_attr":
+                self._values[node] = self._attribute(node)
+            elif node.op == "output":
+                results = pytree.tree_leaves(fx.node.map_arg(node.args[0], self._values.__getitem__))
+        made = [leaf for leaf in [*results, *self._builder.written] if isinstance(leaf, fx.Node)]
+        return [node for node in dict.fromkeys(made) if node.op != "placeholder"]
+
+    def _call(self, node: fx.Node) -> Any:
+        args, kwargs = fx.node.map_arg((tuple(node.args), dict(node.kwargs)), self._values.__getitem__)
+        if node in self._rows:
+            return self._operator(node, args, kwargs)
+        if _has_tensors(args):
+            args = fx.node.map_arg(args, lambda leaf: leaf.meta["val"])
+        target: Any = node.target
+        return target(*args, **kwargs)
+
+    def _operator(self, node: fx.Node, args: Any, kwargs: Any) -> Any:
+        target: Any = node.target
+        expected = _concrete(node.meta.get("val"))
+        result = self._builder.call(target, args, kwargs, self._rows[node], expected)
+        if _writes_first(target) and isinstance(node.args[0], fx.Node):
+            self._values[node.args[0]] = result
+        return result
+
+    def _attribute(self, node: fx.Node) -> Any:
+        value = _attribute_of(self._graph.owning_module, str(node.target))
+        if not isinstance(value, torch.Tensor):
+            return value
+        return self._builder.parameter(refake(value), str(node.target))
+
+    def _first_user_row(self, node: fx.Node) -> int:
+        return next((self._rows[user] for user in node.users if user in self._rows), 0)
+
+
+def _is_operator(node: fx.Node) -> bool:
+    """An ATen (or higher-order) call, as opposed to `getitem` and arithmetic on sizes."""
+    if node.target is operator.getitem or not isinstance(node.target, torch._ops.OperatorBase):
+        return False
+    return not isinstance(
+        node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+    )
+
+
+def _has_tensors(args: Any) -> bool:
+    leaves = pytree.tree_leaves(args)
+    return any(isinstance(leaf, fx.Node) for leaf in leaves) and not isinstance(args[0], (tuple, list))
+
+
+def _writes_first(target: Any) -> bool:
+    return isinstance(target, torch._ops.OpOverload) and target._schema.name.endswith("_")
+
+
+def _concrete(value: Any) -> Any:
+    """Tensors of a node's recorded value where their sizes are plain numbers, else None."""
+    leaves = [leaf for leaf in pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor)]
+    symbolic = any(isinstance(extent, torch.SymInt) for leaf in leaves for extent in leaf.shape)
+    return None if symbolic or not leaves else value
+
+
+def _attribute_of(module: Any, target: str) -> Any:
+    for part in target.split("."):
+        module = getattr(module, part)
+    return module

@@ -1,0 +1,38 @@
+"""Hooks into PyTorch that tell the device whose work it does: modules, optimizers, ranges, backward.
+
+Installed by the capture session; nothing is patched otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
+
+__all__ = ["HostRecorder", "install"]
+
+
+def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> Callable[[], None]:
+    """Install all hooks.
+
+    Args:
+        native: The device's recorder (`neuron_tools.device.native`).
+        define_module: Called once per module with its path and class name; returns its number, from 1.
+
+    Returns:
+        A function that takes the hooks out again.
+    """
+    from neuron_tools.frontends.torch_compile import default_backend
+    from neuron_tools.frontends.torch_hooks import modules, ranges
+
+    removals = [
+        modules.install(native, define_module),
+        ranges.install(native, define_module),
+        default_backend.install(),
+    ]
+
+    def uninstall() -> None:
+        while removals:
+            removals.pop()()
+
+    return uninstall

@@ -1,0 +1,56 @@
+"""Strided tensors as the compiler sees them: dense memory in storage order, then a view.
+
+A weight that reaches `mm` through `.t()` is a row-major parameter and a `transpose`, which is what the
+device has to deal with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.fake import fake_tensor
+
+_aten = torch.ops.aten
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTensor:
+    """A tensor argument: element type, extents and strides in elements."""
+
+    dtype: torch.dtype
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def storage_order(self) -> tuple[int, ...]:
+        """Dimensions from the largest stride to the smallest; broadcast and unit ones stay in place."""
+        moving = [d for d, size in enumerate(self.sizes) if size > 1 and self.strides[d] > 0]
+        ordered = iter(sorted(moving, key=lambda d: -self.strides[d]))
+        return tuple(next(ordered) if d in moving else d for d in range(len(self.sizes)))
+
+    def permuted(self, order: Sequence[int]) -> StoredTensor:
+        """The same memory with its dimensions in another order."""
+        return StoredTensor(
+            self.dtype, tuple(self.sizes[d] for d in order), tuple(self.strides[d] for d in order)
+        )
+
+    def place(self, builder: GraphBuilder, name: str = "argument", row: int = 0) -> Any:
+        """Add the parameter in storage order and the views that lead to this tensor."""
+        order = self.storage_order
+        stored = self.permuted(order)
+        sizes = [1 if stride == 0 else size for size, stride in zip(stored.sizes, stored.strides)]
+        node = builder.parameter(fake_tensor(sizes, None, self.dtype), name)
+        if order != tuple(range(len(order))):
+            node = builder.call(_aten.permute.default, (node, _inverse(order)), {}, row)
+        if sizes != list(stored.sizes):
+            node = builder.call(_aten.expand.default, (node, list(self.sizes)), {}, row)
+        return node
+
+
+def _inverse(order: Sequence[int]) -> list[int]:
+    return sorted(range(len(order)), key=order.__getitem__)
