@@ -1,3 +1,5 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled evaluation of the instruction-cost rules over whole instruction tables.
 
 Imported only when a Program is timed: it needs numba.
@@ -53,7 +55,7 @@ class CostTables(NamedTuple):
     load_passes: FloatArray
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
     """Speed of the performance mode that dtype, memories and layout allow."""
     wide = max(tables.dtype_bytes[instruction.input_dtype], tables.dtype_bytes[instruction.output_dtype])
@@ -81,7 +83,7 @@ def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
     return 1.0
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTables) -> tuple[float, float]:
     """(interval, latency) of LDWEIGHTS and MATMUL: passes over the operand, and one cycle a column."""
     transpose = 1 if (instruction.flags & _TRANSPOSE) != 0 or instruction.opcode == _TRANSPOSE_OPCODE else 0
@@ -101,7 +103,7 @@ def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTa
     return stream + rule[INTERVAL], stream + rule[LATENCY] + columns
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def evaluate_costs(instructions: Table, tables: CostTables) -> tuple[Int64Array, Int64Array]:
     """Interval and latency of every instruction at full rate, picoseconds; shapes (rows,)."""
     rows = instructions.shape[0]

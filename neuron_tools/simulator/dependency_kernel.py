@@ -1,3 +1,5 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled kernel that turns "row A after row B" into the fewest semaphore waits.
 
 Imported only when a Program is finished, because importing numba costs more than small Programs do.
@@ -13,7 +15,7 @@ Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def minimal_waits(
     engines: npt.NDArray[np.uint8],
     row_dma: Int32Array,
@@ -111,7 +113,7 @@ def minimal_waits(
     return count, wait_row, wait_producer
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def tile_uses(
     source: Int32Array,
     second_source: Int32Array,

@@ -1,3 +1,5 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
 """The compiled event loop of the simulator. Imported only when a Program is timed: it needs numba.
 
 Engines run ahead on their own until a semaphore holds them; completions are then delivered in order of
@@ -8,7 +10,7 @@ engine and queue, never by table row, so the interleaving of engines in the tabl
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -28,6 +30,9 @@ FINISHED, DEADLOCK = 0, 1
 _TENSOR = int(Engine.TENSOR)
 _LDWEIGHTS, _MATMUL, _TRANSPOSE = int(Opcode.LDWEIGHTS), int(Opcode.MATMUL), int(Opcode.TRANSPOSE)
 _ISSUE, _WEIGHTS, _ARRAY = 0, 1, 2  # what an instruction occupies: its engine, or a part of Tensor
+
+# Nothing is allocated inside the loop, so reference counts, which cost more than the work, are left out.
+_compiled = numba.njit(cache=True, _nrt=False)
 
 
 class Figures(NamedTuple):
@@ -99,14 +104,16 @@ class State(NamedTuple):
     remaining: Int64Array  # (queues,) work left of the head
     rate: Int64Array  # (queues,) engine shares the head has
     finished: Int32Array  # (dmas,) ring of finished DMAs in order
-    scalars: Int64Array  # see the _AT_ names
+    scalars: Int64Array  # single numbers, at the places named below
+    limit_at: Int64Array  # (changes,) when the Tensor engine's limit changed
+    limit_k: Int64Array  # (changes,)
 
 
 _FINISHED_COUNT, _DELIVERED, _DMA_NOW, _DMA_NEXT = 0, 1, 2, 3
-_WINDOW_END, _WINDOW_K, _WINDOW_BUSY = 4, 5, 6
+_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES = 4, 5, 6, 7
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array]:
     """Rows of each engine in table order: (start (6,), rows)."""
     start = np.zeros(ENGINES + 1, np.int64)
@@ -122,7 +129,7 @@ def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array
     return start, rows
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@numba.njit(cache=True)
 def same_engine_hazards(
     instructions: Table, dma_table: Table, engine_start: Int64Array, engine_rows: Int32Array, tiles: int
 ) -> Int32Array:
@@ -154,54 +161,74 @@ def same_engine_hazards(
     return hazard
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _new_state(work: Work, semaphore_count: int) -> State:
-    queues = work.queue_start.shape[0] - 1
+def new_state(work: Work, semaphore_count: int) -> State:
+    """The state before anything has run."""
+    queues = len(work.queue_start) - 1
+    figures = work.figures
     scalars = np.zeros(8, np.int64)
     scalars[_DMA_NEXT] = NEVER
-    scalars[_WINDOW_END] = work.figures.window_ps
-    scalars[_WINDOW_K] = work.figures.initial_k
+    scalars[_WINDOW_END] = figures.window_ps
+    scalars[_WINDOW_K] = figures.initial_k
+    changes = _most_limit_changes(work)
     return State(
-        np.zeros(semaphore_count, np.int64),
-        work.engine_start[:-1].copy(),
-        np.zeros(ENGINES, np.int64),
-        np.zeros(ENGINES, np.int64),
-        np.zeros(3, np.int64),
-        np.zeros(ENGINES, np.int64),
-        np.full(ENGINES, -1, np.int64),
-        np.full(ENGINES, -1, np.int64),
-        np.zeros(ENGINES, np.int64),
-        work.engine_start[:-1].copy(),
-        np.zeros(ENGINES, np.int64),
-        np.zeros(queues, np.int64),
-        np.zeros(queues, np.int64),
-        np.zeros(queues, np.int64),
-        np.full(queues, -1, np.int64),
-        np.zeros(queues, np.int64),
-        np.zeros(queues, np.int64),
-        np.empty(work.dma_table.shape[0], np.int32),
-        scalars,
+        semaphores=np.zeros(semaphore_count, np.int64),
+        position=work.engine_start[:-1].copy(),
+        wait_index=np.zeros(ENGINES, np.int64),
+        head_ps=np.zeros(ENGINES, np.int64),
+        free_ps=np.zeros(3, np.int64),
+        release_ps=np.zeros(ENGINES, np.int64),
+        cause=np.full(ENGINES, -1, np.int64),
+        blocked_on=np.full(ENGINES, -1, np.int64),
+        blocked_value=np.zeros(ENGINES, np.int64),
+        completed=work.engine_start[:-1].copy(),
+        completed_ps=np.zeros(ENGINES, np.int64),
+        queue_triggered=np.zeros(queues, np.int64),
+        queue_done=np.zeros(queues, np.int64),
+        queue_active=np.zeros(queues, np.int64),
+        queue_free_ps=np.full(queues, -1, np.int64),
+        remaining=np.zeros(queues, np.int64),
+        rate=np.zeros(queues, np.int64),
+        finished=np.empty(len(work.dma_table), np.int32),
+        scalars=scalars,
+        limit_at=np.empty(changes, np.int64),
+        limit_k=np.empty(changes, np.int64),
     )
+
+
+def limit_changes(state: State) -> tuple[Int64Array, Int64Array]:
+    """(times, new K) of every change of the Tensor engine's limit, in order of time."""
+    count = state.scalars[_CHANGES]
+    return state.limit_at[:count], state.limit_k[:count]
+
+
+def _most_limit_changes(work: Work) -> int:
+    """Bound on the changes: each rise needs a window's threshold of streaming, each fall a rise."""
+    rows = work.engine_rows[work.engine_start[_TENSOR] : work.engine_start[_TENSOR + 1]]
+    needed = max(int(work.figures.threshold * work.figures.window_ps), 1)
+    by_work = 2 * (int(work.interval_ps[rows].sum()) // needed)
+    return min(by_work, 4 * len(rows)) + 4
 
 
 # Tensor engine under its utilisation limit
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _next_window(state: State, figures: Figures, changes: Any) -> None:
+@_compiled
+def _next_window(state: State, figures: Figures) -> None:
     """Close the current window: the next one's limit follows from how busy this one was."""
     scalars = state.scalars
     busy = scalars[_WINDOW_BUSY] > figures.threshold * figures.window_ps
     limit = figures.busy_k if busy else figures.idle_k
     if limit != scalars[_WINDOW_K]:
-        changes.append((scalars[_WINDOW_END], limit))
+        state.limit_at[scalars[_CHANGES]] = scalars[_WINDOW_END]
+        state.limit_k[scalars[_CHANGES]] = limit
+        scalars[_CHANGES] += 1
     scalars[_WINDOW_K] = limit
     scalars[_WINDOW_BUSY] = 0
     scalars[_WINDOW_END] += figures.window_ps
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _move_window(time: int, state: State, figures: Figures, changes: Any) -> None:
+@_compiled
+def _move_window(time: int, state: State, figures: Figures) -> None:
     """Close windows until `time` lies in the current one; idle stretches are skipped at once."""
     scalars = state.scalars
     while scalars[_WINDOW_END] <= time:
@@ -209,18 +236,16 @@ def _move_window(time: int, state: State, figures: Figures, changes: Any) -> Non
         behind = (time - scalars[_WINDOW_END]) // figures.window_ps
         if settled and behind > 0:
             scalars[_WINDOW_END] += behind * figures.window_ps
-        _next_window(state, figures, changes)
+        _next_window(state, figures)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _throttled_end(
-    start: int, work_ps: int, streams: bool, state: State, figures: Figures, changes: Any
-) -> int:
+@_compiled
+def _throttled_end(start: int, work_ps: int, streams: bool, state: State, figures: Figures) -> int:
     """When `work_ps` of full-rate Tensor time, begun at `start`, is done under the limits."""
     if figures.idle_k == figures.busy_k == figures.initial_k:
         return start + work_ps * figures.steps // figures.busy_k
     scalars = state.scalars
-    _move_window(start, state, figures, changes)
+    _move_window(start, state, figures)
     time = start
     left = work_ps
     if not streams:  # loading weights follows the limit but does not count as use
@@ -233,13 +258,13 @@ def _throttled_end(
         scalars[_WINDOW_BUSY] += possible
         left -= possible
         time = scalars[_WINDOW_END]
-        _next_window(state, figures, changes)
+        _next_window(state, figures)
 
 
 # DMA queues sharing the DMA engines
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _share_engines(work: Work, state: State) -> None:
     """Give active queues max-min fair engine shares, then slow HBM users to the HBM's bandwidth."""
     queues = state.rate.shape[0]
@@ -278,7 +303,7 @@ def _share_engines(work: Work, state: State) -> None:
                     state.rate[queue] = max(np.int64(state.rate[queue] * factor), 1)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
     """When the head of an idle queue starts to stream steadily; sets its dma_start_ps."""
     dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
@@ -288,7 +313,7 @@ def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
     return max(arrival + work.dma.startup_ps[dma], free)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _plan_dma(work: Work, state: State, times: Times) -> None:
     """Find the next DMA event: a head that finishes or one that starts to stream."""
     soonest = NEVER
@@ -301,7 +326,7 @@ def _plan_dma(work: Work, state: State, times: Times) -> None:
     state.scalars[_DMA_NEXT] = soonest
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _dma_event(work: Work, state: State, times: Times) -> None:
     """Advance the queues to the next DMA event: finish heads, start others, share the engines again."""
     now = state.scalars[_DMA_NEXT]
@@ -328,7 +353,7 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
     _plan_dma(work, state, times)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> None:
     """Hand a DMA to its queue at `time`."""
     queue = np.int64(work.dma_table[dma].queue)
@@ -341,7 +366,7 @@ def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> Non
 # Engines
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _released(engine: int, row: int, work: Work, state: State) -> bool:
     """Whether nothing holds the head of the engine; else notes what it waits for."""
     first = work.instructions[row].first_wait
@@ -362,8 +387,8 @@ def _released(engine: int, row: int, work: Work, state: State) -> bool:
     return True
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _run_engine(engine: int, work: Work, state: State, times: Times, changes: Any) -> None:
+@_compiled
+def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
     """Start instructions of one engine until one is held or none is left."""
     figures = work.figures
     last = work.engine_start[engine + 1]
@@ -392,7 +417,7 @@ def _run_engine(engine: int, work: Work, state: State, times: Times, changes: An
             state.head_ps[engine] = start + interval
             times.end_ps[row] = start + latency
         else:
-            free = _throttled_end(start, interval, unit == _ARRAY, state, figures, changes)
+            free = _throttled_end(start, interval, unit == _ARRAY, state, figures)
             state.free_ps[unit] = free
             state.head_ps[engine] = start + figures.dispatch_ps
             slowed = free - start - interval
@@ -408,10 +433,8 @@ def _run_engine(engine: int, work: Work, state: State, times: Times, changes: An
         state.cause[engine] = -1
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def _release(
-    semaphore: int, time: int, cause: int, work: Work, state: State, times: Times, changes: Any
-) -> None:
+@_compiled
+def _release(semaphore: int, time: int, cause: int, work: Work, state: State, times: Times) -> None:
     """Let engines that wait for a semaphore (or -2 - queue) look again at `time`."""
     for engine in range(ENGINES):
         if state.blocked_on[engine] != semaphore or state.position[engine] >= work.engine_start[engine + 1]:
@@ -422,10 +445,10 @@ def _release(
         if time + extra >= state.release_ps[engine]:
             state.release_ps[engine] = time + extra
             state.cause[engine] = cause
-        _run_engine(engine, work, state, times, changes)
+        _run_engine(engine, work, state, times)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
+@_compiled
 def _next_completion(engine: int, work: Work, state: State, times: Times) -> int:
     """When the next signal of an engine becomes visible; skips instructions that signal nothing."""
     while state.completed[engine] < state.position[engine]:
@@ -439,68 +462,69 @@ def _next_completion(engine: int, work: Work, state: State, times: Times) -> int
     return NEVER
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]  # numba has no types
-def simulate_program(
-    work: Work, semaphore_count: int, times: Times
-) -> tuple[int, Int64Array, Int64Array, Int64Array, Int64Array]:
+@_compiled
+def _deliver(work: Work, state: State, times: Times) -> bool:
+    """Deliver the earliest completion or DMA event; False when there is none.
+
+    Of simultaneous ones, engines go first (by number), then finished DMAs, then the DMA queues.
+    """
+    scalars = state.scalars
+    soonest = scalars[_DMA_NEXT]
+    source = ENGINES + 1
+    if scalars[_DELIVERED] < scalars[_FINISHED_COUNT]:
+        dma = state.finished[scalars[_DELIVERED]]
+        visible = times.dma_end_ps[dma] + work.figures.semaphore_ps
+        if visible <= soonest:
+            soonest = visible
+            source = ENGINES
+    for engine in range(ENGINES - 1, -1, -1):
+        visible = _next_completion(engine, work, state, times)
+        if visible <= soonest:
+            soonest = visible
+            source = engine
+    if soonest >= NEVER:
+        return False
+    if source == ENGINES + 1:
+        before = scalars[_FINISHED_COUNT]
+        _dma_event(work, state, times)
+        for index in range(before, scalars[_FINISHED_COUNT]):
+            dma = state.finished[index]
+            queue = np.int64(work.dma_table[dma].queue)
+            _release(-2 - queue, soonest, -2 - np.int64(dma), work, state, times)
+    elif source == ENGINES:
+        dma = state.finished[scalars[_DELIVERED]]
+        scalars[_DELIVERED] += 1
+        semaphore = np.int64(work.dma_table[dma].semaphore)
+        if semaphore >= 0:
+            state.semaphores[semaphore] += work.dma_table[dma].increment
+            _release(semaphore, soonest, -2 - np.int64(dma), work, state, times)
+    else:
+        row = np.int64(work.engine_rows[state.completed[source]])
+        state.completed[source] += 1
+        state.completed_ps[source] = soonest
+        semaphore = np.int64(work.instructions[row].signal)
+        state.semaphores[semaphore] += 1
+        _release(semaphore, soonest, row, work, state, times)
+    return True
+
+
+@_compiled
+def simulate_program(work: Work, state: State, times: Times) -> int:
     """Run a Program to its end.
 
     Args:
         work: The Program with its costs.
-        semaphore_count: Semaphores of the Program.
+        state: A fresh `new_state`; afterwards `position` tells where each engine stands.
         times: Arrays that receive the results.
 
     Returns:
-        (FINISHED or DEADLOCK, positions (engines,), semaphores, throttle change times, throttle limits):
-        on a deadlock the positions index `engine_rows` at the instructions that are held.
+        FINISHED, or DEADLOCK if an engine is held for ever.
     """
-    state = _new_state(work, semaphore_count)
-    changes = [(np.int64(0), np.int64(work.figures.initial_k))]
     for engine in range(ENGINES):
-        _run_engine(engine, work, state, times, changes)
-    while True:
-        soonest = state.scalars[_DMA_NEXT]
-        source = ENGINES + 1
-        if state.scalars[_DELIVERED] < state.scalars[_FINISHED_COUNT]:
-            dma = state.finished[state.scalars[_DELIVERED]]
-            visible = times.dma_end_ps[dma] + work.figures.semaphore_ps
-            if visible <= soonest:
-                soonest = visible
-                source = ENGINES
-        for engine in range(ENGINES - 1, -1, -1):
-            visible = _next_completion(engine, work, state, times)
-            if visible <= soonest:
-                soonest = visible
-                source = engine
-        if soonest >= NEVER:
-            break
-        if source == ENGINES + 1:
-            before = state.scalars[_FINISHED_COUNT]
-            _dma_event(work, state, times)
-            for index in range(before, state.scalars[_FINISHED_COUNT]):
-                dma = state.finished[index]
-                queue = np.int64(work.dma_table[dma].queue)
-                _release(-2 - queue, soonest, -2 - np.int64(dma), work, state, times, changes)
-        elif source == ENGINES:
-            dma = state.finished[state.scalars[_DELIVERED]]
-            state.scalars[_DELIVERED] += 1
-            semaphore = np.int64(work.dma_table[dma].semaphore)
-            if semaphore >= 0:
-                state.semaphores[semaphore] += work.dma_table[dma].increment
-                _release(semaphore, soonest, -2 - np.int64(dma), work, state, times, changes)
-        else:
-            row = np.int64(work.engine_rows[state.completed[source]])
-            state.completed[source] += 1
-            state.completed_ps[source] = soonest
-            semaphore = np.int64(work.instructions[row].signal)
-            state.semaphores[semaphore] += 1
-            _release(semaphore, soonest, row, work, state, times, changes)
-    status = FINISHED
+        _run_engine(engine, work, state, times)
+    while _deliver(work, state, times):
+        pass
     for engine in range(ENGINES):
         if state.position[engine] < work.engine_start[engine + 1]:
-            status = DEADLOCK
-    at = np.empty(len(changes), np.int64)
-    limit = np.empty(len(changes), np.int64)
-    for index in range(len(changes)):
-        at[index], limit[index] = changes[index]
-    return status, state.position, state.semaphores, at, limit
+            return DEADLOCK
+    return FINISHED

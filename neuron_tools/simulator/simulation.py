@@ -72,13 +72,14 @@ def simulate(program: Program, core: NeuronCore) -> Simulation:
     check_references(program)
     work = _work(program, core)
     times = _empty_times(len(program.instructions), len(program.dmas))
-    status, positions, semaphores, at, limit = kernel.simulate_program(work, program.semaphore_count, times)
-    if status == kernel.DEADLOCK:
-        raise held_instruction(program, work.engine_start, work.engine_rows, positions, semaphores)
+    state = kernel.new_state(work, program.semaphore_count)
+    if kernel.simulate_program(work, state, times) == kernel.DEADLOCK:
+        raise held_instruction(program, work.engine_start, work.engine_rows, state.position, state.semaphores)
+    at, limit = kernel.limit_changes(state)
     duration = max(_latest(times.end_ps), _latest(times.dma_end_ps))
     return Simulation(
         *times,
-        throttle=_throttle_table(at, limit, core.throttle_steps, duration),
+        throttle=_throttle_table(at, limit, core, duration),
         duration_ps=duration,
     )
 
@@ -157,14 +158,15 @@ def _empty_times(instructions: int, dmas: int) -> Times:
     )
 
 
-def _throttle_table(at: Int64Array, limit: Int64Array, steps: int, duration: int) -> npt.NDArray[np.void]:
-    seen = at < duration
-    at, limit = at[seen], limit[seen]
-    table = np.zeros(len(at), THROTTLE_DTYPE)
-    table["start_ps"] = at
-    table["duration_ps"] = np.diff(at, append=duration)
-    table["k"] = limit
-    table["n"] = steps
+def _throttle_table(
+    at: Int64Array, limit: Int64Array, core: NeuronCore, duration: int
+) -> npt.NDArray[np.void]:
+    start = np.concatenate([[0], at[at < duration]])
+    table = np.zeros(len(start), THROTTLE_DTYPE)
+    table["start_ps"] = start
+    table["duration_ps"] = np.diff(start, append=duration)
+    table["k"] = np.concatenate([[core.throttle_initial], limit[at < duration]])
+    table["n"] = core.throttle_steps
     return table
 
 
