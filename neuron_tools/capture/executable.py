@@ -10,9 +10,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -32,6 +33,8 @@ from neuron_tools.simulator.program import (
 from neuron_tools.simulator.simulation import Simulation
 
 _PROGRAM_ARRAYS = ("instructions", "waits", "dmas", "tiles")
+_SIMULATION_ARRAYS = tuple(field.name for field in fields(Simulation) if field.name != "duration_ps")
+_SIMULATION_PREFIX = "simulation_"
 
 
 class ExecutableError(NeuronToolsError):
@@ -66,7 +69,8 @@ def save(executable: Executable, path: Path) -> None:
     """Write the executable; the file appears whole or not at all."""
     program = executable.program
     arrays: dict[str, Any] = {name: getattr(program, name) for name in _PROGRAM_ARRAYS}
-    arrays.update({f"simulation_{k}": v for k, v in executable.simulation.arrays().items()})
+    for name in _SIMULATION_ARRAYS:
+        arrays[_SIMULATION_PREFIX + name] = getattr(executable.simulation, name)
     header = json.dumps(_header(executable), separators=(",", ":")).encode()
     arrays["header"] = np.frombuffer(header, np.uint8)
     temporary = path.with_suffix(".tmp")
@@ -86,7 +90,7 @@ def load(path: Path) -> Executable:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
         return _from_parts(header, arrays)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, EOFError, BadZipFile, ValueError, KeyError, TypeError) as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
 
 
@@ -128,9 +132,8 @@ def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Executa
         warnings=tuple(text["warnings"]),
         metadata=text["metadata"],
     )
-    prefix = "simulation_"
-    simulation = Simulation.from_arrays(
-        {k[len(prefix) :]: v for k, v in arrays.items() if k.startswith(prefix)},
+    simulation = Simulation(
+        **{name: arrays[_SIMULATION_PREFIX + name] for name in _SIMULATION_ARRAYS},
         duration_ps=header["simulation_duration_ps"],
     )
     return Executable(

@@ -6,14 +6,14 @@ import threading
 import time
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executable import Executable, save
-from neuron_tools.compiler import hlo
-from neuron_tools.compiler.compile import compile_module
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.simulate import simulate
+
+if TYPE_CHECKING:
+    from neuron_tools.compiler import hlo
 
 FOLDER = "executables"
 NOT_NATIVE = 2  # bit of the record column `flags`: something in it has no native lowering
@@ -57,6 +57,9 @@ class ExecutableStore:
         return executable.number, executable.duration_ns
 
     def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable:
+        from neuron_tools.compiler.compile import compile_module
+        from neuron_tools.simulator.simulation import simulate
+
         with self._lock:
             started_ns = time.perf_counter_ns()
             module = module_factory()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from neuron_tools.capture.definitions import Definitions, DefinitionsReader
 from neuron_tools.capture.executable import Executable, ExecutableError, load
 from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE
+from neuron_tools.errors import NeuronToolsError
 
 
 class ProcessLog:
@@ -54,3 +55,25 @@ class ProcessLog:
             return load(self.directory / file)
         except ExecutableError:
             return None
+
+
+def claim_process_directory(log_directory: Path) -> Path:
+    """Make the next free folder `process-0000`, `process-0001`, ...; safe with many processes.
+
+    Raises:
+        NeuronToolsError: The folder cannot be made.
+    """
+    try:
+        log_directory.mkdir(parents=True, exist_ok=True)
+        for number in range(10_000):
+            directory = log_directory / f"process-{number:04d}"
+            try:
+                directory.mkdir()
+            except FileExistsError:
+                continue
+            return directory
+    except OSError as error:
+        raise NeuronToolsError(
+            f"The capture log {log_directory} cannot be written: {error.strerror}."
+        ) from error
+    raise NeuronToolsError(f"{log_directory} holds 10,000 processes: capture a command that starts fewer.")

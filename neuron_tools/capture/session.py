@@ -15,8 +15,8 @@ from pathlib import Path
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.options import CaptureOptions, simulated_core
+from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.capture.record import EVENTS_FILE
-from neuron_tools.errors import NeuronToolsError
 from neuron_tools.hardware import NeuronCore
 
 
@@ -109,25 +109,3 @@ class CaptureSession:
 
         native.abandon_recording()
         self._definitions = None
-
-
-def claim_process_directory(log_directory: Path) -> Path:
-    """Make the next free folder `process-0000`, `process-0001`, ...; safe with many processes.
-
-    Raises:
-        NeuronToolsError: The folder cannot be made.
-    """
-    try:
-        log_directory.mkdir(parents=True, exist_ok=True)
-        for number in range(10_000):
-            directory = log_directory / f"process-{number:04d}"
-            try:
-                directory.mkdir()
-            except FileExistsError:
-                continue
-            return directory
-    except OSError as error:
-        raise NeuronToolsError(
-            f"The capture log {log_directory} cannot be written: {error.strerror}."
-        ) from error
-    raise NeuronToolsError(f"{log_directory} holds 10,000 processes: capture a command that starts fewer.")

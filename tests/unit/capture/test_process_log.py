@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from neuron_tools.capture.definitions import DefinitionsWriter
-from neuron_tools.capture.process_log import ProcessLog
+from neuron_tools.capture.process_log import ProcessLog, claim_process_directory
 from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE
-from neuron_tools.capture.session import claim_process_directory
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.simulator.program import Frame
 

@@ -1,0 +1,43 @@
+import numpy as np
+import pytest
+
+from neuron_tools import hardware
+from neuron_tools.capture.executable import Executable, ExecutableError, load, save
+from neuron_tools.simulator.simulation import simulate
+from tests.unit.capture.programs import copy_and_scale
+
+
+def make():
+    program = copy_and_scale()
+    return Executable(3, "aten::mul", "eager", program, simulate(program, hardware.get("trn2")), 1234)
+
+
+def test_an_executable_is_read_back_as_it_was(tmp_path):
+    written = make()
+    save(written, tmp_path / "3.npz")
+    read = load(tmp_path / "3.npz")
+    assert (read.number, read.name, read.kind, read.compile_time_ns) == (3, "aten::mul", "eager", 1234)
+    assert read.duration_ns == written.duration_ns
+    for name in ("instructions", "waits", "dmas", "tiles"):
+        assert np.array_equal(getattr(read.program, name), getattr(written.program, name))
+    for name in ("framework", "hlo", "tensors", "queues", "activations"):
+        assert getattr(read.program, name) == getattr(written.program, name)
+    assert np.array_equal(read.simulation.start_ps, written.simulation.start_ps)
+
+
+def test_a_duration_is_rounded_up_so_that_it_covers_every_row():
+    executable = make()
+    assert executable.duration_ns * 1000 >= executable.simulation.duration_ps
+    assert (executable.duration_ns - 1) * 1000 < executable.simulation.duration_ps
+
+
+def test_nothing_is_left_half_written(tmp_path):
+    save(make(), tmp_path / "3.npz")
+    assert [path.name for path in tmp_path.iterdir()] == ["3.npz"]
+
+
+@pytest.mark.parametrize("damage", [b"", b"PK\x03\x04 not a zip"])
+def test_a_damaged_file_is_one_sentence(tmp_path, damage):
+    (tmp_path / "3.npz").write_bytes(damage)
+    with pytest.raises(ExecutableError, match="cannot be read"):
+        load(tmp_path / "3.npz")
