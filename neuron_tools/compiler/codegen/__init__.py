@@ -1,0 +1,1 @@
+"""Turns groups of HLO operations into instructions, one file per kind of group."""

@@ -1,0 +1,207 @@
+"""What code generation shares: the builder, the memories, the queues, and where every value is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from neuron_tools.compiler.allocate import Allocator, latest
+from neuron_tools.compiler.codegen.types import memory_dtype
+from neuron_tools.compiler.hlo import Module, Operation, TensorType
+from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.compiler.passes.fusion import FusionPlan, Group
+from neuron_tools.hardware.neuron_core import NeuronCore
+from neuron_tools.simulator.builder import ProgramBuilder
+from neuron_tools.simulator.program import (
+    TILE_DTYPE,
+    DType,
+    Engine,
+    HloOperation,
+    Memory,
+    Purpose,
+    QueueKind,
+    TensorKind,
+    empty_table,
+)
+
+if TYPE_CHECKING:
+    from neuron_tools.compiler.codegen.tile_loop import Slot
+
+LOAD_QUEUES = 4
+STORE_QUEUES = 4
+"""Rings used in turn, so that one transfer's latency hides behind others."""
+
+_KINDS = {TensorKind.INPUT: Purpose.INPUT, TensorKind.WEIGHT: Purpose.WEIGHT}
+
+
+@dataclass
+class Location:
+    """Where a value is in HBM: a tensor row and, for values made here, what completes it."""
+
+    tensor: int
+    type: TensorType
+    kind: TensorKind
+    tokens: Mapping[int, int] = field(default_factory=dict)
+
+    @property
+    def dtype(self) -> DType:
+        """Element type in HBM."""
+        return memory_dtype(self.type.dtype)
+
+    @property
+    def purpose(self) -> Purpose:
+        """Why a load of it moves bytes."""
+        return _KINDS.get(self.kind, Purpose.INTERMEDIATE)
+
+    @property
+    def store_purpose(self) -> Purpose:
+        """Why a store to it moves bytes."""
+        return Purpose.OUTPUT if self.kind is TensorKind.OUTPUT else Purpose.INTERMEDIATE
+
+
+class Context:
+    """State of the generation of one Program."""
+
+    def __init__(
+        self, plan: FusionPlan, builder: ProgramBuilder, core: NeuronCore, options: CompilerOptions
+    ) -> None:
+        self.options = options
+        self.plan = plan
+        self.module: Module = plan.module
+        self.builder = builder
+        self.core = core
+        self.sbuf = Allocator(core.sbuf_bytes_per_partition)
+        self.psum = Allocator(core.psum_bytes_per_partition, alignment=core.psum_bank_bytes)
+        self.locations: dict[int, Location] = {}
+        self.loaded_tables: tuple[str, ...] = ()
+        self._queue_engines: dict[int, Engine] = {}
+        self._turn = {"load": 0, "store": 0}
+        self._names: dict[str, int] = {}
+        self._results = frozenset(self.module.results)
+
+    # Memories
+
+    def allocator(self, memory: Memory) -> Allocator:
+        """The allocator of SBUF or PSUM."""
+        return self.psum if memory is Memory.PSUM else self.sbuf
+
+    def tiles(self, slot: Slot) -> int:
+        """Add a tile row per buffer of a slot; returns the first row."""
+        rows = empty_table(TILE_DTYPE, len(slot.blocks))
+        rows["memory"] = slot.memory
+        rows["address"] = [block.address for block in slot.blocks]
+        rows["bytes_per_partition"] = slot.bytes_per_partition
+        rows["partitions"] = slot.partitions
+        rows["tensor"] = slot.tensor
+        rows["first_use"] = rows["last_use"] = -1
+        return self.builder.tiles(rows)
+
+    # Queues
+
+    def queue_engine(self, queue: int) -> Engine:
+        """The engine that triggers a queue's transfers."""
+        return self._queue_engines[queue]
+
+    def load_queue(self, *, engine: Engine = Engine.SYNC) -> int:
+        """The next ring for loads."""
+        return self._next_queue("load", LOAD_QUEUES, engine, QueueKind.INPUT)
+
+    def store_queue(self, *, engine: Engine = Engine.GPSIMD) -> int:
+        """The next ring for stores; triggered by another engine than loads, so that neither holds the other."""
+        return self._next_queue("store", STORE_QUEUES, engine, QueueKind.OUTPUT)
+
+    def software_queue(self) -> int:
+        """The ring for transfers whose descriptors GpSimd makes while running (gather, scatter)."""
+        return self._queue("qGpSimdDynamic", Engine.GPSIMD, QueueKind.SOFTWARE_DYNAMIC)
+
+    def _next_queue(self, use: str, count: int, engine: Engine, kind: QueueKind) -> int:
+        turn = self._turn[use]
+        self._turn[use] = (turn + 1) % count
+        return self._queue(f"q{engine.title}{use.capitalize()}{turn}", engine, kind)
+
+    def _queue(self, name: str, engine: Engine, kind: QueueKind) -> int:
+        queue = self.builder.queue(name, engine, kind)
+        self._queue_engines[queue] = engine
+        return queue
+
+    # Values
+
+    def type_of(self, value: int) -> TensorType:
+        """Type of a value."""
+        return self.module.values[value].type
+
+    def is_result(self, value: int) -> bool:
+        """Whether a value is a result of the module."""
+        return value in self._results
+
+    def location(self, value: int) -> Location:
+        """Where a value can be loaded from; constants get a tensor on first use."""
+        known = self.locations.get(value)
+        if known is None:
+            view = self.plan.views.of(value)
+            if view.is_plain and view.root != value:
+                return self.location(view.root)
+            known = self.locations[value] = self.define(value, TensorKind.CONSTANT)
+        return known
+
+    def define(self, value: int, kind: TensorKind | None = None, name: str = "") -> Location:
+        """Give a value a tensor in HBM."""
+        type_ = self.type_of(value)
+        if kind is None:
+            kind = TensorKind.OUTPUT if self._reaches_result(value) else TensorKind.INTERMEDIATE
+        label = name or self.module.values[value].name or f"{kind.name.lower()}.{value}"
+        tensor = self.builder.tensor(label, kind, memory_dtype(type_.dtype), type_.shape)
+        location = self.locations[value] = Location(tensor, type_, kind)
+        return location
+
+    def _reaches_result(self, value: int) -> bool:
+        if value in self._results:
+            return True
+        views = self.plan.views
+        return any(views.of(result).is_plain and views.of(result).root == value for result in self._results)
+
+    def complete(self, value: int, tokens: Mapping[int, int]) -> None:
+        """Record what must be complete before a value in HBM may be read."""
+        location = self.locations[value]
+        location.tokens = latest(location.tokens, tokens)
+
+    # HLO rows
+
+    def hlo(
+        self, group: Group, *, opcode: str = "", model_flops: int = 0, weights: Iterable[float] = ()
+    ) -> int:
+        """Add the HLO row of a group; framework shares follow `weights` (one per operation)."""
+        first = group.operations[0]
+        opcode = opcode or ("fusion" if len(group.operations) > 1 else first.opcode)
+        shape = str(self.type_of(first.results[0])) if first.results else ""
+        if group.outputs:
+            shape = str(self.type_of(group.outputs[-1]))
+        rows, shares = framework_shares(group.operations, list(weights))
+        return self.builder.hlo(HloOperation(self._name(opcode), opcode, rows, shares, model_flops, shape))
+
+    def _name(self, opcode: str) -> str:
+        number = self._names.get(opcode, 0)
+        self._names[opcode] = number + 1
+        return f"{opcode}.{number}"
+
+
+def framework_shares(
+    operations: Iterable[Operation], weights: list[float]
+) -> tuple[tuple[int, ...], tuple[float, ...]]:
+    """Framework rows of operations and each row's part of their work, largest first; the parts sum to 1.
+
+    `weights` is the work per operation (any unit); an operation of several rows splits its own evenly.
+    """
+    work: dict[int, float] = {}
+    for index, operation in enumerate(operations):
+        weight = max(weights[index] if index < len(weights) else 1.0, 1e-9)
+        for row in operation.framework:
+            work[row] = work.get(row, 0.0) + weight / len(operation.framework)
+    if not work:
+        return (), ()
+    rows = sorted(work, key=lambda row: (-work[row], row))
+    shares = np.array([work[row] for row in rows])
+    return tuple(rows), tuple(float(share) for share in shares / shares.sum())

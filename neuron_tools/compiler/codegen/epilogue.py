@@ -1,0 +1,206 @@
+"""From PSUM to HBM: evacuation of a matmul's result tiles with the elementwise operations fused to it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.engines import instruction_ns
+from neuron_tools.compiler.codegen.loop import load_tables
+from neuron_tools.compiler.codegen.selection import External, Key, Micro, select
+from neuron_tools.compiler.codegen.tile_loop import Slot, Step, TileLoop, Transfer
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.passes.fusion import Domain, Group, Shape
+from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Epilogue:
+    """Emits, per result tile, the fused operations (or a plain copy) and the stores.
+
+    Args:
+        rows: Gives the (iterations,) rows of a row tile.
+        row_count, columns: Size of the whole result, rows x columns.
+        column_version: (iterations,) number of the block of columns an iteration works on.
+        width: Columns of a block.
+        last: (iterations,) where the sums are complete.
+    """
+
+    def __init__(
+        self, context: Context, group: Group, loop: TileLoop, *, rows: Callable[[int], IntArray], row_count: int,
+        columns: int, column_version: IntArray, width: int, last: BoolArray,
+    ) -> None:  # fmt: skip
+        self._context = context
+        self._group = group
+        self._loop = loop
+        self._rows = rows
+        self._row_count = row_count
+        self._columns = columns
+        self._width = min(width, columns)
+        self._column_version = column_version
+        self._last = last
+        domain = group.domain or Domain(1, row_count, columns)
+        self._selection = select(group, context.module, context.plan.views, domain)
+        self._product = group.operations[0].results[0]
+        self._stores: list[tuple[int, Step]] = []
+        self._shared: dict[Key, Slot] = {}
+        self._load: dict[Engine, float] = {}
+        functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
+        load_tables(context, loop, functions)
+
+    def emit(self, row_tile: int, sums: Sequence[Slot], widths: Sequence[IntArray]) -> None:
+        """Steps that turn one row tile's sums (one PSUM slot per tile of `widths` columns) into results."""
+        rows = self._rows(row_tile)
+        total = np.asarray(sum(widths))
+        live = self._last & (rows > 0)
+        operands = {key: self._operand(external, rows, total, live)
+                    for key, external in self._selection.externals.items() if external.value != self._product}  # fmt: skip
+        stored = self._selected_outputs()
+        outputs = {value: self._output(value) for value in stored}
+        for psum, width in zip(sums, widths):
+            self._tile(psum, width, rows, live & (width > 0), operands, outputs, stored)
+        for value, slot in outputs.items():
+            self._store(value, slot, rows, total, live)
+
+    def complete(self) -> None:
+        """Tell the context when the results are complete; call after the loop is emitted."""
+        for value, step in self._stores:
+            self._context.complete(value, self._loop.completion(step))
+
+    def _selected_outputs(self) -> dict[int, Key]:
+        return dict(self._selection.stored)
+
+    def _output(self, value: int) -> Slot:
+        dtype = chip_dtype(self._context.type_of(value).dtype)
+        return self._loop.slot(
+            "output", self._width * dtype.byte_count, dtype, version=self._output_version()
+        )
+
+    def _output_version(self) -> IntArray:
+        return np.cumsum(np.concatenate([[0], self._last[:-1]])).astype(np.int64)
+
+    # Operands of the fused operations
+
+    def _operand(self, external: External, rows: IntArray, width: IntArray, live: BoolArray) -> Slot | None:
+        dtype = chip_dtype(self._context.type_of(external.value).dtype)
+        if external.form in ("column", "scalar", "iota_column", "iota_row"):
+            return self._shared_operand(external, dtype, width)
+        if external.form == "row":
+            slot = self._loop.slot(
+                "row", dtype.byte_count, dtype, version=self._output_version(), extra_buffers=1
+            )
+            self._fetch(external, slot, rows, 1, rows, live)
+            return slot
+        slot = self._loop.slot(
+            "operand", self._width * dtype.byte_count, dtype, version=self._output_version(), extra_buffers=1
+        )
+        if external.form == "iota_full":
+            self._loop.step(
+                Engine.GPSIMD, Opcode.IOTA, writes=(slot,), partitions=rows, elements=width, active=live
+            )
+        else:
+            self._fetch(external, slot, rows * width, self._width, rows, live)
+        return slot
+
+    def _shared_operand(self, external: External, dtype: DType, width: IntArray) -> Slot:
+        """A vector along the columns, spread over the partitions once per block of columns."""
+        if external.key in self._shared:
+            return self._shared[external.key]
+        size = self._width if external.form.endswith("column") else 1
+        slot = self._loop.slot("column", size * dtype.byte_count, dtype, version=self._column_version)
+        first = self._loop.first_of(self._column_version)
+        partitions = min(128, self._row_count)
+        elements = width if size > 1 else np.ones_like(width)
+        if external.form.startswith("iota"):
+            self._loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(slot,), elements=elements, active=first)
+        else:
+            self._fetch(external, slot, elements * partitions, size, partitions, first)
+        self._shared[external.key] = slot
+        return slot
+
+    def _fetch(
+        self,
+        external: External,
+        slot: Slot,
+        elements: IntArray,
+        run: int,
+        partitions: int | IntArray,
+        active: BoolArray,
+    ) -> None:
+        location = self._context.location(external.view.root if external.view.root >= 0 else external.value)
+        item = location.dtype.byte_count
+        slot.tensor = location.tensor
+        run = max(1, min(run, external.view.run_elements))
+        transfer = Transfer(
+            self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(elements, 1) * item, run * item, partitions,
+            location.purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._loop.load(slot, transfer, active=active, after=location.tokens)
+
+    # One tile
+
+    def _tile(
+        self, psum: Slot, width: IntArray, rows: IntArray, live: BoolArray,
+        operands: dict[Key, Slot | None], outputs: dict[int, Slot], stored: dict[int, Key],
+    ) -> None:  # fmt: skip
+        slots: dict[Key, Slot] = {key: slot for key, slot in operands.items() if slot is not None}
+        slots[self._product] = psum
+        written_outputs = {key: outputs[value] for value, key in stored.items()}
+        for micro in self._selection.micros:
+            reads = tuple(slots[key] for key in micro.reads if key in slots)
+            target = written_outputs.get(micro.writes)
+            slot = target or self._temporary(micro)
+            engine = self._engine(micro, reads)
+            opcode, activation = micro.opcode, micro.activation
+            if engine is Engine.SCALAR and opcode in (Opcode.TENSOR_SCALAR, Opcode.TENSOR_COPY):
+                opcode, activation = Opcode.ACTIVATE, "identity"
+            full = micro.shape is Shape.FULL
+            self._loop.step(
+                engine, opcode, activation=activation, reads=reads, writes=(slot,), partitions=rows,
+                elements=width if full else 1, active=live, accumulates=target is not None,
+            )  # fmt: skip
+            slots[micro.writes] = slot
+        for value, key in stored.items():
+            if slots[key].memory is Memory.PSUM or key not in {m.writes for m in self._selection.micros}:
+                self._copy(slots[key], outputs[value], width, rows, live)
+
+    def _temporary(self, micro: Micro) -> Slot:
+        value = self._selection.value_of.get(micro.writes)
+        dtype = chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
+        columns = self._context.core.psum_bank_bytes // 4 if micro.shape is Shape.FULL else 1
+        return self._loop.slot("temporary", columns * dtype.byte_count, dtype, version=self._output_version())
+
+    def _engine(self, micro: Micro, reads: Sequence[Slot]) -> Engine:
+        """GpSimd cannot read PSUM; the others share the work evenly."""
+        allowed = [
+            e
+            for e in micro.engines
+            if e is not Engine.GPSIMD or all(s.memory is not Memory.PSUM for s in reads)
+        ]
+        return self._least_loaded(allowed or [Engine.VECTOR], micro.opcode)
+
+    def _least_loaded(self, engines: Sequence[Engine], opcode: Opcode) -> Engine:
+        columns = self._context.core.psum_bank_bytes // 4
+        cost = {e: instruction_ns(self._context.core, e, opcode, columns) for e in engines}
+        chosen = min(engines, key=lambda e: self._load.get(e, 0.0) + cost[e])
+        self._load[chosen] = self._load.get(chosen, 0.0) + cost[chosen]
+        return chosen
+
+    def _copy(self, source: Slot, target: Slot, width: IntArray, rows: IntArray, live: BoolArray) -> None:
+        engine = self._least_loaded((Engine.SCALAR, Engine.VECTOR), Opcode.TENSOR_COPY)
+        self._loop.step(engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=rows,
+                        elements=width, active=live, accumulates=True)  # fmt: skip
+
+    def _store(self, value: int, slot: Slot, rows: IntArray, width: IntArray, live: BoolArray) -> None:
+        location = self._context.locations[value]
+        item = location.dtype.byte_count
+        transfer = Transfer(
+            self._context.store_queue(), Memory.SBUF, Memory.HBM, np.maximum(rows * width, 1) * item, self._width * item,
+            rows, location.store_purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._stores.append((value, self._loop.store(slot, transfer, active=live)))

@@ -1,0 +1,59 @@
+"""Bandwidth-bound stand-in for operations that have no generator of their own: never refused, always named."""
+
+from __future__ import annotations
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.space import flat_space
+from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.graph import operands_of
+from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
+
+
+def generate_estimate(context: Context, group: Group, *, warn: bool = True, model_flops: int = 0) -> None:
+    """Read every operand once and write every result once, with one Vector pass over each."""
+    operation = group.operations[0]
+    if warn:
+        name = str(operation.attributes.get("call_target_name", "")) or operation.opcode
+        context.builder.warning(
+            f"{name} has no native lowering: its time is that of moving its bytes and one pass over them."
+        )
+    hlo = context.hlo(group, model_flops=model_flops)
+    for value in dict.fromkeys(operands_of(operation)):
+        _stream(context, value, hlo, loads=True)
+    for value in operation.results:
+        context.define(value)
+        _stream(context, value, hlo, loads=False)
+
+
+def _stream(context: Context, value: int, hlo: int, *, loads: bool) -> None:
+    """Move one tensor through SBUF, with one instruction per tile."""
+    type_ = context.type_of(value)
+    if type_.element_count == 0 or (loads and context.plan.views.of(value).root < 0):
+        return
+    location = context.location(value)
+    item = location.dtype.byte_count
+    space = flat_space(type_.element_count, item, context.core.sbuf_partitions)
+    loop = TileLoop(context, space.iterations, hlo)
+    dtype = chip_dtype(type_.dtype)
+    tile = loop.slot("estimate", space.chunk * dtype.byte_count, dtype, extra_buffers=1)
+    size = space.tile_elements() * item
+    partitions = space.partition_counts()
+    run = space.run_elements() * item
+    compute = {
+        "partitions": partitions, "elements": space.elements_per_partition(), "flags": Flag.ESTIMATE,
+    }  # fmt: skip
+    if loads:
+        transfer = Transfer(context.load_queue(), Memory.HBM, Memory.SBUF, size, run, partitions, location.purpose,
+                            location.dtype, location.tensor)  # fmt: skip
+        loop.load(tile, transfer, after=location.tokens)
+        loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(tile,), **compute)  # type: ignore[arg-type]
+        loop.emit()
+        return
+    loop.step(Engine.VECTOR, Opcode.MEMSET, writes=(tile,), **compute)  # type: ignore[arg-type]
+    transfer = Transfer(context.store_queue(engine=Engine.SYNC), Memory.SBUF, Memory.HBM, size, run, partitions,
+                        location.store_purpose, location.dtype, location.tensor)  # fmt: skip
+    stored = loop.store(tile, transfer)
+    loop.emit()
+    context.complete(value, loop.completion(stored))

@@ -1,0 +1,156 @@
+"""Code generation for operations that only move data: DMA inside HBM, with the descriptors strides demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
+from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.views import _slice_run
+from neuron_tools.simulator.program import Engine, Memory, Opcode
+
+PIECE_BYTES = 4 << 20
+"""Largest single transfer: longer ones are split over the rings."""
+
+
+def generate_slice(context: Context, group: Group) -> None:
+    """Copy a slice."""
+    operation = group.operations[0]
+    run = _slice_run(operation, context.type_of(operation.operands[0]).shape)
+    _move(context, group, [(operation.operands[0], run)])
+
+
+def generate_concatenate(context: Context, group: Group) -> None:
+    """Copy each operand to its place."""
+    operation = group.operations[0]
+    axis = int(operation.attributes.get("dimension", 0))
+    pieces = []
+    for value in operation.operands:
+        run = 1
+        for extent in context.type_of(value).shape[axis:]:
+            run *= extent
+        pieces.append((value, run))
+    _move(context, group, pieces)
+
+
+def generate_pad(context: Context, group: Group) -> None:
+    """Fill the result with the padding value, then copy the operand to its place."""
+    operation = group.operations[0]
+    run = _inner_run(context, operation.operands[0], operation.results[0])
+    if any(operation.attributes.get("interior_padding", ())):
+        run = 1
+    _move(context, group, [(operation.operands[0], run)], fill=True)
+
+
+def generate_dynamic_slice(context: Context, group: Group) -> None:
+    """Copy a slice whose start is known only while running: GpSimd makes the descriptors."""
+    operation = group.operations[0]
+    run = _inner_run(context, operation.results[0], operation.operands[0])
+    _move(context, group, [(operation.operands[0], run)], dynamic=True, size_of=operation.results[0])
+
+
+def generate_dynamic_update_slice(context: Context, group: Group) -> None:
+    """Copy the operand and put the update over it."""
+    operation = group.operations[0]
+    operand, update = operation.operands[:2]
+    whole = context.type_of(operand).element_count
+    run = _inner_run(context, update, operand)
+    _move(context, group, [(operand, whole), (update, run)], dynamic=True)
+
+
+def generate_reverse(context: Context, group: Group) -> None:
+    """Copy with descending addresses along the reversed dimensions."""
+    operation = group.operations[0]
+    shape = context.type_of(operation.operands[0]).shape
+    reversed_axes = set(operation.attributes.get("dimensions", ()))
+    run = 1
+    for axis in range(len(shape) - 1, -1, -1):
+        if axis in reversed_axes and shape[axis] > 1:
+            break
+        run *= shape[axis]
+    _move(context, group, [(operation.operands[0], run)])
+
+
+def _inner_run(context: Context, small: int, large: int) -> int:
+    """Elements of `small` that lie together inside `large`: equal trailing dimensions and one more."""
+    run = 1
+    pairs = zip(reversed(context.type_of(small).shape), reversed(context.type_of(large).shape))
+    for inner, outer in pairs:
+        run *= inner
+        if inner != outer:
+            break
+    return max(run, 1)
+
+
+def _move(
+    context: Context, group: Group, pieces: list[tuple[int, int]], *, fill: bool = False, dynamic: bool = False,
+    size_of: int | None = None,
+) -> None:  # fmt: skip
+    """HBM-to-HBM transfers of (value, contiguous elements) pieces into the group's result."""
+    result = group.operations[0].results[0]
+    hlo = context.hlo(group)
+    target = context.define(result)
+    tokens: dict[int, int] = {}
+    if fill:
+        tokens = _fill(context, result, hlo)
+    for value, run in pieces:
+        count = context.type_of(value if size_of is None else size_of).element_count
+        if count == 0:
+            continue
+        source = context.location(value)
+        item = source.dtype.byte_count
+        splits = max(1, -(-count * item // PIECE_BYTES))
+        loop = TileLoop(context, splits, hlo)
+        size = np.full(splits, -(-count // splits), np.int64)
+        size[-1] = count - int(size[:-1].sum())
+        purpose = target.store_purpose
+        queue = context.software_queue() if dynamic else context.load_queue()
+        transfer = Transfer(
+            queue, Memory.HBM, Memory.HBM, np.maximum(size, 1) * item, max(1, run) * item, 0, purpose, source.dtype,
+            target.tensor,
+        )  # fmt: skip
+        step = loop.step(
+            context.queue_engine(queue), Opcode.DMA_TRIGGER, transfer=transfer,
+            after=[*source.tokens.values(), *tokens.values()],
+        )  # fmt: skip
+        loop.emit()
+        context.complete(result, loop.completion(step))
+
+
+def _fill(context: Context, result: int, hlo: int) -> dict[int, int]:
+    """Write a constant to all of a tensor: one SBUF tile, stored again and again."""
+    location = context.locations[result]
+    item = location.dtype.byte_count
+    count = context.type_of(result).element_count
+    partitions = min(context.core.sbuf_partitions, count)
+    columns = min(-(-count // partitions), 16384 // item)
+    splits = -(-count // (columns * partitions))
+    loop = TileLoop(context, splits, hlo)
+    tile = loop.slot("fill", columns * item, location.dtype, stationary=True)
+    first = np.arange(splits) == 0
+    loop.step(
+        Engine.GPSIMD, Opcode.MEMSET, writes=(tile,), partitions=partitions, elements=columns, active=first
+    )
+    size = np.full(splits, columns * partitions, np.int64)
+    size[-1] = count - int(size[:-1].sum())
+    transfer = Transfer(
+        context.store_queue(), Memory.SBUF, Memory.HBM, size * item, columns * item, partitions,
+        location.store_purpose, location.dtype, location.tensor,
+    )  # fmt: skip
+    step = loop.store(tile, transfer)
+    loop.emit()
+    return loop.completion(step)
+
+
+MOVEMENTS: Mapping[str, Callable[[Context, Group], None]] = {
+    "slice": generate_slice,
+    "concatenate": generate_concatenate,
+    "pad": generate_pad,
+    "dynamic_slice": generate_dynamic_slice,
+    "dynamic_update_slice": generate_dynamic_update_slice,
+    "reverse": generate_reverse,
+}
+"""Generators of the movement operations by opcode."""

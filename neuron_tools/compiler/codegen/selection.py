@@ -1,0 +1,483 @@
+"""Instruction selection for loop groups: HLO operations to the fewest engine instructions per tile.
+
+The result speaks of *keys* (values or parts of values held in tiles), not yet of memory: how many
+instructions a tile costs is decided here, where its tiles lie in `loop.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, VECTOR_UNARY
+from neuron_tools.compiler.passes.fusion import Domain, Group, Shape
+from neuron_tools.compiler.views import View, Views, merged_blocks
+from neuron_tools.simulator.program import Engine, Flag, Opcode
+
+Key = int | tuple[str, int]
+
+VECTOR, SCALAR, GPSIMD = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
+_AFFINE = frozenset({"add", "subtract", "multiply"})
+_TWO_SCALAR_OPERATIONS = 2
+"""A TENSOR_SCALAR applies up to two operations (isa_functions: `tensor_scalar` op0, op1)."""
+
+
+@dataclass(eq=False)
+class Micro:
+    """One instruction of the tile body.
+
+    `shape` FULL works on the whole tile, ROW on one element per row. `reduces` is the key of a row
+    reduction that the instruction delivers as well (or only, for reducing opcodes).
+    """
+
+    opcode: Opcode
+    engines: tuple[Engine, ...]
+    reads: list[Key]
+    writes: Key
+    shape: Shape
+    source: Operation
+    activation: str = ""
+    flags: Flag = Flag.NONE
+    scalar_operations: tuple[str, ...] = ()
+    reduces: Key | None = None
+    level: int = 0
+
+
+@dataclass(frozen=True)
+class External:
+    """An operand that comes from outside the group."""
+
+    key: Key
+    value: int
+    view: View
+    form: str  # "full", "row", "column", "scalar", "expand", "iota_full", "iota_row", "iota_column"
+
+
+@dataclass
+class Selection:
+    """The tile body of a group."""
+
+    micros: list[Micro] = field(default_factory=list)
+    externals: dict[Key, External] = field(default_factory=dict)
+    partition_reductions: list[tuple[Key, int, str]] = field(default_factory=list)  # operand, result, kind
+    stored: dict[int, Key] = field(default_factory=dict)  # output value -> key
+    levels: int = 1
+    value_of: dict[Key, int] = field(default_factory=dict)
+    level_of: dict[Key, int] = field(default_factory=dict)
+
+
+def reduction_kind(operation: Operation) -> str:
+    """What a reduction combines with: the opcode of its body ("add", "maximum", ...)."""
+    body = operation.regions[0].operations if operation.regions else ()
+    names = [inner.opcode for inner in body]
+    if len(names) == 1:
+        return names[0]
+    return "argument" if "compare" in names else (names[-1] if names else "add")
+
+
+def select(
+    group: Group, module: Module, views: Views, domain: Domain, *, rows_per_partition: int = 1
+) -> Selection:
+    """Choose instructions for a group.
+
+    Args:
+        group: A loop group (or the epilogue of a dot: its first operation is then an external).
+        domain: The iteration space used, rows x columns (outer repetitions folded in by the caller).
+        rows_per_partition: With more than one, a per-row operand is no per-partition scalar any more.
+    """
+    return _Selector(group, module, views, domain, rows_per_partition).run()
+
+
+class _Selector:
+    def __init__(
+        self, group: Group, module: Module, views: Views, domain: Domain, rows_per_partition: int
+    ) -> None:
+        self._group = group
+        self._module = module
+        self._views = views
+        self._domain = domain
+        self._scalar_rows = rows_per_partition == 1
+        self._result = Selection()
+        self._alias: dict[int, Key] = {}
+        self._uses: Counter[Key] = Counter()
+        self._made: dict[Key, Micro] = {}
+        self._temporaries = 0
+
+    def run(self) -> Selection:
+        """Select all operations in order."""
+        self._count_uses()
+        for operation in self._group.operations:
+            self._operation(operation)
+        for value in self._group.outputs:
+            if self._group.shapes[value] is not Shape.LATE:
+                self._result.stored[value] = self._output_key(value)
+        self._levels()
+        return self._result
+
+    def _count_uses(self) -> None:
+        for operation in self._group.operations:
+            for operand in _read(operation):
+                self._uses[self._views.of(operand).root] += 1
+        self._uses.update(self._group.outputs)
+
+    def _output_key(self, value: int) -> Key:
+        return self._alias.get(value, value)
+
+    # Operands
+
+    def _operand(self, value: int) -> tuple[Key | None, str]:
+        """(key, form) of an operand; (None, "constant") for a number known at compile time."""
+        view = self._views.of(value)
+        if view.root in self._group.shapes:
+            key = self._alias.get(view.root, view.root)
+            if isinstance(key, int) and key in self._group.shapes:
+                return key, "row" if self._group.shapes[key] is Shape.ROW else "full"
+            external = self._result.externals.get(key)
+            return key, external.form if external else "full"
+        if view.root < 0 and view.generator is not None and view.generator.opcode == "constant":
+            return None, "constant"
+        return self._external(value, view)
+
+    def _external(self, value: int, view: View) -> tuple[Key, str]:
+        key: Key = view.root if view.is_plain else ("view", value)
+        if key not in self._result.externals:
+            form = self._form(value, view)
+            self._result.externals[key] = External(key, value, view, form)
+            self._result.value_of[key] = value
+        return key, self._result.externals[key].form
+
+    def _form(self, value: int, view: View) -> str:
+        domain = self._domain
+        count = self._module.values[value].type.element_count
+        prefix = "iota_" if view.root < 0 else ""
+        if view.is_scalar:
+            return "scalar" if view.root >= 0 else "iota_row"
+        if count == domain.rows and count != domain.outer * domain.rows * domain.columns:
+            return prefix + "row"
+        outer, rows, columns = domain.outer, domain.rows, domain.columns
+        if view.blocks == merged_blocks([(outer, False), (rows, True), (columns, False)]):
+            return prefix + "row"
+        if view.blocks == merged_blocks([(outer * rows, False), (columns, True)]) and outer == 1:
+            return prefix + "column"
+        if all(block.real for block in view.blocks):
+            return prefix + "full"
+        return prefix + ("full" if prefix else "expand")
+
+    def _temporary(self) -> Key:
+        self._temporaries += 1
+        return ("temporary", self._temporaries)
+
+    # Operations
+
+    def _operation(self, operation: Operation) -> None:
+        opcode = operation.opcode
+        if opcode in ("dot_general", "convolution"):
+            return
+        shape = self._group.shapes[operation.results[0]]
+        if opcode in ("reduce", "moments"):
+            self._reduction(operation, shape)
+        elif opcode == "convert" or opcode not in ACTIVATIONS | dict.fromkeys(
+            VECTOR_UNARY | BINARY | {"select", "clamp", "activation"}, ""
+        ):
+            self._alias_or_copy(operation, shape)
+        elif opcode in ACTIVATIONS or opcode == "activation":
+            function = str(operation.attributes.get("function", "")) or ACTIVATIONS.get(opcode, opcode)
+            self._activate(operation, shape, function, operation.operands[0], operation.results[0])
+        elif opcode == "activation_gradient":
+            self._activation_gradient(operation, shape)
+        elif opcode == "select":
+            self._select(operation, shape)
+        elif opcode == "clamp":
+            self._clamp(operation, shape)
+        elif opcode in VECTOR_UNARY:
+            self._vector_unary(operation, shape)
+        else:
+            self._binary(operation, shape)
+
+    def _emit(self, operation: Operation, shape: Shape, opcode: Opcode, engines: Iterable[Engine],
+              reads: Iterable[Key | None], writes: Key, **options: Any) -> Micro:  # fmt: skip
+        micro = Micro(
+            opcode,
+            tuple(engines),
+            [key for key in reads if key is not None],
+            writes,
+            shape,
+            operation,
+            **options,
+        )
+        self._result.micros.append(micro)
+        self._made[writes] = micro
+        self._result.value_of.setdefault(writes, operation.results[0])
+        return micro
+
+    def _alias_or_copy(self, operation: Operation, shape: Shape) -> None:
+        """Conversions happen on the way; a broadcast that is asked for as such is copied out."""
+        result = operation.results[0]
+        operand = operation.operands[0] if operation.operands else result
+        source = operand if operation.opcode == "convert" else result
+        key, form = self._operand(source) if operation.opcode == "convert" else self._lazy_operand(result)
+        if key is not None and (form == "full" or shape is Shape.ROW):
+            self._alias[result] = key
+            if key in self._made and self._uses[key] == 1:
+                self._result.value_of[key] = result
+            self._uses[key] += self._uses[result] - 1
+            return
+        engines = (VECTOR, GPSIMD, SCALAR) if key is not None else (VECTOR, GPSIMD)
+        opcode = Opcode.TENSOR_COPY if key is not None else Opcode.MEMSET
+        if form.startswith("iota"):
+            return self._copy_of_iota(operation, shape, key)
+        self._emit(operation, shape, opcode, engines, [key], result)
+        return None
+
+    def _copy_of_iota(self, operation: Operation, shape: Shape, key: Key | None) -> None:
+        if self._result.externals[key].form == "iota_full":  # type: ignore[index]
+            self._alias[operation.results[0]] = key  # type: ignore[assignment]
+        else:
+            self._emit(operation, shape, Opcode.TENSOR_COPY, (VECTOR, GPSIMD), [key], operation.results[0])
+
+    def _lazy_operand(self, value: int) -> tuple[Key | None, str]:
+        view = self._views.of(value)
+        if view.root < 0 and view.generator is not None and view.generator.opcode == "constant":
+            return None, "constant"
+        key: Key = ("view", value)
+        if key not in self._result.externals:
+            self._result.externals[key] = External(key, value, view, self._form(value, view))
+            self._result.value_of[key] = value
+        return key, self._result.externals[key].form
+
+    def _foldable(self, key: Key | None, limit: int) -> Micro | None:
+        """The TENSOR_SCALAR that makes a key, if nothing else uses it and it has room for more operations."""
+        micro = self._made.get(key) if key is not None else None
+        if micro is None or micro.opcode is not Opcode.TENSOR_SCALAR or self._uses[key] != 1:
+            return None
+        if micro.reduces is not None or len(micro.scalar_operations) > limit:
+            return None
+        return micro
+
+    def _remove(self, micro: Micro) -> None:
+        self._result.micros.remove(micro)
+        del self._made[micro.writes]
+
+    def _activate(self, operation: Operation, shape: Shape, function: str, operand: int, result: Key) -> None:
+        key, _ = self._operand(operand)
+        reads: list[Key | None] = [key]
+        before = self._foldable(key, _TWO_SCALAR_OPERATIONS)
+        if before is not None and before.shape is shape and set(before.scalar_operations) <= _AFFINE:
+            self._remove(before)
+            reads = list(before.reads)
+        self._emit(operation, shape, Opcode.ACTIVATE, (SCALAR,), reads, result, activation=function)
+
+    def _activation_gradient(self, operation: Operation, shape: Shape) -> None:
+        gradient, value = operation.operands[:2]
+        derivative = self._temporary()
+        self._activate(operation, shape, str(operation.attributes["function"]), value, derivative)
+        key, _ = self._operand(gradient)
+        self._emit(
+            operation, shape, Opcode.TENSOR_TENSOR, (VECTOR, GPSIMD), [derivative, key], operation.results[0]
+        )
+
+    def _select(self, operation: Operation, shape: Shape) -> None:
+        (predicate, _), (first, first_form), (second, second_form) = (
+            self._operand(value) for value in operation.operands
+        )
+        if first is None or second is None or "scalar" in (first_form, second_form):
+            reads = [first if first is not None else second, predicate]
+            if reads[0] is None:
+                reads = [predicate]
+            self._emit(operation, shape, Opcode.SELECT_REDUCE, (VECTOR,), reads, operation.results[0])
+            return
+        copied = self._temporary()
+        self._emit(operation, shape, Opcode.TENSOR_COPY, (VECTOR, SCALAR, GPSIMD), [second], copied)
+        self._emit(
+            operation, shape, Opcode.TENSOR_COPY_PREDICATED, (VECTOR,), [first, predicate, copied],
+            operation.results[0],
+        )  # fmt: skip
+
+    def _clamp(self, operation: Operation, shape: Shape) -> None:
+        (low, _), (key, _), (high, _) = (self._operand(value) for value in operation.operands)
+        if low is None and high is None:
+            self._tensor_scalar(operation, shape, key, ("maximum", "minimum"), None)
+            return
+        between = self._temporary()
+        self._emit(operation, shape, Opcode.TENSOR_TENSOR, (VECTOR,), [key, low], between)
+        self._emit(operation, shape, Opcode.TENSOR_TENSOR, (VECTOR,), [between, high], operation.results[0])
+
+    def _vector_unary(self, operation: Operation, shape: Shape) -> None:
+        key, _ = self._operand(operation.operands[0])
+        if operation.opcode in ("floor", "ceil", "round_nearest_even", "round_nearest_afz"):
+            fraction = self._temporary()
+            self._emit(operation, shape, Opcode.TENSOR_SCALAR, (VECTOR, GPSIMD), [key], fraction,
+                       scalar_operations=("remainder", "add"))  # fmt: skip
+            self._emit(operation, shape, Opcode.TENSOR_TENSOR, (VECTOR, GPSIMD), [key, fraction],
+                       operation.results[0])  # fmt: skip
+        elif operation.opcode == "sign":
+            self._activate(operation, shape, "sign", operation.operands[0], operation.results[0])
+        else:
+            name = "multiply" if operation.opcode == "negate" else operation.opcode
+            self._tensor_scalar(operation, shape, key, (name,), None)
+
+    def _binary(self, operation: Operation, shape: Shape) -> None:
+        first, first_form = self._operand(operation.operands[0])
+        second, second_form = self._operand(operation.operands[1])
+        as_scalar = {"constant", "scalar"} | ({"row", "iota_row"} if self._scalar_rows else set())
+        if shape is Shape.ROW:
+            as_scalar = {"constant", "scalar"}
+        name = operation.opcode
+        if second_form in as_scalar and first is not None:
+            self._tensor_scalar(operation, shape, first, (name,), second)
+        elif first_form in as_scalar and second is not None:
+            if name == "divide":
+                self._reciprocal(operation, shape, second, first)
+            else:
+                self._tensor_scalar(operation, shape, second, (name,), first)
+        elif first is None and second is None:
+            self._emit(operation, shape, Opcode.MEMSET, (VECTOR, GPSIMD), [], operation.results[0])
+        else:
+            self._tensor_tensor(operation, shape, first, second)
+
+    def _tensor_scalar(
+        self, operation: Operation, shape: Shape, key: Key | None, names: tuple[str, ...], scalar: Key | None
+    ) -> None:
+        reads: list[Key | None] = [key, scalar]
+        before = self._foldable(key, _TWO_SCALAR_OPERATIONS - len(names))
+        if before is not None and before.shape is shape:
+            self._remove(before)
+            reads, names = [*before.reads, scalar], before.scalar_operations + names
+        engines = (VECTOR, SCALAR, GPSIMD) if set(names) <= _AFFINE else (VECTOR, GPSIMD)
+        self._emit(operation, shape, Opcode.TENSOR_SCALAR, engines, reads, operation.results[0],
+                   scalar_operations=names)  # fmt: skip
+
+    def _reciprocal(self, operation: Operation, shape: Shape, key: Key, scalar: Key | None) -> None:
+        """scalar / tensor: the Scalar engine's reciprocal is 8 times quicker than the Vector engine's."""
+        if scalar is None:
+            self._activate(operation, shape, "reciprocal", operation.operands[1], operation.results[0])
+            return
+        inverse = self._temporary()
+        self._activate(operation, shape, "reciprocal", operation.operands[1], inverse)
+        self._emit(operation, shape, Opcode.TENSOR_SCALAR, (VECTOR, GPSIMD), [inverse, scalar],
+                   operation.results[0], scalar_operations=("multiply",))  # fmt: skip
+
+    def _tensor_tensor(
+        self, operation: Operation, shape: Shape, first: Key | None, second: Key | None
+    ) -> None:
+        reads: list[Key | None] = [first, second]
+        engines = (GPSIMD,) if operation.opcode in GPSIMD_BINARY else (VECTOR, GPSIMD)
+        opcode = Opcode.TENSOR_TENSOR
+        if first != second and engines[0] is VECTOR:
+            for position, key in enumerate(reads):
+                before = self._foldable(key, 1)
+                if before is not None and before.shape is shape and set(before.scalar_operations) <= _AFFINE:
+                    self._remove(before)
+                    other = reads[1 - position]
+                    reads, opcode = [before.reads[0], other, *before.reads[1:]], Opcode.SCALAR_TENSOR_TENSOR
+                    break
+        if opcode is Opcode.SCALAR_TENSOR_TENSOR:
+            engines = (VECTOR,)
+        self._emit(operation, shape, opcode, engines, reads, operation.results[0])
+
+    # Reductions
+
+    def _reduction(self, operation: Operation, shape: Shape) -> None:
+        key, form = self._operand(operation.operands[0])
+        if shape is Shape.LATE:
+            if key is not None:
+                kind = reduction_kind(operation)
+                for result in operation.results[:1]:
+                    self._result.partition_reductions.append((key, result, kind))
+            return
+        if operation.opcode == "moments":
+            statistics = self._temporary()
+            self._emit(
+                operation, Shape.FULL, Opcode.BN_STATS, (VECTOR,), [key], statistics, reduces=statistics
+            )
+            self._emit(
+                operation, Shape.ROW, Opcode.BN_AGGREGATE, (VECTOR,), [statistics], operation.results[0]
+            )
+            if len(operation.results) > 1:
+                self._alias[operation.results[1]] = operation.results[0]
+            return
+        kind = reduction_kind(operation)
+        if kind == "argument":
+            self._argument(operation, key)
+            return
+        self._row_reduction(operation, key, kind, form)
+
+    def _row_reduction(self, operation: Operation, key: Key | None, kind: str, form: str) -> None:
+        result = operation.results[0]
+        maker = self._made.get(key) if key is not None else None
+        if (
+            self._scalar_rows and kind == "add" and maker is not None and maker.reduces is None
+            and maker.shape is Shape.FULL and maker.opcode in (Opcode.ACTIVATE, Opcode.TENSOR_SCALAR)
+        ):  # fmt: skip
+            maker.reduces = result
+            maker.flags |= Flag.REDUCES
+            self._result.value_of.setdefault(result, result)
+            return
+        engines = (VECTOR, SCALAR) if kind == "add" and self._scalar_rows else (VECTOR,)
+        self._emit(operation, Shape.FULL, Opcode.TENSOR_REDUCE, engines, [key], result, reduces=result)
+
+    def _argument(self, operation: Operation, key: Key | None) -> None:
+        value, index = operation.results[0], operation.results[-1]
+        self._emit(operation, Shape.FULL, Opcode.MAX8, (VECTOR,), [key], value, reduces=value)
+        if index != value:
+            self._emit(
+                operation, Shape.FULL, Opcode.FIND_INDEX8, (VECTOR,), [key, value], index, reduces=index
+            )
+            self._result.value_of[index] = index
+
+    # Levels
+
+    def _levels(self) -> None:
+        """Level of every key: how many reductions must be complete before it can be computed."""
+        level_of = self._result.level_of
+        for micro in self._result.micros:
+            micro.level = max((level_of.get(key, 0) for key in micro.reads), default=0)
+            level_of[micro.writes] = micro.level + (micro.reduces == micro.writes)
+            if micro.reduces is not None and micro.reduces != micro.writes:
+                level_of[micro.reduces] = micro.level + 1
+        self._result.levels = 1 + max(
+            [micro.level for micro in self._result.micros if micro.shape is Shape.FULL]
+            + [level_of.get(key, 0) for key, _, _ in self._result.partition_reductions]
+            + [level_of.get(self._result.stored[v], 0) for v in self._result.stored if self._is_full(v)],
+            default=0,
+        )
+
+    def _is_full(self, value: int) -> bool:
+        return self._group.shapes[value] is Shape.FULL
+
+
+def _read(operation: Operation) -> tuple[int, ...]:
+    return (
+        operation.operands[: len(operation.operands) // 2]
+        if operation.opcode == "reduce"
+        else operation.operands
+    )
+
+
+def needed_levels(selection: Selection) -> Mapping[Key, set[int]]:
+    """For every FULL key: the passes over the columns in which it must be (re)computed or loaded.
+
+    A pass computes what its own reductions and stores need; anything kept only in tiles of an earlier
+    pass is made again.
+    """
+    levels: dict[Key, set[int]] = {}
+    for value, key in selection.stored.items():
+        levels.setdefault(key, set()).add(selection.level_of.get(key, 0))
+        del value
+    for key, _, _ in selection.partition_reductions:
+        levels.setdefault(key, set()).add(selection.level_of.get(key, 0))
+    for micro in reversed(selection.micros):
+        if micro.shape is not Shape.FULL:
+            continue
+        mine = set(levels.get(micro.writes, ())) if micro.reduces != micro.writes else set()
+        if micro.reduces is not None:
+            mine.add(micro.level)
+        levels[micro.writes] = (
+            mine | levels.get(micro.writes, set()) if micro.reduces != micro.writes else mine
+        )
+        for key in micro.reads:
+            levels.setdefault(key, set()).update(mine)
+    return levels

@@ -1,0 +1,476 @@
+"""A loop over tiles: the body is written once, all iterations are emitted at once as arrays.
+
+The body names *slots* (tile buffers) that its steps read and write. From that the loop derives
+    * stages: each time data goes on to another engine the pipeline gains a stage, and step `s` of
+      iteration `i` is issued in time slot `i + stage(s)`, so that engines work on different iterations;
+    * how many buffers each slot needs for that (at least two where a DMA is involved);
+    * the dependencies: a reader after its writer, a writer after the readers of the buffer's last content.
+A slot may change its content less often than every iteration (`version`), e.g. a resident operand block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.allocate import Block, OutOfOnChipMemory, latest
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
+from neuron_tools.simulator.program import (
+    DMA_DTYPE,
+    INSTRUCTION_DTYPE,
+    DType,
+    Engine,
+    Flag,
+    Memory,
+    Opcode,
+    Purpose,
+    empty_table,
+)
+
+IntArray = npt.NDArray[np.int64]
+PerIteration = int | IntArray
+
+
+@dataclass(eq=False)
+class Slot:
+    """A tile of the loop body: `buffers` physical tiles used in turn."""
+
+    name: str
+    memory: Memory
+    bytes_per_partition: int
+    partitions: int
+    dtype: DType
+    version: IntArray  # (iterations,) content number seen by each iteration; counts up from 0
+    tensor: int = -1
+    stationary: bool = False  # one content for the whole loop
+    extra_buffers: int = 0
+    buffers: int = 0
+    blocks: list[Block] = field(default_factory=list)
+    first_tile: int = -1
+    given: IntArray | None = None  # (versions,) tokens of a content made before the loop
+    keep: bool = False  # not released at the loop's end: the caller owns it from then on
+
+
+@dataclass(eq=False)
+class Transfer:
+    """The DMA side of a step."""
+
+    queue: int
+    source_memory: Memory
+    destination_memory: Memory
+    bytes: PerIteration
+    descriptor_bytes: int
+    partitions: PerIteration
+    purpose: Purpose
+    dtype: DType
+    tensor: int = -1
+    transpose: bool = False
+
+
+@dataclass(eq=False)
+class Step:
+    """One instruction (or DMA trigger) of the body."""
+
+    engine: Engine
+    opcode: Opcode
+    reads: tuple[Slot, ...]
+    writes: tuple[Slot, ...]
+    partitions: PerIteration
+    elements: PerIteration
+    columns: PerIteration
+    input_dtype: DType
+    output_dtype: DType
+    activation: int
+    flags: Flag
+    active: npt.NDArray[np.bool_] | None
+    after: tuple[int, ...]
+    transfer: Transfer | None
+    accumulates: bool
+    hlo: int
+    stage: int = 0
+    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
+    tokens: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+
+
+class TileLoop:
+    """See the module's text. Slots and steps are declared first, then `emit` is called once."""
+
+    def __init__(self, context: Context, iterations: int, hlo: int) -> None:
+        self.iterations = iterations
+        self._context = context
+        self._hlo = hlo
+        self._slots: list[Slot] = []
+        self._steps: list[Step] = []
+        self._every = np.arange(iterations, dtype=np.int64)
+        self._once = np.zeros(iterations, np.int64)
+
+    def slot(
+        self,
+        name: str,
+        bytes_per_partition: int,
+        dtype: DType,
+        *,
+        memory: Memory = Memory.SBUF,
+        partitions: int = 128,
+        version: IntArray | None = None,
+        stationary: bool = False,
+        extra_buffers: int = 0,
+        keep: bool = False,
+    ) -> Slot:
+        """Declare a tile buffer. `stationary`: written once (or accumulated) for the whole loop."""
+        content = self._once if stationary else self._every if version is None else version
+        slot = Slot(
+            name, memory, bytes_per_partition, partitions, dtype, content,
+            stationary=stationary, extra_buffers=extra_buffers, keep=keep,
+        )  # fmt: skip
+        self._slots.append(slot)
+        return slot
+
+    def given(self, slot: Slot) -> None:
+        """Use a slot whose content exists already (its `given` tokens tell since when)."""
+        self._slots.append(slot)
+
+    def first_of(self, version: IntArray) -> npt.NDArray[np.bool_]:
+        """(iterations,) True where a content number appears first: when a slot of that version is loaded."""
+        return np.diff(version, prepend=-1) != 0
+
+    def step(
+        self,
+        engine: Engine,
+        opcode: Opcode,
+        *,
+        reads: Sequence[Slot] = (),
+        writes: Sequence[Slot] = (),
+        partitions: PerIteration = 128,
+        elements: PerIteration = 0,
+        columns: PerIteration = 0,
+        activation: str = "",
+        flags: Flag = Flag.NONE,
+        active: npt.NDArray[np.bool_] | None = None,
+        after: Mapping[int, int] | Sequence[int] = (),
+        transfer: Transfer | None = None,
+        accumulates: bool = False,
+        hlo: int = -1,
+        input_dtype: DType | None = None,
+        output_dtype: DType | None = None,
+    ) -> Step:
+        """Declare the next step of the body.
+
+        Args:
+            partitions, elements, columns: One number, or one per iteration.
+            active: (iterations,) where the step runs; None = everywhere.
+            after: Tokens from before the loop that must be complete first.
+            accumulates: The step adds to what the written slots hold (no write-after-read order).
+        """
+        tokens = tuple(after.values()) if isinstance(after, Mapping) else tuple(after)
+        step = Step(
+            engine, opcode, tuple(reads), tuple(writes), partitions, elements, columns,
+            input_dtype if input_dtype is not None else reads[0].dtype if reads else DType.NONE,
+            output_dtype if output_dtype is not None else writes[0].dtype if writes else DType.NONE,
+            self._context.builder.activation(activation) if activation else 0,
+            flags, active, tokens, transfer, accumulates, hlo if hlo >= 0 else self._hlo,
+        )  # fmt: skip
+        self._steps.append(step)
+        return step
+
+    def load(self, slot: Slot, transfer: Transfer, **options: object) -> Step:
+        """A DMA into a slot."""
+        engine = self._context.queue_engine(transfer.queue)
+        return self.step(engine, Opcode.DMA_TRIGGER, writes=(slot,), transfer=transfer, **options)  # type: ignore[arg-type]
+
+    def store(self, slot: Slot, transfer: Transfer, **options: object) -> Step:
+        """A DMA out of a slot."""
+        engine = self._context.queue_engine(transfer.queue)
+        return self.step(engine, Opcode.DMA_TRIGGER, reads=(slot,), transfer=transfer, **options)  # type: ignore[arg-type]
+
+    def footprint(self, *, pipelined: bool = True) -> int:
+        """SBUF bytes per partition that `emit` will ask for."""
+        self._plan(pipelined)
+        return sum(
+            slot.buffers * slot.bytes_per_partition
+            for slot in self._slots
+            if slot.memory is Memory.SBUF and slot.given is None
+        )
+
+    def emit(self) -> None:
+        """Allocate, order and append all iterations.
+
+        Raises:
+            OutOfOnChipMemory: Not even unpipelined single buffers fit.
+        """
+        if not self._steps or not self.iterations:
+            return
+        self._allocate()
+        self._order()
+        self._connect()
+        self._release()
+
+    # Stages and buffers
+
+    def _plan(self, pipelined: bool) -> None:
+        stage_of: dict[Slot, tuple[int, Engine | None]] = {}
+        for step in self._steps:
+            engine = None if step.transfer is not None else step.engine
+            stage = 0
+            for slot in (*step.reads, *(step.writes if step.accumulates else ())):
+                before, producer = stage_of.get(slot, (0, engine))
+                stage = max(stage, before + (pipelined and producer is not engine))
+            step.stage = stage
+            for slot in step.writes:
+                earlier = stage_of.get(slot)
+                stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, engine)
+        self._settle_stages()
+        for slot in self._slots:
+            if slot.given is None:
+                slot.buffers = self._buffers(slot, pipelined)
+
+    def _settle_stages(self) -> None:
+        """No step may come before an earlier step that touches the same slot, or on its own engine's data."""
+        latest_touch: dict[Slot, int] = {}
+        for step in self._steps:
+            touched = step.writes
+            step.stage = max([step.stage, *(latest_touch.get(slot, 0) for slot in touched)])
+            for slot in (*step.reads, *step.writes):
+                latest_touch[slot] = max(latest_touch.get(slot, 0), step.stage)
+
+    def _buffers(self, slot: Slot, pipelined: bool) -> int:
+        versions = int(slot.version[-1]) + 1
+        if slot.stationary or versions == 1:
+            return 1
+        touching = [step for step in self._steps if slot in step.reads or slot in step.writes]
+        if not touching:
+            return 0
+        span = max(step.stage for step in touching) - min(step.stage for step in touching)
+        held = int(np.bincount(slot.version).min())
+        wanted = -(-span // held) + 1 + slot.extra_buffers if pipelined else 1 + min(1, slot.extra_buffers)
+        return min(versions, wanted)
+
+    def _allocate(self) -> None:
+        for pipelined, extra in ((True, True), (True, False), (False, True), (False, False)):
+            if not extra:
+                for slot in self._slots:
+                    slot.extra_buffers = 0
+            self._plan(pipelined)
+            if self._try_allocate():
+                return
+        raise OutOfOnChipMemory("The tiles of one loop do not fit on the chip; use smaller tiles.")
+
+    def _try_allocate(self) -> bool:
+        taken: list[tuple[Slot, Block]] = []
+        for slot in self._slots:
+            if slot.given is not None or not slot.buffers:
+                continue
+            allocator = self._context.allocator(slot.memory)
+            try:
+                slot.blocks = [allocator.allocate(slot.bytes_per_partition) for _ in range(slot.buffers)]
+            except OutOfOnChipMemory:
+                for owner, block in taken:
+                    self._context.allocator(owner.memory).release(block, {})
+                return False
+            taken.extend((slot, block) for block in slot.blocks)
+        for slot in dict.fromkeys(slot for slot, _ in taken):
+            slot.first_tile = self._context.tiles(slot)
+        return True
+
+    # Rows
+
+    def _order(self) -> None:
+        """Place every (step, iteration) in the instruction table and fill it."""
+        count, iterations = len(self._steps), self.iterations
+        active = np.ones((count, iterations), bool)
+        for index, step in enumerate(self._steps):
+            if step.active is not None:
+                active[index] = step.active
+        stages = np.array([step.stage for step in self._steps], np.int64)
+        time = stages[:, None] + self._every
+        step_index, iteration = np.nonzero(active)
+        order = np.lexsort((step_index, -stages[step_index], time[step_index, iteration]))
+        step_index, iteration = step_index[order], iteration[order]
+        place = np.full((count, iterations), -1, np.int64)
+        place[step_index, iteration] = np.arange(len(order))
+        block = empty_table(INSTRUCTION_DTYPE, len(order))
+        dmas = self._fill(block, place)
+        self._append(block, dmas, place)
+
+    def _fill(self, block: npt.NDArray[np.void], place: IntArray) -> npt.NDArray[np.void]:
+        transfers: list[tuple[Step, IntArray, IntArray]] = []
+        for step, row_places in zip(self._steps, place):
+            iterations = np.flatnonzero(row_places >= 0)
+            places = row_places[iterations]
+            block["engine"][places] = step.engine
+            block["opcode"][places] = step.opcode
+            block["hlo"][places] = step.hlo
+            if step.flags:
+                block["flags"][places] = step.flags
+            if step.transfer is not None:
+                transfers.append((step, iterations, places))
+                continue
+            self._fill_compute(block, step, iterations, places)
+        return self._fill_transfers(block, transfers)
+
+    def _fill_compute(
+        self, block: npt.NDArray[np.void], step: Step, iterations: IntArray, places: IntArray
+    ) -> None:
+        block["activation"][places] = step.activation
+        block["input_dtype"][places] = step.input_dtype
+        block["output_dtype"][places] = step.output_dtype
+        for column in ("partitions", "elements", "columns"):
+            block[column][places] = _at(getattr(step, column), iterations)
+        operands = (
+            ("source", step.reads[:1]),
+            ("second_source", step.reads[1:2]),
+            ("destination", step.writes[:1]),
+        )
+        for column, slots in operands:
+            for slot in slots:
+                block[column][places] = _tile(slot, iterations)
+        if step.reads:
+            block["source_memory"][places] = step.reads[0].memory
+        if step.writes:
+            block["destination_memory"][places] = step.writes[0].memory
+
+    def _fill_transfers(
+        self, block: npt.NDArray[np.void], transfers: Sequence[tuple[Step, IntArray, IntArray]]
+    ) -> npt.NDArray[np.void]:
+        places = np.concatenate([item[2] for item in transfers]) if transfers else np.zeros(0, np.int64)
+        rank = np.empty(len(places), np.int64)
+        rank[np.argsort(places, kind="stable")] = np.arange(len(places))
+        dmas = empty_table(DMA_DTYPE, len(places))
+        dmas["semaphore"] = -1
+        start = 0
+        for step, iterations, step_places in transfers:
+            rows = rank[start : start + len(step_places)]
+            start += len(step_places)
+            block["dma"][step_places] = rows
+            _fill_dma(dmas, rows, step, iterations)
+        return dmas
+
+    def _append(self, block: npt.NDArray[np.void], dmas: npt.NDArray[np.void], place: IntArray) -> None:
+        builder = self._context.builder
+        first_dma = builder.dma_count
+        local_dma = block["dma"].astype(np.int64)
+        first = builder.instructions(block, dmas)
+        for step, places in zip(self._steps, place):
+            step.rows = np.where(places >= 0, places + first, -1)
+            step.tokens = step.rows
+            if step.transfer is not None:
+                step.tokens = np.where(places >= 0, dma_token(0) - (first_dma + local_dma[places]), -1)
+
+    # Dependencies
+
+    def _connect(self) -> None:
+        for step in self._steps:
+            live = np.flatnonzero(step.rows >= 0)
+            for token in step.after:
+                self._context.builder.depend(step.rows[live[:1]], token)
+        for slot in self._slots:
+            self._connect_slot(slot)
+
+    def _connect_slot(self, slot: Slot) -> None:
+        """Order all steps that touch a slot, by content number."""
+        writers: list[IntArray] = []  # (versions,) token of each write so far, -1 = none
+        readers: list[IntArray] = []
+        rotation: list[tuple[Step, IntArray, IntArray]] = []
+        for step in self._steps:
+            if slot not in step.reads and slot not in step.writes:
+                continue
+            iterations = np.flatnonzero(step.rows >= 0)
+            rows, versions = step.rows[iterations], slot.version[iterations]
+            if slot.given is not None:
+                self._context.builder.depend(rows, slot.given[versions])
+            joins = step.accumulates and slot not in step.reads
+            for tokens in () if joins else writers:
+                self._depend_earlier(rows, tokens[versions])
+            if slot in step.writes:
+                for tokens in () if joins else readers:
+                    self._depend_earlier(rows, tokens[versions])
+                rotation.append((step, rows, versions))
+            last = self._last_tokens(slot, step, iterations, versions)
+            (writers if slot in step.writes else readers).append(last)
+        if slot.given is None:
+            self._connect_rotation(slot, rotation, [*writers, *readers])
+
+    def _depend_earlier(self, rows: IntArray, tokens: IntArray) -> None:
+        """Order rows after tokens; an accumulation's own later writes are no predecessors."""
+        earlier = (tokens < -1) | ((tokens >= 0) & (tokens < rows))
+        self._context.builder.depend(rows[earlier], tokens[earlier])
+
+    def _last_tokens(self, slot: Slot, step: Step, iterations: IntArray, versions: IntArray) -> IntArray:
+        last = np.full(int(slot.version[-1]) + 1, -1, np.int64)
+        last[versions] = step.tokens[iterations]
+        return last
+
+    def _connect_rotation(
+        self, slot: Slot, writes: Sequence[tuple[Step, IntArray, IntArray]], touches: Sequence[IntArray]
+    ) -> None:
+        for step, rows, versions in writes:
+            if not len(rows):
+                continue
+            first = np.diff(versions, prepend=-1) != 0
+            new = rows[first]
+            buffer_of = versions[first]
+            fresh = buffer_of < slot.buffers
+            for row, version in zip(new[fresh].tolist(), buffer_of[fresh].tolist()):
+                for token in slot.blocks[version].tokens.values():
+                    self._context.builder.depend([row], token)
+            reused = ~fresh
+            for tokens in touches:
+                self._context.builder.depend(new[reused], tokens[buffer_of[reused] - slot.buffers])
+
+    def _release(self) -> None:
+        for slot in self._slots:
+            if slot.given is not None or slot.keep:
+                continue
+            tokens = self.last_uses(slot)
+            for block in slot.blocks:
+                self._context.allocator(slot.memory).release(block, tokens)
+
+    def last_uses(self, slot: Slot) -> dict[int, int]:
+        """Stream -> token of the last row that touches a slot."""
+        tokens: dict[int, int] = {}
+        for step in self._steps:
+            if slot in step.reads or slot in step.writes:
+                tokens = latest(tokens, self.completion(step))
+        return tokens
+
+    def completion(self, step: Step) -> dict[int, int]:
+        """Stream -> token of a step's last iteration."""
+        done = step.tokens[step.rows >= 0]
+        if not len(done):
+            return {}
+        if step.transfer is None:
+            return {int(step.engine): int(done.max())}
+        return {ENGINE_COUNT + step.transfer.queue: int(done.min())}
+
+
+def _at(value: PerIteration, iterations: IntArray) -> PerIteration:
+    return value[iterations] if isinstance(value, np.ndarray) else value
+
+
+def _tile(slot: Slot, iterations: IntArray) -> IntArray:
+    return slot.first_tile + slot.version[iterations] % max(1, slot.buffers)
+
+
+def _fill_dma(dmas: npt.NDArray[np.void], rows: IntArray, step: Step, iterations: IntArray) -> None:
+    transfer = step.transfer
+    assert transfer is not None
+    size = np.asarray(_at(transfer.bytes, iterations), np.int64)
+    dmas["queue"][rows] = transfer.queue
+    dmas["source_memory"][rows] = transfer.source_memory
+    dmas["destination_memory"][rows] = transfer.destination_memory
+    dmas["purpose"][rows] = transfer.purpose
+    dmas["dtype"][rows] = transfer.dtype
+    dmas["transpose"][rows] = transfer.transpose
+    dmas["bytes"][rows] = size
+    dmas["descriptor_bytes"][rows] = np.minimum(transfer.descriptor_bytes, np.maximum(size, 1))
+    dmas["descriptors"][rows] = -(-size // transfer.descriptor_bytes)
+    dmas["partitions"][rows] = _at(transfer.partitions, iterations)
+    dmas["tensor"][rows] = transfer.tensor
+    dmas["hlo"][rows] = step.hlo
+    touched = step.writes or step.reads
+    if touched:
+        dmas["tile"][rows] = _tile(touched[0], iterations)

@@ -1,0 +1,122 @@
+"""Editing of `hlo.Module`s: new values, replaced values, who uses what. Shared by all passes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from neuron_tools.compiler.hlo import Module, Operation, Region, TensorType, Value
+
+
+def captured(operation: Operation) -> Iterator[int]:
+    """Values that the operation's regions use from outside themselves."""
+    for region in operation.regions:
+        defined = set(region.parameters)
+        for inner in region.operations:
+            yield from (value for value in operands_of(inner) if value not in defined)
+            defined.update(inner.results)
+        yield from (value for value in region.results if value not in defined)
+
+
+def operands_of(operation: Operation) -> Iterator[int]:
+    """Operands and captured values: all that must exist before the operation can run."""
+    yield from operation.operands
+    if operation.regions:
+        yield from captured(operation)
+
+
+def use_counts(module: Module) -> Counter[int]:
+    """How often each value is used by operations and by the module's results."""
+    counts: Counter[int] = Counter(module.results)
+    for operation in module.operations:
+        counts.update(operands_of(operation))
+    return counts
+
+
+def producers(module: Module) -> dict[int, Operation]:
+    """The operation that makes each value; parameters have none."""
+    return {result: operation for operation in module.operations for result in operation.results}
+
+
+def users(module: Module) -> dict[int, list[Operation]]:
+    """The operations that use each value, in order."""
+    table: dict[int, list[Operation]] = {}
+    for operation in module.operations:
+        for value in dict.fromkeys(operands_of(operation)):
+            table.setdefault(value, []).append(operation)
+    return table
+
+
+@dataclass
+class Rewriter:
+    """Collects the operations of a rewritten module in order; `alias` redirects replaced values."""
+
+    module: Module
+    values: list[Value] = field(init=False)
+    operations: list[Operation] = field(default_factory=list)
+    _aliases: dict[int, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.values = list(self.module.values)
+
+    def type_of(self, value: int) -> TensorType:
+        """Type of a value, old or new."""
+        return self.values[value].type
+
+    def new_value(self, type_: TensorType) -> int:
+        """Define a value that the original module does not have."""
+        self.values.append(Value(len(self.values), type_))
+        return len(self.values) - 1
+
+    def alias(self, old: int, new: int) -> None:
+        """Let every later use of `old` mean `new`."""
+        self._aliases[old] = self.resolve(new)
+
+    def resolve(self, value: int) -> int:
+        """What a value now stands for."""
+        return self._aliases.get(value, value)
+
+    def renamed(self, operation: Operation) -> Operation:
+        """The operation with its operands (and those of its regions) redirected."""
+        if not self._aliases:
+            return operation
+        operands = tuple(self._aliases.get(value, value) for value in operation.operands)
+        if operation.regions:
+            regions = tuple(renamed_region(region, self._aliases) for region in operation.regions)
+            return replace(operation, operands=operands, regions=regions)
+        return operation if operands == operation.operands else replace(operation, operands=operands)
+
+    def add(
+        self, opcode: str, operands: Sequence[int], type_: TensorType, like: Operation, **attributes: Any
+    ) -> int:
+        """Append a new single-result operation that inherits `like`'s framework rows."""
+        result = self.new_value(type_)
+        self.operations.append(Operation(opcode, tuple(operands), (result,), attributes, like.framework))
+        return result
+
+    def finish(self) -> Module:
+        """The rewritten module."""
+        results = tuple(self.resolve(value) for value in self.module.results)
+        return replace(
+            self.module, values=tuple(self.values), operations=tuple(self.operations), results=results
+        )
+
+
+def renamed_region(region: Region, aliases: Mapping[int, int]) -> Region:
+    """A region whose uses of outer values are redirected."""
+    operations = tuple(
+        replace(
+            inner,
+            operands=tuple(aliases.get(value, value) for value in inner.operands),
+            regions=tuple(renamed_region(nested, aliases) for nested in inner.regions),
+        )
+        for inner in region.operations
+    )
+    return Region(region.parameters, operations, tuple(aliases.get(v, v) for v in region.results))
+
+
+def framework_of(operations: Iterable[Operation]) -> tuple[int, ...]:
+    """The framework rows of several operations, each once, in order."""
+    return tuple(dict.fromkeys(row for operation in operations for row in operation.framework))

@@ -1,0 +1,33 @@
+"""What StableHLO operations are to the chip: which are elementwise, and which engine function does them."""
+
+from __future__ import annotations
+
+ACTIVATIONS: dict[str, str] = {
+    "exponential": "exp", "exponential_minus_one": "expm1", "log": "log", "log_plus_one": "log1p",
+    "tanh": "tanh", "logistic": "sigmoid", "sqrt": "sqrt", "rsqrt": "rsqrt", "cbrt": "cbrt", "sine": "sin",
+    "cosine": "cos", "tan": "tan", "erf": "erf", "erfc": "erfc", "erf_inv": "erf_inv", "sinh": "sinh",
+    "cosh": "cosh", "asin": "asin", "acos": "acos", "atan": "arctan", "asinh": "asinh", "acosh": "acosh",
+    "atanh": "atanh", "lgamma": "lgamma", "digamma": "digamma", "bessel_i1e": "bessel_i1e",
+    "square": "square",
+}  # fmt: skip
+"""Unary operations that the Scalar engine computes by table: StableHLO/CHLO opcode -> function."""
+
+VECTOR_UNARY = frozenset(
+    {"abs", "negate", "not", "sign", "floor", "ceil", "round_nearest_even", "round_nearest_afz", "is_finite",
+     "popcnt", "count_leading_zeros", "real", "imag", "reduce_precision", "is_inf", "is_pos_inf", "is_neg_inf",
+     "bitcast_convert", "convert"}
+)  # fmt: skip
+"""Unary operations of the Vector engine's arithmetic."""
+
+BINARY = frozenset(
+    {"add", "subtract", "multiply", "divide", "maximum", "minimum", "remainder", "and", "or", "xor",
+     "shift_left", "shift_right_logical", "shift_right_arithmetic", "compare", "power", "atan2", "next_after",
+     "polygamma", "zeta", "complex", "activation_gradient"}
+)  # fmt: skip
+GPSIMD_BINARY = frozenset({"power", "atan2", "next_after", "polygamma", "zeta", "complex"})
+"""Binary operations that only GpSimd has (isa_functions: `tensor_tensor` power only on GpSimd)."""
+
+TERNARY = frozenset({"select", "clamp"})
+
+ELEMENTWISE = frozenset(ACTIVATIONS) | VECTOR_UNARY | BINARY | TERNARY | {"activation"}
+"""Operations that compute each result element from the operands' elements at the same place."""

@@ -1,0 +1,1 @@
+"""Rewrites of `hlo.Module`s, one file each; `compile.py` runs them in order."""

@@ -1,0 +1,352 @@
+"""Forms the groups that become one loop over tiles each: a fusion plan.
+
+A loop group has one iteration space of rows x columns (times an outer repetition for channel-like
+layouts). Elementwise operations join their producers' group, row reductions and what follows from them
+too, reductions over rows may end a group. A dot or convolution starts a group that elementwise
+operations may join as its epilogue. Everything else is a group of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from neuron_tools.compiler.graph import operands_of, producers
+from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.compiler.views import LAZY_OPCODES, Block, View, Views, merged_blocks
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Iteration space: `outer` repetitions of `rows` (on partitions) x `columns` (contiguous)."""
+
+    outer: int
+    rows: int
+    columns: int
+
+
+class Shape(Enum):
+    """What a value is to its group's iteration space."""
+
+    FULL = "full"  # one element per position
+    ROW = "row"  # one element per row
+    LATE = "late"  # complete only when all rows have been seen
+
+
+@dataclass
+class Group:
+    """Operations that run as one loop (or one special lowering)."""
+
+    kind: str  # "loop", "dot", "convolution", or the opcode of a single operation
+    operations: list[Operation] = field(default_factory=list)
+    domain: Domain | None = None
+    element_count: int = 0
+    shapes: dict[int, Shape] = field(default_factory=dict)  # values made here
+    ancestors: int = 0  # bit set of groups that must come before
+    outputs: tuple[int, ...] = ()
+
+    @property
+    def framework(self) -> tuple[int, ...]:
+        """Framework rows of the operations, each once."""
+        return tuple(dict.fromkeys(row for operation in self.operations for row in operation.framework))
+
+
+@dataclass(frozen=True)
+class FusionPlan:
+    """Groups in a valid order, and how every value is read."""
+
+    module: Module
+    groups: tuple[Group, ...]
+    views: Views
+    made_by: Mapping[int, Operation]
+
+
+MAX_GROUP_OPERATIONS = 64
+"""Longer chains are cut: their tiles would not fit the SBUF together anyway."""
+
+
+def fuse(module: Module) -> FusionPlan:
+    """Partition the module's operations into groups; lazy operations are read through, not run."""
+    return _Fusion(module).run()
+
+
+def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | None, Shape] | None:
+    """Iteration space that a reduction demands and what its result is; None if no loop has that form."""
+    shape = module.values[operation.operands[0]].type.shape
+    reduced = set(operation.attributes.get("dimensions", ()))
+    blocks = merged_blocks([(extent, axis not in reduced) for axis, extent in enumerate(shape)])
+    extents = [block.extent for block in blocks]
+    match [block.real for block in blocks]:
+        case [] | [False]:
+            return None, Shape.LATE
+        case [True]:
+            return Domain(1, extents[0], 1), Shape.ROW
+        case [True, False]:
+            return Domain(1, extents[0], extents[1]), Shape.ROW
+        case [False, True, False]:
+            return Domain(extents[0], extents[1], extents[2]), Shape.ROW
+        case [False, True]:
+            return Domain(1, extents[0], extents[1]), Shape.LATE
+        case [True, False, True]:
+            return Domain(1, extents[0] * extents[1], extents[2]), Shape.LATE
+    return None
+
+
+def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
+    """Iteration space in which a repeated operand is a row or a column vector; None = any."""
+    extents = [block.extent for block in blocks]
+    match [block.real for block in blocks]:
+        case [True, False] | [False, True]:
+            return Domain(1, extents[0], extents[1])
+        case [False, True, False]:
+            return Domain(extents[0], extents[1], extents[2])
+    return None
+
+
+class _Fusion:
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._made_by = producers(module)
+        self._views = Views(module, self._made_by)
+        self._groups: list[Group] = []
+        self._group_of: dict[int, int] = {}
+
+    def run(self) -> FusionPlan:
+        """Place all operations, then add what results and special groups need materialised."""
+        for operation in self._module.operations:
+            if operation.opcode in LAZY_OPCODES and not self._needs_own_group(operation):
+                continue
+            self._place(operation)
+        for value in self._module.results:
+            self._materialise(value)
+        return FusionPlan(self._module, self._ordered(), self._views, self._made_by)
+
+    def _needs_own_group(self, operation: Operation) -> bool:
+        """A lazy operation that its readers cannot read through, e.g. a transpose of the last dimension."""
+        return (
+            self._views.of(operation.results[0]).root == operation.results[0]
+            and operation.opcode != "constant"
+        )
+
+    def _place(self, operation: Operation) -> None:
+        views = [self._views.of(value) for value in self._read(operation)]
+        if operation.opcode in ELEMENTWISE or operation.opcode in ("reduce", "moments"):
+            candidates = {self._group_of[view.root] for view in views if view.root in self._group_of}
+            for index in sorted(candidates, reverse=True):
+                if self._try_join(operation, views, index):
+                    return
+            self._start_loop(operation, views)
+            return
+        for value in operands_of(operation):
+            if operation.opcode not in ("dot_general", "convolution"):
+                self._materialise(value)
+        kind = {"dot_general": "dot", "convolution": "convolution"}.get(operation.opcode, operation.opcode)
+        group = Group(kind, element_count=self._count(operation.results[0]) if operation.results else 0)
+        if kind == "dot":
+            columns = _dot_columns(operation, self._module)
+            group.domain = Domain(1, group.element_count // max(columns, 1), max(columns, 1))
+        elif kind == "convolution":
+            group.domain = convolution_domain(operation, self._module)
+        self._add(group, operation, Shape.FULL)
+
+    def _read(self, operation: Operation) -> tuple[int, ...]:
+        """Operands that matter: a reduction's initial values do not."""
+        if operation.opcode == "reduce":
+            return operation.operands[: len(operation.operands) // 2]
+        return tuple(operands_of(operation))
+
+    def _count(self, value: int) -> int:
+        return self._module.values[value].type.element_count
+
+    # Joining
+
+    def _try_join(self, operation: Operation, views: list[View], index: int) -> bool:
+        group = self._groups[index]
+        if group.kind not in ("loop", "dot", "convolution") or len(group.operations) >= MAX_GROUP_OPERATIONS:
+            return False
+        if self._would_cycle(views, index):
+            return False
+        placed = self._fit(operation, views, group)
+        if placed is None:
+            return False
+        domain, shape = placed
+        group.domain = domain
+        self._add_to(group, index, operation, shape, views)
+        return True
+
+    def _would_cycle(self, views: Iterable[View], index: int) -> bool:
+        bit = 1 << index
+        return any(
+            self._group_of[view.root] != index and self._groups[self._group_of[view.root]].ancestors & bit
+            for view in views
+            if view.root in self._group_of
+        )
+
+    def _fit(
+        self, operation: Operation, views: list[View], group: Group
+    ) -> tuple[Domain | None, Shape] | None:
+        """(domain, shape of the results) with which the operation fits into the group, or None."""
+        is_reduction = operation.opcode in ("reduce", "moments")
+        if is_reduction and group.kind != "loop":
+            return None
+        shape = self._result_shape(operation, views, group)
+        if shape is None:
+            return None
+        domain = group.domain
+        if is_reduction:
+            form = reduction_domain(operation, self._module)
+            if form is None or (form[0] is not None and domain is not None and form[0] != domain):
+                return None
+            domain, shape = form[0] or domain, form[1]
+        for view in views:
+            allowed, domain = self._operand_fits(view, group, domain, shape, is_reduction)
+            if not allowed:
+                return None
+        return domain, shape
+
+    def _result_shape(self, operation: Operation, views: list[View], group: Group) -> Shape | None:
+        inside = [group.shapes[view.root] for view in views if view.root in group.shapes]
+        if Shape.LATE in inside:
+            return None
+        space = operation.operands[0] if operation.opcode in ("reduce", "moments") else operation.results[0]
+        count = self._count(space)
+        rows = group.domain.rows if group.domain else 0
+        if count == group.element_count and (Shape.FULL in inside or count != rows):
+            return Shape.FULL
+        only_rows = inside and all(shape is Shape.ROW for shape in inside)
+        if only_rows and count == rows and operation.opcode not in ("reduce", "moments"):
+            return Shape.ROW
+        return None
+
+    def _operand_fits(
+        self, view: View, group: Group, domain: Domain | None, shape: Shape, is_reduction: bool
+    ) -> tuple[bool, Domain | None]:
+        inside = group.shapes.get(view.root)
+        if view.is_scalar and inside is None:
+            return True, domain
+        if inside is None:
+            if shape is Shape.FULL and domain is None:
+                return True, broadcast_domain(view.blocks)
+            return True, domain  # read with the access pattern that it has
+        if inside is Shape.FULL:
+            return view.is_plain and (shape is not Shape.ROW), domain
+        if shape is Shape.ROW:
+            return view.is_plain, domain
+        return domain is not None and _is_row_of(view.blocks, domain), domain
+
+    def _start_loop(self, operation: Operation, views: list[View]) -> None:
+        is_reduction = operation.opcode in ("reduce", "moments")
+        space = operation.operands[0] if is_reduction else operation.results[0]
+        group = Group("loop", element_count=self._count(space))
+        shape = Shape.FULL
+        if is_reduction:
+            form = reduction_domain(operation, self._module)
+            if form is None:
+                group.kind, form = "reduce", (None, Shape.LATE)
+            group.domain, shape = form
+        for view in views:
+            if group.domain is None and view.root >= 0 and not view.is_scalar and group.kind == "loop":
+                group.domain = broadcast_domain(view.blocks)
+        self._add(group, operation, shape)
+
+    # Book-keeping
+
+    def _add(self, group: Group, operation: Operation, shape: Shape) -> None:
+        self._groups.append(group)
+        views = [self._views.of(value) for value in self._read(operation)]
+        self._add_to(group, len(self._groups) - 1, operation, shape, views)
+
+    def _add_to(
+        self, group: Group, index: int, operation: Operation, shape: Shape, views: Iterable[View]
+    ) -> None:
+        group.operations.append(operation)
+        new = 0
+        for view in views:
+            producer = self._group_of.get(view.root, index)
+            if producer != index:
+                new |= self._groups[producer].ancestors | (1 << producer)
+        if new & ~group.ancestors:
+            group.ancestors |= new
+            bit = 1 << index
+            for other in self._groups:
+                if other.ancestors & bit:
+                    other.ancestors |= group.ancestors
+        for result in operation.results:
+            group.shapes[result] = shape
+            self._group_of[result] = index
+
+    def _materialise(self, value: int) -> None:
+        """Give a value that is read through a chain memory of its own, where it must exist as such."""
+        view = self._views.of(value)
+        if value in self._group_of or view.root == value or view.is_plain:
+            return
+        operation = self._made_by[value]
+        for operand in operation.operands:
+            if operation.opcode in ("slice", "transpose"):
+                self._materialise(operand)
+        kind = {"slice": "slice", "transpose": "transpose"}.get(operation.opcode, "loop")
+        group = Group(kind, element_count=self._count(value))
+        if kind == "loop" and view.root >= 0:
+            group.domain = broadcast_domain(view.blocks)
+        self._add(group, operation, Shape.FULL)
+
+    def _ordered(self) -> tuple[Group, ...]:
+        """Groups so that every group comes after its ancestors; ties keep the program's order."""
+        order = sorted(range(len(self._groups)), key=lambda i: (self._groups[i].ancestors.bit_count(), i))
+        used_by = self._uses()
+        for group in self._groups:
+            group.outputs = tuple(value for value in group.shapes if self._is_output(value, group, used_by))
+        return tuple(self._groups[index] for index in order)
+
+    def _uses(self) -> dict[int, set[int]]:
+        """Root value -> ids of the groups that read it."""
+        table: dict[int, set[int]] = {}
+        for group in self._groups:
+            for operation in group.operations:
+                for value in self._read(operation):
+                    for read in (value, self._views.of(value).root):
+                        table.setdefault(read, set()).add(id(group))
+        for value in self._module.results:
+            table.setdefault(value, set()).add(0)
+            table.setdefault(self._views.of(value).root, set()).add(0)
+        return table
+
+    @staticmethod
+    def _is_output(value: int, group: Group, used_by: Mapping[int, set[int]]) -> bool:
+        return bool(used_by.get(value, set()) - {id(group)})
+
+
+def _is_row_of(blocks: tuple[Block, ...], domain: Domain) -> bool:
+    """Whether a repeated operand has one element per row of the domain."""
+    expected = merged_blocks([(domain.outer, False), (domain.rows, True), (domain.columns, False)])
+    return blocks == expected
+
+
+def _dot_columns(operation: Operation, module: Module) -> int:
+    """Columns of a dot's result: the product of the right operand's free dimensions."""
+    numbers = operation.attributes.get("dot_dimension_numbers", {})
+    right = module.values[operation.operands[1]].type.shape
+    used = set(numbers.get("rhs_batching_dimensions", ())) | set(
+        numbers.get("rhs_contracting_dimensions", ())
+    )
+    columns = 1
+    for axis, extent in enumerate(right):
+        if axis not in used:
+            columns *= extent
+    return columns
+
+
+def convolution_domain(operation: Operation, module: Module) -> Domain | None:
+    """Iteration space of a convolution's result: channels are rows; None for unknown layouts."""
+    numbers = operation.attributes.get("dimension_numbers")
+    if not isinstance(numbers, Mapping) or "f" not in numbers.get("output", ()):
+        return None
+    shape = module.values[operation.results[0]].type.shape
+    axis = numbers["output"].index("f")
+    before = after = 1
+    for index, extent in enumerate(shape):
+        before *= extent if index < axis else 1
+        after *= extent if index > axis else 1
+    return Domain(before, shape[axis], after)

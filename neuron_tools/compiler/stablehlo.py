@@ -1,0 +1,272 @@
+"""Reads a StableHLO module, held by any MLIR Python binding, into `hlo` records.
+
+Only the generic operation interface is used (name, operands, results, attributes, regions, location),
+which the bindings of torch-mlir and of JAX share; nothing of either is imported here.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+from neuron_tools.compiler import hlo
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.simulator.program import FrameworkOperation
+
+MAX_CONSTANT_ELEMENTS = 64
+"""Constants with more elements than this keep their shape only: a Program's time never depends on them."""
+
+_FRAMEWORK_ROW = re.compile(r"\bfw:(\d+)")
+_TENSOR = re.compile(r"^tensor<((?:[0-9?]+x)*)([^,>]+).*>$", re.DOTALL)
+_ENUM = re.compile(r"^#\w+<\w+ (\w+)>$")
+_STRUCT = re.compile(r"^#\w+\.\w+<(.*)>$", re.DOTALL)
+_FIELD = re.compile(r"(\w+) = (\[[^\]]*\]|[\w.-]+)")
+_CONVOLUTION = re.compile(r"\[([^\]]*)\]x\[([^\]]*)\]->\[([^\]]*)\]")
+_TYPED_NUMBER = re.compile(r"^(-?[0-9][\w.+-]*) : \w+$")
+_CALLS = {"func.call": "callee", "call": "callee", "stablehlo.composite": "decomposition"}
+_TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return"}
+
+
+class StableHloError(NeuronToolsError):
+    """The module is not one that can be read."""
+
+
+def read_module(
+    mlir_module: Any,
+    *,
+    framework: tuple[FrameworkOperation, ...] = (),
+    parameter_kinds: tuple[str, ...] = (),
+    parameter_names: tuple[str, ...] = (),
+    warnings: tuple[str, ...] = (),
+) -> hlo.Module:
+    """Turn an MLIR module with one entry function into an `hlo.Module`; calls are expanded in place.
+
+    Args:
+        mlir_module: An `ir.Module` of torch-mlir's or JAX's binding, in the StableHLO (or CHLO) dialect.
+        framework: The framework operations; an operation whose location names `fw:<row>` came from that row.
+        parameter_kinds: "input" or "weight" per parameter; empty means all inputs.
+        parameter_names: A name per parameter; empty means none is known.
+        warnings: Texts to carry along, e.g. operations that could not be lowered.
+
+    Raises:
+        StableHloError: There is no function, or a value has no static ranked tensor type.
+    """
+    functions = {_symbol(function): function for function in _functions(mlir_module)}
+    if not functions:
+        raise StableHloError("The StableHLO module contains no function: lower a function called main.")
+    entry = functions.get("main") or next(iter(functions.values()))
+    reader = _Reader(functions, len(framework))
+    block = entry.regions[0].blocks[0]
+    parameters = tuple(reader.define(argument) for argument in block.arguments)
+    operations, results = reader.block(block)
+    return hlo.Module(
+        name=_symbol(entry),
+        values=tuple(reader.values),
+        parameters=parameters,
+        operations=inherit_framework(operations, len(framework)),
+        results=results,
+        framework=framework,
+        parameter_kinds=parameter_kinds,
+        parameter_names=parameter_names,
+        warnings=warnings,
+    )
+
+
+def inherit_framework(operations: Sequence[hlo.Operation], rows: int) -> tuple[hlo.Operation, ...]:
+    """Give operations without a framework row that of a user, else of a producer, else of a neighbour.
+
+    Lowering makes constants, broadcasts and converts of its own; each serves the operation that uses it.
+    `rows` is the size of the framework table; with 0 nothing can be inherited.
+    """
+    if not rows or all(operation.framework for operation in operations):
+        return tuple(operations)
+    known: list[tuple[int, ...]] = [operation.framework for operation in operations]
+    _inherit_from_users(operations, known)
+    _inherit_from_producers(operations, known)
+    fallback = next((row for row in known if row), (0,))
+    completed = []
+    for operation, row in zip(operations, known):
+        fallback = row or fallback
+        completed.append(operation if operation.framework else replace(operation, framework=fallback))
+    return tuple(completed)
+
+
+def _inherit_from_users(operations: Sequence[hlo.Operation], known: list[tuple[int, ...]]) -> None:
+    of_user: dict[int, tuple[int, ...]] = {}
+    for index in range(len(operations) - 1, -1, -1):
+        operation = operations[index]
+        if not known[index]:
+            known[index] = next((of_user[r] for r in operation.results if r in of_user), ())
+        if known[index]:
+            for operand in operation.operands:
+                of_user[operand] = known[index]
+
+
+def _inherit_from_producers(operations: Sequence[hlo.Operation], known: list[tuple[int, ...]]) -> None:
+    of_producer: dict[int, tuple[int, ...]] = {}
+    for index, operation in enumerate(operations):
+        if not known[index]:
+            known[index] = next((of_producer[o] for o in operation.operands if o in of_producer), ())
+        if known[index]:
+            of_producer.update(dict.fromkeys(operation.results, known[index]))
+
+
+class _Reader:
+    """Numbers the values of one module and turns its operations into records."""
+
+    def __init__(self, functions: Mapping[str, Any], framework_rows: int) -> None:
+        self.values: list[hlo.Value] = []
+        self._ids: dict[Any, int] = {}
+        self._functions = functions
+        self._framework_rows = framework_rows
+
+    def define(self, value: Any) -> int:
+        """Give an MLIR value the next number."""
+        number = len(self.values)
+        self.values.append(hlo.Value(number, _tensor_type(str(value.type))))
+        self._ids[value] = number
+        return number
+
+    def block(
+        self, block: Any, inherited: tuple[int, ...] = ()
+    ) -> tuple[list[hlo.Operation], tuple[int, ...]]:
+        """Records of a block's operations and the values that its terminator returns."""
+        operations: list[hlo.Operation] = []
+        for view in block.operations:
+            operation = view.operation
+            if operation.name in _TERMINATORS:
+                return operations, tuple(self._ids[operand] for operand in operation.operands)
+            operations.extend(self._operation(operation, inherited))
+        return operations, ()
+
+    def _operation(self, operation: Any, inherited: tuple[int, ...]) -> Iterable[hlo.Operation]:
+        framework = self._framework(operation) or inherited
+        attributes = dict(_attributes(operation))
+        callee = self._functions.get(str(attributes.get(_CALLS.get(operation.name, ""), "")))
+        if callee is not None:
+            return self._call(operation, callee, framework)
+        return (self._record(operation, attributes, framework),)
+
+    def _call(self, operation: Any, callee: Any, framework: tuple[int, ...]) -> Iterable[hlo.Operation]:
+        block = callee.regions[0].blocks[0]
+        for argument, operand in zip(block.arguments, operation.operands):
+            self._ids[argument] = self._ids[operand]
+        operations, results = self.block(block, framework)
+        self._ids.update(zip(operation.results, results))
+        return operations
+
+    def _record(
+        self, operation: Any, attributes: dict[str, Any], framework: tuple[int, ...]
+    ) -> hlo.Operation:
+        operands = tuple(self._ids[operand] for operand in operation.operands)
+        results = tuple(self.define(result) for result in operation.results)
+        regions = tuple(self._region(region) for region in operation.regions if len(region.blocks))
+        opcode = operation.name.rpartition(".")[2]
+        return hlo.Operation(opcode, operands, results, attributes, framework, regions)
+
+    def _region(self, region: Any) -> hlo.Region:
+        block = region.blocks[0]
+        parameters = tuple(self.define(argument) for argument in block.arguments)
+        operations, results = self.block(block)
+        return hlo.Region(parameters, tuple(operations), results)
+
+    def _framework(self, operation: Any) -> tuple[int, ...]:
+        if not self._framework_rows:
+            return ()
+        rows = dict.fromkeys(int(row) for row in _FRAMEWORK_ROW.findall(str(operation.location)))
+        return tuple(row for row in rows if row < self._framework_rows)
+
+
+def _functions(mlir_module: Any) -> Iterator[Any]:
+    for view in mlir_module.operation.regions[0].blocks[0].operations:
+        if view.operation.name == "func.func" and len(view.operation.regions[0].blocks):
+            yield view.operation
+
+
+def _symbol(function: Any) -> str:
+    return str(function.attributes["sym_name"]).strip('"')
+
+
+@lru_cache(maxsize=65536)
+def _tensor_type(text: str) -> hlo.TensorType:
+    """`tensor<4x8xf32>` (encoding ignored) -> TensorType; tokens and other types count as empty booleans."""
+    match = _TENSOR.match(text)
+    if match is None:
+        return hlo.TensorType((0,), "i1")
+    extents = match[1].split("x")[:-1]
+    if "?" in extents:
+        raise StableHloError(f"The type {text} has a dynamic extent: give every dimension a fixed size.")
+    return hlo.TensorType(tuple(int(extent) for extent in extents), match[2].strip())
+
+
+def _attributes(operation: Any) -> Iterator[tuple[str, Any]]:
+    table = operation.attributes
+    for entry in table:
+        # Newer bindings iterate over names, older ones over named attributes.
+        name, attribute = (entry, table[entry]) if isinstance(entry, str) else (entry.name, entry.attr)
+        yield name, _plain(name, attribute)
+
+
+def _plain(name: str, attribute: Any) -> Any:
+    """An attribute as a Python number, string, tuple or dict."""
+    kind = type(attribute).__name__
+    if kind.startswith("Dense") and kind.endswith("ElementsAttr"):
+        return _elements(attribute, keep_splat=name == "value")
+    return _parse(str(attribute))
+
+
+def _elements(attribute: Any, *, keep_splat: bool) -> Any:
+    """A dense constant: one number for a splat, a flat tuple for a small one, None for a large one."""
+    try:
+        count = len(attribute)
+        if attribute.is_splat:
+            number = attribute.get_splat_value().value
+            return number if keep_splat else (number,) * count
+        return tuple(attribute[i] for i in range(count)) if count <= MAX_CONSTANT_ELEMENTS else None
+    except (AttributeError, TypeError, ValueError, IndexError):
+        return None  # resources, complex and other element types: their values never matter to time
+
+
+@lru_cache(maxsize=16384)
+def _parse(text: str) -> Any:
+    """The printed form of an attribute as a plain Python value; unknown forms stay text."""
+    if text in ("true", "unit"):
+        return True
+    if text == "false":
+        return False
+    if text.startswith("array<"):
+        body = text[text.index("<") + 1 : -1].partition(":")[2]
+        return tuple(_number(item) for item in body.split(",") if item.strip())
+    if text.startswith("["):
+        items = text[1:-1].split(",") if "<" not in text else re.split(r",\s*(?=#)", text[1:-1])
+        return tuple(_parse(item.strip()) for item in items if item.strip())
+    if text.startswith("#"):
+        return _structure(text)
+    number = _TYPED_NUMBER.match(text)
+    return _number(number[1] if number else text.strip('"').lstrip("@"))
+
+
+def _structure(text: str) -> Any:
+    enum = _ENUM.match(text)
+    if enum:
+        return enum[1]
+    convolution = _CONVOLUTION.search(text)
+    if convolution:
+        sides = (tuple(dim.strip() for dim in side.split(",")) for side in convolution.groups())
+        return dict(zip(("input", "kernel", "output"), sides))
+    struct = _STRUCT.match(text)
+    return {name: _parse(value) for name, value in _FIELD.findall(struct[1])} if struct else text
+
+
+def _number(text: str) -> Any:
+    text = text.strip()
+    if text in ("true", "false"):
+        return text == "true"
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
