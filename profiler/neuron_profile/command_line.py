@@ -64,9 +64,10 @@ def command(*, example: str, **settings: Any) -> Callable[[Callable[..., Any]], 
 
     epilog = "\b\nExample:\n" + "\n".join(f"  {line}" for line in example.splitlines())
 
+    make: Callable[[Callable[..., Any]], click.Command] = click.command(epilog=epilog, **settings)
+
     def decorate(function: Callable[..., Any]) -> click.Command:
-        made: click.Command = click.command(epilog=epilog, **settings)(function)
-        return standard_options(made)
+        return standard_options(make(function))
 
     return decorate
 

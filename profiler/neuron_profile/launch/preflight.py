@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,26 +18,42 @@ from neuron_tools.errors import NeuronToolsError
 TORCH_USERS = frozenset({"torch", "torchvision", "torchaudio", "transformers", "accelerate", "lightning"})
 PROBE_TIMEOUT_SECONDS = 60
 _PROBE = """
-import importlib.util, json, sys
+import importlib.metadata, importlib.util, json
 names = ("torch", "neuron_tools", "torch_mlir", "numba")
-print(json.dumps({"version": sys.version.split()[0],
-                  **{name: importlib.util.find_spec(name) is not None for name in names}}))
+found = {name: importlib.util.find_spec(name) is not None for name in names}
+built = False
+if found["torch"] and found["neuron_tools"]:
+    from neuron_tools.device.build import cache_folder, library_name
+    version = importlib.metadata.version("torch")
+    built = any((cache_folder() / "device").glob(f"torch{version}*/{library_name()}"))
+print(json.dumps({**found, "built": built}))
 """
+_BUILD = ("-m", "neuron_tools.device.build")
+_BUILD_PREFIX = "neuron-tools: "
 
 
 class InterpreterError(NeuronToolsError):
     """The Python of the command lacks what a capture needs."""
 
 
+class DeviceError(NeuronToolsError):
+    """The simulated device cannot be built for the command's Python."""
+
+
 @dataclass(frozen=True, slots=True)
 class Interpreter:
-    """What the command's Python can import."""
+    """What the command's Python can import.
+
+    Attributes:
+        missing: Packages that the simulated device needs and that are not there.
+        has_device: The device has been built for its torch before.
+    """
 
     path: Path
-    version: str
     has_torch: bool
     has_neuron_tools: bool
     missing: tuple[str, ...]
+    has_device: bool
 
 
 def check(target: TargetCommand) -> Interpreter | None:
@@ -44,12 +61,15 @@ def check(target: TargetCommand) -> Interpreter | None:
 
     Raises:
         InterpreterError: Its script imports torch and its Python has none, or that Python cannot record.
+        DeviceError: The device is not built yet and cannot be.
     """
     if target.interpreter is None:
         return None
     interpreter = probe(target.interpreter, os.environ)
     if interpreter.has_torch:
         _require_recorder(interpreter)
+        if not interpreter.has_device:
+            build_device(interpreter.path)
     elif target.script is not None and imports_torch(target.script):
         raise InterpreterError(
             f"{target.script} imports torch, which {interpreter.path} does not have: "
@@ -94,7 +114,21 @@ def probe(python: Path, environment: Mapping[str, str]) -> Interpreter:
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterError(f"{python} is not a Python that works: {_last_line(error)}") from error
     missing = tuple(name for name in ("torch_mlir", "numba") if not found[name])
-    return Interpreter(python, found["version"], found["torch"], found["neuron_tools"], missing)
+    return Interpreter(python, found["torch"], found["neuron_tools"], missing, found["built"])
+
+
+def build_device(python: Path) -> None:
+    """Build the simulated device for an interpreter; says so, as it takes up to a minute.
+
+    Raises:
+        DeviceError: It cannot be built, for want of a compiler for example.
+    """
+    print("neuron-profile: building the simulated device (once, up to a minute)", file=sys.stderr, flush=True)
+    answer = subprocess.run([str(python), *_BUILD], capture_output=True, text=True)
+    if answer.returncode:
+        lines = [line for line in answer.stderr.splitlines() if line.strip()]
+        reason = lines[-1].removeprefix(_BUILD_PREFIX) if lines else "the build said nothing"
+        raise DeviceError(reason)
 
 
 def imports_torch(script: Path) -> bool:

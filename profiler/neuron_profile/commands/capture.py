@@ -1,0 +1,112 @@
+"""`neuron-profile capture`: runs a command on the simulated device and writes its profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from neuron_profile.command_line import command
+
+if TYPE_CHECKING:
+    from neuron_profile.launch.recording import Recording
+    from neuron_tools.capture.options import CaptureOptions
+
+DEFAULT_TARGET = "trn2"
+
+
+@command(
+    example=(
+        "neuron-profile capture -- python train.py --epochs 1\n"
+        "neuron-profile capture -o run.nprof --host-clock fixed -- python train.py\n"
+        "neuron-profile capture --set hbm_bandwidth=2x -- python train.py"
+    ),
+    context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Folder to write; must not exist. [NAME.nprof]"
+)
+@click.option(
+    "--target", default=DEFAULT_TARGET, show_default=True, help="Generation or instance to simulate."
+)
+@click.option(
+    "--lnc", type=click.Choice(["1", "2"]), default="1", show_default=True, help="Cores per logical core."
+)
+@click.option(
+    "--host-clock",
+    type=click.Choice(["measured", "fixed"]),
+    default="measured",
+    show_default=True,
+    help="How host time is counted; fixed makes captures reproducible.",
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
+)
+@click.argument("arguments", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
+def capture(
+    output: Path | None,
+    target: str,
+    lnc: str,
+    host_clock: str,
+    settings: tuple[str, ...],
+    arguments: tuple[str, ...],
+) -> int:
+    """Run COMMAND on the simulated device and write its profile.
+
+    COMMAND keeps its input, output and exit status; Python processes that it starts are recorded too.
+    What this prints goes to standard error. The folder is NAME.nprof after the script's name (then
+    NAME-2.nprof, ...) unless -o names another.
+    """
+    from neuron_profile.launch.destination import default_name, find_destination
+    from neuron_profile.launch.preflight import check
+    from neuron_profile.launch.target_command import understand
+    from neuron_tools.capture.options import CaptureOptions, simulated_core
+
+    understood = understand(arguments)
+    simulated_core(CaptureOptions(Path(), target, int(lnc), host_clock, settings=settings))
+    check(understood)
+    name = default_name(understood.arguments, understood.script)
+    directory = find_destination(output, name, Path.cwd()).absolute()
+    options = CaptureOptions(directory, target, int(lnc), host_clock, settings=settings)
+    click.echo(f"neuron-profile: capturing on {target} (simulated) into {_shown(directory)}", err=True)
+    from neuron_profile.launch.recording import record
+
+    return _report(record(understood.arguments, options), options)
+
+
+def _report(recording: Recording, options: CaptureOptions) -> int:
+    """Tell how it went; the exit status is the command's, or 1 where only the recording failed."""
+    ending, path = recording.ending, _shown(options.directory)
+    click.echo(err=True)
+    if recording.report is not None and recording.report.executions:
+        _print_summary(options.directory)
+    elif recording.failure is None:
+        click.echo(
+            "neuron-profile: nothing ran on the device: does the command use torch with device 'neuron'?",
+            err=True,
+        )
+    if ending.left_running:
+        click.echo(
+            "neuron-profile: processes that the command started still run; they are cut off here.", err=True
+        )
+    if recording.failure is not None:
+        click.echo(f"Error: {recording.failure}", err=True)
+    click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
+    return ending.exit_status or (1 if recording.failure is not None else 0)
+
+
+def _print_summary(directory: Path) -> None:
+    from neuron_profile.reports.summary_output import print_summaries
+    from neuron_profile.reports.terminal import error_console
+
+    print_summaries([str(directory)], error_console())
+
+
+def _shown(directory: Path) -> str:
+    """The folder as a command line in the working directory would name it."""
+    import os
+    import shlex
+
+    relative = os.path.relpath(directory)
+    return shlex.quote(str(directory) if relative.startswith("..") else relative)
