@@ -28,10 +28,15 @@ Ints = npt.NDArray[np.int64]
 
 
 class RecordedTables:
-    """The whole parts of a profile's tables. Close it, or use it in a `with` statement."""
+    """The whole parts of a profile's tables. Close it, or use it in a `with` statement.
+
+    Attributes:
+        missing: Parts that are damaged or cut off, one sentence each, beginning with the table's name.
+    """
 
     def __init__(self, directory: Path) -> None:
         self._catalog = read_catalog(directory)
+        self.missing = self._catalog.missing
         self._spill = tempfile.TemporaryDirectory(prefix="neuron-tools-")
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"SET memory_limit = {text_literal(MEMORY_LIMIT)}")
