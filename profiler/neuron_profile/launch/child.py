@@ -102,7 +102,10 @@ def _ending(return_code: int, interrupted: bool, *, left_running: bool) -> Endin
 
 def _follow_suspension(process_id: int, terminal: Terminal) -> None:
     """Ctrl-Z stops the command: stop with it, so that the shell takes over, and wake it when we wake."""
-    stopped = os.waitid(os.P_PID, process_id, os.WSTOPPED | os.WNOHANG)
+    try:
+        stopped = os.waitid(os.P_PID, process_id, os.WSTOPPED | os.WNOHANG)
+    except ChildProcessError:  # it has ended
+        return
     if stopped is None:
         return
     terminal.take_back()

@@ -35,7 +35,9 @@ interval = st.tuples(st.integers(0, 60), st.integers(0, 30)).map(lambda pair: (p
 
 
 @given(st.lists(st.lists(interval, max_size=8), min_size=1, max_size=4))
-def test_exposed_time_adds_up_to_the_union_and_never_exceeds_a_span(tiers: list[list[tuple[int, int]]]) -> None:
+def test_exposed_time_adds_up_to_the_union_and_never_exceeds_a_span(
+    tiers: list[list[tuple[int, int]]],
+) -> None:
     times = exposed_ns([spans(*tier) for tier in tiers])
     union = {moment for tier in tiers for start, end in tier for moment in range(start, end)}
     assert sum(tier.sum() for tier in times) == pytest.approx(len(union))

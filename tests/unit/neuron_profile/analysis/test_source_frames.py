@@ -27,7 +27,9 @@ def test_the_text_kept_in_the_profile(make_profile) -> None:
         assert texts.line(SourceLine("/project/train.py", 99)) == ""
 
 
-def test_a_file_listed_without_text_is_read_and_others_are_not(make_profile, tiny_tables, tmp_path: Path) -> None:
+def test_a_file_listed_without_text_is_read_and_others_are_not(
+    make_profile, tiny_tables, tmp_path: Path
+) -> None:
     listed, secret = tmp_path / "listed.py", tmp_path / "secret.py"
     listed.write_text("a = 1\nb = 2\n")
     secret.write_text("password\n")

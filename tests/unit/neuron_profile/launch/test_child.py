@@ -1,0 +1,106 @@
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from neuron_profile.launch import child
+from neuron_profile.launch.child import Ending, LaunchError, run
+
+
+def python(code: str) -> list[str]:
+    return [sys.executable, "-c", code]
+
+
+def nothing() -> None:
+    """A tick that does nothing."""
+
+
+@pytest.mark.parametrize("status", [0, 1, 77])
+def test_the_exit_status_is_the_commands(status: int) -> None:
+    assert run(python(f"raise SystemExit({status})"), os.environ, nothing) == Ending(status, 0, False, False)
+
+
+def test_a_killed_command_reports_the_signal_as_a_shell_does() -> None:
+    ending = run(python("import os; os.kill(os.getpid(), 9)"), os.environ, nothing)
+    assert ending == Ending(137, 9, False, False)
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_signals_sent_to_us_reach_the_command(name: str) -> None:
+    number = signal.Signals[name]
+    code = f"import os, signal; os.kill(os.getppid(), signal.{name}); signal.pause()"
+    ending = run(python(code), os.environ, nothing)
+    assert ending == Ending(128 + number, number, True, False)
+
+
+def test_a_command_may_handle_the_signal_and_end_as_it_likes() -> None:
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(5));"
+        "os.kill(os.getppid(), signal.SIGTERM); signal.pause()"
+    )
+    assert run(python(code), os.environ, nothing) == Ending(5, 0, True, False)
+
+
+def test_the_command_has_a_process_group_of_its_own_and_default_signals(tmp_path: Path) -> None:
+    answer = tmp_path / "answer"
+    code = (
+        "import os, signal; open(os.environ['ANSWER'], 'w').write("
+        "f'{os.getpgrp() == os.getpid()} {signal.getsignal(signal.SIGTERM) == signal.SIG_DFL}')"
+    )
+    run(python(code), {**os.environ, "ANSWER": str(answer)}, nothing)
+    assert answer.read_text() == "True True"
+
+
+def test_ticks_come_while_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "POLL_SECONDS", 0.01)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = os.open(fifo, os.O_RDWR)
+    ticks = []
+
+    def tick() -> None:
+        ticks.append(1)
+        if len(ticks) == 3:
+            os.write(writer, b"go\n")
+
+    ending = run(python(f"open({str(fifo)!r}).readline()"), os.environ, tick)
+    os.close(writer)
+    assert ending.exit_status == 0
+    assert len(ticks) >= 3
+
+
+def test_processes_that_outlive_the_command_are_noticed(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    waiting = f"open({str(fifo)!r}).read()"
+    code = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {waiting!r}])"
+    ending = run(python(code), os.environ, nothing)
+    with fifo.open("w"):
+        pass  # lets the process that waits for a writer end
+    assert ending == Ending(0, 0, False, True)
+
+
+def test_an_error_in_a_tick_ends_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(child, "POLL_SECONDS", 0.01)
+
+    def tick() -> None:
+        raise RuntimeError("broken")
+
+    with pytest.raises(RuntimeError, match="broken"):
+        run(python("import signal; signal.pause()"), os.environ, tick)
+
+
+def test_handlers_are_ours_again_afterwards() -> None:
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)]
+    run(python(""), os.environ, nothing)
+    assert [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM, signal.SIGCHLD)] == before
+
+
+def test_a_command_that_cannot_be_started(tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    broken.write_bytes(b"\x7fELF nonsense")
+    broken.chmod(0o755)
+    with pytest.raises(LaunchError, match="cannot be started: Exec format error"):
+        run([str(broken)], os.environ, nothing)
