@@ -99,7 +99,7 @@ class ModuleHooks:
             try:
                 return original(module, *args, **kwargs)
             finally:
-                record(kind, 0, number, start_ns, now())
+                record(0, start_ns, now(), kind)
                 set_module(previous)
 
         return disguised(call, original)

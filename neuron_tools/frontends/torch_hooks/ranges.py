@@ -91,7 +91,7 @@ class RangeHooks:
         def step(profiler: Any) -> Any:
             now_ns = self._native.host_now_ns()
             name = self._name(f"ProfilerStep#{profiler.step_num + 1}")
-            self._native.record_range(int(RecordKind.STEP), name, 0, now_ns, now_ns)
+            self._native.record_range(name, now_ns, now_ns, int(RecordKind.STEP))
             return original(profiler)
 
         return disguised(step, original)
@@ -109,10 +109,10 @@ class RangeHooks:
     def _close(self, opened: tuple[str, int, int, bool | None]) -> None:
         title, start_ns, module, marked = opened
         end_ns = self._native.host_now_ns()
+        self._native.record_range(self._name(title), start_ns, end_ns, int(RecordKind.RANGE))
         if marked is not None:
             self._native.set_module(module)
             self._native.set_optimizer(marked)
-        self._native.record_range(int(RecordKind.RANGE), self._name(title), 0, start_ns, end_ns)
 
     def _optimizer_module(self, class_name: str) -> int:
         number = self._optimizer_modules.get(class_name)

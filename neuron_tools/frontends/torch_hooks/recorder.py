@@ -20,5 +20,5 @@ class HostRecorder(Protocol):
     def host_now_ns(self) -> int:
         """Virtual host time in ns."""
 
-    def record_range(self, kind: int, name: int, module: int, start_ns: int, end_ns: int) -> None:
-        """Append a closed host range of the calling thread; `kind` is a `RecordKind`."""
+    def record_range(self, name_id: int, start_ns: int, end_ns: int, kind: int) -> None:
+        """Append a closed host range of the calling thread in its module; `kind` is a `RecordKind`."""
