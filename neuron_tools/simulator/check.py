@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.occupancy import peak_bytes_per_partition
 from neuron_tools.simulator.program import Engine, Memory, Opcode, Program
 
 BoolArray = npt.NDArray[np.bool_]
@@ -30,7 +29,7 @@ def check(program: Program, core: NeuronCore) -> None:
     check_references(program)
     check_tiles(program, core)
     check_shapes(program, core)
-    check_capacity(program, core)
+    check_hbm(program, core)
     simulate(program, core)
 
 
@@ -92,7 +91,12 @@ def check_tiles(program: Program, core: NeuronCore) -> None:
     )
     _refuse_tile(program, on_chip & (start % step != 0), "starts at a partition where none may start")
     _refuse_tile(program, (tiles["address"] < 0) | (tiles["bytes_per_partition"] < 0), "has a negative size")
-    _refuse_tile(program, on_chip & (end > size), "ends beyond its memory")
+    _refuse_tile(
+        program,
+        on_chip & (end > size),
+        f"does not fit: a partition has {core.sbuf_bytes_per_partition} bytes of SBUF and "
+        f"{core.psum_bytes_per_partition} of PSUM",
+    )
 
 
 def check_shapes(program: Program, core: NeuronCore) -> None:
@@ -123,25 +127,19 @@ def check_shapes(program: Program, core: NeuronCore) -> None:
     _refuse(program, elements < 0, "has a negative number of elements")
 
 
-def check_capacity(program: Program, core: NeuronCore) -> None:
-    """Refuse a Program whose live tiles together need more SBUF or PSUM than there is.
-
-    Tiles that share addresses count once: what counts is the highest address in use, so this refuses only
-    what `check_tiles` does not see, tiles without an address of their own.
+def check_hbm(program: Program, core: NeuronCore) -> None:
+    """Refuse tensors that together need more HBM than the core has.
 
     Raises:
-        ProgramError: SBUF or PSUM is over-full, with the instruction at which it is.
+        ProgramError: Names the largest tensor.
     """
-    for memory, size in (
-        (Memory.SBUF, core.sbuf_bytes_per_partition),
-        (Memory.PSUM, core.psum_bytes_per_partition),
-    ):
-        most, row = peak_bytes_per_partition(program, memory)
-        if most > size:
-            raise ProgramError(
-                f"Program {program.name!r}: {describe(program, row)} needs {most} bytes of {memory.name} in "
-                f"one partition, which has {size}; use smaller tiles or free them earlier."
-            )
+    needed = sum(tensor.byte_count for tensor in program.tensors)
+    if needed > core.hbm_bytes:
+        largest = max(program.tensors, key=lambda tensor: tensor.byte_count)
+        raise ProgramError(
+            f"Program {program.name!r} needs {needed} bytes of HBM for its tensors, but the core has "
+            f"{core.hbm_bytes}; the largest is {largest.name!r} with {largest.byte_count} bytes."
+        )
 
 
 def held_instruction(
