@@ -1,5 +1,4 @@
-#include <Python.h>
-#include <frameobject.h>
+#include "python_frames.h"
 
 #include "python_stack.h"
 
@@ -7,7 +6,10 @@
 
 #include <c10/util/SmallVector.h>
 
+#include <array>
+#include <atomic>
 #include <cstring>
+#include <functional>
 #include <mutex>
 #include <unordered_map>
 #include <vector>
@@ -24,11 +26,23 @@ struct RawFrame {
 };
 using RawStack = c10::SmallVector<RawFrame, 64>;
 
-// All of these are guarded by the GIL.
+std::mutex mutex;  // never held while Python is called
 std::unordered_map<uint64_t, uint32_t> stack_by_raw_hash;
+std::atomic<uint64_t> numbering{1};  // counts the resets
+
+// These are guarded by the GIL.
 std::unordered_map<uint64_t, uint32_t> stack_by_user_hash;
 std::vector<std::string> internal_folders;
 uint32_t last_stack = 0;
+
+// The stacks that this thread met last, so that most captures take no lock.
+struct RecentStack {
+  uint64_t hash = 0;
+  uint64_t numbering = 0;
+  uint32_t id = 0;
+};
+constexpr size_t kRecentStacks = 256;
+thread_local std::array<RecentStack, kRecentStacks> recent_stacks;
 
 std::mutex place_mutex;
 std::vector<std::string> places{""};
@@ -36,14 +50,6 @@ std::vector<std::string> places{""};
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ hash >> 32;
-}
-
-int instruction_offset(PyFrameObject* frame) {
-#if PY_VERSION_HEX >= 0x030B0000
-  return PyFrame_GetLasti(frame);
-#else
-  return frame->f_lasti * 2;
-#endif
 }
 
 const char* function_name(PyCodeObject* code) {
@@ -54,19 +60,13 @@ const char* function_name(PyCodeObject* code) {
 #endif
 }
 
-// The frames' owners are suspended below this call, so the code objects stay alive without references.
-RawStack walk_frames() {
+// The code objects stay alive without references: the frames are suspended below this call.
+RawStack walk_frames(PyThreadState* thread) {
   RawStack stack;
-  PyFrameObject* frame = PyThreadState_GetFrame(PyThreadState_Get());
-  while (frame != nullptr && stack.size() < kDeepest) {
-    PyCodeObject* code = PyFrame_GetCode(frame);
-    stack.push_back({code, instruction_offset(frame)});
-    Py_DECREF(code);
-    PyFrameObject* outer = PyFrame_GetBack(frame);
-    Py_DECREF(frame);
-    frame = outer;
-  }
-  Py_XDECREF(frame);
+  walk_python_frames(thread, [&stack](PyCodeObject* code, int offset) {
+    stack.push_back({code, offset});
+    return stack.size() < kDeepest;
+  });
   return stack;
 }
 
@@ -158,17 +158,29 @@ uint32_t number_new_stack(const RawStack& stack) {
   return id;
 }
 
-uint32_t number_stack(const RawStack& stack) {
-  const uint64_t hash = hash_of(stack);
+bool find_stack(uint64_t hash, uint32_t* id) {
+  std::lock_guard<std::mutex> lock(mutex);
   const auto found = stack_by_raw_hash.find(hash);
-  if (found != stack_by_raw_hash.end()) {
-    return found->second;
+  if (found == stack_by_raw_hash.end()) {
+    return false;
   }
+  *id = found->second;
+  return true;
+}
+
+uint32_t number_stack(uint64_t hash, const RawStack& stack) {
+  uint32_t id = 0;
+  if (find_stack(hash, &id)) {
+    return id;
+  }
+  const PyGILState_STATE gil = PyGILState_Ensure();
   // The hash is of addresses: the code objects must live as long as it is remembered.
   for (const auto& frame : stack) {
     Py_INCREF(reinterpret_cast<PyObject*>(frame.code));
   }
-  const uint32_t id = number_new_stack(stack);
+  id = number_new_stack(stack);
+  PyGILState_Release(gil);
+  std::lock_guard<std::mutex> lock(mutex);
   stack_by_raw_hash.emplace(hash, id);
   return id;
 }
@@ -177,14 +189,21 @@ uint32_t number_stack(const RawStack& stack) {
 
 uint32_t capture_stack() {
   // A thread that never ran Python has no frames; asking would make it a Python thread.
-  if (PyGILState_GetThisThreadState() == nullptr) {
+  PyThreadState* thread = PyGILState_GetThisThreadState();
+  if (thread == nullptr) {
     return 0;
   }
-  const PyGILState_STATE gil = PyGILState_Ensure();
-  const RawStack stack = walk_frames();
-  const uint32_t id = stack.empty() ? 0 : number_stack(stack);
-  PyGILState_Release(gil);
-  return id;
+  const RawStack stack = walk_frames(thread);
+  if (stack.empty()) {
+    return 0;
+  }
+  const uint64_t hash = hash_of(stack);
+  const uint64_t current = numbering.load(std::memory_order_relaxed);
+  auto& recent = recent_stacks[hash % kRecentStacks];
+  if (recent.hash != hash || recent.numbering != current) {
+    recent = {hash, current, number_stack(hash, stack)};
+  }
+  return recent.id;
 }
 
 void add_internal_folder(const std::string& folder) {
@@ -192,9 +211,13 @@ void add_internal_folder(const std::string& folder) {
 }
 
 void reset_stacks() {
-  stack_by_raw_hash.clear();
   stack_by_user_hash.clear();
   last_stack = 0;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    stack_by_raw_hash.clear();
+    ++numbering;
+  }
   std::lock_guard<std::mutex> lock(place_mutex);
   places.assign(1, "");
 }

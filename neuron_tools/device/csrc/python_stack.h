@@ -7,7 +7,7 @@
 
 namespace neuron {
 
-// 0 where the thread runs no Python. Takes the GIL.
+// 0 where the thread runs no Python. Takes the GIL for a stack that is new.
 uint32_t capture_stack();
 
 // Files under these folders are not the user's: their frames are left out. Needs the GIL.

@@ -324,8 +324,8 @@ void record_synchronize(int device, int stream, int64_t finish_ns) {
 AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
   AllocationSite site{thread_state.operation, thread_state.stack, thread_state.module};
   if (is_recording()) {
-    const HostClockPause not_the_users_time;
     if (site.stack == 0) {
+      const HostClockPause not_the_users_time;
       site.stack = capture_stack();
     }
     append_memory_record(RecordKind::kAllocate, device, site.stack, bytes, ordinal);
@@ -335,7 +335,6 @@ AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
 
 void record_free(int device, int64_t bytes, int64_t ordinal) {
   if (is_recording()) {
-    const HostClockPause not_the_users_time;
     append_memory_record(RecordKind::kFree, device, 0, bytes, ordinal);
   }
 }

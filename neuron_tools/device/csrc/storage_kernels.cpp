@@ -58,6 +58,13 @@ at::Tensor empty_strided(
   return at::detail::empty_strided_generic(size, stride, device_allocator(), kDeviceKeys, c10::dtype_or_default(dtype));
 }
 
+// Elsewhere a tensor without memory that stands for zeros; here plain zeros, which every kernel can read.
+at::Tensor efficient_zero_tensor(
+    Sizes size, std::optional<c10::ScalarType> dtype, std::optional<c10::Layout> layout,
+    std::optional<c10::Device> device, std::optional<bool> pin_memory) {
+  return empty_memory_format(size, dtype, layout, device, pin_memory, std::nullopt).zero_();
+}
+
 void copy_bytes(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   at::Tensor target = host_view(to);
@@ -167,6 +174,7 @@ at::Tensor adopt_host_tensor(const at::Tensor& tensor, int64_t device) {
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("empty.memory_format", empty_memory_format);
   library.impl("empty_strided", empty_strided);
+  library.impl("_efficientzerotensor", efficient_zero_tensor);
   library.impl("_copy_from", copy_from);
   library.impl("_copy_from_and_resize", copy_from_and_resize);
   library.impl("_local_scalar_dense", local_scalar);
