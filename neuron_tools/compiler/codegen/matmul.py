@@ -29,6 +29,10 @@ LOAD_BYTES = 1 << 20
 """Size of one operand load: large enough to hide its latency, small enough for work to start early."""
 RESIDENT_SHARE = 0.62
 """Part of the free SBUF that operand blocks may take; the rest is for results and epilogues."""
+RAW_TILES = 2
+"""Tiles of an operand that is turned on the Tensor engine, in turn: one is loaded while one is turned."""
+TURNING_BANKS = 2
+"""PSUM banks that turned blocks pass through, in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,8 +192,8 @@ class Matmul:
         """The widest block of columns whose two buffers stay resident; else stream the contraction."""
         sizes = self._sizes
         budget = int(self._context.sbuf.largest() * RESIDENT_SHARE)
-        uses_transposes = "tensor" in (self._left.method, self._right.method)
-        banks = 3 if uses_transposes else 4
+        turned = [self._left.method, self._right.method].count("tensor")
+        banks = (self._context.core.psum_banks - turned * TURNING_BANKS) // 2
         column_tiles = min(banks, -(-sizes.columns // self._moving))
         row_tiles_all = -(-sizes.rows // self._tile)
         together = 1 if self._left.turned and not self._left.is_vector else min(4, row_tiles_all)
@@ -212,7 +216,7 @@ class Matmul:
         if self._left.method == "tensor":
             raw += depth_tiles * self._tile * self._left.dtype.byte_count
         if self._right.method == "tensor":
-            raw += depth_tiles * self._tile * self._right.dtype.byte_count
+            raw += RAW_TILES * depth_tiles * self._tile * self._right.dtype.byte_count
         return 2 * (right + left + raw)
 
     def _index(self) -> None:
@@ -330,14 +334,17 @@ class Matmul:
         chunk_depth = np.clip(
             self._sizes.depth - self._chunk * depth_tiles * self._tile, 0, depth_tiles * self._tile
         )
+        raws = [
+            self._loop.slot("as in memory", depth_tiles * self._tile * item, operand.dtype, version=version, extra_buffers=1)
+            for _ in range(min(RAW_TILES, -(-width // self._tile)))
+        ]
+        banks = [self._psum("turning", version) for _ in range(TURNING_BANKS)]
         for tile in range(-(-width // self._tile)):
             rows = np.clip(free - tile * self._tile, 0, self._tile)
             active = first & (rows > 0)
-            raw = self._loop.slot(
-                "as in memory", depth_tiles * self._tile * item, operand.dtype, version=version
-            )
+            raw = raws[tile % len(raws)]
             self._load_raw(operand, raw, rows, chunk_depth, active)
-            self._turn(raw, result, rows, active)
+            self._turn(raw, result, banks, rows, active)
         return [result] * depth_tiles
 
     def _load_raw(
@@ -345,7 +352,8 @@ class Matmul:
     ) -> None:
         if operand.view.root < 0:
             self._loop.step(
-                Engine.GPSIMD, Opcode.MEMSET, writes=(raw,), partitions=rows, elements=depth, active=active
+                Engine.GPSIMD, Opcode.MEMSET, writes=(raw,), partitions=rows, elements=depth, active=active,
+                stage=0,
             )
             return
         location = self._context.location(operand.view.root)
@@ -356,25 +364,27 @@ class Matmul:
             self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(rows * depth, 1) * item, run * item, rows,
             location.purpose, location.dtype, location.tensor,
         )  # fmt: skip
-        self._loop.load(raw, transfer, active=active, after=location.tokens)
+        self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
 
-    def _turn(self, raw: Slot, result: Slot, rows: IntArray, active: BoolArray) -> None:
+    def _turn(
+        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: IntArray, active: BoolArray
+    ) -> None:
         """Transpose a raw tile, as many blocks as a PSUM bank holds per evacuation."""
         per_bank = self._moving // self._tile
         for start in range(0, self._blocking.depth_tiles, per_bank):
-            psum = self._psum("turning", version=result.version)
+            psum = banks[start // per_bank % len(banks)]
             tiles = range(start, min(start + per_bank, self._blocking.depth_tiles))
             for tile in tiles:
                 live = active & (self._depth(tile) > 0)
                 self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows,
-                                columns=self._depth(tile), active=live, flags=Flag.TRANSPOSE)  # fmt: skip
+                                columns=self._depth(tile), active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
                 self._loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
                                 columns=self._depth(tile), elements=rows, active=live, flags=Flag.TRANSPOSE,
-                                accumulates=True, output_dtype=raw.dtype)  # fmt: skip
+                                stage=0, output_dtype=raw.dtype)  # fmt: skip
             live = active & (self._depth(start) > 0)
             self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(result,),
                             partitions=self._depth(start), elements=rows * len(tiles), active=live,
-                            accumulates=True)  # fmt: skip
+                            accumulates=True, stage=0)  # fmt: skip
 
     def _psum(self, name: str, version: IntArray) -> Slot:
         return self._loop.slot(

@@ -91,6 +91,7 @@ class Step:
     transfer: Transfer | None
     accumulates: bool
     hlo: int
+    pinned_stage: int | None = None
     stage: int = 0
     rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
     tokens: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -157,6 +158,7 @@ class TileLoop:
         hlo: int = -1,
         input_dtype: DType | None = None,
         output_dtype: DType | None = None,
+        stage: int | None = None,
     ) -> Step:
         """Declare the next step of the body.
 
@@ -165,6 +167,7 @@ class TileLoop:
             active: (iterations,) where the step runs; None = everywhere.
             after: Tokens from before the loop that must be complete first.
             accumulates: The step adds to what the written slots hold (no write-after-read order).
+            stage: Fixes the pipeline stage, for slots that are filled several times per iteration.
         """
         tokens = tuple(after.values()) if isinstance(after, Mapping) else tuple(after)
         step = Step(
@@ -172,7 +175,7 @@ class TileLoop:
             input_dtype if input_dtype is not None else reads[0].dtype if reads else DType.NONE,
             output_dtype if output_dtype is not None else writes[0].dtype if writes else DType.NONE,
             self._context.builder.activation(activation) if activation else 0,
-            flags, active, tokens, transfer, accumulates, hlo if hlo >= 0 else self._hlo,
+            flags, active, tokens, transfer, accumulates, hlo if hlo >= 0 else self._hlo, stage,
         )  # fmt: skip
         self._steps.append(step)
         return step
@@ -219,7 +222,7 @@ class TileLoop:
             for slot in (*step.reads, *(step.writes if step.accumulates else ())):
                 before, producer = stage_of.get(slot, (0, engine))
                 stage = max(stage, before + (pipelined and producer is not engine))
-            step.stage = stage
+            step.stage = stage = stage if step.pinned_stage is None else step.pinned_stage
             for slot in step.writes:
                 earlier = stage_of.get(slot)
                 stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, engine)
@@ -233,7 +236,8 @@ class TileLoop:
         latest_touch: dict[Slot, int] = {}
         for step in self._steps:
             touched = step.writes
-            step.stage = max([step.stage, *(latest_touch.get(slot, 0) for slot in touched)])
+            if step.pinned_stage is None:
+                step.stage = max([step.stage, *(latest_touch.get(slot, 0) for slot in touched)])
             for slot in (*step.reads, *step.writes):
                 latest_touch[slot] = max(latest_touch.get(slot, 0), step.stage)
 

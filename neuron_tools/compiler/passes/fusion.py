@@ -112,6 +112,8 @@ class _Fusion:
         self._views = Views(module, self._made_by)
         self._groups: list[Group] = []
         self._group_of: dict[int, int] = {}
+        self._readers: dict[int, list[int]] = {}
+        self._position = {id(operation): index for index, operation in enumerate(module.operations)}
 
     def run(self) -> FusionPlan:
         """Place all operations, then add what results and special groups need materialised."""
@@ -133,9 +135,11 @@ class _Fusion:
     def _place(self, operation: Operation) -> None:
         views = [self._views.of(value) for value in self._read(operation)]
         if operation.opcode in ELEMENTWISE or operation.opcode in ("reduce", "moments"):
-            candidates = {self._group_of[view.root] for view in views if view.root in self._group_of}
-            for index in sorted(candidates, reverse=True):
+            made = {self._group_of[view.root] for view in views if view.root in self._group_of}
+            siblings = {index for view in views for index in self._recent_readers(view)}
+            for index in (*sorted(made, reverse=True), *sorted(siblings - made, reverse=True)):
                 if self._try_join(operation, views, index):
+                    self._merge_producers(made - {index}, index)
                     return
             self._start_loop(operation, views)
             return
@@ -200,8 +204,9 @@ class _Fusion:
             if form is None or (form[0] is not None and domain is not None and form[0] != domain):
                 return None
             domain, shape = form[0] or domain, form[1]
+        read_as = Shape.FULL if is_reduction else shape
         for view in views:
-            allowed, domain = self._operand_fits(view, group, domain, shape, is_reduction)
+            allowed, domain = self._operand_fits(view, group, domain, read_as)
             if not allowed:
                 return None
         return domain, shape
@@ -221,7 +226,7 @@ class _Fusion:
         return None
 
     def _operand_fits(
-        self, view: View, group: Group, domain: Domain | None, shape: Shape, is_reduction: bool
+        self, view: View, group: Group, domain: Domain | None, shape: Shape
     ) -> tuple[bool, Domain | None]:
         inside = group.shapes.get(view.root)
         if view.is_scalar and inside is None:
@@ -251,6 +256,81 @@ class _Fusion:
                 group.domain = broadcast_domain(view.blocks)
         self._add(group, operation, shape)
 
+    def _recent_readers(self, view: View) -> list[int]:
+        """Groups that read the same memory: joining one saves a load."""
+        return self._readers.get(view.root, [])[-2:] if view.root >= 0 and not view.is_scalar else []
+
+    # Merging
+
+    def _merge_producers(self, others: Iterable[int], index: int) -> None:
+        """Take in other loop groups whose results the group has just read, where nothing stands between."""
+        for other in sorted(others, reverse=True):
+            self._try_merge(other, index)
+
+    def _try_merge(self, other: int, index: int) -> None:
+        group, producer = self._groups[index], self._groups[other]
+        if group.kind != "loop" or producer.kind != "loop" or group.element_count != producer.element_count:
+            return
+        if len(group.operations) + len(producer.operations) > MAX_GROUP_OPERATIONS:
+            return
+        last = group.operations[-1]
+        if self._depends(group.operations[:-1], producer) or self._stands_between(other, index):
+            return
+        domain = group.domain or producer.domain
+        if (producer.domain or domain) != domain or (group.domain or domain) != domain:
+            return
+        if not self._reads_fit(last, producer, domain):
+            return
+        self._absorb(other, index, domain)
+
+    def _depends(self, operations: Iterable[Operation], producer: Group) -> bool:
+        return any(
+            self._views.of(value).root in producer.shapes
+            for operation in operations
+            for value in self._read(operation)
+        )
+
+    def _stands_between(self, other: int, index: int) -> bool:
+        """Whether a third group comes after one of the two and before the other."""
+        first, second = 1 << other, 1 << index
+        return any(
+            position not in (other, index)
+            and (
+                (group.ancestors & first and self._groups[index].ancestors >> position & 1)
+                or (group.ancestors & second and self._groups[other].ancestors >> position & 1)
+            )
+            for position, group in enumerate(self._groups)
+        )
+
+    def _reads_fit(self, operation: Operation, producer: Group, domain: Domain | None) -> bool:
+        shape = Shape.FULL
+        trial = Group("loop", [], domain, producer.element_count, producer.shapes)
+        return all(
+            self._operand_fits(view, trial, domain, shape)[0]
+            for view in map(self._views.of, self._read(operation))
+            if view.root in producer.shapes and producer.shapes[view.root] is not Shape.LATE
+        ) and not any(
+            producer.shapes.get(self._views.of(value).root) is Shape.LATE for value in self._read(operation)
+        )
+
+    def _absorb(self, other: int, index: int, domain: Domain | None) -> None:
+        group, producer = self._groups[index], self._groups[other]
+        group.operations = sorted([*producer.operations, *group.operations], key=self._order_of)
+        group.domain = domain
+        group.shapes = {**producer.shapes, **group.shapes}
+        self._group_of.update(dict.fromkeys(producer.shapes, index))
+        for readers in self._readers.values():
+            readers[:] = [index if reader == other else reader for reader in readers]
+        bit, new = 1 << other, 1 << index
+        group.ancestors = (group.ancestors | producer.ancestors) & ~(bit | new)
+        for third in self._groups:
+            if third.ancestors & (bit | new):
+                third.ancestors = (third.ancestors & ~bit) | new | group.ancestors
+        self._groups[other] = Group("absorbed")
+
+    def _order_of(self, operation: Operation) -> int:
+        return self._position.get(id(operation), 0)
+
     # Book-keeping
 
     def _add(self, group: Group, operation: Operation, shape: Shape) -> None:
@@ -264,6 +344,7 @@ class _Fusion:
         group.operations.append(operation)
         new = 0
         for view in views:
+            self._readers.setdefault(view.root, []).append(index)
             producer = self._group_of.get(view.root, index)
             if producer != index:
                 new |= self._groups[producer].ancestors | (1 << producer)
@@ -298,7 +379,7 @@ class _Fusion:
         used_by = self._uses()
         for group in self._groups:
             group.outputs = tuple(value for value in group.shapes if self._is_output(value, group, used_by))
-        return tuple(self._groups[index] for index in order)
+        return tuple(self._groups[index] for index in order if self._groups[index].operations)
 
     def _uses(self) -> dict[int, set[int]]:
         """Root value -> ids of the groups that read it."""
