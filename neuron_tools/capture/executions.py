@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from neuron_tools.capture.template import make_template
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.simulator import counters
+from neuron_tools.simulator.instruction_costs import is_estimate
 
 Ints = npt.NDArray[np.int64]
 LEVELS = ("HloInstruction", "FrameworkInstruction")
@@ -93,10 +94,10 @@ class ExecutionTables:
     def _templates(self, executable: Executable) -> ExecutableRows:
         template, pools = make_template(executable), self._pools
         program, layout = executable.program, id_layout(template)
-        counts = counters.instruction_counters(program, self._core)
+        counts = asdict(counters.instruction_counters(program, self._core))
         work = hierarchy.work_by_hlo(template, counts, transfers.hbm_bytes(program))
         origins = origin.origins(program.framework, self._stacks)
-        estimates = counters.estimated(program, self._core)
+        estimates = is_estimate(program.instructions, self._core)
         tables = {
             "Instruction": instructions.instruction_table(
                 template, layout, counts, estimates, origins, pools["Instruction"]
@@ -110,7 +111,7 @@ class ExecutionTables:
             ),
             "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
-            **usage.usage_tables(executable, self._core),
+            **usage.usage_tables(executable, self._core, pools),
         }
         return ExecutableRows(executable, tables, layout.count)
 

@@ -1,0 +1,89 @@
+"""Samples over time: SBUF and PSUM occupancy, HBM and DMA throughput, DMAs under way, throttling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.executable import Executable
+from neuron_tools.capture.table_template import TableTemplate
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.counters import dma_counters
+from neuron_tools.simulator.occupancy import (
+    SBUF_SAMPLED_PARTITIONS,
+    OccupancySamples,
+    psum_occupancy,
+    sbuf_occupancy,
+)
+from neuron_tools.simulator.throughput import pending, throughput
+
+Ints = npt.NDArray[np.int64]
+SHORTEST_WINDOW_PS = 1_000_000
+MOST_WINDOWS = 1000
+FULL_RATE_TYPE, LIMITED_TYPE = "0", "1"  # as the published traces number their throttle records
+
+
+def usage_tables(
+    executable: Executable, core: NeuronCore, pools: Mapping[str, TextPools]
+) -> dict[str, TableTemplate]:
+    """Relative sample rows of one executable, by table."""
+    program, simulation = executable.program, executable.simulation
+    moved = dma_counters(program)
+    hbm = moved.hbm_read_bytes + moved.hbm_write_bytes
+    return {
+        "SbufUsage": _occupancy(
+            sbuf_occupancy(program, simulation, core), [f"partition_{p}" for p in SBUF_SAMPLED_PARTITIONS]
+        ),
+        "PsumUsage": _occupancy(
+            psum_occupancy(program, simulation, core), [f"bank_{bank}" for bank in range(core.psum_banks)]
+        ),
+        "DmaUsage": _throughput(executable, program.dmas["bytes"].astype(np.int64)),
+        "HbmUsage": _throughput(executable, hbm),
+        "PendingDma": _pending(executable),
+        "Throttle": _throttle(executable, pools["Throttle"]),
+    }
+
+
+def _occupancy(samples: OccupancySamples, names: list[str]) -> TableTemplate:
+    shares = samples.used.astype(np.float32)
+    numbers = {f"{name}_util_percent": shares[:, index] for index, name in enumerate(names)}
+    numbers["avg_util_percent"] = shares.mean(axis=1)
+    return TableTemplate(len(shares), numbers, {"timestamp": _ns(samples.time_ps)})
+
+
+def _throughput(executable: Executable, moved_bytes: Ints) -> TableTemplate:
+    simulation = executable.simulation
+    window_ps = max(SHORTEST_WINDOW_PS, -(-simulation.duration_ps // MOST_WINDOWS))
+    samples = throughput(simulation.dma_start_ps, simulation.dma_end_ps, moved_bytes, window_ps)
+    numbers = {
+        "current_throughput": samples.bytes_per_second.astype(np.float32),
+        "total_transfer_bytes": samples.total_bytes,
+    }
+    return TableTemplate(len(samples.time_ps), numbers, {"timestamp": _ns(samples.time_ps)})
+
+
+def _pending(executable: Executable) -> TableTemplate:
+    simulation = executable.simulation
+    time_ps, count = pending(simulation.dma_trigger_ps, simulation.dma_end_ps)
+    return TableTemplate(len(count), {"value": count.astype(np.int32)}, {"timestamp": _ns(time_ps)})
+
+
+def _throttle(executable: Executable, pools: TextPools) -> TableTemplate:
+    table = executable.simulation.throttle
+    kinds = np.where(table["k"] < table["n"], LIMITED_TYPE, FULL_RATE_TYPE).tolist()
+    start_ns = _ns(table["start_ps"])
+    numbers = {
+        "duration": _ns(table["start_ps"] + table["duration_ps"]) - start_ns,
+        "k": table["k"],
+        "n": table["n"],
+    }
+    return TableTemplate(
+        len(table), numbers, {"timestamp": start_ns}, texts={"type": pools["type"].codes(kinds)}
+    )
+
+
+def _ns(picoseconds: Ints) -> Ints:
+    return np.asarray(picoseconds, np.int64) // 1000
