@@ -18,25 +18,32 @@ from neuron_profile.analysis.transfers import (
 from neuron_profile.analysis.warnings import ProfileWarning, find_warnings
 from neuron_tools.profile.reader import Profile
 
-# Column prefix of the published summary metrics, and the engine's name.
-ENGINES = {
-    "tensor_engine": "Tensor",
-    "vector_engine": "Vector",
-    "scalar_engine": "Scalar",
-    "gpsimd_engine": "GpSimd",
-    "sync_engine": "Sync",
-    "dma": "DMA",
-    "cc_op": "Collectives",
-}
+# ActiveTime.engine, the prefix of the engine's published metrics, and its title.
+ENGINES = (
+    ("tensor", "tensor_engine", "Tensor"),
+    ("vector", "vector_engine", "Vector"),
+    ("scalar", "scalar_engine", "Scalar"),
+    ("gpsimd", "gpsimd_engine", "GpSimd"),
+    ("sync", "sync_engine", "Sync"),
+    ("dma", "dma", "DMA"),
+    ("cc", "cc_op", "Collectives"),
+)
+_ACTIVE_TIME = "SELECT engine, sum(duration_ns) AS active_ns FROM ActiveTime GROUP BY engine"
 
 
 @dataclass(frozen=True, slots=True)
 class EngineUse:
-    """An engine's active time, and its part of the device's total time (0-1)."""
+    """An engine's active time over all NeuronCores, and what it is a part of (0-1).
+
+    Attributes:
+        of_total: The published metric; the total time has the idle gaps between executions in it.
+        of_device: Part of the time in which the device executed something.
+    """
 
     name: str
     active_ns: int
-    fraction: float
+    of_total: float
+    of_device: float
 
 
 @dataclass(frozen=True)
@@ -56,14 +63,27 @@ class Overview:
     warnings: tuple[ProfileWarning, ...]
     texts: SourceTexts
 
+    @property
+    def total_ns(self) -> float:
+        """From the first to the last device span, idle gaps included."""
+        return float(self.metrics.get("total_time") or 0.0) * 1e9
+
+    def while_busy(self, metric: str) -> float:
+        """A utilization metric of the total time, taken over the device time instead.
+
+        The metric relates the work of all NeuronCores to the total time of each; 0 where it is not known.
+        """
+        device_ns, core_ns = self.occupancy.device_ns, self.total_ns * self.occupancy.cores
+        return float(self.metrics.get(metric) or 0.0) * core_ns / device_ns if device_ns else 0.0
+
 
 def make_overview(profile: Profile) -> Overview:
     """Compute the overview of a profile."""
-    metrics = profile.summary()
+    metrics, occupancy = profile.summary(), measure_occupancy(profile)
     return Overview(
         metrics=metrics,
-        occupancy=measure_occupancy(profile),
-        engines=engine_use(metrics),
+        occupancy=occupancy,
+        engines=engine_use(profile, metrics, occupancy.device_ns),
         hotspots=find_hotspots(profile),
         transfers=measure_host_transfers(profile),
         memory=find_memory_peaks(profile),
@@ -72,13 +92,20 @@ def make_overview(profile: Profile) -> Overview:
     )
 
 
-def engine_use(metrics: Mapping[str, Any]) -> tuple[EngineUse, ...]:
-    """Use of each engine that the metrics know; collectives only where there were any."""
-    found = []
-    for prefix, name in ENGINES.items():
-        active_seconds = metrics.get(f"{prefix}_active_time")
-        if active_seconds is None or (prefix == "cc_op" and not active_seconds):
-            continue
-        fraction = float(metrics.get(f"{prefix}_active_time_percent") or 0.0)
-        found.append(EngineUse(name, round(active_seconds * 1e9), fraction))
-    return tuple(found)
+def engine_use(profile: Profile, metrics: Mapping[str, Any], device_ns: int) -> tuple[EngineUse, ...]:
+    """Use of each engine that was active at all.
+
+    Args:
+        device_ns: Device time: sum of the execution spans.
+    """
+    active = {row["engine"]: int(row["active_ns"]) for row in profile.query(_ACTIVE_TIME).to_pylist()}
+    return tuple(
+        EngineUse(
+            title,
+            active[engine],
+            float(metrics.get(f"{prefix}_active_time_percent") or 0.0),
+            active[engine] / device_ns if device_ns else 0.0,
+        )
+        for engine, prefix, title in ENGINES
+        if active.get(engine)
+    )

@@ -17,7 +17,7 @@ from neuron_profile.analysis.overview import Overview
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration, percent, scaled
-from neuron_profile.reports.summary_text import notices, verdict_text
+from neuron_profile.reports.summary_text import PLACE_WIDTH, UTILIZATIONS, notices, verdict_text
 
 ROWS = 10
 
@@ -38,6 +38,12 @@ class Column:
 
 
 Cell = Callable[[Overview], str]
+
+
+def _utilization(short: str, metric: str) -> tuple[str, Cell]:
+    return f"{short}, of device time", lambda view: percent(view.while_busy(metric))
+
+
 _TOTALS: tuple[tuple[str, Cell], ...] = (
     ("Device time", lambda view: duration(view.occupancy.device_ns)),
     ("Executions", lambda view: f"{view.occupancy.executions:,}"),
@@ -47,9 +53,7 @@ _TOTALS: tuple[tuple[str, Cell], ...] = (
     ("Host waiting for device", lambda view: duration(view.occupancy.host_wait_ns)),
     ("Model FLOPs", lambda view: scaled(_metric(view, "model_flops"), "FLOP")),
     ("Executed FLOPs", lambda view: scaled(_metric(view, "hardware_flops"), "FLOP")),
-    ("MFU", lambda view: percent(_metric(view, "mfu_estimated_percent"))),
-    ("HFU", lambda view: percent(_metric(view, "hfu_estimated_percent"))),
-    ("MBU", lambda view: percent(_metric(view, "mbu_estimated_percent"))),
+    *(_utilization(short, metric) for short, metric in UTILIZATIONS.items()),
     ("HBM read", lambda view: scaled(_metric(view, "hbm_read_bytes"), "B")),
     ("HBM written", lambda view: scaled(_metric(view, "hbm_write_bytes"), "B")),
     ("Peak memory", lambda view: scaled(max((peak.peak_bytes for peak in view.memory), default=0), "B")),
@@ -93,11 +97,11 @@ def _headings(columns: Sequence[Column], names: Sequence[str]) -> RenderableType
 
 def _section(title: str, names: Sequence[str], rows: Iterable[tuple[str, Sequence[str]]]) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
-    table.add_column(title, overflow="ellipsis", no_wrap=True)
+    table.add_column(title)
     for name in names:
         table.add_column(Text(name), justify="right", overflow="ellipsis", no_wrap=True)
     for label, cells in rows:
-        table.add_row(Text(label), *cells)
+        table.add_row(Text(label, overflow="ellipsis", no_wrap=True), *cells)
     return Group(table, "")
 
 
@@ -105,10 +109,10 @@ def _engine_rows(views: Sequence[Overview]) -> Iterable[tuple[str, list[str]]]:
     names = list(dict.fromkeys(engine.name for view in views for engine in view.engines))
     for name in names:
         fractions = [
-            next((percent(engine.fraction) for engine in view.engines if engine.name == name), "-")
+            next((percent(engine.of_device) for engine in view.engines if engine.name == name), "-")
             for view in views
         ]
-        yield f"{name} active", fractions
+        yield f"{name} active, of device time", fractions
 
 
 def _module_rows(views: Sequence[Overview]) -> Iterable[tuple[str, list[str]]]:
@@ -135,7 +139,7 @@ def _line_rows(views: Sequence[Overview]) -> Iterable[tuple[str, list[str]]]:
 
     def label(line: SourceLine) -> str:
         text = next((found for found in (source.line(line) for source in texts) if found), "")
-        return f"{place(line)}  {text}"
+        return f"{place(line, PLACE_WIDTH)}  {text}"
 
     return _aligned(times, label)
 

@@ -10,14 +10,18 @@ from neuron_profile.analysis.source_frames import SourceLine
 _PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
-def place(line: SourceLine) -> str:
+def place(line: SourceLine, width: int | None = None) -> str:
     """FILE:LINE, relative to the working directory or to the installed packages where it lies there.
+
+    Args:
+        width: Most characters to use; the beginning of the path is cut, the end tells more.
 
     Example:
         >>> place(SourceLine("/usr/lib/python3/site-packages/torch/nn/linear.py", 12))
         'torch/nn/linear.py:12'
     """
-    return f"{short_path(line.file)}:{line.line}"
+    text = f"{short_path(line.file)}:{line.line}"
+    return text if width is None or len(text) <= width else f"…{text[1 - width :]}"
 
 
 def short_path(file: str) -> str:

@@ -13,8 +13,21 @@ TABLE_ROWS = 1000
 
 def write_result(result: pa.Table, output_format: str, stream: BinaryIO) -> None:
     """Write a result to a stream in one of the formats "table", "json", "csv" and "parquet"."""
+    result = _with_plain_sums(result)
     writers = {"table": _write_table, "json": _write_json, "csv": _write_csv, "parquet": _write_parquet}
     writers[output_format](result, stream)
+
+
+def _with_plain_sums(result: pa.Table) -> pa.Table:
+    """DuckDB's sums of integers are 128 bits wide; as int64 every program can read them."""
+    for number, field in enumerate(result.schema):
+        if pa.types.is_decimal(field.type) and field.type.scale == 0:
+            try:
+                column = result.column(number).cast(pa.int64())
+            except pa.ArrowInvalid:  # too large
+                continue
+            result = result.set_column(number, field.name, column)
+    return result
 
 
 def _write_table(result: pa.Table, stream: BinaryIO) -> None:

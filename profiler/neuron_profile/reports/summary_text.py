@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from rich import box
 from rich.console import Console, Group, RenderableType
@@ -18,11 +18,18 @@ from neuron_profile.analysis.warnings import ProfileWarning
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 
+UTILIZATIONS = {
+    "MFU": "mfu_estimated_percent",
+    "HFU": "hfu_estimated_percent",
+    "MBU": "mbu_estimated_percent",
+}
+UNATTRIBUTED = "(between operations)"  # of a graph: launch, drain and gaps
 ROWS = 10
 MODULE_ROWS = 16
 MODULE_DEPTH = 4
 MODULE_SHARE = 0.01  # smaller modules are not worth a row of the tree
 BAR_CELLS = 24
+PLACE_WIDTH = 38
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
 
@@ -41,7 +48,8 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
     if not overview.occupancy.executions:
         yield warning_list(overview.warnings)
         return
-    yield engine_bars(overview.engines)
+    if overview.engines:
+        yield engine_bars(overview.engines)
     yield module_table(hotspots)
     yield operation_table(hotspots)
     yield line_table(hotspots, overview.texts)
@@ -103,14 +111,16 @@ def _work_rows(overview: Overview) -> Iterator[tuple[str, str]]:
     if metrics.get("hardware_flops"):
         model, hardware = metrics.get("model_flops") or 0, metrics["hardware_flops"]
         yield "Matrix work", f"{scaled(model, 'FLOP')} of the model, {scaled(hardware, 'FLOP')} executed"
-        mfu, hfu = metrics.get("mfu_estimated_percent") or 0.0, metrics.get("hfu_estimated_percent") or 0.0
-        yield "Utilization", f"MFU {percent(mfu)}, HFU {percent(hfu)}, MBU {percent(_mbu(overview))}"
+        yield "Utilization", _utilization(lambda name: float(metrics.get(name) or 0.0)) + " of all time"
+        yield "", _utilization(overview.while_busy) + " of the device time"
     read, written = metrics.get("hbm_read_bytes") or 0, metrics.get("hbm_write_bytes") or 0
-    yield "HBM traffic", f"{scaled(read, 'B')} read, {scaled(written, 'B')} written"
+    if read or written:
+        yield "HBM traffic", f"{scaled(read, 'B')} read, {scaled(written, 'B')} written"
 
 
-def _mbu(overview: Overview) -> float:
-    return float(overview.metrics.get("mbu_estimated_percent") or 0.0)
+def _utilization(value: Callable[[str], float]) -> str:
+    texts = (f"{short} {percent(value(name))}" for short, name in UTILIZATIONS.items())
+    return ", ".join(texts)
 
 
 def _memory_rows(overview: Overview) -> Iterator[tuple[str, str]]:
@@ -147,12 +157,14 @@ def verdict_text(occupancy: Occupancy) -> str:
 
 
 def engine_bars(engines: Iterable[EngineUse]) -> RenderableType:
-    """How long each engine was active, as a part of the total time."""
+    """How long each engine was active, as a part of the device time and of all time."""
     table = _table("Engine", "")
-    _number_columns(table, "Active", "Share")
+    _number_columns(table, "Active", "Of device time", "Of all time")
     for engine in engines:
-        bar = Text(bar_text(engine.fraction), style="green")
-        table.add_row(engine.name, bar, duration(engine.active_ns), percent(engine.fraction))
+        bar = Text(bar_text(engine.of_device), style="green")
+        table.add_row(
+            engine.name, bar, duration(engine.active_ns), percent(engine.of_device), percent(engine.of_total)
+        )
     return Group(table, "")
 
 
@@ -173,9 +185,10 @@ def module_table(hotspots: Hotspots) -> RenderableType:
     table = _table("Module")
     _number_columns(table, "Time", "Share", "Forward", "Backward", "Ops")
     for depth, label, cost in module_rows(hotspots):
-        table.add_row(
-            Text("  " * depth + label, overflow="ellipsis", no_wrap=True), *_cost_cells(cost, hotspots)
-        )
+        table.add_row(_name("  " * depth + label), *_cost_cells(cost, hotspots))
+    if hotspots.unattributed_ns >= hotspots.device_ns * MODULE_SHARE:
+        share = _share(hotspots.unattributed_ns, hotspots)
+        table.add_row(_name(UNATTRIBUTED), duration(hotspots.unattributed_ns), share)
     return Group(table, "")
 
 
@@ -233,24 +246,23 @@ def operation_table(hotspots: Hotspots) -> RenderableType:
     table = _table("Operation")
     _number_columns(table, "Time", "Share", "Forward", "Backward", "Ops")
     for row in hotspots.operations[:ROWS]:
-        name = Text(row.name or "(unnamed)", overflow="ellipsis", no_wrap=True)
-        table.add_row(name, *_cost_cells(row.cost, hotspots))
+        table.add_row(_name(row.name or "(unnamed)"), *_cost_cells(row.cost, hotspots))
     return Group(table, "")
 
 
 def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
     """The costliest source lines with their text; backward time stands at the forward line."""
-    table = _table("Source line")
+    table = _table()
+    table.add_column("Source line", no_wrap=True)
     _number_columns(table, "Time", "Share", "Backward")
-    table.add_column("Text", overflow="ellipsis", no_wrap=True, ratio=1)
+    table.add_column("Text")
     for row in hotspots.lines[:ROWS]:
-        where = Text(place(row.place), overflow="ellipsis", no_wrap=True)
         table.add_row(
-            where,
+            Text(place(row.place, PLACE_WIDTH)),
             duration(row.cost.device_ns),
             _share(row.cost.device_ns, hotspots),
             duration(row.cost.backward_ns) if row.cost.backward_ns else "",
-            Text(texts.line(row.place), overflow="ellipsis", no_wrap=True),
+            _name(texts.line(row.place)),
         )
     covered = hotspots.device_ns - hotspots.without_line_ns
     note = Text(f"{_share(covered, hotspots)} of the device time has a source line.\n", style="dim")
@@ -266,10 +278,15 @@ def warning_list(warnings: Iterable[ProfileWarning]) -> RenderableType:
     return Group(*lines)
 
 
+def _name(text: str) -> Text:
+    """A name as it stands, cut where it is too long."""
+    return Text(text, overflow="ellipsis", no_wrap=True)
+
+
 def _table(*columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1), header_style="bold")
     for column in columns:
-        table.add_column(column, overflow="ellipsis", no_wrap=True)
+        table.add_column(column)  # may shrink, its cells are cut
     return table
 
 

@@ -25,4 +25,4 @@ def error_console() -> Console:
 def console_for(file: TextIO) -> Console:
     """A console on a stream; a stream that is no terminal gets a fixed width and no colour."""
     width = max(shutil.get_terminal_size().columns, MINIMUM_WIDTH) if file.isatty() else PLAIN_WIDTH
-    return Console(file=file, width=width, highlight=False, soft_wrap=False)
+    return Console(file=file, width=width, highlight=False, markup=False, emoji=False)

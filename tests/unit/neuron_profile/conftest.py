@@ -183,7 +183,7 @@ TINY_TABLES: Tables = {
         "category": ["compiler", "compiler", "thermal"],
     },
     "Summary": {
-        "total_time": [300e-9],
+        "total_time": [250e-9],
         "model_flops": [2_000_000],
         "hardware_flops": [4_000_000],
         "mfu_estimated_percent": [0.25],
@@ -191,12 +191,16 @@ TINY_TABLES: Tables = {
         "mbu_estimated_percent": [0.125],
         "hbm_read_bytes": [2048],
         "hbm_write_bytes": [0],
-        "tensor_engine_active_time": [80e-9],
-        "tensor_engine_active_time_percent": [0.4],
-        "dma_active_time": [20e-9],
-        "dma_active_time_percent": [0.1],
-        "cc_op_active_time": [0.0],
-        "cc_op_active_time_percent": [0.0],
+        "tensor_engine_active_time_percent": [0.32],
+        "dma_active_time_percent": [0.08],
+    },
+    "ActiveTime": {
+        "engine": ["tensor", "tensor", "dma"],
+        "start_ts": [1010, 1210, 1000],
+        "end_ts": [1050, 1250, 1020],
+        "duration_ns": [40, 40, 20],
+        "pcore_idx": [0, 0, 0],
+        "process_idx": [0, 0, 0],
     },
 }
 

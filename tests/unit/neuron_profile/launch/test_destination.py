@@ -45,7 +45,9 @@ def test_a_file_in_the_path(tmp_path: Path) -> None:
         find_destination(tmp_path / "file" / "run.nprof", "train", tmp_path)
 
 
-def test_a_full_disk_is_noticed_before_the_command_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_noticed_before_the_command_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=2, f_frsize=2**20))
     with pytest.raises(DestinationError, match=r"is full \(2 MiB free, a capture needs at least 32 MiB\)"):
         find_destination(None, "train", tmp_path)

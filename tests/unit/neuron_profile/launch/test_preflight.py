@@ -84,7 +84,9 @@ def test_a_python_with_torch_needs_the_recorder(fake_python) -> None:
 
 
 def test_packages_that_the_device_needs(fake_python) -> None:
-    with pytest.raises(InterpreterError, match="lacks torch_mlir and numba, which the simulated device needs"):
+    with pytest.raises(
+        InterpreterError, match="lacks torch_mlir and numba, which the simulated device needs"
+    ):
         check(target(fake_python(torch_mlir=False, numba=False)))
 
 
@@ -95,9 +97,7 @@ def test_a_device_that_cannot_be_built_says_why(fake_python, capsys: pytest.Capt
     assert "building the simulated device" in capsys.readouterr().err
 
 
-def test_a_device_that_is_built_is_not_built_again(
-    fake_python, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_device_that_is_built_is_not_built_again(fake_python, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preflight, "build_device", lambda python: pytest.fail("built again"))
     assert check(target(fake_python())) is not None
 

@@ -1,0 +1,145 @@
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from neuron_profile.analysis.charges import Charge, Charges, Origin
+from neuron_profile.analysis.hotspots import Hotspots, module_tree
+from neuron_profile.reports.summary_output import write_summaries
+from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary
+
+
+def summary_of(*paths: Path) -> str:
+    stream = io.BytesIO()
+    write_summaries([str(path) for path in paths], stream)
+    return "\n".join(line.rstrip() for line in stream.getvalue().decode().splitlines())
+
+
+EXPECTED = """\
+tiny.nprof  python train.py --name 'a b'
+trn2 (simulated), 1 process, host clock fixed
+
+Device time  200 ns in 2 executions on 1 NeuronCore
+Device busy  66.7 % of 300 ns; 100 ns idle between executions
+Host time    500 ns, 100 ns of it waiting for the device
+Matrix work  2.00 MFLOP of the model, 4.00 MFLOP executed
+Utilization  MFU 25.0 %, HFU 50.0 %, MBU 12.5 % of all time
+             MFU 31.2 %, HFU 62.5 %, MBU 15.6 % of the device time
+HBM traffic  2.05 kB read, 0 B written
+Host copies  4.10 kB to the device in 1 copy, 4 B back in 1
+Peak memory  5.00 kB, reached after 20 ns
+
+Partly host-bound: the device was busy 66.7 % of the time and waited for the host 33.3 %.
+
+Engine                              Active   Of device time   Of all time
+─────────────────────────────────────────────────────────────────────────
+Tensor   █████████▋                  80 ns           40.0 %        32.0 %
+DMA      ██▍                         20 ns           10.0 %         8.0 %
+
+Module                   Time    Share   Forward   Backward   Ops
+─────────────────────────────────────────────────────────────────
+model                  150 ns   75.0 %    130 ns      20 ns     3
+  a                    130 ns   65.0 %    130 ns                2
+  b                     20 ns   10.0 %                20 ns     1
+(between operations)    50 ns   25.0 %
+
+Operation       Time    Share   Forward   Backward   Ops
+────────────────────────────────────────────────────────
+aten::addmm   100 ns   50.0 %    100 ns                1
+aten::mul      50 ns   25.0 %     30 ns      20 ns     2
+
+Source line             Time    Share   Backward   Text
+───────────────────────────────────────────────────────────────
+/project/train.py:2   100 ns   50.0 %              y = layer(x)
+/project/train.py:3    50 ns   25.0 %      20 ns   z = y * 2
+75.0 % of the device time has a source line.
+
+Warning (compiler): aten::foo runs on the host (2 times)
+Warning (thermal): hot"""
+
+
+def test_the_whole_summary(make_profile) -> None:
+    assert summary_of(make_profile()) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    ("facts", "notice"),
+    [
+        ({"complete": False}, "Incomplete: the recording did not reach its end"),
+        ({"complete": True, "interrupted": True, "exit_status": 130}, "Interrupted: the command was stopped"),
+        ({"complete": True, "exit_status": 3}, "The command failed with exit status 3."),
+    ],
+)
+def test_a_capture_that_did_not_end_well_says_so(make_profile, facts: dict, notice: str) -> None:
+    assert notice in summary_of(make_profile(**facts))
+
+
+def test_a_whole_profile_carries_no_notice(make_profile) -> None:
+    text = summary_of(make_profile(exit_status=0))
+    assert not [word for word in ("Incomplete", "Interrupted", "failed") if word in text]
+
+
+def test_a_profile_in_which_nothing_ran(make_profile) -> None:
+    text = summary_of(make_profile(tables={}))
+    assert "Nothing ran on the device" in text
+    assert "Module" not in text
+
+
+def test_it_fits_into_80_columns_without_colour_whatever_the_names(make_profile, tiny_tables) -> None:
+    from neuron_profile.analysis.identity import identify
+    from neuron_profile.analysis.overview import make_overview
+    from neuron_tools import open_profile
+
+    long = "/" + "a_very_long_module_name" * 8
+    framework = {
+        **tiny_tables["FrameworkInstruction"],
+        "layer": [long] * 3,
+        "framework_name": ["x" * 200] * 3,
+    }
+    tables = {
+        **tiny_tables,
+        "FrameworkInstruction": framework,
+        "StackFrameFileName": {"id": ["1"], "name": ["/p" * 100 + ".py"]},
+    }
+    stream = io.StringIO()
+    with open_profile(make_profile(tables=tables)) as profile:
+        print_summary(Console(file=stream, width=80), identify(profile), make_overview(profile))
+    lines = stream.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert "\x1b" not in stream.getvalue()
+    assert any("100 ns" in line and "50.0 %" in line for line in lines)
+
+
+def test_names_are_text_and_never_markup(make_profile, tiny_tables) -> None:
+    framework = {**tiny_tables["FrameworkInstruction"], "framework_name": ["[bold]x[/bold]", "[/]", "[red]"]}
+    text = summary_of(make_profile(tables={**tiny_tables, "FrameworkInstruction": framework}))
+    assert all(name in text for name in ("[bold]x[/bold]", "[/]", "[red]"))
+
+
+def test_bars_are_exact_to_an_eighth_of_a_cell() -> None:
+    assert [bar_text(fraction, 4) for fraction in (0, 1 / 32, 0.5, 1, 7)] == [
+        "    ",
+        "▏   ",
+        "██  ",
+        "████",
+        "████",
+    ]
+
+
+def hotspots(*charges: tuple[str, float]) -> Hotspots:
+    rows = tuple(Charge(Origin(module, "op", False, ""), ns, 1) for module, ns in charges)
+    total = sum(ns for _, ns in charges)
+    return Hotspots(total, 0, 0, 0, module_tree(Charges(rows, 0)), (), ())
+
+
+def labels(found: Hotspots) -> list[tuple[int, str]]:
+    return [(depth, label) for depth, label, _ in module_rows(found)]
+
+
+def test_modules_with_one_child_share_a_row() -> None:
+    assert labels(hotspots(("/a/b/c", 5), ("/a/b/d", 3))) == [(0, "a/b"), (1, "c"), (1, "d")]
+
+
+def test_small_modules_have_no_row_and_the_rest_has_one() -> None:
+    assert labels(hotspots(("/big", 1000), ("/small", 1), ("", 50))) == [(0, "big"), (0, "(outside modules)")]
