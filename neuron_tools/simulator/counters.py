@@ -147,7 +147,7 @@ def _within_tile(program: Program, written: Int64Array) -> Int64Array:
     named = destination >= 0
     tiles = program.tiles[destination[named]]
     size = tiles["bytes_per_partition"].astype(np.int64) * tiles["partitions"]
-    limited = written.copy()
+    limited: Int64Array = written.copy()
     limited[named] = np.minimum(limited[named], size)
     return limited
 

@@ -202,11 +202,14 @@ def limit_changes(state: State) -> tuple[Int64Array, Int64Array]:
 
 
 def _most_limit_changes(work: Work) -> int:
-    """Bound on the changes: each rise needs a window's threshold of streaming, each fall a rise."""
+    """Bound on the changes: each rise needs a window's threshold of streaming, each fall a rise.
+
+    Windows of a few picoseconds, which only overridden figures can make, record their first changes only.
+    """
     rows = work.engine_rows[work.engine_start[_TENSOR] : work.engine_start[_TENSOR + 1]]
     needed = max(int(work.figures.threshold * work.figures.window_ps), 1)
     by_work = 2 * (int(work.interval_ps[rows].sum()) // needed)
-    return min(by_work, 4 * len(rows)) + 4
+    return min(by_work, 4 * len(rows) + 100_000) + 4
 
 
 # Tensor engine under its utilisation limit
@@ -218,7 +221,7 @@ def _next_window(state: State, figures: Figures) -> None:
     scalars = state.scalars
     busy = scalars[_WINDOW_BUSY] > figures.threshold * figures.window_ps
     limit = figures.busy_k if busy else figures.idle_k
-    if limit != scalars[_WINDOW_K]:
+    if limit != scalars[_WINDOW_K] and scalars[_CHANGES] < state.limit_at.shape[0]:
         state.limit_at[scalars[_CHANGES]] = scalars[_WINDOW_END]
         state.limit_k[scalars[_CHANGES]] = limit
         scalars[_CHANGES] += 1
@@ -408,10 +411,12 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
                 ready = max(ready, state.free_ps[_WEIGHTS], state.free_ps[_ARRAY])
         if work.hazard[row] >= 0:
             ready = max(ready, times.end_ps[work.hazard[row]] + figures.semaphore_ps)
-        start = max(ready, state.release_ps[engine])
+        start = ready
+        if state.release_ps[engine] > ready:
+            start = state.release_ps[engine] + (figures.tensor_semaphore_ps if engine == _TENSOR else 0)
+            times.wait_cause[row] = state.cause[engine]
         times.ready_ps[row] = ready
         times.start_ps[row] = start
-        times.wait_cause[row] = state.cause[engine] if start > ready else -1
         interval, latency = work.interval_ps[row], work.latency_ps[row]
         if unit == _ISSUE:
             state.head_ps[engine] = start + interval
@@ -441,10 +446,8 @@ def _release(semaphore: int, time: int, cause: int, work: Work, state: State, ti
             continue
         if semaphore >= 0 and state.semaphores[semaphore] < state.blocked_value[engine]:
             continue
-        extra = work.figures.tensor_semaphore_ps if engine == _TENSOR and semaphore >= 0 else 0
-        if time + extra >= state.release_ps[engine]:
-            state.release_ps[engine] = time + extra
-            state.cause[engine] = cause
+        state.release_ps[engine] = time
+        state.cause[engine] = cause
         _run_engine(engine, work, state, times)
 
 

@@ -68,7 +68,7 @@ def pending(trigger_ps: Int64Array, end_ps: Int64Array) -> tuple[Int64Array, Int
 
 
 def union(start_ps: Int64Array, end_ps: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Disjoint intervals (start_ps, end_ps), ascending, that cover the given ones; touching ones are joined."""
+    """Disjoint intervals (start_ps, end_ps), ascending, covering the given ones; touching ones join."""
     kept = end_ps > start_ps
     start, end = start_ps[kept], end_ps[kept]
     if not len(start):
