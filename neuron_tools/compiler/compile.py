@@ -6,10 +6,13 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.generate import generate_group
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 from neuron_tools.compiler.passes.fold_constants import fold_constants
 from neuron_tools.compiler.passes.fusion import FusionPlan, fuse
+from neuron_tools.compiler.passes.recognise_activations import recognise_activations
+from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.simplify import simplify
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.builder import ProgramBuilder
@@ -20,7 +23,11 @@ PASSES = (
     simplify,
     fold_constants,
     simplify,
+    simplify_algebra,
     eliminate_common_subexpressions,
+    recognise_activations,
+    recognise_moments,
+    simplify,
     eliminate_dead_code,
 )
 """Module-to-module passes, in order."""

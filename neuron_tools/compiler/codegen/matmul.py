@@ -335,7 +335,13 @@ class Matmul:
             self._sizes.depth - self._chunk * depth_tiles * self._tile, 0, depth_tiles * self._tile
         )
         raws = [
-            self._loop.slot("as in memory", depth_tiles * self._tile * item, operand.dtype, version=version, extra_buffers=1)
+            self._loop.slot(
+                "as in memory",
+                depth_tiles * self._tile * item,
+                operand.dtype,
+                version=version,
+                extra_buffers=1,
+            )
             for _ in range(min(RAW_TILES, -(-width // self._tile)))
         ]
         banks = [self._psum("turning", version) for _ in range(TURNING_BANKS)]
@@ -352,7 +358,12 @@ class Matmul:
     ) -> None:
         if operand.view.root < 0:
             self._loop.step(
-                Engine.GPSIMD, Opcode.MEMSET, writes=(raw,), partitions=rows, elements=depth, active=active,
+                Engine.GPSIMD,
+                Opcode.MEMSET,
+                writes=(raw,),
+                partitions=rows,
+                elements=depth,
+                active=active,
                 stage=0,
             )
             return
