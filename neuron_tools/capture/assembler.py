@@ -37,13 +37,14 @@ class Assembler:
 
     def __init__(self, options: CaptureOptions, command: Sequence[str]) -> None:
         self.options = options
+        self._command = command
         self._core = simulated_core(options)
         self._reproducible = options.host_clock == "fixed"
         self._clock_start_ns = None if self._reproducible else time.time_ns()
         self._stacks = StackRegistry()
         self._processes: list[ProcessAssembler] = []
         self._writer = ProfileWriter(options.directory, self._profile_metadata(command))
-        self._append("Metadata", metadata_row(self._core, options, end_ns=None))
+        self._append("Metadata", metadata_row(self._core, options, command, end_ns=None))
 
     def poll(self) -> None:
         """Write what the processes have logged since the last call, and make it readable."""
@@ -72,7 +73,7 @@ class Assembler:
         ended = all(process.log.definitions.end is not None for process in self._processes)
         self._append("SourceFile", source_file_rows(self._stacks.files))
         end_ns = max((process.end_ns for process in self._processes), default=0)
-        self._writer.replace("Metadata", metadata_row(self._core, self.options, end_ns))
+        self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))
         self._writer.flush()
         derive_tables(self.options.directory, self._writer)
         complete = complete and ended

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,9 @@ MAX_SOURCE_BYTES = 1 << 20
 NTFF_VERSION = 6  # the layout of raw traces that schema 7.4.0 profiles are made from
 
 
-def metadata_row(core: NeuronCore, options: CaptureOptions, end_ns: int | None) -> dict[str, list[Any]]:
+def metadata_row(
+    core: NeuronCore, options: CaptureOptions, command: Sequence[str], end_ns: int | None
+) -> dict[str, list[Any]]:
     """Profile and hardware constants, as schema 7.4.0 names them."""
     values = {
         "profile_schema_version": "7.4.0",
@@ -28,10 +30,16 @@ def metadata_row(core: NeuronCore, options: CaptureOptions, end_ns: int | None) 
         "last_ts": _timestamp(end_ns or 0),
         **hardware_constants(core),
         "ticks_per_nanosec": 1000,
-        "profile_name": options.directory.stem,
+        "profile_name": program_name(command),
         "is_simulation": True,
     }
     return {name: [value] for name, value in values.items()}
+
+
+def program_name(command: Sequence[str]) -> str:
+    """What a capture is called: the script's name, or the command's."""
+    scripts = [part for part in command if part.endswith(".py")]
+    return Path((scripts or list(command) or ["profile"])[0]).stem
 
 
 def hardware_constants(core: NeuronCore) -> dict[str, Any]:

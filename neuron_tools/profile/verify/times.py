@@ -25,7 +25,7 @@ def check_spans(recorded: RecordedTables) -> Iterator[Breach]:
             yield from breaches(
                 recorded, name, "end_ts < start_ts", "ends after it starts", "'>= ' || start_ts", "end_ts"
             )
-        if "duration_ns" in columns:
+        if {"start_ts", "end_ts", "duration_ns"} <= columns.keys():
             wrong = "end_ts >= start_ts AND duration_ns <> end_ts - start_ts"
             what = "duration_ns is end_ts - start_ts"
             yield from breaches(recorded, name, wrong, what, "end_ts - start_ts", "duration_ns")
