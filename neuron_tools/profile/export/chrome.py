@@ -77,16 +77,21 @@ class ChromeSink:
             self._metadata("thread_sort_index", pid, tid, {"sort_index": _sort_index(track)})
 
     def add_slices(self, track: Track, slices: Slices, events: SliceEvents) -> None:
-        """Writes complete events ("X"), then the flow events that start ("s") and end ("f") on them."""
-        head = f'{{"ph":"X","pid":{_process_number(track)},"tid":{_thread_number(track)},"name":'
+        """Writes complete events ("X"), each followed by its flow events ("s" where one starts, "f" ends).
+
+        A reader ties a flow event to the slice that is open on the thread at that time. The format leaves
+        open which that is where a slice of no length is followed at once by another.
+        """
         for first in range(0, len(slices), CHUNK_ROWS):
             part = slices.take(np.arange(first, min(first + CHUNK_ROWS, len(slices))))
-            times = joined(
-                ',"ts":', microseconds(part.start_ns), ',"dur":', microseconds(part.end_ns - part.start_ns)
-            )
-            self._events.write(joined(head, json_values(part.name), times, ',"args":', _arguments(part), "}"))
-            self._flows("s", "", track, part.start_ns, part.flow_out)
-            self._flows("f", ',"bp":"e"', track, part.start_ns, part.flow_in)
+            texts, rows = [_complete_events(track, part)], [np.arange(len(part))]
+            for phase, lists in (('"s"', part.flow_out), ('"f","bp":"e"', part.flow_in)):
+                if lists is not None:
+                    counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+                    rows.append(np.repeat(rows[0], counts))
+                    texts.append(_flow_events(track, phase, part.start_ns[rows[-1]], lists))
+            order = np.argsort(np.concatenate(rows), kind="stable")
+            self._events.write(pa.concat_arrays(texts).take(pa.array(order)))
 
     def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
         """Writes counter events ("C")."""
@@ -96,22 +101,26 @@ class ChromeSink:
         text = json_values(pa.array(values[kept], pa.float64()))
         self._events.write(joined(head, microseconds(time_ns[kept]), f',"args":{{{label}:', text, "}}"))
 
-    def _flows(
-        self, phase: str, extra: str, track: Track, start_ns: Int64Array, lists: pa.Array | None
-    ) -> None:
-        if lists is None:
-            return
-        counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-        numbers = lists.flatten().cast(pa.uint64()).cast(pa.string())
-        head = (
-            f'{{"ph":"{phase}"{extra},"cat":"dependency","name":"dependency","pid":{_process_number(track)},'
-            f'"tid":{_thread_number(track)},"id":"'
-        )
-        self._events.write(joined(head, numbers, '","ts":', microseconds(np.repeat(start_ns, counts)), "}"))
-
     def _metadata(self, name: str, pid: int, tid: int, arguments: dict[str, Any]) -> None:
         event = {"ph": "M", "name": name, "pid": pid, "tid": tid, "args": arguments}
         self._events.write(pa.array([json.dumps(event)]))
+
+
+def _complete_events(track: Track, slices: Slices) -> pa.Array:
+    head = f'{{"ph":"X","pid":{_process_number(track)},"tid":{_thread_number(track)},"name":'
+    duration = microseconds(slices.end_ns - slices.start_ns)
+    times = joined(',"ts":', microseconds(slices.start_ns), ',"dur":', duration)
+    return joined(head, json_values(slices.name), times, ',"args":', _arguments(slices), "}")
+
+
+def _flow_events(track: Track, phase: str, time_ns: Int64Array, lists: pa.Array) -> pa.Array:
+    # Readers take the text for a hexadecimal number of 64 bits.
+    numbers = pa.array([f"{number:#x}" for number in lists.flatten().to_pylist()], pa.string())
+    head = (
+        f'{{"ph":{phase},"cat":"dependency","name":"dependency","pid":{_process_number(track)},'
+        f'"tid":{_thread_number(track)},"id":"'
+    )
+    return joined(head, numbers, '","ts":', microseconds(time_ns), "}")
 
 
 def _arguments(slices: Slices) -> pa.Array:

@@ -28,6 +28,7 @@ class Tables:
     def __init__(self, profile: ProfileSource) -> None:
         self._profile = profile
         self._columns: dict[str, dict[str, str]] = {}
+        self._counts: dict[str, int] = {}
         rows = profile.sql(
             "SELECT table_name, column_name, data_type FROM information_schema.columns "
             "ORDER BY table_name, ordinal_position"
@@ -57,9 +58,11 @@ class Tables:
 
     def count(self, table: str) -> int:
         """Number of rows; 0 for an absent table."""
-        if table not in self:
+        if table not in self._columns:
             return 0
-        return int(self._profile.sql(f'SELECT count(*) FROM "{table}"').fetchall()[0][0])
+        if table not in self._counts:
+            self._counts[table] = int(self.rows(f'SELECT count(*) FROM "{table}"')[0][0])
+        return self._counts[table]
 
     def windows(self, table: str, time: str) -> list[str]:
         """SQL conditions that split a table into stretches of time of about `WINDOW_ROWS` rows each.

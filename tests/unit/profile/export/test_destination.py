@@ -8,6 +8,17 @@ from neuron_tools.profile.export.destination import new_file, new_folder
 from neuron_tools.profile.export.report import ExportError
 
 
+def use(destination, action):
+    with destination as opened:
+        action(opened)
+
+
+def break_off(destination, action):
+    with destination as opened:
+        action(opened)
+        raise ValueError("broken")
+
+
 def test_a_file_appears_whole(tmp_path):
     path = tmp_path / "out.json"
     with new_file(path, force=False) as stream:
@@ -19,9 +30,8 @@ def test_a_file_appears_whole(tmp_path):
 
 
 def test_a_failure_leaves_nothing(tmp_path):
-    with pytest.raises(ValueError, match="broken"), new_file(tmp_path / "out", force=False) as stream:
-        stream.write(b"half")
-        raise ValueError("broken")
+    with pytest.raises(ValueError, match="broken"):
+        break_off(new_file(tmp_path / "out", force=False), lambda stream: stream.write(b"half"))
 
     assert os.listdir(tmp_path) == []
 
@@ -45,11 +55,15 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(tmp_path):
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux's /dev/full")
 def test_the_last_flush_also_counts(tmp_path):
     """A small file fits the buffer: the disk is found full only when it is flushed."""
-    with pytest.raises(ExportError, match="No space left"), new_file(tmp_path / "o", force=False) as stream:
+
+    def fill_the_disk(stream):
         full = os.open("/dev/full", os.O_WRONLY)
         os.dup2(full, stream.fileno())
         os.close(full)
         stream.write(b"x")
+
+    with pytest.raises(ExportError, match="No space left"):
+        use(new_file(tmp_path / "o", force=False), fill_the_disk)
 
     assert os.listdir(tmp_path) == []
 
@@ -96,9 +110,8 @@ def test_a_failure_keeps_the_folder_that_was_there(tmp_path):
     path = tmp_path / "out"
     path.mkdir()
     (path / "old").write_text("1")
-    with pytest.raises(ValueError, match="broken"), new_folder(path, force=True) as folder:
-        (folder / "new").write_text("2")
-        raise ValueError("broken")
+    with pytest.raises(ValueError, match="broken"):
+        break_off(new_folder(path, force=True), lambda folder: (folder / "new").write_text("2"))
 
     assert os.listdir(path) == ["old"]
     assert os.listdir(tmp_path) == ["out"]

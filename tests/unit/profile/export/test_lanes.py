@@ -13,6 +13,11 @@ def arrays(spans):
     return start, start + np.array([length for _, length in spans], np.int64)
 
 
+def in_batches(lanes, start, end, rows):
+    batches = [slice(first, first + rows) for first in range(0, len(start), rows)]
+    return np.concatenate([lanes.assign(start[batch], end[batch]) for batch in batches])
+
+
 def most_at_once(start, end):
     """How many spans are open at the busiest instant; an instant span counts at its own."""
     instants = [0] + [int(np.count_nonzero((start <= at) & (at < end))) for at in start]
@@ -23,9 +28,7 @@ def most_at_once(start, end):
 def test_flat_lanes_never_hold_two_spans_at_once(spans, batch_rows):
     start, end = arrays(sorted(spans))
     colouring = FlatLanes()
-    batches = range(0, len(start), batch_rows)
-
-    lanes = np.concatenate([colouring.assign(start[b : b + batch_rows], end[b : b + batch_rows]) for b in batches])
+    lanes = in_batches(colouring, start, end, batch_rows)
 
     for lane in np.unique(lanes):
         own = lanes == lane
@@ -52,9 +55,7 @@ def test_pipelined_spans_alternate_between_two_lanes():
 def test_nested_lanes_hold_only_spans_that_contain_each_other_or_do_not_touch(spans, batch_rows):
     start, end = arrays(sorted(spans, key=lambda span: (span[0], -span[1])))
     placing = NestedLanes()
-    batches = range(0, len(start), batch_rows)
-
-    lanes = np.concatenate([placing.assign(start[b : b + batch_rows], end[b : b + batch_rows]) for b in batches])
+    lanes = in_batches(placing, start, end, batch_rows)
 
     for lane in np.unique(lanes):
         own = [(s, e) for s, e, where in zip(start, end, lanes) if where == lane]
