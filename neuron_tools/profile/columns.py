@@ -71,7 +71,7 @@ def _check_lengths(table: TableSchema, arrays: Mapping[str, pa.ChunkedArray]) ->
 def _column(table: TableSchema, field: Field, values: Any) -> pa.ChunkedArray:
     wanted = arrow_type(table, field)
     try:
-        array = _cast(_array(values, wanted), wanted)
+        array = _cast(_array(values), wanted)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         raise ColumnError(f"{table.name}.{field.name} must be {field.type}: {_first_line(error)}.") from error
     if field.required and array.null_count:
@@ -81,28 +81,29 @@ def _column(table: TableSchema, field: Field, values: Any) -> pa.ChunkedArray:
     return array
 
 
-def _array(values: Any, wanted: pa.DataType) -> pa.ChunkedArray:
+def _array(values: Any) -> pa.ChunkedArray:
     if isinstance(values, pa.ChunkedArray):
         return values
-    if isinstance(values, pa.Array):
-        return pa.chunked_array([values])
-    # A list has no type of its own: let the schema's decide. An array keeps its own and is cast below.
-    of_python = None if hasattr(values, "dtype") else _value_type(wanted)
-    return pa.chunked_array([pa.array(values, of_python)])
-
-
-def _value_type(wanted: pa.DataType) -> pa.DataType:
-    return wanted.value_type if pa.types.is_dictionary(wanted) else wanted
+    return pa.chunked_array([values if isinstance(values, pa.Array) else pa.array(values)])
 
 
 def _cast(array: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if array.type == wanted:
         return array
+    given, value_type = _value_type(array.type), _value_type(wanted)
+    if _is_text(given) != _is_text(value_type) and not pa.types.is_null(given):
+        raise TypeError(f"{given} is given")  # Arrow would read numbers from texts, and print them into texts
     if pa.types.is_dictionary(wanted):
         return _as_dictionary(array, wanted)
-    if pa.types.is_dictionary(array.type):
-        array = array.cast(array.type.value_type)
-    return array.cast(wanted, safe=True)
+    return array.cast(given).cast(wanted, safe=True)
+
+
+def _value_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def _as_dictionary(array: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:

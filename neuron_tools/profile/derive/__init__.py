@@ -15,9 +15,9 @@ from neuron_tools.profile.derive.metadata import completed_metadata
 from neuron_tools.profile.derive.opcode_summary import opcode_summary
 from neuron_tools.profile.derive.peaks import read_peaks
 from neuron_tools.profile.derive.schema_fields import schema_fields
+from neuron_tools.profile.derive.summary import SummaryInput, device_extent, summary_metrics
 from neuron_tools.profile.derive.throttle_summary import throttle_summary
 from neuron_tools.profile.recorded import RecordedTables
-from neuron_tools.profile.derive.summary import SummaryInput, device_extent, summary_metrics
 from neuron_tools.profile.writer import ProfileWriter
 
 DERIVED_TABLES = (

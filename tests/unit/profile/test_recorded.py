@@ -1,0 +1,32 @@
+import numpy as np
+import pyarrow as pa
+
+from neuron_tools.profile import recorded
+from neuron_tools.profile.recorded import RecordedTables, TextCodes, integers
+from tests.unit.profile.builders import instruction, write_profile
+
+ROWS = {"Instruction": [instruction("Tensor", n, n + 1, layer="/a" if n % 2 else None) for n in range(7)]}
+
+
+def test_a_scan_streams_batches_and_fills_what_is_missing(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorded, "SCAN_ROWS", 3)
+    with RecordedTables(write_profile(tmp_path / "p", ROWS, derive=False)) as tables:
+        batches = list(tables.scan("Instruction", ("start_ts", "layer", "pc")))
+        assert list(tables.scan("CcOp", ("start_ts",))) == []
+    assert [len(batch["start_ts"]) for batch in batches] == [3, 3, 1]
+    assert np.concatenate([integers(batch["start_ts"]) for batch in batches]).tolist() == list(range(7))
+    assert [text for batch in batches for text in batch["layer"].to_pylist()] == [None, "/a"] * 3 + [None]
+
+
+def test_texts_get_the_same_number_in_every_batch():
+    codes = TextCodes()
+    first = codes.encode(pa.array(["b", "a", None]).dictionary_encode())
+    second = codes.encode(pa.array(["a", "c"]).dictionary_encode())
+    assert [codes.texts[number] for number in [*first, *second]] == ["b", "a", "", "a", "c"]
+
+
+def test_row_counts_are_those_of_whole_tables(tmp_path):
+    with RecordedTables(write_profile(tmp_path / "p", ROWS, derive=False)) as tables:
+        assert tables.row_count("Instruction") == 7
+        assert tables.row_count("Flow") == 0
+        assert tables.table_names() == ["Instruction", "Metadata"]
