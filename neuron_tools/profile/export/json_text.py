@@ -41,10 +41,11 @@ def json_objects(columns: Mapping[str, pa.Array], rows: int, *, raw: Iterable[st
     members = []
     for key, column in columns.items():
         values = column if key in verbatim else json_values(column)
-        members.append(joined(json.dumps(key) + ":", values))
+        members.append(pc.fill_null(joined(f",{json.dumps(key)}:", values), ""))
     if not members:
         return pa.array(["{}"] * rows, pa.string())
-    inside = pc.binary_join_element_wise(*members, pa.scalar(","), null_handling="skip")
+    # Each member brings its own comma: joining with null_handling="skip" loses rows in which all are null.
+    inside = pc.utf8_slice_codeunits(joined(*members), 1)
     return joined("{", inside, "}")
 
 
