@@ -33,13 +33,14 @@ def scaled(value: float, unit: str) -> str:
 
 
 def percent(fraction: float) -> str:
-    """A fraction 0-1 in percent.
+    """A fraction 0-1 in percent, with a second digit after the point where one would say nothing.
 
     Example:
-        >>> percent(0.0423)
-        '4.2 %'
+        >>> percent(0.0423), percent(0.0004)
+        ('4.2 %', '0.04 %')
     """
-    return f"{fraction * 100:.1f} %"
+    value = fraction * 100
+    return f"{value:.2f} %" if 0 < abs(value) < 0.095 else f"{value:.1f} %"
 
 
 def count(number: int, noun: str) -> str:

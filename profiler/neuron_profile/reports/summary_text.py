@@ -86,13 +86,17 @@ def notices(identity: Identity) -> list[str]:
 
 def totals(overview: Overview) -> RenderableType:
     """Times, work and traffic of the whole program."""
-    occupancy = overview.occupancy
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    for name, text in (*_time_rows(occupancy), *_work_rows(overview), *_memory_rows(overview)):
+    for name, text in total_rows(overview):
         table.add_row(name, text)
     return Group(table, "")
+
+
+def total_rows(overview: Overview) -> list[tuple[str, str]]:
+    """Names and values of the totals."""
+    return [*_time_rows(overview.occupancy), *_work_rows(overview), *_memory_rows(overview)]
 
 
 def _time_rows(occupancy: Occupancy) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,13 @@ def test_numbers_with_prefix() -> None:
 
 
 def test_percents_and_counts() -> None:
-    assert (percent(0.0423), percent(1)) == ("4.2 %", "100.0 %")
+    assert [percent(value) for value in (0, 0.00001, 0.0004, 0.0423, 1)] == [
+        "0.0 %",
+        "0.00 %",
+        "0.04 %",
+        "4.2 %",
+        "100.0 %",
+    ]
     assert [count(1, "process"), count(2, "process"), count(1203, "copy"), count(0, "core")] == [
         "1 process",
         "2 processes",

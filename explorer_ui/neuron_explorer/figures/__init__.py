@@ -1,0 +1,1 @@
+"""Figures: each function draws computed results, and computes nothing."""
