@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Captures the example training script on the simulated device, compiled and eager, and shows both summaries.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source scripts/system_packages.sh
+
+STEPS=${STEPS:-3}
+script=examples/train_transformer.py
+folder=demo
+
+# capture NAME [OPTION...]: the command's own summary goes to NAME.log; both stand side by side below.
+capture() {
+    local name=$1
+    shift
+    say "capturing $script ($name, $STEPS steps) on a simulated Trainium2 NeuronCore"
+    if ! neuron-profile capture -o "$folder/$name.nprof" -- python "$script" --device neuron --steps "$STEPS" "$@" \
+        2>"$folder/$name.log"; then
+        cat "$folder/$name.log" >&2
+        fail "the capture failed: see the message above."
+    fi
+}
+
+rm -rf "$folder"
+mkdir "$folder"
+capture eager
+capture compiled --compile
+echo
+neuron-profile view "$folder/eager.nprof" "$folder/compiled.nprof" --output-format summary-text
+cat <<END
+Open in the browser:    $VENV/bin/neuron-profile view $folder/compiled.nprof
+One profile in depth:   $VENV/bin/neuron-profile view $folder/compiled.nprof --output-format summary-text
+Ask with SQL:           $VENV/bin/neuron-profile query $folder/compiled.nprof "SELECT opcode, count(*) FROM Instruction GROUP BY 1"
+For the Perfetto UI:    $VENV/bin/neuron-profile view $folder/compiled.nprof --output-format perfetto --output-file $folder/compiled.pftrace
+END

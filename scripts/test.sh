@@ -1,0 +1,11 @@
+#!/usr/bin/env bash
+# Runs pytest once over all tests, two processes at a time at most; arguments go to pytest.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cores=$(nproc)
+workers=${PYTEST_WORKERS:-$((cores < 2 ? cores : 2))}
+# A worker is one process among several: threads of its own would only take turns.
+export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
+# loadgroup: tests of one group (the browser's) stay in one process.
+exec python -m pytest -n "$workers" --dist loadgroup "$@"
