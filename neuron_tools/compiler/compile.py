@@ -9,8 +9,10 @@ from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
+from neuron_tools.compiler.passes.dot_operands import absorb_transposes
 from neuron_tools.compiler.passes.fold_constants import fold_constants
 from neuron_tools.compiler.passes.fusion import FusionPlan, fuse
+from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.simplify import simplify
@@ -20,6 +22,7 @@ from neuron_tools.simulator.program import Program, TensorKind
 
 PASSES = (
     eliminate_dead_code,
+    narrow_types,
     simplify,
     fold_constants,
     simplify,
@@ -28,6 +31,7 @@ PASSES = (
     recognise_activations,
     recognise_moments,
     simplify,
+    absorb_transposes,
     eliminate_dead_code,
 )
 """Module-to-module passes, in order."""

@@ -141,7 +141,7 @@ class Views:
             return View(-1, merged_blocks([(count, False)]), 1, inner.generator, (operation, *inner.path))
         if not inner.is_plain:
             return self._whole(operation.results[0], count)
-        run = _slice_run(operation, self._shape(operation.operands[0]))
+        run = slice_run(operation, self._shape(operation.operands[0]))
         return View(inner.root, merged_blocks([(count, True)]), run, None, (operation, *inner.path))
 
     def _transpose(self, operation: Operation, count: int) -> View:
@@ -156,7 +156,7 @@ class Views:
         return View(inner.root, merged_blocks([(count, True)]), run, None, (operation, *inner.path))
 
 
-def _slice_run(operation: Operation, shape: Sequence[int]) -> int:
+def slice_run(operation: Operation, shape: Sequence[int]) -> int:
     """Elements that a slice reads together: whole trailing dimensions, and part of the next one."""
     run = 1
     bounds = zip(*(operation.attributes[name] for name in ("start_indices", "limit_indices", "strides")))

@@ -157,6 +157,11 @@ class Context:
         location = self.locations[value] = Location(tensor, type_, kind)
         return location
 
+    def scratch(self, name: str, type_: TensorType) -> Location:
+        """A tensor in HBM that only this program sees."""
+        tensor = self.builder.tensor(name, TensorKind.INTERMEDIATE, memory_dtype(type_.dtype), type_.shape)
+        return Location(tensor, type_, TensorKind.INTERMEDIATE)
+
     def _reaches_result(self, value: int) -> bool:
         if value in self._results:
             return True

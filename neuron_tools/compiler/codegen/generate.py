@@ -5,16 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
+from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatter
 from neuron_tools.compiler.codegen.loop import generate_loop
 from neuron_tools.compiler.codegen.matmul import generate_dot
 from neuron_tools.compiler.codegen.movement import MOVEMENTS
+from neuron_tools.compiler.codegen.random import generate_random
+from neuron_tools.compiler.codegen.sort import SORTS
+from neuron_tools.compiler.codegen.transpose import generate_transpose
+from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
 from neuron_tools.compiler.passes.fusion import Group
 
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "loop": generate_loop,
     "dot": generate_dot,
+    "convolution": generate_convolution,
+    "transpose": generate_transpose,
+    "gather": generate_gather,
+    "dynamic_gather": generate_gather,
+    "scatter": generate_scatter,
+    "reduce_window": generate_reduce_window,
+    "select_and_scatter": generate_select_and_scatter,
+    "rng": generate_random,
+    "rng_bit_generator": generate_random,
     **MOVEMENTS,
+    **SORTS,
 }
 """Group kind -> generator; kinds that are absent get a bandwidth-bound estimate."""
 

@@ -9,15 +9,17 @@ by DMA for 2-byte types, by the Tensor engine otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.epilogue import Epilogue
 from neuron_tools.compiler.codegen.tile_loop import Slot, TileLoop, Transfer
+from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.fusion import Group
 from neuron_tools.compiler.views import View
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
@@ -29,6 +31,8 @@ LOAD_BYTES = 1 << 20
 """Size of one operand load: large enough to hide its latency, small enough for work to start early."""
 RESIDENT_SHARE = 0.62
 """Part of the free SBUF that operand blocks may take; the rest is for results and epilogues."""
+WHOLE_SHARE = 0.25
+"""Part of SBUF that a left operand may take to stay there for the whole product."""
 RAW_TILES = 2
 """Tiles of an operand that is turned on the Tensor engine, in turn: one is loaded while one is turned."""
 TURNING_BANKS = 2
@@ -60,6 +64,7 @@ class Operand:
         run: Elements that lie together: along the free dimensions, or along the contraction if `turned`.
         dtype: Element type on chip.
         is_vector: One free element: contraction goes straight to partitions, nothing to turn.
+        turned_copy: Where a copy turned beforehand lies.
     """
 
     value: int
@@ -68,11 +73,12 @@ class Operand:
     run: int
     dtype: DType
     is_vector: bool
+    turned_copy: Location | None = None
 
     @property
     def method(self) -> str:
         """How a block comes to lie with the contraction on partitions: natural, dma or tensor."""
-        if not self.turned or self.is_vector:
+        if not self.turned or self.is_vector or self.turned_copy is not None:
             return "natural"
         return "dma" if self.dtype.byte_count <= 2 else "tensor"
 
@@ -164,8 +170,13 @@ class Matmul:
         core = context.core
         self._tile = core.tensor_rows
         self._moving = min(core.matmul_moving_columns, core.psum_bank_bytes // 4)
-        self._depth_tiles = -(-sizes.depth // self._tile)
+        self._depth_tiles = self._count_depth_tiles()
+        self._left = self._turned_beforehand(left, sizes.rows, self._fits_whole(left))
         self._blocking = self._choose_blocking()
+        if self._blocking.depth_tiles < self._depth_tiles:
+            self._right = self._turned_beforehand(right, sizes.columns, keep=False)
+            self._left = self._turned_beforehand(self._left, sizes.rows, keep=False)
+            self._blocking = self._choose_blocking()
 
     def generate(self) -> None:
         """Build the loop with the chosen blocking and append it."""
@@ -188,6 +199,24 @@ class Matmul:
 
     # Blocking
 
+    def _count_depth_tiles(self) -> int:
+        return -(-self._sizes.depth // self._tile)
+
+    def _fits_whole(self, operand: Operand) -> bool:
+        """Whether the whole left operand can stay in SBUF: then it is turned only once."""
+        size = self._depth_tiles * -(-self._sizes.rows // self._tile) * self._tile * operand.dtype.byte_count
+        return self._sizes.rows <= self._tile or size <= self._context.sbuf.largest() * WHOLE_SHARE
+
+    def _turned_beforehand(self, operand: Operand, free: int, keep: bool) -> Operand:
+        """The operand, replaced by a copy in HBM that is already turned if it would be turned many times."""
+        if operand.method != "tensor" or keep or operand.view.root < 0:
+            return operand
+        location = self._context.location(operand.view.root)
+        type_ = TensorType((self._sizes.batch, self._sizes.depth, free), location.type.dtype)
+        copy = self._context.scratch(f"turned.{operand.value}", type_)
+        turn_matrices(self._context, location, copy, (self._sizes.batch, free, self._sizes.depth), self._hlo)
+        return replace(operand, run=free, turned_copy=copy)
+
     def _choose_blocking(self) -> Blocking:
         """The widest block of columns whose two buffers stay resident; else stream the contraction."""
         sizes = self._sizes
@@ -196,7 +225,9 @@ class Matmul:
         banks = (self._context.core.psum_banks - turned * TURNING_BANKS) // 2
         column_tiles = min(banks, -(-sizes.columns // self._moving))
         row_tiles_all = -(-sizes.rows // self._tile)
-        together = 1 if self._left.turned and not self._left.is_vector else min(4, row_tiles_all)
+        together = 1 if self._left.method == "dma" else min(4, row_tiles_all)
+        if self._left.method == "tensor":
+            together = row_tiles_all
         for tiles in range(column_tiles, 0, -1):
             for rows_loaded in dict.fromkeys((together, 1)):
                 if self._resident_bytes(tiles, self._depth_tiles, rows_loaded) <= budget:
@@ -257,19 +288,12 @@ class Matmul:
         blocking = self._blocking
         per_load = max(blocking.rows_loaded // blocking.row_tiles, 1)
         super_block = self._row_block // per_load
-        if self._left.method == "tensor" or self._left.turned:
-            super_block = self._row_block
         keys = [self._batch, super_block, self._chunk]
         if self._row_blocks > per_load or self._chunks > 1:
             keys.append(self._column_block)
         version = _version(*keys)
-        loaded = blocking.rows_loaded if super_block is not self._row_block else blocking.row_tiles
-        first = (
-            super_block * (loaded * self._tile)
-            if super_block is not self._row_block
-            else (self._row_block * blocking.row_tiles * self._tile)
-        )
-        rows = np.clip(self._sizes.rows - first, 0, loaded * self._tile)
+        loaded = per_load * blocking.row_tiles
+        rows = np.clip(self._sizes.rows - super_block * loaded * self._tile, 0, loaded * self._tile)
         return self._block(self._left, version, rows, loaded * self._tile)
 
     def _moving_block(self) -> list[Slot]:
@@ -298,6 +322,9 @@ class Matmul:
             slots += [slot] * tiles
         return slots
 
+    def _location(self, operand: Operand) -> Location:
+        return operand.turned_copy or self._context.location(operand.view.root)
+
     def _load(self, operand: Operand, slot: Slot, start: int, tiles: int, free: IntArray) -> None:
         depth = sum(self._depth(start + tile) for tile in range(tiles))
         active = self._loop.first_of(slot.version) & (np.asarray(depth) > 0)
@@ -311,7 +338,7 @@ class Matmul:
                 active=active,
             )
             return
-        location = self._context.location(operand.view.root)
+        location = self._location(operand)
         slot.tensor = location.tensor
         item = location.dtype.byte_count
         turned = operand.method == "dma"
@@ -367,7 +394,7 @@ class Matmul:
                 stage=0,
             )
             return
-        location = self._context.location(operand.view.root)
+        location = self._location(operand)
         raw.tensor = location.tensor
         item = location.dtype.byte_count
         run = min(operand.run, int(depth.max()))

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
 from neuron_tools.compiler.passes.fusion import Group
-from neuron_tools.compiler.views import _slice_run
+from neuron_tools.compiler.views import slice_run
 from neuron_tools.simulator.program import Engine, Memory, Opcode
 
 PIECE_BYTES = 4 << 20
@@ -19,7 +19,7 @@ PIECE_BYTES = 4 << 20
 def generate_slice(context: Context, group: Group) -> None:
     """Copy a slice."""
     operation = group.operations[0]
-    run = _slice_run(operation, context.type_of(operation.operands[0]).shape)
+    run = slice_run(operation, context.type_of(operation.operands[0]).shape)
     _move(context, group, [(operation.operands[0], run)])
 
 
@@ -95,36 +95,50 @@ def _move(
     target = context.define(result)
     tokens: dict[int, int] = {}
     if fill:
-        tokens = _fill(context, result, hlo)
+        tokens = fill_tensor(context, target, hlo)
+        context.complete(result, tokens)
     for value, run in pieces:
         count = context.type_of(value if size_of is None else size_of).element_count
         if count == 0:
             continue
         source = context.location(value)
         item = source.dtype.byte_count
-        splits = max(1, -(-count * item // PIECE_BYTES))
-        loop = TileLoop(context, splits, hlo)
-        size = np.full(splits, -(-count // splits), np.int64)
-        size[-1] = count - int(size[:-1].sum())
-        purpose = target.store_purpose
-        queue = context.software_queue() if dynamic else context.load_queue()
-        transfer = Transfer(
-            queue, Memory.HBM, Memory.HBM, np.maximum(size, 1) * item, max(1, run) * item, 0, purpose, source.dtype,
-            target.tensor,
-        )  # fmt: skip
-        step = loop.step(
-            context.queue_engine(queue), Opcode.DMA_TRIGGER, transfer=transfer,
-            after=[*source.tokens.values(), *tokens.values()],
-        )  # fmt: skip
-        loop.emit()
-        context.complete(result, loop.completion(step))
+        tokens_of_piece = _copy(
+            context, source, target, count * item, run * item, hlo, after=tokens, dynamic=dynamic
+        )
+        context.complete(result, tokens_of_piece)
 
 
-def _fill(context: Context, result: int, hlo: int) -> dict[int, int]:
+def copy_tensor(context: Context, source: Location, target: Location, hlo: int) -> dict[int, int]:
+    """Copy a whole tensor inside HBM; returns what completes it."""
+    size = source.type.element_count * source.dtype.byte_count
+    return _copy(context, source, target, size, size, hlo) if size else {}
+
+
+def _copy(
+    context: Context, source: Location, target: Location, size: int, run_bytes: int, hlo: int, *,
+    after: Mapping[int, int] | None = None, dynamic: bool = False,
+) -> dict[int, int]:  # fmt: skip
+    """An HBM-to-HBM transfer of `size` bytes in pieces over the rings."""
+    splits = max(1, -(-size // PIECE_BYTES))
+    loop = TileLoop(context, splits, hlo)
+    sizes = np.full(splits, size // splits, np.int64)
+    sizes[-1] = size - int(sizes[:-1].sum())
+    queue = context.software_queue() if dynamic else context.load_queue()
+    transfer = Transfer(
+        queue, Memory.HBM, Memory.HBM, sizes, max(1, min(run_bytes, size)), 0, target.store_purpose, source.dtype,
+        target.tensor,
+    )  # fmt: skip
+    waits = [*source.tokens.values(), *(after or {}).values()]
+    step = loop.step(context.queue_engine(queue), Opcode.DMA_TRIGGER, transfer=transfer, after=waits)
+    loop.emit()
+    return loop.completion(step)
+
+
+def fill_tensor(context: Context, location: Location, hlo: int) -> dict[int, int]:
     """Write a constant to all of a tensor: one SBUF tile, stored again and again."""
-    location = context.locations[result]
     item = location.dtype.byte_count
-    count = context.type_of(result).element_count
+    count = location.type.element_count
     partitions = min(context.core.sbuf_partitions, count)
     columns = min(-(-count // partitions), 16384 // item)
     splits = -(-count // (columns * partitions))

@@ -441,6 +441,14 @@ class TileLoop:
                 tokens = latest(tokens, self.completion(step))
         return tokens
 
+    def stored(self) -> dict[int, int]:
+        """Stream -> token of the last store; everything written to HBM is there after these."""
+        tokens: dict[int, int] = {}
+        for step in self._steps:
+            if step.transfer is not None and step.transfer.destination_memory is Memory.HBM:
+                tokens = latest(tokens, self.completion(step))
+        return tokens
+
     def completion(self, step: Step) -> dict[int, int]:
         """Stream -> token of a step's last iteration."""
         done = step.tokens[step.rows >= 0]

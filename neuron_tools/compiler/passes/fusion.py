@@ -144,7 +144,7 @@ class _Fusion:
             self._start_loop(operation, views)
             return
         for value in operands_of(operation):
-            if operation.opcode not in ("dot_general", "convolution"):
+            if operation.opcode not in ("dot_general", "convolution") and self._views.of(value).root >= 0:
                 self._materialise(value)
         kind = {"dot_general": "dot", "convolution": "convolution"}.get(operation.opcode, operation.opcode)
         group = Group(kind, element_count=self._count(operation.results[0]) if operation.results else 0)

@@ -1,0 +1,228 @@
+"""Code generation for convolutions: a matrix product per kernel tap, accumulated in PSUM.
+
+The kernel is stationary (input channels on partitions, output channels as columns), the image moves past
+it: for every tap the same SBUF tile is read through a shifted, strided access pattern, so nothing is
+copied. Convolutions of very few input channels put several taps on the partitions instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.estimate import generate_estimate
+from neuron_tools.compiler.codegen.loop import work_of
+from neuron_tools.compiler.codegen.matmul import Matmul, Operand, Sizes
+from neuron_tools.compiler.codegen.tile_loop import Slot, Transfer
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.simulator.program import Memory
+
+IntArray = npt.NDArray[np.int64]
+
+FEW_CHANNELS = 32
+"""Fewer input channels than this leave the array so empty that taps are put on partitions too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Sizes of a convolution.
+
+    Attributes:
+        images, groups: Batch size; feature groups (each a product of its own).
+        inputs, outputs: Channels per group.
+        taps: Kernel positions; `tap_rows` of them along the outermost spatial axis.
+        input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis.
+        stride: Of the outermost spatial axis.
+        channels_last: The image's channels lie together in memory.
+    """
+
+    images: int
+    groups: int
+    inputs: int
+    outputs: int
+    taps: int
+    tap_rows: int
+    input_pixels: int
+    output_pixels: int
+    input_row: int
+    output_row: int
+    stride: int
+    channels_last: bool
+
+    @property
+    def packs_taps(self) -> bool:
+        """Whether taps share the partitions with channels."""
+        return self.inputs < FEW_CHANNELS and self.taps > 1
+
+    @property
+    def flops(self) -> int:
+        """2 x multiply-accumulates, padding included."""
+        return 2 * self.images * self.groups * self.outputs * self.output_pixels * self.inputs * self.taps
+
+
+def generate_convolution(context: Context, group: Group) -> None:
+    """Emit a convolution and its epilogue; unknown layouts get an estimate."""
+    operation = group.operations[0]
+    numbers = operation.attributes.get("dimension_numbers")
+    if not isinstance(numbers, Mapping):
+        generate_estimate(context, group)
+        return
+    window = describe_window(context, operation.operands, operation.results[0], operation.attributes)
+    hlo = context.hlo(
+        group, opcode="convolution" if len(group.operations) == 1 else "fusion", model_flops=window.flops,
+        weights=[window.flops / 128, *work_of(context, group)[1:]],
+    )  # fmt: skip
+    for output in group.outputs:
+        context.define(output)
+    image, kernel = operation.operands[:2]
+    depth = window.inputs * window.taps
+    sizes = Sizes(window.groups, window.outputs, depth, window.images * window.output_pixels)
+    left = _operand(context, kernel, turned=numbers["kernel"][-1] != "o", run=depth)
+    right = _operand(context, image, turned=False, run=window.input_pixels)
+    if window.channels_last:
+        right = _operand(context, image, turned=right.dtype.byte_count <= 2, run=window.inputs)
+    Convolution(context, group, left, right, sizes, hlo, window).generate()
+
+
+def describe_window(
+    context: Context, operands: Sequence[int], result: int, attributes: Mapping[str, Any]
+) -> Window:
+    """Sizes of a convolution from its dimension numbers."""
+    numbers = attributes["dimension_numbers"]
+    image, kernel = (context.type_of(value).shape for value in operands[:2])
+    output = context.type_of(result).shape
+    spatial = sorted((name for name in numbers["input"] if name.isdigit()), key=int)
+    image_extents = [image[numbers["input"].index(name)] for name in spatial] or [1]
+    output_extents = [output[numbers["output"].index(name)] for name in spatial] or [1]
+    kernel_extents = [kernel[numbers["kernel"].index(name)] for name in spatial] or [1]
+    groups = int(attributes.get("feature_group_count", 1)) * int(attributes.get("batch_group_count", 1))
+    strides = tuple(attributes.get("window_strides", ())) or (1,)
+    return Window(
+        images=output[numbers["output"].index("b")], groups=groups,
+        inputs=kernel[numbers["kernel"].index("i")],
+        outputs=max(1, output[numbers["output"].index("f")] // groups),
+        taps=_product(kernel_extents), tap_rows=kernel_extents[0],
+        input_pixels=_product(image_extents), output_pixels=_product(output_extents),
+        input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
+        channels_last=numbers["input"][-1] == "f",
+    )  # fmt: skip
+
+
+def _product(extents: Sequence[int]) -> int:
+    result = 1
+    for extent in extents:
+        result *= extent
+    return result
+
+
+def _operand(context: Context, value: int, *, turned: bool, run: int) -> Operand:
+    view = context.plan.views.of(value)
+    if view.root >= 0 and not view.is_plain:
+        run = min(run, view.run_elements)
+    return Operand(value, view, turned, max(1, run), chip_dtype(context.type_of(value).dtype), False)
+
+
+class Convolution(Matmul):
+    """A matrix product whose moving operand is an image read once for all taps."""
+
+    def __init__(
+        self,
+        context: Context,
+        group: Group,
+        left: Operand,
+        right: Operand,
+        sizes: Sizes,
+        hlo: int,
+        window: Window,
+    ) -> None:
+        self._window = window
+        super().__init__(context, group, left, right, sizes, hlo)
+
+    def _count_depth_tiles(self) -> int:
+        window = self._window
+        if window.packs_taps:
+            return -(-window.inputs * window.taps // self._tile)
+        return window.taps * -(-window.inputs // self._tile)
+
+    def _depth(self, tile: int) -> IntArray:
+        """Input channels of a tap's tile; with packed taps, rows of the packed contraction."""
+        window = self._window
+        if window.packs_taps:
+            return super()._depth(tile)
+        channel_tiles = -(-window.inputs // self._tile)
+        position = (self._chunk * self._blocking.depth_tiles + tile) % channel_tiles
+        past = self._chunk * self._blocking.depth_tiles + tile >= self._depth_tiles
+        return np.where(past, 0, np.clip(window.inputs - position * self._tile, 0, self._tile))
+
+    def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
+        """As for a product, except that the image is held once, not once per tap."""
+        window = self._window
+        total = super()._resident_bytes(column_tiles, depth_tiles, rows_loaded)
+        width = min(column_tiles * self._moving, self._sizes.columns)
+        item = self._right.dtype.byte_count
+        once = self._image_tiles(depth_tiles) * self._image_width(width) * item
+        del window
+        return total - 2 * depth_tiles * width * item + 2 * once
+
+    def _image_tiles(self, depth_tiles: int) -> int:
+        """Partition tiles of the image that `depth_tiles` of the contraction read."""
+        if self._window.packs_taps:
+            return depth_tiles
+        return min(depth_tiles, -(-self._window.inputs // self._tile))
+
+    def _image_width(self, columns: int) -> int:
+        """Input pixels under `columns` output pixels: their rows, and the rows that the kernel overlaps."""
+        window = self._window
+        rows = -(-columns // window.output_row)
+        images = -(-columns // window.output_pixels)
+        overlap = max(0, window.tap_rows - window.stride) * images
+        pixels = (rows * window.stride + overlap) * window.input_row
+        return max(1, min(pixels, images * window.input_pixels))
+
+    def _moving_block(self) -> list[Slot]:
+        window, blocking = self._window, self._blocking
+        width = min(blocking.column_tiles * self._moving, self._sizes.columns)
+        held = self._image_width(width)
+        keys = [self._batch, self._column_block]
+        if self._chunks > 1:
+            keys += [self._chunk, self._row_block]
+        version = _changes(*keys)
+        item = self._right.dtype.byte_count
+        slots = []
+        for tile in range(self._image_tiles(blocking.depth_tiles)):
+            slot = self._loop.slot("image", held * item, self._right.dtype, version=version)
+            self._load_image(slot, tile, held)
+            slots.append(slot)
+        del window
+        return [slots[tile % len(slots)] for tile in range(blocking.depth_tiles)]
+
+    def _load_image(self, slot: Slot, tile: int, held: int) -> None:
+        if self._right.view.root < 0:
+            return
+        location = self._location(self._right)
+        slot.tensor = location.tensor
+        item = location.dtype.byte_count
+        partitions = self._depth(tile)
+        total = self._sizes.columns * self._window.input_pixels // max(1, self._window.output_pixels)
+        wanted = np.full(len(self._chunk), min(held, total), np.int64)
+        run = self._window.inputs if self._window.channels_last else min(held, self._right.run)
+        transfer = Transfer(
+            self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(partitions * wanted, 1) * item, run * item,
+            np.maximum(partitions, 1), location.purpose, location.dtype, location.tensor,
+            transpose=self._right.method == "dma",
+        )  # fmt: skip
+        active = self._loop.first_of(slot.version) & (partitions > 0)
+        self._loop.load(slot, transfer, active=active, after=location.tokens)
+
+
+def _changes(*keys: IntArray) -> IntArray:
+    changes = np.zeros(len(keys[0]), bool)
+    for key in keys:
+        changes |= np.diff(key, prepend=key[:1]) != 0
+    return np.cumsum(changes)

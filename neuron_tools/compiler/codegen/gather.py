@@ -1,0 +1,166 @@
+"""Code generation for gather, scatter and embedding look-ups: one DMA descriptor per row, made by GpSimd."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.tile_loop import Slot, TileLoop, Transfer
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+
+ROW_BYTES_LIMIT = 16384
+"""Bytes of a row that one tile holds per partition; longer rows are cut."""
+
+
+def generate_gather(context: Context, group: Group) -> None:
+    """Indices to SBUF, rows straight from HBM to partitions, tiles out to HBM."""
+    operation = group.operations[0]
+    table, indices = operation.operands[:2]
+    result = operation.results[0]
+    hlo = context.hlo(group)
+    context.define(result)
+    count = context.type_of(result).element_count
+    row = _row_elements(context, result, operation.attributes.get("dimension_numbers", {}), "offset_dims")
+    source, target = context.location(table), context.locations[result]
+    loop, partitions, elements, run = _row_loop(context, count, row, target.dtype.byte_count, hlo)
+    index_tile = _load_indices(context, loop, indices, partitions)
+    dtype = chip_dtype(context.type_of(result).dtype)
+    tile = loop.slot("rows", run * dtype.byte_count, dtype, extra_buffers=1)
+    transfer = Transfer(
+        context.software_queue(), Memory.HBM, Memory.SBUF, elements * source.dtype.byte_count,
+        run * source.dtype.byte_count, partitions, source.purpose, source.dtype, source.tensor,
+    )  # fmt: skip
+    loop.step(Engine.GPSIMD, Opcode.DMA_TRIGGER, reads=(index_tile,), writes=(tile,), transfer=transfer,
+              after=source.tokens)  # fmt: skip
+    stored = loop.store(tile, _store(context, target, elements, run, partitions))
+    loop.emit()
+    context.complete(result, loop.completion(stored))
+
+
+def generate_scatter(context: Context, group: Group) -> None:
+    """Copy the operand, then read rows, combine them with the updates and write them back."""
+    operation = group.operations[0]
+    inputs = (len(operation.operands) - 1) // 2
+    indices = operation.operands[inputs]
+    numbers = operation.attributes.get("scatter_dimension_numbers", {})
+    hlo = context.hlo(group)
+    for position in range(inputs):
+        operand, update = operation.operands[position], operation.operands[inputs + 1 + position]
+        result = operation.results[position]
+        target = context.define(result)
+        copied = _copy_all(context, operand, target, hlo)
+        combines = _combines(operation.regions)
+        tokens = _scatter_rows(context, update, indices, target, copied, numbers, combines, hlo)
+        context.complete(result, tokens or copied)
+
+
+def _scatter_rows(
+    context: Context, update: int, indices: int, target: Location, copied: Mapping[int, int],
+    numbers: Mapping[str, Any], combines: bool, hlo: int,
+) -> dict[int, int]:  # fmt: skip
+    count = context.type_of(update).element_count
+    if count == 0:
+        return {}
+    source = context.location(update)
+    row = _row_elements(context, update, numbers, "update_window_dims")
+    loop, partitions, elements, run = _row_loop(context, count, row, source.dtype.byte_count, hlo)
+    index_tile = _load_indices(context, loop, indices, partitions)
+    dtype = chip_dtype(context.type_of(update).dtype)
+    new = loop.slot("update", run * dtype.byte_count, dtype, extra_buffers=1)
+    load = Transfer(
+        context.load_queue(), Memory.HBM, Memory.SBUF, elements * source.dtype.byte_count,
+        run * source.dtype.byte_count, partitions, source.purpose, source.dtype, source.tensor,
+    )  # fmt: skip
+    loop.load(new, load, after=source.tokens)
+    written = new
+    queue = context.software_queue()
+    item = target.dtype.byte_count
+    if combines:
+        old = loop.slot("rows", run * dtype.byte_count, dtype)
+        fetch = Transfer(queue, Memory.HBM, Memory.SBUF, elements * item, run * item, partitions,
+                         source.purpose, target.dtype, target.tensor)  # fmt: skip
+        loop.step(Engine.GPSIMD, Opcode.DMA_TRIGGER, reads=(index_tile,), writes=(old,), transfer=fetch,
+                  after=copied)  # fmt: skip
+        written = loop.slot("sum", run * dtype.byte_count, dtype)
+        loop.step(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=(old, new), writes=(written,),
+                  partitions=partitions, elements=run)  # fmt: skip
+    store = Transfer(queue, Memory.SBUF, Memory.HBM, elements * item, run * item, partitions,
+                     target.store_purpose, target.dtype, target.tensor)  # fmt: skip
+    stored = loop.step(Engine.GPSIMD, Opcode.DMA_TRIGGER, reads=(written, index_tile), transfer=store,
+                       after=copied)  # fmt: skip
+    loop.emit()
+    return loop.completion(stored)
+
+
+def _combines(regions: Any) -> bool:
+    """Whether a scatter adds to what is there (any body that is not "return the update")."""
+    return any(region.operations for region in regions)
+
+
+def _row_elements(context: Context, value: int, numbers: Mapping[str, Any], window: str) -> int:
+    """Elements of one gathered or scattered row: the product of the window dimensions."""
+    shape = context.type_of(value).shape
+    elements = 1
+    for axis in numbers.get(window, ()):
+        elements *= shape[axis]
+    return max(1, elements)
+
+
+def _row_loop(
+    context: Context, count: int, row: int, item: int, hlo: int
+) -> tuple[TileLoop, np.ndarray, np.ndarray, int]:
+    """(loop, partitions, elements, elements per row piece): one row piece to a partition."""
+    run = min(row, max(1, ROW_BYTES_LIMIT // item))
+    pieces = -(-row // run)
+    rows = count // row * pieces
+    size = context.core.sbuf_partitions
+    loop = TileLoop(context, -(-rows // size), hlo)
+    partitions = np.minimum(size, rows - np.arange(loop.iterations) * size)
+    elements = partitions * run
+    elements[-1] = max(1, count - int(elements[:-1].sum()))
+    return loop, partitions, elements, run
+
+
+def _load_indices(context: Context, loop: TileLoop, indices: int, partitions: np.ndarray) -> Slot:
+    """All indices, brought once; a tile uses its own column."""
+    columns = loop.iterations
+    slot = loop.slot("indices", max(4, columns * 4), DType.I32, stationary=True)
+    first = np.arange(loop.iterations) == 0
+    count = context.type_of(indices).element_count
+    view = context.plan.views.of(indices)
+    if view.root < 0 or count == 0:
+        loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(slot,), elements=columns, active=first)
+        return slot
+    location = context.location(indices)
+    slot.tensor = location.tensor
+    item = location.dtype.byte_count
+    transfer = Transfer(
+        context.load_queue(), Memory.HBM, Memory.SBUF, np.full(loop.iterations, count * item), item * columns,
+        int(partitions.max()), location.purpose, location.dtype, location.tensor,
+    )  # fmt: skip
+    loop.load(slot, transfer, active=first, after=location.tokens)
+    return slot
+
+
+def _store(
+    context: Context, target: Location, elements: np.ndarray, run: int, partitions: np.ndarray
+) -> Transfer:
+    item = target.dtype.byte_count
+    return Transfer(
+        context.store_queue(engine=Engine.SYNC), Memory.SBUF, Memory.HBM, elements * item, run * item, partitions,
+        target.store_purpose, target.dtype, target.tensor,
+    )  # fmt: skip
+
+
+def _copy_all(context: Context, operand: int, target: Location, hlo: int) -> dict[int, int]:
+    """HBM-to-HBM copy of a whole tensor; a constant operand is written from a filled tile."""
+    from neuron_tools.compiler.codegen.movement import copy_tensor, fill_tensor
+
+    if context.plan.views.of(operand).root < 0:
+        return fill_tensor(context, target, hlo)
+    return copy_tensor(context, context.location(operand), target, hlo)
