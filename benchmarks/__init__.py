@@ -1,0 +1,1 @@
+"""Benchmarks of Neuron Tools: `python -m benchmarks NAME [--quick] [--json]`."""

@@ -1,0 +1,134 @@
+"""What capturing costs the program: recording an eager operation, and the device itself without recording.
+
+The same loop of small eager operations runs plain, recorded, and under torch.profiler, in turn. Whole costs
+are those of starting, running and stopping, over the number of operations; loop costs leave starting and
+stopping out.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter_ns
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
+from neuron_tools.device import native
+
+OPERATIONS_PER_TURN = 4
+NS_TARGET = Target("<=", 2_000)
+RATIO_TARGET = Target("<=", 3)
+
+
+def _program(turns: int) -> Callable[[], None]:
+    x = torch.ones(8, 8, device="neuron")
+    w = torch.ones(8, 8, device="neuron")
+
+    def train() -> None:
+        for _ in range(turns):
+            torch.relu((x @ w + x) * w)
+
+    return train
+
+
+class Stopwatch:
+    """Runs the program and keeps its shortest time, apart from what surrounds it."""
+
+    def __init__(self, program: Callable[[], None]) -> None:
+        self.program = program
+        self.best_ns: float = math.inf
+
+    def __call__(self) -> None:
+        started = perf_counter_ns()
+        self.program()
+        self.best_ns = min(self.best_ns, perf_counter_ns() - started)
+
+
+def _recorded(program: Callable[[], None], folder: Path) -> Callable[[], None]:
+    logs = iter(range(1_000_000))
+
+    def run() -> None:
+        log = str(folder / f"{next(logs)}.bin")
+        native.start_recording(log, lambda *_: (1, 1_000, 0), lambda *_: None, lambda *_: None)
+        program()
+        native.stop_recording()
+
+    return run
+
+
+def _profiled(program: Callable[[], None], with_sources: bool) -> Callable[[], None]:
+    def run() -> None:
+        with profile(activities=[ProfilerActivity.CPU], with_stack=with_sources, record_shapes=with_sources):
+            program()
+
+    return run
+
+
+def _measure(turns: int, rounds: int) -> tuple[dict[str, float], dict[str, float]]:
+    """Nanoseconds per operation: of the whole, and of the loop alone."""
+    program = _program(turns)
+    program()
+    watches = {
+        name: Stopwatch(program) for name in ("plain", "recorded", "profiled", "profiled with sources")
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        runs = {
+            "plain": watches["plain"],
+            "recorded": _recorded(watches["recorded"], Path(folder)),
+            "profiled": _profiled(watches["profiled"], with_sources=False),
+            "profiled with sources": _profiled(watches["profiled with sources"], with_sources=True),
+        }
+        whole_ns = fastest_in_turn(runs, rounds)
+    operations = turns * OPERATIONS_PER_TURN
+    whole = {name: ns / operations for name, ns in whole_ns.items()}
+    return whole, {name: watch.best_ns / operations for name, watch in watches.items()}
+
+
+def _recording_figures(turns: int, rounds: int) -> list[Figure]:
+    whole, loop = _measure(turns, rounds)
+    note = f"{turns * OPERATIONS_PER_TURN:,} operations, best of {rounds}"
+
+    def cost(what: str, times: dict[str, float], peer: str, title: str) -> Figure:
+        added = times["recorded"] - times["plain"]
+        return Figure(what, added, "ns", NS_TARGET, Peer(title, times[peer] - times["plain"]), note)
+
+    return [
+        cost("recording an eager operation, whole", whole, "profiled", "torch.profiler, CPU activity"),
+        cost("recording an eager operation, loop", loop, "profiled", "torch.profiler, CPU activity"),
+        cost(
+            "recording an eager operation, loop, with shapes and sources",
+            loop,
+            "profiled with sources",
+            "torch.profiler, record_shapes, with_stack",
+        ),
+        Figure("an eager operation unrecorded", whole["plain"], "ns", note=note),
+    ]
+
+
+def _addition(device: str, count: int) -> Callable[[], None]:
+    a, b = torch.ones(4, device=device), torch.ones(4, device=device)
+
+    def add() -> None:
+        for _ in range(count):
+            a + b
+
+    return add
+
+
+def _addition_figure(count: int, rounds: int) -> Figure:
+    wall_ns = fastest_in_turn({"neuron": _addition("neuron", count), "cpu": _addition("cpu", count)}, rounds)
+    ratio = wall_ns["neuron"] / wall_ns["cpu"]
+    note = (
+        f"neuron {wall_ns['neuron'] / count:,.0f} ns, CPU {wall_ns['cpu'] / count:,.0f} ns, best of {rounds}"
+    )
+    return Figure("a + b on 4 floats, neuron by CPU", ratio, "x", RATIO_TARGET, Peer("CPU tensor", 1.0), note)
+
+
+def run(quick: bool) -> list[Figure]:
+    """Measures; about 10 s when quick."""
+    turns, rounds = (2_500, 5) if quick else (10_000, 9)
+    return [*_recording_figures(turns, rounds), _addition_figure(20_000, rounds * 2)]
