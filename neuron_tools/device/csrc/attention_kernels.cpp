@@ -15,7 +15,6 @@
 namespace neuron {
 namespace {
 
-using Stack = torch::jit::Stack;
 using torch::jit::push;
 
 // The CPU kernel adds its mask: a boolean one becomes 0 where it allows and -inf where it forbids.

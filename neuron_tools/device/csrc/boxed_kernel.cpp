@@ -4,6 +4,7 @@
 #include "device.h"
 #include "generator.h"
 #include "recorder.h"
+#include "registration.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/SmallVector.h>
@@ -27,7 +28,7 @@ struct AliasPair {
 // The arguments of one call, turned into what the CPU kernel can read.
 class HostArguments {
  public:
-  HostArguments(const OperatorInfo& info, torch::jit::Stack* stack) : info_(info) {
+  HostArguments(const OperatorInfo& info, Stack* stack) : info_(info) {
     const size_t base = stack->size() - info.argument_count;
     for (int i = 0; i < info.argument_count; ++i) {
       convert((*stack)[base + i], i);
@@ -60,7 +61,7 @@ class HostArguments {
     }
   }
 
-  void convert_results(torch::jit::Stack* stack) {
+  void convert_results(Stack* stack) {
     const size_t base = stack->size() - info_.return_count;
     for (int i = 0; i < info_.return_count; ++i) {
       c10::IValue& value = (*stack)[base + i];
@@ -180,11 +181,11 @@ class HostArguments {
 
 }  // namespace
 
-void call_cpu_kernel(const OperatorInfo& info, torch::jit::Stack* stack, int) {
+void call_cpu_kernel(const OperatorInfo& info, Stack* stack, int) {
   info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
-void run_on_host(const OperatorInfo& info, torch::jit::Stack* stack, HostFunction compute) {
+void run_on_host(const OperatorInfo& info, Stack* stack, HostFunction compute) {
   DeviceWork work(info);
   work.describe(*stack);
   HostArguments arguments(info, stack);

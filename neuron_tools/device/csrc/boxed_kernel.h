@@ -7,20 +7,16 @@
 namespace neuron {
 
 // Computes on a stack whose tensors are CPU aliases: takes the arguments off and pushes the results.
-using HostFunction = void (*)(const OperatorInfo& info, torch::jit::Stack* stack, int device);
+using HostFunction = void (*)(const OperatorInfo& info, Stack* stack, int device);
 
 // The operator's own CPU kernel.
-void call_cpu_kernel(const OperatorInfo& info, torch::jit::Stack* stack, int device);
+void call_cpu_kernel(const OperatorInfo& info, Stack* stack, int device);
 
-void run_on_host(const OperatorInfo& info, torch::jit::Stack* stack, HostFunction compute);
+void run_on_host(const OperatorInfo& info, Stack* stack, HostFunction compute);
 
 template <HostFunction Compute>
-void boxed_kernel(const c10::OperatorHandle& handle, torch::jit::Stack* stack) {
+void boxed_kernel(const c10::OperatorHandle& handle, Stack* stack) {
   run_on_host(operator_info(handle), stack, Compute);
 }
-
-// Registers the boxed kernel on each ATen operator that has a CPU kernel and none of ours: a back end's
-// fallback is its weakest entry, and structured operators would arrive as their `out` form. Returns how many.
-int register_boxed_kernels();
 
 }  // namespace neuron

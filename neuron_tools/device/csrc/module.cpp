@@ -1,10 +1,10 @@
 // The Python face of the device core, in raw CPython: pybind11 would double the build time.
 #include "python_functions.h"
 
-#include "boxed_kernel.h"
 #include "device.h"
 #include "generator.h"
 #include "memory.h"
+#include "registration.h"
 
 #include <torch/csrc/Generator.h>
 

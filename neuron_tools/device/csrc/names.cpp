@@ -1,7 +1,9 @@
 #include "names.h"
 
+#include "operators.h"
 #include "python_callbacks.h"
 
+#include <atomic>
 #include <mutex>
 #include <unordered_map>
 

@@ -1,7 +1,7 @@
 // Numbers for the names in the capture log. A name is told to Python before the first record that uses it.
 #pragma once
 
-#include "operators.h"
+#include "operator_types.h"
 
 #include <cstdint>
 #include <string>

@@ -1,6 +1,8 @@
 // What the boxed kernels and the recorder know of an ATen operator, worked out once from its schema.
 #pragma once
 
+#include "operator_types.h"
+
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/stack.h>
 

@@ -3,6 +3,7 @@
 #include "python_callbacks.h"
 
 #include "host_clock.h"
+#include "operators.h"
 #include "recorder.h"
 #include "signature.h"
 
@@ -80,7 +81,7 @@ void warn_once(const char* what) {
   Py_XDECREF(trace);
 }
 
-Cost ask_python(const OperatorInfo& info, const torch::jit::Stack& stack) {
+Cost ask_python(const OperatorInfo& info, const Stack& stack) {
   Cost cost;
   PyObject* arguments = signature_arguments(info, stack);
   PyObject* result = nullptr;
@@ -117,7 +118,7 @@ void await_cost(uint64_t hash) {
   }
 }
 
-Cost find_or_ask(uint64_t hash, const OperatorInfo& info, const torch::jit::Stack& stack) {
+Cost find_or_ask(uint64_t hash, const OperatorInfo& info, const Stack& stack) {
   Cost cost;
   if (find_cost(hash, &cost)) {
     return cost;
@@ -156,7 +157,7 @@ void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name
   ++cost_generation;
 }
 
-Cost cost_of(uint64_t hash, const OperatorInfo& info, const torch::jit::Stack& stack) {
+Cost cost_of(uint64_t hash, const OperatorInfo& info, const Stack& stack) {
   auto& recent = recent_costs[hash % kCachedCosts];
   const uint64_t generation = cost_generation.load(std::memory_order_relaxed);
   if (recent.hash != hash || recent.generation != generation) {

@@ -2,7 +2,7 @@
 // once per new thing, with the GIL, outside virtual time, and with the dispatcher as at top level.
 #pragma once
 
-#include "operators.h"
+#include "operator_types.h"
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@ struct Cost {
 void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name);
 
 // Asks Python unless a call with the same signature was seen. `hash` is the signature's.
-Cost cost_of(uint64_t hash, const OperatorInfo& info, const torch::jit::Stack& stack);
+Cost cost_of(uint64_t hash, const OperatorInfo& info, const Stack& stack);
 
 // Steals `frames`. Needs the GIL.
 void tell_stack(uint32_t id, PyObject* frames);

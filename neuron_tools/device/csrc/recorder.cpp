@@ -5,6 +5,7 @@
 #include "event_log.h"
 #include "host_clock.h"
 #include "names.h"
+#include "operators.h"
 #include "profiler.h"
 #include "python_stack.h"
 #include "signature.h"
@@ -170,7 +171,7 @@ void DeviceWork::start() {
   }
 }
 
-void DeviceWork::describe(const torch::jit::Stack& stack) {
+void DeviceWork::describe(const Stack& stack) {
   if ((observers_ & kTiming) == 0 || info_.is_view) {
     return;
   }

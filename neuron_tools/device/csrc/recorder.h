@@ -3,7 +3,7 @@
 #pragma once
 
 #include "memory.h"
-#include "operators.h"
+#include "operator_types.h"
 #include "python_callbacks.h"
 #include "record.h"
 
@@ -40,7 +40,7 @@ class DeviceWork {
   DeviceWork& operator=(const DeviceWork&) = delete;
 
   // Looks up what this operator with these arguments costs; `stack` ends with the arguments.
-  void describe(const torch::jit::Stack& stack);
+  void describe(const Stack& stack);
 
   // From here to the end of the object, time is not the user's.
   void begin_compute(int device);

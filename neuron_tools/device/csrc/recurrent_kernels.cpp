@@ -11,7 +11,6 @@
 namespace neuron {
 namespace {
 
-using Stack = torch::jit::Stack;
 using torch::jit::pop;
 using torch::jit::push;
 

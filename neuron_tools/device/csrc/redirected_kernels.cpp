@@ -15,8 +15,6 @@
 namespace neuron {
 namespace {
 
-using Stack = torch::jit::Stack;
-
 void convolution_overrideable(const c10::OperatorHandle&, Stack* stack) {
   static const auto& convolution = operator_info("aten::convolution", "");
   run_on_host(convolution, stack, &call_cpu_kernel);

@@ -3,6 +3,7 @@
 #include "signature.h"
 
 #include "device.h"
+#include "operators.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/jit_type.h>
@@ -14,8 +15,6 @@
 
 namespace neuron {
 namespace {
-
-using Stack = torch::jit::Stack;
 
 // Storages in order of first appearance: two tensors with one number share memory.
 class StorageNumbers {

@@ -2,7 +2,7 @@
 // tensors, and the values of everything else. Tensor values do not count.
 #pragma once
 
-#include "operators.h"
+#include "operator_types.h"
 
 #include <cstdint>
 
@@ -17,10 +17,10 @@ struct Signature {
 };
 
 // `stack` ends with the operator's arguments.
-Signature signature_of(const OperatorInfo& info, const torch::jit::Stack& stack);
+Signature signature_of(const OperatorInfo& info, const Stack& stack);
 
 // The same as a Python tuple, one entry for each argument; the form is told in `neuron_tools.device.native`.
 // Needs the GIL. Null with a Python exception set on failure.
-PyObject* signature_arguments(const OperatorInfo& info, const torch::jit::Stack& stack);
+PyObject* signature_arguments(const OperatorInfo& info, const Stack& stack);
 
 }  // namespace neuron
