@@ -300,7 +300,18 @@ class Queue:
 def empty_table(dtype: np.dtype, rows: int = 0) -> npt.NDArray[np.void]:
     """A table of `rows` zeroed rows in which every reference column ('i4' rows) is -1."""
     table = np.zeros(rows, dtype)
-    for column in ("dma", "hlo", "signal", "source", "second_source", "destination", "tensor", "tile"):
+    references = (
+        "dma",
+        "hlo",
+        "signal",
+        "source",
+        "second_source",
+        "destination",
+        "tensor",
+        "tile",
+        "semaphore",
+    )
+    for column in references:
         if dtype.names and column in dtype.names:
             table[column] = -1
     return table

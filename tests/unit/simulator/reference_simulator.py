@@ -81,7 +81,7 @@ class DmaQueues:
     def advance(self, time):
         """Finish and start what is due at `time`; returns the DMAs finished."""
         finished = []
-        for queue, entry in list(self.active.items()):
+        for entry in self.active.values():
             entry[1] -= entry[2] * (time - self.now)
         self.now = time
         for queue in sorted(self.active):
@@ -122,7 +122,7 @@ class DmaQueues:
 
 
 def reference_simulate(program, core):
-    """Dictionary of start, end, ready, cause per instruction and trigger, start, end per DMA; None = deadlock."""
+    """Dictionaries: start, end, ready, cause by instruction; trigger, start, end by DMA. None = deadlock."""
     table = program.instructions
     interval, latency = (costs.copy() for costs in instruction_costs(table, core))
     queue_interval, queue_latency = trigger_costs(program, core)
@@ -134,12 +134,12 @@ def reference_simulate(program, core):
     head = dict.fromkeys(Engine, 0)
     weights_free = array_free = 0
     semaphores = [0] * program.semaphore_count
-    changed_at = [dict() for _ in range(program.semaphore_count)]
+    changed_at = [{} for _ in range(program.semaphore_count)]
     queues, throttle = DmaQueues(program, core), Throttle(core)
     start, end, ready_at, cause = {}, {}, {}, {}
     visible = []  # (time, order, semaphore, increment, cause)
     last_visible = dict.fromkeys(Engine, 0)
-    queue_release = dict.fromkeys(range(len(program.queues)), [])
+    queue_release = {queue: [] for queue in range(len(program.queues))}
     semaphore_delay = ps(core.semaphore_ns)
     writer = {}
     now = delivery = 0

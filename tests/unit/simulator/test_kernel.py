@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.simulator.simulation import simulate
-from tests.unit.simulator.programs import interleave, programs, random_builder
-from tests.unit.simulator.reference_simulator import reference_simulate
+
+from .programs import interleave, programs, random_builder
+from .reference_simulator import reference_simulate
 
 TARGETS = ("trn1", "trn2", "trn3", "inf1", "inf2")
 relaxed = settings(max_examples=25, deadline=None)
