@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
+import traceback
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
 
 FOLDER = "executables"
+UNTIMED = (0, 0, 0)  # what did not compile: no executable, no duration
+DEBUG_VARIABLE = "NEURON_TOOLS_DEBUG"  # set: print why something did not compile
 NOT_NATIVE = 2  # bit of the record column `flags`: something in it has no native lowering
 
 
@@ -36,7 +40,7 @@ class ExecutableStore:
         self._definitions = definitions
         self._keep_compile_time = keep_compile_time
         self._lock = threading.RLock()
-        self._graphs: dict[Hashable, Executable] = {}
+        self._graphs: dict[Hashable, Executable | None] = {}
         self._count = 0
 
     def for_operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
@@ -44,19 +48,34 @@ class ExecutableStore:
         from neuron_tools.frontends.torch_eager import lower_operation
 
         executable = self._make(lambda: lower_operation(name, arguments), name, "eager")
-        return executable.number, executable.duration_ns, _flags(executable)
+        return (executable.number, executable.duration_ns, _flags(executable)) if executable else UNTIMED
 
     def executable_for(
         self, module_factory: Callable[[], hlo.Module], key: Hashable, name: str
     ) -> tuple[int, int]:
         """Executable number and duration in ns of a compiled graph; made once per key."""
         with self._lock:
-            executable = self._graphs.get(key)
-            if executable is None:
-                executable = self._graphs[key] = self._make(module_factory, name, "graph")
-        return executable.number, executable.duration_ns
+            if key not in self._graphs:
+                self._graphs[key] = self._make(module_factory, name, "graph")
+            executable = self._graphs[key]
+        return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
 
-    def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable:
+    def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable | None:
+        """Compile, simulate and store; None, with a warning in the profile, where that fails.
+
+        The user's program computes its values elsewhere and must not stop because its time is not known.
+        """
+        try:
+            return self._compile(module_factory, name, kind)
+        except Exception as error:
+            reason = f"{type(error).__name__}: {error}".split("\n")[0]
+            message = f"{name} could not be compiled and takes no device time ({reason})."
+            self._definitions.write("warning", message=message, category="compiler")
+            if os.environ.get(DEBUG_VARIABLE):
+                traceback.print_exc()
+            return None
+
+    def _compile(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable:
         from neuron_tools.compiler.compile import compile_module
         from neuron_tools.simulator.simulation import simulate
 
