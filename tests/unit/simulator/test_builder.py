@@ -11,6 +11,7 @@ from neuron_tools.simulator.program import (
     Engine,
     Memory,
     Opcode,
+    Purpose,
     QueueKind,
     empty_table,
 )
@@ -116,6 +117,7 @@ def test_block_appends_equal_single_appends():
     dmas = empty_table(DMA_DTYPE, 1)
     dmas["queue"] = queues[1]
     dmas["source_memory"], dmas["destination_memory"] = Memory.HBM, Memory.SBUF
+    dmas["purpose"] = Purpose.INTERMEDIATE
     dmas["bytes"], dmas["descriptor_bytes"], dmas["descriptors"], dmas["partitions"] = 65536, 512, 128, 128
     first_dma = block.dma_count
     first = block.instructions(rows, dmas=dmas)
