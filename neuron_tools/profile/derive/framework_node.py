@@ -27,8 +27,8 @@ _INSTRUCTIONS = """
            sum(evt_wait_time_ns) AS wait_time_ns,
            sum(raw_flops) AS raw_flops,
            sum(flops_transpose) AS flops_transpose,
-           sum(sbuf_read_bytes) AS sbuf_read_bytes,
-           sum(sbuf_write_bytes) AS sbuf_write_bytes
+           sum(sbuf_read_bytes) FILTER (NOT contains(opcode, 'DMA')) AS sbuf_read_bytes,
+           sum(sbuf_write_bytes) FILTER (NOT contains(opcode, 'DMA')) AS sbuf_write_bytes
     FROM Instruction GROUP BY 1, 2
 """
 _TRANSFERS = """

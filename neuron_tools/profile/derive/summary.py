@@ -137,7 +137,8 @@ def _bytes(given: SummaryInput) -> Metrics:
     """Bytes moved by DMA and by instructions.
 
     DMA transfers say what they move. Where they do not name memories (profiles of other tools), the
-    instructions that trigger them do, so the larger of both counts.
+    instructions that trigger them do, so the larger of both counts. SBUF is used by both: there, what an
+    instruction only triggers counts with the transfer.
     """
     dma = _integers(given.recorded.row(_DMA_BYTES))
     engine = _integers(given.recorded.row(_ENGINE_BYTES))
@@ -167,7 +168,8 @@ _DMA_BYTES = """
 """
 _ENGINE_BYTES = """
     SELECT sum(hbm_read_bytes) AS hbm_read_bytes, sum(hbm_write_bytes) AS hbm_write_bytes,
-           sum(sbuf_read_bytes) AS sbuf_read_bytes, sum(sbuf_write_bytes) AS sbuf_write_bytes,
+           sum(sbuf_read_bytes) FILTER (NOT contains(opcode, 'DMA')) AS sbuf_read_bytes,
+           sum(sbuf_write_bytes) FILTER (NOT contains(opcode, 'DMA')) AS sbuf_write_bytes,
            sum(spill_save_bytes) AS spill_save_bytes, sum(spill_reload_bytes) AS spill_reload_bytes,
            sum(input_queue_bytes) AS input_queue_bytes, sum(output_queue_bytes) AS output_queue_bytes,
            sum(weight_queue_bytes) AS weight_queue_bytes,

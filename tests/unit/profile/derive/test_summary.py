@@ -136,6 +136,7 @@ def test_bytes_by_memory_and_purpose(tmp_path):
                 "Vector", 0, 9, sbuf_read_bytes=5, sbuf_write_bytes=6, psum_read_bytes=7, psum_write_bytes=8
             ),
             instruction("Scalar", 0, 9, psum_read_sbuf_write_bytes=3),
+            instruction("Sync", 0, 9, "DMA_TRIGGER", sbuf_write_bytes=100, hbm_read_bytes=100),
         ],
         "DmaPacketAggregated": [
             dma(0, 1, 100),
