@@ -137,7 +137,7 @@ def _mixed(track: Track, columns: _EventColumns, time_ns: Int64Array, row: Int64
     begin = _packets(track, time_ns[begins], columns.begin_events(row[begins]))
     end = _packets(track, time_ns[~begins], _end_events(int(np.count_nonzero(~begins))))
     position = np.where(begins, np.cumsum(begins) - 1, np.count_nonzero(begins) + np.cumsum(~begins) - 1)
-    yield wire.stacked(begin, end).take(position).pack()
+    yield wire.interleaved(begin, end, position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,9 @@ FLOW_TABLES = ("Instruction", "DmaPacketAggregated")
 """Tables between whose rows dependencies are drawn."""
 
 
+FLOW_JOINS = " LEFT JOIN outgoing o ON o.id = t.id LEFT JOIN incoming i ON i.id = t.id"
+
+
 def span_query(source: SpanSource, tables: Tables, window: str, *, flows: bool) -> str:
     """SQL for a source's rows by process, place, track and time.
 
@@ -27,12 +30,11 @@ def span_query(source: SpanSource, tables: Tables, window: str, *, flows: bool) 
     out_list, in_list = ("o.flows", "i.flows") if with_flows else ("NULL", "NULL")
     ending = "end_ns DESC" if source.nested else "end_ns"
     chosen = (
-        f'SELECT * FROM "{table}" t WHERE {source.start} IS NOT NULL AND {source.end} IS NOT NULL'
-        f" AND {source.condition} AND {window}"
+        f"WHERE {source.start} IS NOT NULL AND {source.end} IS NOT NULL AND {source.condition} AND {window}"
     )
     return (
-        f"WITH chosen AS ({chosen}){_flow_ends(table) if with_flows else ''}"
-        f" SELECT CAST({tables.column_or(table, 'process_idx', '0')} AS BIGINT) AS process_idx,"
+        (_flow_ends(table, chosen) if with_flows else "")
+        + f"SELECT CAST({tables.column_or(table, 'process_idx', '0')} AS BIGINT) AS process_idx,"
         f" CAST({tables.column_or(table, source.index, '0')} AS BIGINT) AS place_idx,"
         f" CAST({_filled(source.track, tables, table)} AS VARCHAR) AS track,"
         f" CAST({source.start} AS BIGINT) AS start_ns,"
@@ -44,12 +46,7 @@ def span_query(source: SpanSource, tables: Tables, window: str, *, flows: bool) 
         f" CAST({tables.column_or(table, 'source_line', 'NULL')} AS BIGINT) AS source_line,"
         f" CAST({out_list} AS UBIGINT[]) AS flow_out, CAST({in_list} AS UBIGINT[]) AS flow_in"
         + "".join(_arguments(source, tables))
-        + " FROM chosen t"
-        + (
-            ' LEFT JOIN outgoing o ON o.id = t."id" LEFT JOIN incoming i ON i.id = t."id"'
-            if with_flows
-            else ""
-        )
+        + f' FROM "{table}" t{FLOW_JOINS if with_flows else ""} {chosen}'
         + f" ORDER BY 1, 2, 3, 4, {ending}"
     )
 
@@ -67,7 +64,7 @@ def counter_query(source: CounterSource, tables: Tables, window: str) -> str:
 
 def has_flows(tables: Tables) -> bool:
     """Whether the profile has dependencies."""
-    return tables.has("Flow", "in_id")
+    return tables.has("Flow", "in_id") and tables.count("Flow") > 0
 
 
 def _filled(expression: str, tables: Tables, table: str) -> str:
@@ -96,16 +93,17 @@ def _argument(column: str, data_type: str) -> str:
     return f"nullif(CAST(t.\"{column}\" AS VARCHAR), '')"
 
 
-def _flow_ends(table: str) -> str:
-    """Flow numbers by the row that they start and end at, of the rows in `chosen`.
+def _flow_ends(table: str, chosen: str) -> str:
+    """Common table expressions: flow numbers by the row that they start and end at, of the chosen rows.
 
     A number is a hash of the edge: the same whichever end is read, in whatever order and window.
     """
     number = "list_sort(list(DISTINCT hash(f.in_table, f.in_id, f.out_table, f.out_id))) AS flows FROM Flow f"
     listed = ", ".join(f"'{name}'" for name in FLOW_TABLES)
     drawn = f"f.in_table IN ({listed}) AND f.out_table IN ({listed}) AND f.in_id <> f.out_id"
-    return "".join(
-        f", {name} AS (SELECT f.{end}_id AS id, {number} SEMI JOIN chosen c ON c.id = f.{end}_id"
+    ends = (
+        f"{name} AS (SELECT f.{end}_id AS id, {number} SEMI JOIN chosen c ON c.id = f.{end}_id"
         f" WHERE f.{end}_table = '{table}' AND {drawn} GROUP BY f.{end}_id)"
         for name, end in (("outgoing", "in"), ("incoming", "out"))
     )
+    return f'WITH chosen AS (SELECT t.id FROM "{table}" t {chosen}), {", ".join(ends)} '

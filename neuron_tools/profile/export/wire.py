@@ -1,14 +1,15 @@
 """Protobuf messages by the thousand: columns of values in, concatenated messages out, without a Python loop.
 
-A `Cells` is a rectangle of bytes, one message (or piece of one) a row, with a mask that says which bytes
-exist. Pieces are set side by side, given a tag and a length, and at the end the masked bytes are taken in
-row order: what results is the ordinary protobuf encoding
+`Cells` are pieces of messages, one message a row: constants (tags, and whatever is the same in all rows) and
+columns of bytes of differing length. Putting pieces side by side and framing them with a tag and a length
+only collects them; `pack` then lays all of them into one rectangle of bytes with a mask of which exist, and
+takes the masked bytes in row order. What results is the ordinary protobuf encoding
 (https://protobuf.dev/programming-guides/encoding/), checked in the tests against the generated classes.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,39 +18,100 @@ VARINT = 0
 FIXED64 = 1
 LENGTH_DELIMITED = 2
 
+Int64Array = npt.NDArray[np.int64]
 UInt8Array = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
+Rectangle = tuple[UInt8Array, BoolArray]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Some bytes of each row.
+
+    Attributes:
+        data: uint8, shape (rows, width), or (width,) where all rows have the same bytes.
+        lengths: int64, shape (rows,): how many of them exist, from the left; None = all.
+        present: bool, shape (rows,): rows that have the piece at all; None = all.
+    """
+
+    data: UInt8Array
+    lengths: Int64Array | None = None
+    present: BoolArray | None = None
+
+    @property
+    def width(self) -> int:
+        """Bytes of the widest row."""
+        return self.data.shape[-1]
+
+    def is_constant(self) -> bool:
+        """Whether all rows have the same bytes, where they have them."""
+        return self.data.ndim == 1 and self.lengths is None
+
+    def row_lengths(self) -> Int64Array | int:
+        """Bytes of each row; one number where all are equal."""
+        lengths: Int64Array | int = self.width if self.lengths is None else self.lengths
+        return lengths if self.present is None else lengths * self.present
+
+    def take(self, rows: Int64Array) -> Piece:
+        """The given rows."""
+        return Piece(
+            self.data if self.data.ndim == 1 else self.data[rows],
+            None if self.lengths is None else self.lengths[rows],
+            None if self.present is None else self.present[rows],
+        )
+
+    def keep(self) -> BoolArray | np.bool_:
+        """Which bytes exist; broadcasts to (rows, width)."""
+        keep: BoolArray | np.bool_ = np.True_
+        if self.lengths is not None:
+            keep = np.arange(self.width) < self.lengths[:, None]
+        return keep if self.present is None else keep & self.present[:, None]
 
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """One piece of a message per row.
+    """One message, or part of one, a row."""
 
-    Attributes:
-        data: uint8, shape (rows, width).
-        keep: bool, same shape; bytes where it is False do not exist.
-    """
+    rows: int
+    pieces: tuple[Piece, ...]
 
-    data: UInt8Array
-    keep: BoolArray
-
-    @property
-    def lengths(self) -> npt.NDArray[np.int64]:
-        """Bytes of each row, shape (rows,)."""
-        lengths: npt.NDArray[np.int64] = np.count_nonzero(self.keep, axis=1)
-        return lengths
+    def lengths(self) -> Int64Array | int:
+        """Bytes of each row; one number where all are equal."""
+        return sum((piece.row_lengths() for piece in self.pieces), start=0)
 
     def where(self, present: BoolArray) -> Cells:
-        """The same pieces, left out in the rows where `present` (shape (rows,)) is False."""
-        return self if present.all() else Cells(self.data, self.keep & present[:, None])
+        """The same, left out in the rows where `present`, shape (rows,), is False."""
+        if present.all():
+            return self
+        limited = (
+            replace(piece, present=present if piece.present is None else piece.present & present)
+            for piece in self.pieces
+        )
+        return Cells(self.rows, tuple(limited))
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Cells:
+    def take(self, rows: Int64Array) -> Cells:
         """The given rows in the given order."""
-        return Cells(self.data[rows], self.keep[rows])
+        return Cells(len(rows), tuple(piece.take(rows) for piece in self.pieces))
+
+    def rectangle(self, width: int = 0) -> Rectangle:
+        """All bytes, and which of them exist, as arrays of at least `width` columns."""
+        own = sum(piece.width for piece in self.pieces)
+        data = np.empty((self.rows, max(own, width)), np.uint8)
+        keep = np.ones(data.shape, np.bool_)
+        keep[:, own:] = False
+        first = 0
+        for piece in self.pieces:
+            last = first + piece.width
+            data[:, first:last] = piece.data
+            if piece.lengths is not None or piece.present is not None:
+                keep[:, first:last] = piece.keep()
+            first = last
+        return data, keep
 
     def pack(self) -> bytes:
         """All rows one after the other."""
-        return self.data[self.keep].tobytes()
+        data, keep = self.rectangle()
+        return data[keep].tobytes()
 
 
 def varint_bytes(value: int) -> bytes:
@@ -69,93 +131,92 @@ def tag(field_number: int, wire_type: int) -> bytes:
 
 def constant(content: bytes, rows: int) -> Cells:
     """The same bytes in every row."""
-    data = np.frombuffer(content, np.uint8)
-    return Cells(np.broadcast_to(data, (rows, len(data))), np.broadcast_to(np.True_, (rows, len(data))))
+    return Cells(rows, (Piece(np.frombuffer(content, np.uint8)),) if content else ())
 
 
 def varints(values: npt.ArrayLike) -> Cells:
     """Base-128 numbers, shape (rows,); negative ones as their 64-bit two's complement (ten bytes)."""
-    unsigned = np.ascontiguousarray(values).astype(np.int64, copy=False).view(np.uint64)
-    largest = int(unsigned.max()) if len(unsigned) else 0
+    rest = np.ascontiguousarray(values).astype(np.int64, copy=False).view(np.uint64)
+    largest = int(rest.max()) if len(rest) else 0
     width = max(1, (largest.bit_length() + 6) // 7)
-    data = np.empty((len(unsigned), width), np.uint8)
-    keep = np.empty((len(unsigned), width), np.bool_)
-    rest = unsigned
+    data = np.empty((len(rest), width), np.uint8)
+    lengths = np.ones(len(rest), np.int64)
     for position in range(width):
-        keep[:, position] = True if position == 0 else rest != 0
         following = rest >> np.uint64(7)
-        data[:, position] = (rest & np.uint64(0x7F)) | ((following != 0).astype(np.uint64) << np.uint64(7))
+        more = following != 0
+        data[:, position] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more.view(np.uint8) << 7)
+        lengths += more
         rest = following
-    return Cells(data, keep)
+    all_equal = len(lengths) > 0 and bool(lengths[0] == width) and bool((lengths == width).all())
+    return Cells(len(rest), (Piece(data, None if all_equal else lengths),))
 
 
 def fixed64(values: npt.ArrayLike) -> Cells:
     """Eight-byte little-endian numbers (float64 or 64-bit integers), shape (rows,)."""
     data = np.ascontiguousarray(values).view(np.uint8).reshape(-1, 8)
-    return Cells(data, np.broadcast_to(np.True_, data.shape))
+    return Cells(len(data), (Piece(data),))
 
 
-def texts(offsets: npt.NDArray[np.int64], data: UInt8Array) -> Cells:
+def texts(offsets: Int64Array, data: UInt8Array) -> Cells:
     """Strings of differing length: row i is data[offsets[i]:offsets[i + 1]]; width is the longest one's."""
     lengths = np.diff(offsets)
     width = int(lengths.max()) if len(lengths) else 0
     if width == 0:
         return constant(b"", len(lengths))
-    column = np.arange(width)
-    keep = column < lengths[:, None]
-    index = np.minimum(offsets[:-1, None] + column, len(data) - 1)
-    return Cells(data[index], keep)
+    index = np.minimum(offsets[:-1, None] + np.arange(width), len(data) - 1)
+    return Cells(len(lengths), (Piece(data[index], lengths),))
 
 
-def joined(*pieces: Cells) -> Cells:
-    """Pieces side by side, row by row."""
-    return Cells(
-        np.concatenate([piece.data for piece in pieces], axis=1),
-        np.concatenate([piece.keep for piece in pieces], axis=1),
-    )
+def joined(*parts: Cells) -> Cells:
+    """Parts side by side, row by row; neighbouring constants become one."""
+    pieces: list[Piece] = []
+    for piece in (piece for part in parts for piece in part.pieces):
+        last = pieces[-1] if pieces else None
+        if last and last.is_constant() and piece.is_constant() and last.present is piece.present:
+            pieces[-1] = replace(last, data=np.concatenate([last.data, piece.data]))
+        else:
+            pieces.append(piece)
+    return Cells(parts[0].rows, tuple(pieces))
 
 
 def number_field(field_number: int, values: npt.ArrayLike) -> Cells:
     """A varint field."""
     numbers = varints(values)
-    return joined(constant(tag(field_number, VARINT), len(numbers.data)), numbers)
+    return joined(constant(tag(field_number, VARINT), numbers.rows), numbers)
 
 
 def fixed64_field(field_number: int, values: npt.ArrayLike) -> Cells:
     """A fixed64 or double field."""
     numbers = fixed64(values)
-    return joined(constant(tag(field_number, FIXED64), len(numbers.data)), numbers)
+    return joined(constant(tag(field_number, FIXED64), numbers.rows), numbers)
 
 
-def repeated_fixed64_field(
-    field_number: int, offsets: npt.NDArray[np.int64], values: npt.NDArray[np.uint64]
-) -> Cells:
+def repeated_fixed64_field(field_number: int, offsets: Int64Array, values: npt.NDArray[np.uint64]) -> Cells:
     """An unpacked repeated fixed64 field: row i has values[offsets[i]:offsets[i + 1]]."""
     head = np.frombuffer(tag(field_number, FIXED64), np.uint8)
     counts = np.diff(offsets)
-    width = int(counts.max()) if len(counts) else 0
+    widest = int(counts.max()) if len(counts) else 0
     cell = len(head) + 8
-    data = np.zeros((len(counts), width, cell), np.uint8)
-    present = np.arange(width) < counts[:, None]
+    data = np.zeros((len(counts), widest, cell), np.uint8)
+    present = np.arange(widest) < counts[:, None]
     data[:, :, : len(head)] = head
     data[present, len(head) :] = values[offsets[0] : offsets[-1]].view(np.uint8).reshape(-1, 8)
-    keep = np.broadcast_to(present[:, :, None], data.shape)
-    return Cells(data.reshape(len(counts), -1), keep.reshape(len(counts), -1))
+    return Cells(len(counts), (Piece(data.reshape(len(counts), widest * cell), counts * cell),))
 
 
 def message_field(field_number: int, content: Cells) -> Cells:
     """A length-delimited field (string or submessage) around `content`."""
-    rows = len(content.data)
-    return joined(constant(tag(field_number, LENGTH_DELIMITED), rows), varints(content.lengths), content)
+    head = tag(field_number, LENGTH_DELIMITED)
+    lengths = content.lengths()
+    if isinstance(lengths, int):
+        return joined(constant(head + varint_bytes(lengths), content.rows), content)
+    return joined(constant(head, content.rows), varints(lengths), content)
 
 
-def stacked(first: Cells, second: Cells) -> Cells:
-    """The rows of `first`, then those of `second`; the narrower one is widened with absent bytes."""
-    width = max(first.data.shape[1], second.data.shape[1])
-    rows = len(first.data)
-    data = np.zeros((rows + len(second.data), width), np.uint8)
-    keep = np.zeros(data.shape, np.bool_)
-    for piece, part in ((first, slice(0, rows)), (second, slice(rows, None))):
-        data[part, : piece.data.shape[1]] = piece.data
-        keep[part, : piece.data.shape[1]] = piece.keep
-    return Cells(data, keep)
+def interleaved(first: Cells, second: Cells, order: Int64Array) -> bytes:
+    """Rows of `first` (numbered from 0) and of `second` (numbered on from there) in the given order."""
+    width = max(sum(piece.width for piece in cells.pieces) for cells in (first, second))
+    data, keep = (
+        np.concatenate(pair)[order] for pair in zip(first.rectangle(width), second.rectangle(width))
+    )
+    return data[keep].tobytes()
