@@ -11,7 +11,7 @@ HEAVY = ("torch", "numpy", "pyarrow", "duckdb", "rich", "numba", "dash")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands_have_help_with_an_example_and_a_version(name: str, capsys: pytest.CaptureFixture) -> None:
+def test_commands_have_help_with_an_example(name: str, capsys: pytest.CaptureFixture) -> None:
     assert run(neuron_profile, "neuron-profile", [name, "--help"]) == 0
     text = capsys.readouterr().out
     assert f"Example:\n    neuron-profile {name} " in text
