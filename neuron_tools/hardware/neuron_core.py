@@ -65,14 +65,18 @@ class NeuronCore:
     dma_semaphore_ns: float
     dma_read_startup_ns: float  # first byte of an idle queue to steady streaming, from HBM
     dma_write_startup_ns: float  # the same, to HBM
+    dma_software_read_startup_ns: float  # the same two for software descriptors
+    dma_software_write_startup_ns: float
+    dma_semaphore_latency_ns: float  # completion to the start of the waiting instruction
     dma_hardware_issue_ns: float  # trigger to next trigger, hardware descriptors
     dma_hardware_issue_duration_ns: float  # length of the trigger instruction, hardware descriptors
     dma_hardware_descriptor_ns: float  # added to both for every descriptor over 128
     dma_hardware_read_delay_ns: float  # trigger start to first packet, from HBM
     dma_hardware_write_delay_ns: float  # the same, to HBM
-    dma_software_issue_ns: float
-    dma_software_issue_duration_ns: float
-    dma_software_read_delay_ns: float
+    dma_software_issue_ns: float  # making descriptors: this much, and more for each
+    dma_software_descriptor_ns: float
+    dma_software_issue_duration_ns: float  # after they are made
+    dma_software_read_delay_ns: float  # descriptors made to first packet, from HBM
     dma_software_write_delay_ns: float
     dma_prebuilt_issue_ns: float
     dma_prebuilt_delay_ns: float

@@ -30,13 +30,15 @@ class DmaCosts(NamedTuple):
         work: Engine time in SHARE-ths of a picosecond, over all engines.
         cap: Most engine shares it can use at once.
         hbm_bytes_per_work: float64; HBM bytes (both directions) per unit of work.
-        delay_ps: Trigger start to first packet.
+        issue_ps: Start of the trigger instruction to the trigger: the time software needs for descriptors.
+        delay_ps: Trigger to first packet.
         startup_ps: First packet to steady streaming when its queue was idle.
     """
 
     work: Int64Array
     cap: Int64Array
     hbm_bytes_per_work: FloatArray
+    issue_ps: Int64Array
     delay_ps: Int64Array
     startup_ps: Int64Array
 
@@ -74,13 +76,14 @@ def dma_costs(program: Program, core: NeuronCore) -> DmaCosts:
     writes_hbm = dmas["destination_memory"] == Memory.HBM
     touched = dmas["bytes"] * (reads_hbm.astype(np.int64) + writes_hbm)
     kind = _queue_kinds(program)
-    startup = np.where(writes_hbm & ~reads_hbm, core.dma_write_startup_ns, core.dma_read_startup_ns)
+    software = kind == QueueKind.SOFTWARE_DYNAMIC
     return DmaCosts(
         work=work,
         cap=engines * SHARE,
         hbm_bytes_per_work=touched / work,
+        issue_ps=np.where(software, _picoseconds(_software_issue_ns(dmas, core)), 0),
         delay_ps=_picoseconds(_delay_ns(kind, reads_hbm, core)),
-        startup_ps=_picoseconds(startup),
+        startup_ps=_picoseconds(_startup_ns(software, reads_hbm | ~writes_hbm, core)),
     )
 
 
@@ -88,23 +91,35 @@ def trigger_costs(program: Program, core: NeuronCore) -> tuple[Int64Array, Int64
     """(interval_ps, latency_ps) of the trigger of each DMA, by how its descriptors are made.
 
     Source: Trn2 traces: hardware descriptors 517-605 ns on the queue's engine, 36 ns more for 256 than for
-    128 descriptors; software descriptors 31-91 ns, 580 ns between triggers. Shapes (dmas,).
+    128 descriptors; software descriptors 580 ns between triggers of 128 descriptors. Shapes (dmas,).
     """
     kind = _queue_kinds(program)
     extra = np.maximum(program.dmas["descriptors"].astype(np.float64) - _HARDWARE_DESCRIPTORS, 0.0)
     extra *= core.dma_hardware_descriptor_ns
+    made = _software_issue_ns(program.dmas, core)
     hardware, software = kind == QueueKind.HARDWARE_DYNAMIC, kind == QueueKind.SOFTWARE_DYNAMIC
-    interval = np.where(
-        hardware,
-        core.dma_hardware_issue_ns + extra,
-        np.where(software, core.dma_software_issue_ns, core.dma_prebuilt_issue_ns),
+    interval = np.select(
+        [hardware, software], [core.dma_hardware_issue_ns + extra, made], core.dma_prebuilt_issue_ns
     )
-    latency = np.where(
-        hardware,
-        core.dma_hardware_issue_duration_ns + extra,
-        np.where(software, core.dma_software_issue_duration_ns, core.dma_prebuilt_issue_ns),
+    latency = np.select(
+        [hardware, software],
+        [core.dma_hardware_issue_duration_ns + extra, made + core.dma_software_issue_duration_ns],
+        core.dma_prebuilt_issue_ns,
     )
     return _picoseconds(interval), _picoseconds(latency)
+
+
+def _software_issue_ns(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
+    return np.asarray(core.dma_software_issue_ns + core.dma_software_descriptor_ns * dmas["descriptors"])
+
+
+def _startup_ns(
+    software: npt.NDArray[np.bool_], reads: npt.NDArray[np.bool_], core: NeuronCore
+) -> FloatArray:
+    made_by_software = np.where(reads, core.dma_software_read_startup_ns, core.dma_software_write_startup_ns)
+    return np.where(
+        software, made_by_software, np.where(reads, core.dma_read_startup_ns, core.dma_write_startup_ns)
+    )
 
 
 def _efficiency(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:

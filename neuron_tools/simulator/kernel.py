@@ -42,7 +42,8 @@ class Figures(NamedTuple):
     tensor_semaphore_ps: int  # more than semaphore_ps when the Tensor engine waits
     dispatch_ps: int
     column_ps: float
-    dma_semaphore_ps: int
+    dma_semaphore_ps: int  # writing the semaphore
+    dma_visible_ps: int  # and a waiting engine's seeing it
     dma_engines: int
     outstanding: int  # DMAs
     hbm_bytes_per_ps: float
@@ -358,9 +359,9 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
 
 @_compiled
 def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> None:
-    """Hand a DMA to its queue at `time`."""
+    """Hand a DMA to its queue; its trigger instruction starts at `time`."""
     queue = np.int64(work.dma_table[dma].queue)
-    times.dma_trigger_ps[dma] = time
+    times.dma_trigger_ps[dma] = time + work.dma.issue_ps[dma]
     state.queue_triggered[queue] += 1
     if not state.queue_active[queue] and state.queue_triggered[queue] == state.queue_done[queue] + 1:
         state.scalars[_DMA_NEXT] = min(state.scalars[_DMA_NEXT], _activation_ps(queue, work, state, times))
@@ -476,7 +477,7 @@ def _deliver(work: Work, state: State, times: Times) -> bool:
     source = ENGINES + 1
     if scalars[_DELIVERED] < scalars[_FINISHED_COUNT]:
         dma = state.finished[scalars[_DELIVERED]]
-        visible = times.dma_end_ps[dma] + work.figures.semaphore_ps
+        visible = times.dma_end_ps[dma] + work.figures.dma_visible_ps
         if visible <= soonest:
             soonest = visible
             source = ENGINES

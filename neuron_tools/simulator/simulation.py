@@ -39,7 +39,8 @@ class Simulation:
             operands ready; start - ready is the time it waited for semaphores (or for a full DMA queue).
         wait_cause: (instructions,) int32, the release that decided the start: an instruction row (>= 0),
             -2 - dma row, or -1 where nothing delayed it.
-        dma_trigger_ps: (dmas,) when the trigger began.
+        dma_trigger_ps: (dmas,) when the queue got it: the start of its trigger instruction, plus the time
+            software takes to make descriptors.
         dma_start_ps: (dmas,) first packet.
         dma_end_ps: (dmas,) completion: last byte and semaphore written.
         throttle: (stretches,) of THROTTLE_DTYPE, without gaps from 0 to the end of the execution.
@@ -132,6 +133,7 @@ def _figures(core: NeuronCore) -> Figures:
         dispatch_ps=_picoseconds(core.tensor_dispatch_ns),
         column_ps=1000.0 / core.tensor_clock_ghz,
         dma_semaphore_ps=_picoseconds(core.dma_semaphore_ns),
+        dma_visible_ps=_picoseconds(core.dma_semaphore_latency_ns),
         dma_engines=core.dma_engines,
         outstanding=core.dma_outstanding_per_queue,
         hbm_bytes_per_ps=core.hbm_bandwidth * 1e-12,

@@ -60,7 +60,7 @@ class DmaQueues:
         self.now = 0
 
     def add(self, dma, time):
-        self.trigger[dma] = time
+        self.trigger[dma] = time + int(self.cost.issue_ps[dma])
         self.order[int(self.program.dmas[dma]["queue"])].append(dma)
 
     def head(self, queue):
@@ -156,7 +156,7 @@ def reference_simulate(program, core):
         if due is not None and due <= now:
             for dma in queues.advance(now):
                 record = program.dmas[dma]
-                time = queues.end[dma] + semaphore_delay
+                time = queues.end[dma] + ps(core.dma_semaphore_latency_ns)
                 visible.append((time, 10, int(record["semaphore"]), int(record["increment"]), -2 - dma))
                 queue = int(record["queue"])
                 delivery += 1

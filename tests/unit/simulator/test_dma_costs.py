@@ -47,12 +47,6 @@ def test_long_rows_travel_as_packets_of_4_kib():
     assert long == pytest.approx(4 * short)
 
 
-def test_small_writes_to_hbm_cost_more_than_reads():
-    core = hardware.get("trn2")
-    write = transfer(128, 256, source=Memory.SBUF, destination=Memory.HBM)
-    assert descriptor_ps(write.dmas, core)[0] / 1000 == pytest.approx(41, rel=0.05)
-
-
 @pytest.mark.parametrize(
     ("rows", "partitions", "engines"), [(128, 128, 16), (4, 4, 1), (32, 32, 4), (3, 0, 3), (500, 0, 16)]
 )
@@ -68,11 +62,12 @@ def test_issue_cost_follows_how_descriptors_are_made():
     software_made = trigger_costs(transfer(128, 4096, kind=QueueKind.SOFTWARE_DYNAMIC), core)
     assert 517_000 <= hardware_made[1][0] <= 605_000
     assert more[1][0] == pytest.approx(572_000, rel=0.02)
-    assert 31_000 <= software_made[1][0] <= 91_000
+    assert 31_000 <= software_made[1][0] - software_made[0][0] <= 91_000
     assert software_made[0][0] == pytest.approx(580_000, rel=0.02)
 
 
-# Trn2 traces, transfers that had the engines to themselves: (rows, bytes, route, kind, first packet, done).
+# Trn2 traces, transfers that had the engines to themselves, by packets: (packets, bytes, route, kind,
+# trigger to first packet, trigger to done).
 @pytest.mark.parametrize(
     ("rows", "row_bytes", "source", "destination", "kind", "first_ns", "done_ns"),
     [
@@ -80,6 +75,10 @@ def test_issue_cost_follows_how_descriptors_are_made():
         (256, 2048, Memory.SBUF, Memory.HBM, QueueKind.HARDWARE_DYNAMIC, 1234, 2669),
         (128, 512, Memory.HBM, Memory.SBUF, QueueKind.HARDWARE_DYNAMIC, 1326, 1813),
         (128, 256, Memory.HBM, Memory.SBUF, QueueKind.HARDWARE_DYNAMIC, 1332, 1678),
+        (128, 2048, Memory.HBM, Memory.SBUF, QueueKind.SOFTWARE_DYNAMIC, 760, 2121),
+        (64, 4096, Memory.SBUF, Memory.HBM, QueueKind.SOFTWARE_DYNAMIC, 633, 1668),
+        (32, 4096, Memory.SBUF, Memory.HBM, QueueKind.SOFTWARE_DYNAMIC, 643, 1340),
+        (1024, 256, Memory.SBUF, Memory.HBM, QueueKind.SOFTWARE_DYNAMIC, 629, 2318),
     ],
 )
 def test_a_lone_transfer_is_within_5_percent_of_the_traces(
