@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -44,37 +45,46 @@ def lower_graph(
         A module with one framework row per call of the graph. What cannot be lowered is a `custom_call`,
         named in `warnings`. Results that are parameters are left out: they do not move.
     """
-    walker = _Walker(graph, root or ModuleRoot(), backward)
-    return run_clean(walker.lower, arguments, name, parameter_kinds, parameter_names)
+    calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+    rows = {node: row for row, node in enumerate(calls)}
+    framework = [framework_operation(node, root or ModuleRoot(), backward) for node in calls]
+    call = _GraphCall(graph, rows, arguments, parameter_kinds, parameter_names)
+    return run_clean(lower, lambda builder: _Walker(call, builder).walk(), framework, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _GraphCall:
+    """One call of a graph: framework row per operator node; argument, kind and name per placeholder."""
+
+    graph: fx.Graph
+    rows: Mapping[fx.Node, int]
+    arguments: Sequence[Any]
+    kinds: Sequence[str]
+    names: Sequence[str]
 
 
 class _Walker:
-    """Follows the graph with the concrete values of symbolic sizes."""
+    """Follows a graph with the concrete values of symbolic sizes."""
 
-    def __init__(self, graph: fx.Graph, root: ModuleRoot, backward: bool) -> None:
-        self._graph = graph
-        self._calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
-        self._rows = {node: row for row, node in enumerate(self._calls)}
-        self._framework = [framework_operation(node, root, backward) for node in self._calls]
-        self._builder = GraphBuilder()
+    def __init__(self, call: _GraphCall, builder: GraphBuilder) -> None:
+        self._graph, self._rows = call.graph, call.rows
+        self._call_arguments = call
+        self._builder = builder
         self._values: dict[fx.Node, Any] = {}
 
-    def lower(
-        self, arguments: Sequence[Any], name: str, kinds: Sequence[str], names: Sequence[str]
-    ) -> Module:
+    def walk(self) -> list[fx.Node]:
+        """Add parameters and calls to the builder; returns the results that are not parameters."""
         placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
-        tensor_kinds = []
-        for index, (node, argument) in enumerate(zip(placeholders, arguments)):
+        call = self._call_arguments
+        for index, (node, argument) in enumerate(zip(placeholders, call.arguments)):
             if isinstance(argument, StoredTensor):
-                tensor_kinds.append(kinds[index] if kinds else "input")
-                label = names[index] if names else node.name
-                self._values[node] = argument.place(self._builder, label, self._first_user_row(node))
-            else:
-                self._values[node] = argument
-        return lower(self._builder, self._follow(), self._framework, name, tensor_kinds)
+                kind = call.kinds[index] if call.kinds else "input"
+                name = call.names[index] if call.names else node.name
+                argument = argument.place(self._builder, name, kind, self._first_user_row(node))
+            self._values[node] = argument
+        return self._follow()
 
     def _follow(self) -> list[fx.Node]:
-        """Add every call; returns the results that are not parameters."""
         results: list[Any] = []
         for node in self._graph.nodes:
             if node.op == "call_function":
@@ -107,7 +117,7 @@ class _Walker:
         value = _attribute_of(self._graph.owning_module, str(node.target))
         if not isinstance(value, torch.Tensor):
             return value
-        return self._builder.parameter(refake(value), str(node.target))
+        return self._builder.parameter(refake(value), str(node.target), "weight")
 
     def _first_user_row(self, node: fx.Node) -> int:
         return next((self._rows[user] for user in node.users if user in self._rows), 0)

@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 import neuron_tools
-from neuron_tools.frontends.torch_lowering.builder import operator_name
+from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
 from neuron_tools.simulator.program import Frame, FrameworkOperation
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)')

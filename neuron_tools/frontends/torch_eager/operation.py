@@ -30,12 +30,12 @@ def lower_operation(name: str, arguments: tuple[Any, ...]) -> Module:
 
 def _lower(name: str, arguments: tuple[Any, ...]) -> Module:
     call = read_call(name, arguments)
-    builder = GraphBuilder()
-    result = _add(builder, call)
-    nodes = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, fx.Node)]
-    results = list(dict.fromkeys([*nodes, *builder.written]))
-    framework = (FrameworkOperation(name=name.split(".")[0]),)
-    return lower(builder, results, framework, name)
+
+    def build(builder: GraphBuilder) -> list[fx.Node]:
+        nodes = [leaf for leaf in pytree.tree_leaves(_add(builder, call)) if isinstance(leaf, fx.Node)]
+        return list(dict.fromkeys([*nodes, *builder.written]))
+
+    return lower(build, (FrameworkOperation(name=name.split(".")[0]),), name)
 
 
 def _add(builder: GraphBuilder, call: Call) -> Any:

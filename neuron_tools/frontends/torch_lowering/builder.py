@@ -13,7 +13,8 @@ from torch.utils import _pytree as pytree
 from neuron_tools.frontends.torch_lowering import multi_tensor
 from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
 from neuron_tools.frontends.torch_lowering.fake import refake
-from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, unlowered
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name, unlowered
+from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS
 
 
 class GraphBuilder:
@@ -23,19 +24,22 @@ class GraphBuilder:
         graph: Nodes with `meta["val"]` (fake tensors), `meta["row"]` and, for nodes that torch-mlir must not
             see, `meta["intrinsic"]`.
         parameters: The placeholders, in order.
+        kinds: "input" or "weight" per parameter.
         written: New values of arguments that calls wrote, in order.
     """
 
     def __init__(self) -> None:
         self.graph = fx.Graph()
         self.parameters: list[fx.Node] = []
+        self.kinds: list[str] = []
         self.written: list[fx.Node] = []
 
-    def parameter(self, value: torch.Tensor, name: str = "argument") -> fx.Node:
-        """Add a parameter of the fake tensor's shape and type."""
+    def parameter(self, value: torch.Tensor, name: str = "argument", kind: str = "input") -> fx.Node:
+        """Add a parameter of the fake tensor's shape and type; `kind` is "input" or "weight"."""
         node = self.graph.placeholder(name)
         node.meta["val"] = value
         self.parameters.append(node)
+        self.kinds.append(kind)
         return node
 
     def call(
@@ -72,7 +76,7 @@ class GraphBuilder:
         self.written.append(node)
 
     def _inline(self, expansion: Expansion, nodes: list[fx.Node], row: int) -> Any:
-        copies: dict[fx.Node, fx.Node] = {}
+        copies: dict[fx.Node, Any] = {}
         arguments = iter(nodes)
         for node in expansion.graph.nodes:
             if node.op == "placeholder":
@@ -86,18 +90,28 @@ class GraphBuilder:
             lambda leaf: copies[leaf] if isinstance(leaf, fx.Node) else leaf, expansion.result
         )
 
-    def _copy(self, node: fx.Node, copies: dict[fx.Node, fx.Node], row: int) -> fx.Node:
+    def _copy(self, node: fx.Node, copies: dict[fx.Node, Any], row: int) -> Any:
+        """The node in this graph, or what it was decomposed to because it failed before."""
+        if node.target is operator.getitem and not isinstance(copies[node.args[0]], fx.Node):
+            return copies[node.args[0]][node.args[1]]
         copy = self.graph.node_copy(node, copies.__getitem__)
         copy.meta = {"val": node.meta.get("val"), "row": row}
-        intrinsic = _intrinsic(copy)
-        if intrinsic is not None:
-            copy.meta["intrinsic"] = intrinsic
+        verdict = VERDICTS.of(copy) or _intrinsic(copy)
+        if isinstance(verdict, Intrinsic):
+            copy.meta["intrinsic"] = verdict
+        elif verdict is not None:
+            return self._taken_apart(copy, verdict)
         return copy
+
+    def _taken_apart(self, node: fx.Node, decomposition: Callable[..., Any]) -> Any:
+        args, kwargs, row, value = node.args, dict(node.kwargs), node.meta["row"], node.meta["val"]
+        self.graph.erase_node(node)
+        return self.call(decomposition, args, kwargs, row, value)
 
     def _constant(self, node: fx.Node) -> fx.Node:
         """A tensor constant found while tracing becomes a parameter: its values do not matter for time."""
         owner = node.graph.owning_module
-        return self.parameter(refake(getattr(owner, str(node.target))), str(node.target))
+        return self.parameter(refake(getattr(owner, str(node.target))), str(node.target), "weight")
 
     def _opaque(
         self,
@@ -136,13 +150,6 @@ def split_results(graph: fx.Graph, call: fx.Node) -> Any:
         else:
             items.append(leaf)
     return pytree.tree_unflatten(items, structure)
-
-
-def operator_name(target: Any) -> str:
-    """ "aten::add" for an overload, the function's name otherwise."""
-    if isinstance(target, torch._ops.OpOverload):
-        return str(target._schema.name)
-    return str(getattr(target, "__name__", target))
 
 
 def _value(leaf: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._decomp
 from torch._decomp import get_decompositions
 from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 
@@ -48,6 +49,15 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     table.update(get_decompositions(list(_FROM_PYTORCH)))
     table.update(_OWN)
     for overload in _KEPT:
+        table.pop(overload, None)
+    return table
+
+
+@functools.cache
+def fallback_table() -> dict[Any, Callable[..., Any]]:
+    """Decompositions for operators that torch-mlir turned out not to lower: all that PyTorch has."""
+    table = dict(torch._decomp.global_decomposition_table["post_autograd"])
+    for overload in decomposition_table():
         table.pop(overload, None)
     return table
 

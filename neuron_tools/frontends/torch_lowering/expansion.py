@@ -32,6 +32,8 @@ class Expansion:
     written: tuple[fx.Node, ...] = ()
 
 
+_DIMENSION_ARGUMENTS = ("dim", "dims", "dimension")
+
 _EXPANSIONS: dict[Any, Expansion] = {}
 
 
@@ -55,6 +57,8 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
 
 
 def _expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
+    if _takes_dimensions_of_scalar(target, leaves) and not is_mutable(target):
+        target = _as_vector(target)
     if is_direct(target):
         return _single(target, leaves, structure)
     graph = _trace(target, leaves, structure, functional=is_mutable(target))
@@ -78,6 +82,24 @@ def is_direct(target: Any) -> bool:
     return not (implicit or target._schema.is_mutable or returns_list)
 
 
+def _takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
+    """Whether an operator gets dimensions of a tensor that has none, which torch-mlir does not survive."""
+    if not isinstance(target, torch._ops.OpOverload) or not leaves or not isinstance(leaves[0], torch.Tensor):
+        return False
+    names = {argument.name for argument in target._schema.arguments}
+    return leaves[0].dim() == 0 and not names.isdisjoint(_DIMENSION_ARGUMENTS)
+
+
+def _as_vector(target: Any) -> Callable[..., Any]:
+    """`target` on a vector of one element, its results turned into scalars."""
+
+    def run(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        results = target(tensor.reshape(1), *args, **kwargs)
+        return pytree.tree_map(lambda result: result.reshape(()), results)
+
+    return run
+
+
 def _single(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
     graph = fx.Graph()
     nodes = [_placeholder(graph, leaf) if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves]
@@ -99,7 +121,7 @@ def _results(graph: fx.Graph, call: fx.Node) -> Any:
     """The call itself, or one `getitem` node per result of a call with several."""
     value = call.meta["val"]
     if not isinstance(value, (tuple, list)):
-        return call
+        return call if isinstance(value, torch.Tensor) else None
     items = []
     for index, part in enumerate(value):
         item: Any = part

@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
+
 
 @dataclass(frozen=True, slots=True)
 class Intrinsic:
@@ -55,3 +57,10 @@ def activation(operator: str, scalars: Mapping[str, Any]) -> Intrinsic | None:
     if function == "gelu" and scalars.get("approximate") == "tanh":
         function = "gelu_tanh"
     return Intrinsic("custom_call", {"call_target_name": function, "activation": function})
+
+
+def operator_name(target: Any) -> str:
+    """ "aten::add" for an overload, the function's name otherwise."""
+    if isinstance(target, torch._ops.OpOverload):
+        return str(target._schema.name)
+    return str(getattr(target, "__name__", target))

@@ -39,12 +39,12 @@ class StoredTensor:
             self.dtype, tuple(self.sizes[d] for d in order), tuple(self.strides[d] for d in order)
         )
 
-    def place(self, builder: GraphBuilder, name: str = "argument", row: int = 0) -> Any:
+    def place(self, builder: GraphBuilder, name: str = "argument", kind: str = "input", row: int = 0) -> Any:
         """Add the parameter in storage order and the views that lead to this tensor."""
         order = self.storage_order
         stored = self.permuted(order)
         sizes = [1 if stride == 0 else size for size, stride in zip(stored.sizes, stored.strides)]
-        node = builder.parameter(fake_tensor(sizes, None, self.dtype), name)
+        node = builder.parameter(fake_tensor(sizes, None, self.dtype), name, kind)
         if order != tuple(range(len(order))):
             node = builder.call(_aten.permute.default, (node, _inverse(order)), {}, row)
         if sizes != list(stored.sizes):

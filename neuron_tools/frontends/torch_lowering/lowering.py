@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from torch import fx
@@ -10,61 +11,71 @@ from torch import fx
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.torch_lowering import mlir
-from neuron_tools.frontends.torch_lowering.builder import GraphBuilder, operator_name
-from neuron_tools.frontends.torch_lowering.intrinsics import unlowered
-from neuron_tools.frontends.torch_lowering.partition import partition, splice
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.intrinsics import operator_name, unlowered
+from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
+from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_call
 from neuron_tools.simulator.program import FrameworkOperation
 
+Build = Callable[[GraphBuilder], Sequence[fx.Node]]
 
-def lower(
-    builder: GraphBuilder,
-    results: Sequence[fx.Node],
-    framework: Sequence[FrameworkOperation],
-    name: str,
-    parameter_kinds: Sequence[str] = (),
-) -> Module:
-    """Lower the part of a graph that `results` need.
+
+def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> Module:
+    """Lower what `build` adds to a graph builder.
+
+    Where torch-mlir refuses a call, the verdict on it changes (it is decomposed, then cut out) and the graph
+    is built again, until everything left can be lowered.
 
     Args:
-        builder: The graph; its parameters are the module's.
-        results: Nodes wanted as results, in order.
+        build: Adds parameters and calls to the builder it is given; returns the nodes wanted as results.
         framework: Rows that the nodes' `meta["row"]` index.
         name: The module's name.
-        parameter_kinds: "input" or "weight" per parameter; parameters added while tracing are weights.
 
     Returns:
-        The module. Nodes without a lowering are custom calls, each named in `warnings`.
+        The module. Calls without a lowering are custom calls, each named in `warnings`.
     """
-    kinds = [*parameter_kinds, *["weight"] * (len(builder.parameters) - len(parameter_kinds))]
+    progress = True
     while True:
+        builder = GraphBuilder()
+        results = build(builder)
+        if not progress:
+            _refuse_everything(builder)
         partitioned = partition(builder.parameters, results)
-        extra = sum(len(cut.results) for cut in partitioned.cuts)
         try:
-            with mlir.LOCK:
-                module = read_module(
-                    mlir.to_stablehlo(partitioned.graph),
-                    framework=tuple(framework),
-                    parameter_kinds=(*kinds, *["input"] * extra),
-                    parameter_names=tuple(str(node.target) for node in builder.parameters) + ("",) * extra,
-                    warnings=(),
-                )
+            module = _lower_rest(builder, partitioned, framework)
             return replace(splice(module, partitioned, len(builder.parameters)), name=name)
         except mlir.LoweringFailure as failure:
-            failed = [partitioned.origins[node] for node in failure.nodes if node in partitioned.origins]
-            _cut_out(failed or _suspects(partitioned.origins), failure.reason)
+            nodes = {refused_call(node) for node in failure.nodes or _suspects(partitioned)}
+            changed = [VERDICTS.refuse(node, failure.reason) for node in nodes]
+            progress = any(changed)
 
 
-def _cut_out(nodes: Sequence[fx.Node], reason: str) -> None:
-    """Mark nodes so that the next attempt does without them."""
-    for node in nodes:
-        scalars = [repr(argument) for argument in node.args if not isinstance(argument, fx.Node)]
-        node.meta["intrinsic"] = unlowered(operator_name(node.target), reason, {"scalars": tuple(scalars)})
+def _refuse_everything(builder: GraphBuilder) -> None:
+    """When nothing more can be learnt from failures: no call goes to torch-mlir."""
+    for node in builder.graph.nodes:
+        if node.op == "call_function" and node.target is not operator.getitem:
+            node.meta.setdefault("intrinsic", unlowered(operator_name(node.target), "its graph fails"))
 
 
-def _suspects(origins: dict[fx.Node, fx.Node]) -> list[fx.Node]:
+def _lower_rest(
+    builder: GraphBuilder, partitioned: Partition, framework: Sequence[FrameworkOperation]
+) -> Module:
+    """The module of what was not cut out; the cuts' results are its last parameters."""
+    extra = sum(len(cut.results) for cut in partitioned.cuts)
+    names = [str(node.target) for node in builder.parameters]
+    with mlir.LOCK:
+        return read_module(
+            mlir.to_stablehlo(partitioned.graph),
+            framework=tuple(framework),
+            parameter_kinds=(*builder.kinds, *["input"] * extra),
+            parameter_names=(*names, *[""] * extra),
+        )
+
+
+def _suspects(partitioned: Partition) -> list[fx.Node]:
     """Without a name in the diagnostics: the nodes that fail when lowered alone, or else all."""
-    calls = [node for node in origins.values() if node.op == "call_function" and "intrinsic" not in node.meta]
-    return [node for node in calls if not _lowers_alone(node)] or calls
+    nodes = {refused_call(node): None for node in partitioned.graph.nodes if node.op == "call_function"}
+    return [node for node in nodes if not _lowers_alone(node)] or list(nodes)
 
 
 def _lowers_alone(node: fx.Node) -> bool:

@@ -69,12 +69,13 @@ def to_stablehlo(graph: fx.Graph, name: str = "main") -> ir.Module:
     """
     importer = FxImporter(context=_context(), config_check=False)
     cache = _LocatedCache(_context(), py_attr_tracker=importer._py_attr_tracker)
-    cache.indices = {}
+    cache.indices, cache.current = {}, None
     importer._cc = cache
     try:
         importer.import_stateless_graph(graph, func_name=name)
     except Exception as error:  # any importer error means: this node cannot be imported
-        raise LoweringFailure([cache.current], _first_line(error)) from error
+        failed = [cache.current] if cache.current is not None else []
+        raise LoweringFailure(failed, _first_line(error)) from error
     _run_passes(importer.module, cache)
     return importer.module
 

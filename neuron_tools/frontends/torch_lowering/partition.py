@@ -40,13 +40,11 @@ class Partition:
 
     Attributes:
         graph: What torch-mlir gets: the parameters, then one placeholder per result of a cut node.
-        origins: For each of its nodes, the node of the whole graph.
         results: For each wanted result, its position among the graph's results.
         cuts: What was cut out.
     """
 
     graph: fx.Graph
-    origins: dict[fx.Node, fx.Node]
     results: tuple[int, ...]
     cuts: tuple[Cut, ...]
 
@@ -85,8 +83,7 @@ class _Cutter:
             self._cuts.append(Cut(node.meta["intrinsic"], node.meta["row"], operands, result_positions))
         results = tuple(self._output(node) for node in self._results)
         self._graph.output(tuple(self._copies[node] for node in self._outputs))
-        origins = {copy: node for node, copy in self._copies.items()}
-        return Partition(self._graph, origins, results, tuple(self._cuts))
+        return Partition(self._graph, results, tuple(self._cuts))
 
     def _cut_results(self, live: list[fx.Node]) -> dict[fx.Node, tuple[int, ...]]:
         """A placeholder for each live result of each intrinsic node; their positions."""
