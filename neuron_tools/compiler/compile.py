@@ -6,44 +6,13 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.generate import generate_group
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
-from neuron_tools.compiler.passes.algebra import simplify_algebra
-from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
-from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
-from neuron_tools.compiler.passes.dot_operands import absorb_transposes
-from neuron_tools.compiler.passes.fold_constants import fold_constants
-from neuron_tools.compiler.passes.fusion import FusionPlan, fuse
-from neuron_tools.compiler.passes.narrow_types import narrow_types
-from neuron_tools.compiler.passes.recognise_activations import recognise_activations
-from neuron_tools.compiler.passes.recognise_moments import recognise_moments
-from neuron_tools.compiler.passes.simplify import simplify
+from neuron_tools.compiler.passes.fusion import FusionPlan
+from neuron_tools.compiler.passes.pipeline import plan_module
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.program import Program, TensorKind
 
-PASSES = (
-    eliminate_dead_code,
-    narrow_types,
-    simplify,
-    fold_constants,
-    simplify,
-    simplify_algebra,
-    eliminate_common_subexpressions,
-    recognise_activations,
-    recognise_moments,
-    simplify,
-    absorb_transposes,
-    eliminate_dead_code,
-)
-"""Module-to-module passes, in order."""
-
 _PARAMETER_KINDS = {"input": TensorKind.INPUT, "weight": TensorKind.WEIGHT}
-
-
-def optimise(module: Module) -> Module:
-    """Run the module-to-module passes."""
-    for transform in PASSES:
-        module = transform(module)
-    return module
 
 
 def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | None = None) -> Program:
@@ -53,7 +22,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     `Program.warnings`.
     """
     options = options or CompilerOptions()
-    plan = fuse(optimise(module))
+    plan = plan_module(module, options)
     builder = ProgramBuilder(module.name, target=core.target)
     for operation in module.framework:
         builder.framework(operation)

@@ -33,20 +33,15 @@ class View:
         root: The value read; -1 for a constant or an iota, which needs no memory.
         blocks: Real and repeated blocks of the reader's index space, outermost first, adjacent ones merged.
         run_elements: Elements of the root that lie together in memory (descriptor size of a load).
+        is_plain: The whole root, in its order in memory.
         generator: The constant or iota operation where root is -1.
-        path: The lazy operations between the operand and its root, outermost first.
     """
 
     root: int
     blocks: tuple[Block, ...]
     run_elements: int
+    is_plain: bool = False
     generator: Operation | None = None
-    path: tuple[Operation, ...] = ()
-
-    @property
-    def is_plain(self) -> bool:
-        """The whole root, in its order in memory."""
-        return self.root >= 0 and all(item.opcode == "reshape" for item in self.path)
 
     @property
     def is_scalar(self) -> bool:
@@ -76,84 +71,190 @@ def merged_blocks(extents: Sequence[tuple[int, bool]]) -> tuple[Block, ...]:
     return tuple(blocks)
 
 
+Factor = tuple[int, int]
+"""(extent, stride in elements of the root); stride 0 repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each element of a value lies in its root: per dimension the factors of its index, outer first.
+
+    Attributes:
+        root: The value in memory; -1 for a constant or an iota.
+        dims: One tuple of factors per dimension; unit dimensions are empty.
+        generator: The constant or iota where root is -1.
+        path: The lazy operations between the value and its root, outermost first.
+    """
+
+    root: int
+    dims: tuple[tuple[Factor, ...], ...]
+    generator: Operation | None = None
+    path: tuple[Operation, ...] = ()
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """Factors of all dimensions, outermost first."""
+        return tuple(factor for dim in self.dims for factor in dim)
+
+
 class Views:
     """Finds the view of any value of a module; answers are remembered."""
 
     def __init__(self, module: Module, made_by: Mapping[int, Operation]) -> None:
         self._module = module
         self._made_by = made_by
-        self._known: dict[int, View] = {}
+        self._layouts: dict[int, Layout] = {}
+        self._views: dict[int, View] = {}
 
     def of(self, value: int) -> View:
-        """The view through which a reader of `value` reads."""
-        view = self._known.get(value)
+        """The view through which an elementwise reader of `value` reads.
+
+        A value whose elements are turned (memory order runs along another dimension) is its own root: it
+        has to be turned by instructions. Dots use `layout` and turn what they read themselves.
+        """
+        view = self._views.get(value)
         if view is None:
-            view = self._known[value] = self._find(value)
+            layout = self.layout(value)
+            if layout.root != value and _is_turned(layout):
+                layout = Layout(value, contiguous(self._shape(value)))
+            view = self._views[value] = _view(layout)
         return view
+
+    def layout(self, value: int) -> Layout:
+        """Where the elements of `value` lie, read through every lazy operation that strides can express."""
+        layout = self._layouts.get(value)
+        if layout is None:
+            layout = self._layouts[value] = self._find(value)
+        return layout
 
     def _shape(self, value: int) -> tuple[int, ...]:
         return self._module.values[value].type.shape
 
-    def _find(self, value: int) -> View:
-        count = self._module.values[value].type.element_count
+    def _find(self, value: int) -> Layout:
         operation = self._made_by.get(value)
+        whole = Layout(value, contiguous(self._shape(value)))
         if operation is None or operation.opcode not in LAZY_OPCODES:
-            return self._whole(value, count)
-        return getattr(self, f"_{operation.opcode}")(operation, count)  # type: ignore[no-any-return]
+            return whole
+        if operation.opcode == "constant":
+            return self._constant(operation, whole)
+        if operation.opcode == "iota":
+            axis = int(operation.attributes.get("iota_dimension", 0))
+            dims = tuple(
+                ((extent, int(index == axis)),) if extent > 1 else ()
+                for index, extent in enumerate(self._shape(value))
+            )
+            return Layout(-1, dims, operation, (operation,))
+        inner = self.layout(operation.operands[0])
+        found: tuple[tuple[Factor, ...], ...] | None = getattr(self, f"_{operation.opcode}")(operation, inner)
+        if found is None:
+            return whole
+        return Layout(inner.root, found, inner.generator, (operation, *inner.path))
 
-    def _whole(self, value: int, count: int) -> View:
-        return View(value, merged_blocks([(count, True)]), count)
-
-    def _constant(self, operation: Operation, count: int) -> View:
-        is_splat = not isinstance(operation.attributes.get("value"), tuple) and (
-            operation.attributes.get("value") is not None or count == 1
-        )
-        if not is_splat:
-            return self._whole(operation.results[0], count)
-        return View(-1, merged_blocks([(count, False)]), count, operation, (operation,))
-
-    def _iota(self, operation: Operation, count: int) -> View:
-        axis = int(operation.attributes.get("iota_dimension", 0))
+    def _constant(self, operation: Operation, whole: Layout) -> Layout:
+        value = operation.attributes.get("value")
         shape = self._shape(operation.results[0])
-        blocks = merged_blocks([(extent, index == axis) for index, extent in enumerate(shape)])
-        return View(-1, blocks, count, operation, (operation,))
+        if isinstance(value, tuple) or (value is None and whole.factors):
+            return whole
+        dims = tuple(((extent, 0),) if extent > 1 else () for extent in shape)
+        return Layout(-1, dims, operation, (operation,))
 
-    def _reshape(self, operation: Operation, count: int) -> View:
-        inner = self.of(operation.operands[0])
-        return View(inner.root, inner.blocks, inner.run_elements, inner.generator, (operation, *inner.path))
+    def _reshape(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
+        return regrouped(inner.factors, self._shape(operation.results[0]))
 
-    def _broadcast_in_dim(self, operation: Operation, count: int) -> View:
-        source = operation.operands[0]
-        inner = self.of(source)
-        dims = tuple(operation.attributes.get("broadcast_dimensions", ()))
-        shape, narrow = self._shape(operation.results[0]), self._shape(source)
-        if list(dims) != sorted(dims) or any(not block.real for block in inner.blocks):
-            if inner.generator is not None and inner.is_scalar:
-                return View(-1, merged_blocks([(count, False)]), 1, inner.generator, (operation, *inner.path))
-            inner = self._whole(source, self._module.values[source].type.element_count)
-        real = {dim for dim, extent in zip(dims, narrow) if extent > 1}
-        blocks = merged_blocks([(extent, index in real) for index, extent in enumerate(shape)])
-        return View(inner.root, blocks, inner.run_elements, inner.generator, (operation, *inner.path))
+    def _broadcast_in_dim(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
+        placed = dict(zip(operation.attributes.get("broadcast_dimensions", ()), inner.dims))
+        return tuple(
+            placed[axis] if placed.get(axis) else ((extent, 0),) if extent > 1 else ()
+            for axis, extent in enumerate(self._shape(operation.results[0]))
+        )
 
-    def _slice(self, operation: Operation, count: int) -> View:
-        inner = self.of(operation.operands[0])
-        if inner.root < 0 and inner.is_scalar:
-            return View(-1, merged_blocks([(count, False)]), 1, inner.generator, (operation, *inner.path))
-        if not inner.is_plain:
-            return self._whole(operation.results[0], count)
-        run = slice_run(operation, self._shape(operation.operands[0]))
-        return View(inner.root, merged_blocks([(count, True)]), run, None, (operation, *inner.path))
+    def _transpose(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
+        return tuple(inner.dims[axis] for axis in operation.attributes["permutation"])
 
-    def _transpose(self, operation: Operation, count: int) -> View:
-        inner = self.of(operation.operands[0])
-        permutation = tuple(operation.attributes["permutation"])
-        if inner.root < 0 and inner.is_scalar:
-            return View(-1, inner.blocks, 1, inner.generator, (operation, *inner.path))
-        run = _transpose_run(permutation, self._shape(operation.operands[0]))
-        if run == 1 or any(not block.real for block in inner.blocks):
-            return self._whole(operation.results[0], count)
-        run = min(run, inner.run_elements)
-        return View(inner.root, merged_blocks([(count, True)]), run, None, (operation, *inner.path))
+    def _slice(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
+        sliced: list[tuple[Factor, ...]] = []
+        strides = operation.attributes["strides"]
+        shapes = zip(self._shape(operation.operands[0]), self._shape(operation.results[0]))
+        for (before, after), step, dim in zip(shapes, strides, inner.dims):
+            if before == after or after == 1:
+                sliced.append(dim if before == after else ())
+            elif len(dim) == 1:
+                sliced.append(((after, dim[0][1] * step),))
+            else:
+                return None
+        return tuple(sliced)
+
+
+def contiguous(shape: Sequence[int]) -> tuple[tuple[Factor, ...], ...]:
+    """Factors of a dense row-major tensor."""
+    stride = 1
+    dims: list[tuple[Factor, ...]] = []
+    for extent in reversed(shape):
+        dims.append(((extent, stride),) if extent > 1 else ())
+        stride *= extent
+    return tuple(reversed(dims))
+
+
+def regrouped(factors: Sequence[Factor], shape: Sequence[int]) -> tuple[tuple[Factor, ...], ...] | None:
+    """Factors dealt out to the dimensions of a new shape; None if one would have to be cut unevenly.
+
+    Example:
+        >>> regrouped([(12, 1)], (3, 4))
+        (((3, 4),), ((4, 1),))
+    """
+    pending = list(factors)
+    dims: list[tuple[Factor, ...]] = []
+    for extent in reversed(shape):
+        needed, dim = extent, []
+        while needed > 1:
+            if not pending:
+                return None
+            size, stride = pending.pop()
+            if needed % size == 0:
+                taken = size
+            elif size % needed == 0:
+                taken = needed
+                pending.append((size // needed, stride * needed))
+            else:
+                return None
+            dim.append((taken, stride))
+            needed //= taken
+        dims.append(tuple(reversed(dim)))
+    return None if pending else tuple(reversed(dims))
+
+
+def _view(layout: Layout) -> View:
+    blocks = merged_blocks([(extent, stride != 0) for extent, stride in layout.factors])
+    return View(layout.root, blocks, _run(layout.factors), _is_dense(layout), layout.generator)
+
+
+def _run(factors: Sequence[Factor]) -> int:
+    """Elements that lie together in reading order, repeated positions aside."""
+    run = 1
+    for extent, stride in reversed(factors):
+        if stride == 0:
+            continue
+        if stride != run:
+            break
+        run *= extent
+    return run
+
+
+def _is_dense(layout: Layout) -> bool:
+    """Whether the value is its whole root in order (slices excepted)."""
+    count = 1
+    for extent, _ in layout.factors:
+        count *= extent
+    only_reshapes = all(
+        operation.opcode in ("reshape", "broadcast_in_dim", "transpose") for operation in layout.path
+    )
+    return only_reshapes and layout.root >= 0 and _run(layout.factors) == count
+
+
+def _is_turned(layout: Layout) -> bool:
+    """Whether memory order runs along a dimension that is not the innermost one read."""
+    real = [stride for _, stride in layout.factors if stride]
+    return layout.root >= 0 and len(real) > 1 and real[-1] != 1 and 1 in real
 
 
 def slice_run(operation: Operation, shape: Sequence[int]) -> int:
@@ -166,16 +267,4 @@ def slice_run(operation: Operation, shape: Sequence[int]) -> int:
         run *= limit - start
         if limit - start != extent:
             return run
-    return run
-
-
-def _transpose_run(permutation: Sequence[int], shape: Sequence[int]) -> int:
-    """Elements that stay together: the trailing dimensions that keep their place (unit ones aside)."""
-    kept = [axis for axis in permutation if shape[axis] > 1]
-    order = sorted(kept)
-    run = 1
-    for axis, expected in zip(reversed(kept), reversed(order)):
-        if axis != expected:
-            break
-        run *= shape[axis]
     return run

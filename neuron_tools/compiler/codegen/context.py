@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -81,6 +82,14 @@ class Context:
         self._turn = {"load": 0, "store": 0}
         self._names: dict[str, int] = {}
         self._results = frozenset(self.module.results)
+
+    def nested(self, plan: FusionPlan, arguments: Mapping[int, Location]) -> Context:
+        """A context for a region: the same program and memories, its own values."""
+        inner = copy.copy(self)
+        inner.plan, inner.module = plan, plan.module
+        inner.locations = {**self.locations, **arguments}
+        inner._results = frozenset()
+        return inner
 
     # Memories
 

@@ -27,6 +27,8 @@ IntArray = npt.NDArray[np.int64]
 
 FEW_CHANNELS = 32
 """Fewer input channels than this leave the array so empty that taps are put on partitions too."""
+MANY_TAPS = 64
+"""More taps than this (gradients of kernels: the window is the image) are packed as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +42,7 @@ class Window:
         input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis.
         stride: Of the outermost spatial axis.
         channels_last: The image's channels lie together in memory.
+        dilation: Of the image (transposed convolutions): one in so many pixels is not zero.
     """
 
     images: int
@@ -54,16 +57,18 @@ class Window:
     output_row: int
     stride: int
     channels_last: bool
+    dilation: int = 1
 
     @property
     def packs_taps(self) -> bool:
         """Whether taps share the partitions with channels."""
-        return self.inputs < FEW_CHANNELS and self.taps > 1
+        return self.taps > MANY_TAPS or (self.inputs < FEW_CHANNELS and self.taps > 1)
 
     @property
     def flops(self) -> int:
-        """2 x multiply-accumulates, padding included."""
-        return 2 * self.images * self.groups * self.outputs * self.output_pixels * self.inputs * self.taps
+        """2 x multiply-accumulates, padding included, the zeros of a dilated image not."""
+        taps = -(-self.taps // self.dilation)
+        return 2 * self.images * self.groups * self.outputs * self.output_pixels * self.inputs * taps
 
 
 def generate_convolution(context: Context, group: Group) -> None:
@@ -111,6 +116,7 @@ def describe_window(
         input_pixels=_product(image_extents), output_pixels=_product(output_extents),
         input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
         channels_last=numbers["input"][-1] == "f",
+        dilation=_product(tuple(attributes.get("lhs_dilation", ()))),
     )  # fmt: skip
 
 
@@ -122,10 +128,11 @@ def _product(extents: Sequence[int]) -> int:
 
 
 def _operand(context: Context, value: int, *, turned: bool, run: int) -> Operand:
-    view = context.plan.views.of(value)
-    if view.root >= 0 and not view.is_plain:
-        run = min(run, view.run_elements)
-    return Operand(value, view, turned, max(1, run), chip_dtype(context.type_of(value).dtype), False)
+    layout = context.plan.views.layout(value)
+    innermost = [extent for extent, stride in layout.factors if stride == 1]
+    if layout.path:
+        run = min(run, innermost[0] if innermost else 1)
+    return Operand(value, layout.root, turned, max(1, run), chip_dtype(context.type_of(value).dtype), False)
 
 
 class Convolution(Matmul):
@@ -203,7 +210,7 @@ class Convolution(Matmul):
         return [slots[tile % len(slots)] for tile in range(blocking.depth_tiles)]
 
     def _load_image(self, slot: Slot, tile: int, held: int) -> None:
-        if self._right.view.root < 0:
+        if self._right.root < 0:
             return
         location = self._location(self._right)
         slot.tensor = location.tensor

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.control import generate_branch, generate_while
 from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatter
@@ -21,6 +23,10 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "loop": generate_loop,
     "dot": generate_dot,
     "convolution": generate_convolution,
+    "while": generate_while,
+    "if": generate_branch,
+    "case": generate_branch,
+    "reduce": partial(generate_estimate, warn=False),
     "transpose": generate_transpose,
     "gather": generate_gather,
     "dynamic_gather": generate_gather,

@@ -21,7 +21,6 @@ from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.fusion import Group
-from neuron_tools.compiler.views import View
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
@@ -59,7 +58,7 @@ class Operand:
     """One side of the product.
 
     Attributes:
-        value, view: What is read.
+        value, root: What is read, and the value in memory that it is read from (-1: a constant).
         turned: Contraction runs along memory, so blocks must be transposed.
         run: Elements that lie together: along the free dimensions, or along the contraction if `turned`.
         dtype: Element type on chip.
@@ -68,7 +67,7 @@ class Operand:
     """
 
     value: int
-    view: View
+    root: int
     turned: bool
     run: int
     dtype: DType
@@ -134,19 +133,22 @@ def describe(
 def _operand(
     context: Context, value: int, shape: Sequence[int], contracting: Sequence[int], free: Sequence[int]
 ) -> Operand:
-    axes = [axis for axis in range(len(shape)) if shape[axis] > 1]
-    turned = bool(axes) and axes[-1] in contracting
-    inner = set(contracting) if turned else set(free)
+    layout = context.plan.views.layout(value)
+    by_stride = sorted(
+        (stride, extent, axis in contracting)
+        for axis, dim in enumerate(layout.dims)
+        for extent, stride in dim
+        if stride
+    )
+    turned = bool(by_stride) and by_stride[0][2]
     run = 1
-    for axis in reversed(axes):
-        if axis not in inner:
+    for stride, extent, contracts in by_stride:
+        if stride != run or contracts != turned:
             break
-        run *= shape[axis]
-    view = context.plan.views.of(value)
-    if view.root >= 0 and not view.is_plain:
-        run = min(run, view.run_elements)
+        run *= extent
     is_vector = _product(shape[axis] for axis in free) == 1
-    return Operand(value, view, turned, run, chip_dtype(context.type_of(value).dtype), is_vector)
+    dtype = chip_dtype(context.type_of(value).dtype)
+    return Operand(value, layout.root, turned, run, dtype, is_vector)
 
 
 def _product(extents: object) -> int:
@@ -209,9 +211,9 @@ class Matmul:
 
     def _turned_beforehand(self, operand: Operand, free: int, keep: bool) -> Operand:
         """The operand, replaced by a copy in HBM that is already turned if it would be turned many times."""
-        if operand.method != "tensor" or keep or operand.view.root < 0:
+        if operand.method != "tensor" or keep or operand.root < 0:
             return operand
-        location = self._context.location(operand.view.root)
+        location = self._context.location(operand.root)
         type_ = TensorType((self._sizes.batch, self._sizes.depth, free), location.type.dtype)
         copy = self._context.scratch(f"turned.{operand.value}", type_)
         turn_matrices(self._context, location, copy, (self._sizes.batch, free, self._sizes.depth), self._hlo)
@@ -323,12 +325,12 @@ class Matmul:
         return slots
 
     def _location(self, operand: Operand) -> Location:
-        return operand.turned_copy or self._context.location(operand.view.root)
+        return operand.turned_copy or self._context.location(operand.root)
 
     def _load(self, operand: Operand, slot: Slot, start: int, tiles: int, free: IntArray) -> None:
         depth = sum(self._depth(start + tile) for tile in range(tiles))
         active = self._loop.first_of(slot.version) & (np.asarray(depth) > 0)
-        if operand.view.root < 0:
+        if operand.root < 0:
             self._loop.step(
                 Engine.GPSIMD,
                 Opcode.MEMSET,
@@ -383,7 +385,7 @@ class Matmul:
     def _load_raw(
         self, operand: Operand, raw: Slot, rows: IntArray, depth: IntArray, active: BoolArray
     ) -> None:
-        if operand.view.root < 0:
+        if operand.root < 0:
             self._loop.step(
                 Engine.GPSIMD,
                 Opcode.MEMSET,

@@ -9,7 +9,7 @@ operations may join as its epilogue. Everything else is a group of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from neuron_tools.compiler.graph import operands_of, producers
@@ -67,9 +67,12 @@ MAX_GROUP_OPERATIONS = 64
 """Longer chains are cut: their tiles would not fit the SBUF together anyway."""
 
 
-def fuse(module: Module) -> FusionPlan:
-    """Partition the module's operations into groups; lazy operations are read through, not run."""
-    return _Fusion(module).run()
+def fuse(module: Module, *, fuse_operations: bool = True) -> FusionPlan:
+    """Partition the module's operations into groups; lazy operations are read through, not run.
+
+    With `fuse_operations` off every operation is a group of its own.
+    """
+    return _Fusion(module, fuse_operations).run()
 
 
 def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | None, Shape] | None:
@@ -106,8 +109,9 @@ def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
 
 
 class _Fusion:
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, fuse_operations: bool) -> None:
         self._module = module
+        self._fuse_operations = fuse_operations
         self._made_by = producers(module)
         self._views = Views(module, self._made_by)
         self._groups: list[Group] = []
@@ -118,21 +122,19 @@ class _Fusion:
     def run(self) -> FusionPlan:
         """Place all operations, then add what results and special groups need materialised."""
         for operation in self._module.operations:
-            if operation.opcode in LAZY_OPCODES and not self._needs_own_group(operation):
-                continue
-            self._place(operation)
+            if operation.opcode not in LAZY_OPCODES:
+                self._place(operation)
         for value in self._module.results:
             self._materialise(value)
         return FusionPlan(self._module, self._ordered(), self._views, self._made_by)
 
-    def _needs_own_group(self, operation: Operation) -> bool:
-        """A lazy operation that its readers cannot read through, e.g. a transpose of the last dimension."""
-        return (
-            self._views.of(operation.results[0]).root == operation.results[0]
-            and operation.opcode != "constant"
-        )
-
     def _place(self, operation: Operation) -> None:
+        if operation.opcode in ("dot_general", "convolution"):
+            for value in operation.operands:
+                self._ensure(self._views.layout(value).root)
+        else:
+            for value in self._read(operation):
+                self._ensure(self._views.of(value).root)
         views = [self._views.of(value) for value in self._read(operation)]
         if operation.opcode in ELEMENTWISE or operation.opcode in ("reduce", "moments"):
             made = {self._group_of[view.root] for view in views if view.root in self._group_of}
@@ -161,12 +163,21 @@ class _Fusion:
             return operation.operands[: len(operation.operands) // 2]
         return tuple(operands_of(operation))
 
+    def _read_view(self, operation: Operation, value: int) -> View:
+        """The view whose root an operation really reads: dots turn operands themselves."""
+        view = self._views.of(value)
+        if operation.opcode in ("dot_general", "convolution"):
+            return replace(view, root=self._views.layout(value).root)
+        return view
+
     def _count(self, value: int) -> int:
         return self._module.values[value].type.element_count
 
     # Joining
 
     def _try_join(self, operation: Operation, views: list[View], index: int) -> bool:
+        if not self._fuse_operations:
+            return False
         group = self._groups[index]
         if group.kind not in ("loop", "dot", "convolution") or len(group.operations) >= MAX_GROUP_OPERATIONS:
             return False
@@ -335,7 +346,7 @@ class _Fusion:
 
     def _add(self, group: Group, operation: Operation, shape: Shape) -> None:
         self._groups.append(group)
-        views = [self._views.of(value) for value in self._read(operation)]
+        views = [self._read_view(operation, value) for value in self._read(operation)]
         self._add_to(group, len(self._groups) - 1, operation, shape, views)
 
     def _add_to(
@@ -358,15 +369,26 @@ class _Fusion:
             group.shapes[result] = shape
             self._group_of[result] = index
 
-    def _materialise(self, value: int) -> None:
+    def _ensure(self, root: int) -> None:
+        """Make a lazy value that cannot be read through, e.g. a transpose of the innermost dimension."""
+        operation = self._made_by.get(root)
+        if root in self._group_of or operation is None or operation.opcode not in LAZY_OPCODES:
+            return
+        if operation.opcode != "constant":
+            self._materialise(root, own=True)
+
+    def _materialise(self, value: int, *, own: bool = False) -> None:
         """Give a value that is read through a chain memory of its own, where it must exist as such."""
         view = self._views.of(value)
-        if value in self._group_of or view.root == value or view.is_plain:
+        if value in self._group_of or (view.is_plain and not own and view.root != value):
             return
-        operation = self._made_by[value]
+        operation = self._made_by.get(value)
+        if operation is None or operation.opcode not in LAZY_OPCODES:
+            return
         for operand in operation.operands:
             if operation.opcode in ("slice", "transpose"):
                 self._materialise(operand)
+            self._ensure(self._views.of(operand).root)
         kind = {"slice": "slice", "transpose": "transpose"}.get(operation.opcode, "loop")
         group = Group(kind, element_count=self._count(value))
         if kind == "loop" and view.root >= 0:
@@ -387,7 +409,7 @@ class _Fusion:
         for group in self._groups:
             for operation in group.operations:
                 for value in self._read(operation):
-                    for read in (value, self._views.of(value).root):
+                    for read in (value, self._read_view(operation, value).root):
                         table.setdefault(read, set()).add(id(group))
         for value in self._module.results:
             table.setdefault(value, set()).add(0)
