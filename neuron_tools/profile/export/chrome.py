@@ -7,6 +7,7 @@ host process, and each engine, queue or lane is a thread of it. Times are exact 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -76,22 +77,30 @@ class ChromeSink:
             self._metadata("thread_name", pid, tid, {"name": " / ".join(own)})
             self._metadata("thread_sort_index", pid, tid, {"sort_index": _sort_index(track)})
 
-    def add_slices(self, track: Track, slices: Slices, events: SliceEvents) -> None:
+    def add_slices(self, lanes: Sequence[Track], slices: Slices, events: SliceEvents) -> None:
         """Writes complete events ("X"), each followed by its flow events ("s" where one starts, "f" ends).
 
         A reader ties a flow event to the slice that is open on the thread at that time. The format leaves
         open which that is where a slice of no length is followed at once by another.
         """
+        begins = events.row[events.row >= 0]
+        lane = np.empty(len(slices), np.int64)
+        lane[begins] = events.lane[events.row >= 0]
+        threads = pa.array([_thread_fields(track) for track in lanes], pa.string())
         for first in range(0, len(slices), CHUNK_ROWS):
-            part = slices.take(np.arange(first, min(first + CHUNK_ROWS, len(slices))))
-            texts, rows = [_complete_events(track, part)], [np.arange(len(part))]
-            for phase, lists in (('"s"', part.flow_out), ('"f","bp":"e"', part.flow_in)):
-                if lists is not None:
-                    counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
-                    rows.append(np.repeat(rows[0], counts))
-                    texts.append(_flow_events(track, phase, part.start_ns[rows[-1]], lists))
-            order = np.argsort(np.concatenate(rows), kind="stable")
-            self._events.write(pa.concat_arrays(texts).take(pa.array(order)))
+            rows = np.arange(first, min(first + CHUNK_ROWS, len(slices)))
+            self._write(slices.take(rows), threads.take(pa.array(lane[rows])))
+
+    def _write(self, slices: Slices, threads: pa.Array) -> None:
+        texts, rows = [_complete_events(slices, threads)], [np.arange(len(slices))]
+        for phase, lists in (('"s"', slices.flow_out), ('"f","bp":"e"', slices.flow_in)):
+            if lists is not None:
+                counts = lists.value_lengths().fill_null(0).to_numpy(zero_copy_only=False)
+                own = np.repeat(rows[0], counts)
+                rows.append(own)
+                texts.append(_flow_events(phase, threads.take(pa.array(own)), slices.start_ns[own], lists))
+        order = np.argsort(np.concatenate(rows), kind="stable")
+        self._events.write(pa.concat_arrays(texts).take(pa.array(order)))
 
     def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:
         """Writes counter events ("C")."""
@@ -106,28 +115,31 @@ class ChromeSink:
         self._events.write(pa.array([json.dumps(event)]))
 
 
-def _complete_events(track: Track, slices: Slices) -> pa.Array:
-    head = f'{{"ph":"X","pid":{_process_number(track)},"tid":{_thread_number(track)},"name":'
+def _thread_fields(track: Track) -> str:
+    return f'"pid":{_process_number(track)},"tid":{_thread_number(track)}'
+
+
+def _complete_events(slices: Slices, threads: pa.Array) -> pa.Array:
     duration = microseconds(slices.end_ns - slices.start_ns)
     times = joined(',"ts":', microseconds(slices.start_ns), ',"dur":', duration)
-    return joined(head, json_values(slices.name), times, ',"args":', _arguments(slices), "}")
+    names = json_values(slices.name)
+    return joined('{"ph":"X",', threads, ',"name":', names, times, ',"args":', _arguments(slices), "}")
 
 
-def _flow_events(track: Track, phase: str, time_ns: Int64Array, lists: pa.Array) -> pa.Array:
+def _flow_events(phase: str, threads: pa.Array, time_ns: Int64Array, lists: pa.Array) -> pa.Array:
     # Readers take the text for a hexadecimal number of 64 bits.
     numbers = pa.array([f"{number:#x}" for number in lists.flatten().to_pylist()], pa.string())
-    head = (
-        f'{{"ph":{phase},"cat":"dependency","name":"dependency","pid":{_process_number(track)},'
-        f'"tid":{_thread_number(track)},"id":"'
-    )
-    return joined(head, numbers, '","ts":', microseconds(time_ns), "}")
+    head = f'{{"ph":{phase},"cat":"dependency","name":"dependency",'
+    return joined(head, threads, ',"id":"', numbers, '","ts":', microseconds(time_ns), "}")
 
 
 def _arguments(slices: Slices) -> pa.Array:
     columns = dict(slices.arguments)
     if slices.source_file is not None:
         line = slices.source_line if slices.source_line is not None else pa.nulls(len(slices), pa.int64())
-        columns["source"] = joined(slices.source_file, ":", line.fill_null(0).cast(pa.string()))
+        columns["source"] = joined(
+            slices.source_file.cast(pa.string()), ":", line.fill_null(0).cast(pa.string())
+        )
     return json_objects(columns, len(slices))
 
 

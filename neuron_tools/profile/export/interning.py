@@ -15,6 +15,7 @@ from neuron_tools.profile.export.timeline import Int64Array, Slices
 IID = 1
 """Field number of `iid`, and of the text beside it (2), in every message of InternedData used here."""
 TEXT = 2
+LINE_NUMBER = protos.SourceLocation.DESCRIPTOR.fields_by_name["line_number"].number
 LARGEST_RECTANGLE_BYTES = 1 << 22
 
 
@@ -24,40 +25,57 @@ class Interned:
 
     Attributes:
         message: Fields of an InternedData message that define the numbers.
-        iid: int64, shape (rows,): each row's number, from 1; 0 = null.
+        iid: int64, shape (rows,): each row's number; 0 = null.
+        count: How many numbers were given out.
     """
 
     message: bytes
     iid: Int64Array
+    count: int
 
 
-def intern_texts(field: str, column: pa.Array) -> Interned:
-    """Interns a string column into the InternedData field of that name."""
-    encoded = column.dictionary_encode()
-    iid = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) + 1
-    return Interned(_definitions(field, encoded.dictionary), iid)
+def intern_texts(field: str, column: pa.DictionaryArray, first_iid: int = 1) -> Interned:
+    """Interns texts into the InternedData field of that name, with numbers from `first_iid` on."""
+    codes, used = _compact(_codes(column), len(column.dictionary))
+    texts = column.dictionary.take(pa.array(used))
+    iid = np.where(codes < 0, 0, codes + first_iid)
+    return Interned(_definitions(field, texts, first_iid), iid, len(used))
 
 
 def intern_locations(slices: Slices) -> Interned | None:
     """Interns the source lines of a batch; None where no slice has one."""
     if slices.source_file is None:
         return None
-    files = slices.source_file.dictionary_encode()
-    file_code = files.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    files = _codes(slices.source_file)
     line = np.zeros(len(slices), np.int64)
     if slices.source_line is not None:
-        line = np.maximum(slices.source_line.fill_null(0).to_numpy(zero_copy_only=False), 0)
-    pairs, place = np.unique(np.where(file_code < 0, -1, file_code << 32 | line), return_inverse=True)
+        line = np.clip(slices.source_line.fill_null(0).to_numpy(zero_copy_only=False), 0, 0x7FFFFFFF)
+    pairs, place = np.unique(np.where(files < 0, -1, files << 32 | line), return_inverse=True)
     known = pairs[pairs >= 0]
-    iid = place.reshape(-1) + (1 if len(known) == len(pairs) else 0)
-    names = files.dictionary.to_pylist()
-    message = protos.InternedData()
-    for number, pair in enumerate(known.tolist(), start=1):
-        message.source_locations.add(iid=number, file_name=names[pair >> 32], line_number=pair & 0xFFFFFFFF)
-    return Interned(message.SerializeToString(), iid)
+    texts = slices.source_file.dictionary.take(pa.array(known >> 32))
+    message = _definitions("source_locations", texts, 1, known & 0xFFFFFFFF)
+    return Interned(message, place.reshape(-1) + 1 - (len(pairs) - len(known)), len(known))
 
 
-def _definitions(field: str, texts: pa.Array) -> bytes:
+def _codes(column: pa.DictionaryArray) -> Int64Array:
+    """Index into the dictionary of each row; -1 = null."""
+    codes: Int64Array = column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
+
+
+def _compact(codes: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
+    """Codes renumbered without gaps, and the old code of each new one: a part uses part of a dictionary."""
+    is_used = np.zeros(count, np.bool_)
+    is_used[codes[codes >= 0]] = True
+    used = np.flatnonzero(is_used)
+    if len(used) == count:
+        return codes, used
+    renumbered = np.append(np.cumsum(is_used) - 1, -1)
+    return renumbered[codes], used
+
+
+def _definitions(field: str, texts: pa.Array, first_iid: int, lines: Int64Array | None = None) -> bytes:
+    """Definitions of texts without nulls, numbered from `first_iid`; with lines, of source locations."""
     number = protos.InternedData.DESCRIPTOR.fields_by_name[field].number
     offsets, data = _text_buffers(texts)
     lengths = np.diff(offsets)
@@ -65,11 +83,13 @@ def _definitions(field: str, texts: pa.Array) -> bytes:
     first = 0
     while first < len(texts):
         last = first + _rows_that_fit(lengths[first:])
-        text = wire.texts(offsets[first : last + 1], data)
-        definition = wire.joined(
-            wire.number_field(IID, np.arange(first + 1, last + 1)), wire.message_field(TEXT, text)
-        )
-        parts.append(wire.message_field(number, definition).pack())
+        pieces = [
+            wire.number_field(IID, np.arange(first_iid + first, first_iid + last)),
+            wire.message_field(TEXT, wire.texts(offsets[first : last + 1], data)),
+        ]
+        if lines is not None:
+            pieces.append(wire.number_field(LINE_NUMBER, lines[first:last]))
+        parts.append(wire.message_field(number, wire.joined(*pieces)).pack())
         first = last
     return b"".join(parts)
 

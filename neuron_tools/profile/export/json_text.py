@@ -16,17 +16,20 @@ def json_values(column: pa.Array) -> pa.Array:
     """Each value as JSON text; null, NaN and infinity (which JSON does not have) stay null."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return json_values(column.dictionary_decode())
+        return _quoted(column)
     if pa.types.is_floating(kind):
         return pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind)).cast(pa.string())
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return column.cast(pa.string())
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
-        encoded = column.dictionary_encode()
-        quoted = pa.array([json.dumps(text) for text in encoded.dictionary.to_pylist()], pa.string())
-        return quoted.take(encoded.indices)
+        return _quoted(column.dictionary_encode())
     texts = [None if value is None else json.dumps(value, default=str) for value in column.to_pylist()]
     return pa.array(texts, pa.string())
+
+
+def _quoted(column: pa.DictionaryArray) -> pa.Array:
+    quoted = pa.array([json.dumps(text) for text in column.dictionary.to_pylist()], pa.string())
+    return quoted.take(column.indices)
 
 
 def json_objects(columns: Mapping[str, pa.Array], rows: int, *, raw: Iterable[str] = ()) -> pa.Array:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.export.lanes import FlatLanes
-from neuron_tools.profile.export.timeline import Int64Array, Slices
+from neuron_tools.profile.export.timeline import TEXTS, Int64Array, Slices
 
 BACKWARD_SEGMENT = "backward"
 Path = tuple[str, ...]
@@ -41,7 +41,7 @@ class ModuleSpans:
 
     def add(
         self, operations: Slices, layer: pa.Array, backward: npt.NDArray[np.bool_]
-    ) -> list[tuple[int, Slices, int]]:
+    ) -> tuple[Slices, npt.NDArray[np.int32], int]:
         """Takes operations in order of start.
 
         Args:
@@ -50,18 +50,21 @@ class ModuleSpans:
             backward: Whether it belongs to the backward pass, which gets a slice of its own at the root.
 
         Returns:
-            (lane, slices of modules and operations in nesting order, number of modules) for each lane used.
+            Slices of modules and operations, in nesting order within each lane; the lane of each; and how
+            many of them are modules.
         """
         lanes = self._colouring.assign(operations.start_ns, operations.end_ns)
         codes, paths = _paths(layer, backward)
-        parts = []
+        modules: list[Module] = []
+        module_lanes: list[int] = []
         for lane in np.unique(lanes).tolist():
             rows = np.flatnonzero(lanes == lane)
-            own = operations.take(rows)
-            modules = enclosing_modules(own.start_ns, own.end_ns, codes[rows], paths)
-            depth = np.array([len(path) for path in paths])[codes[rows]]
-            parts.append((lane, _together(modules, own, depth), len(modules)))
-        return parts
+            found = enclosing_modules(operations.start_ns[rows], operations.end_ns[rows], codes[rows], paths)
+            modules += found
+            module_lanes += [lane] * len(found)
+        depth = np.array([len(path) for path in paths])[codes]
+        everything, order = _together(modules, operations, depth)
+        return everything, np.concatenate([np.array(module_lanes, np.int32), lanes])[order], len(modules)
 
 
 def enclosing_modules(
@@ -99,8 +102,10 @@ def _paths(layer: pa.Array, backward: npt.NDArray[np.bool_]) -> tuple[npt.NDArra
     return codes + np.where(backward, len(segments), 0), paths
 
 
-def _together(modules: list[Module], operations: Slices, depth: npt.NDArray[np.int64]) -> Slices:
-    """Modules and operations as one batch, outer before inner."""
+def _together(
+    modules: list[Module], operations: Slices, depth: npt.NDArray[np.int64]
+) -> tuple[Slices, Int64Array]:
+    """Modules and operations as one batch, outer before inner, and the order that this put them in."""
     start = np.concatenate([np.array([m.start_ns for m in modules], np.int64), operations.start_ns])
     end = np.concatenate([np.array([m.end_ns for m in modules], np.int64), operations.end_ns])
     depths = np.concatenate([np.array([len(m.path) - 1 for m in modules], np.int64), depth])
@@ -108,17 +113,22 @@ def _together(modules: list[Module], operations: Slices, depth: npt.NDArray[np.i
     arguments = {label: _after_nulls(column, count) for label, column in operations.arguments.items()}
     names = pa.array([m.path[-1] for m in modules], pa.string())
     layers = pa.array(["/" + "/".join(m.path) for m in modules], pa.string())
-    own_layers = operations.arguments.get("layer", pa.nulls(len(operations), pa.string()))
-    arguments["layer"] = pa.concat_arrays([layers, own_layers])
+    own_layers = operations.arguments.get("layer", pa.nulls(len(operations), TEXTS))
+    arguments["layer"] = _texts_together(layers, own_layers)
     optional = (operations.source_file, operations.source_line, operations.flow_out, operations.flow_in)
     everything = Slices(
         start,
         end,
-        pa.concat_arrays([names, operations.name]),
+        _texts_together(names, operations.name),
         arguments,
         *[None if column is None else _after_nulls(column, count) for column in optional],
     )
-    return everything.take(np.lexsort((depths, -end, start)))
+    order = np.lexsort((depths, -end, start))
+    return everything.take(order), order
+
+
+def _texts_together(first: pa.Array, second: pa.DictionaryArray) -> pa.DictionaryArray:
+    return pa.concat_arrays([first, second.cast(pa.string())]).dictionary_encode()
 
 
 def _after_nulls(column: pa.Array, count: int) -> pa.Array:

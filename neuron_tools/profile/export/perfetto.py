@@ -1,14 +1,14 @@
 """Perfetto traces (`.pftrace`): https://perfetto.dev/docs/reference/synthetic-track-event.
 
 Descriptors are built with the generated classes of the `perfetto` package; slices, by far the most, are
-encoded column by column (see `wire`). Every track is a packet sequence of its own. Each batch on it clears
-the sequence's incremental state and interns its own strings again, so that neither this writer nor a reader
-holds more than a batch's strings.
+encoded column by column (see `wire`). Every track, with all its lanes, is a packet sequence of its own. Each
+batch on it clears the sequence's incremental state and interns its own strings again, so that neither this
+writer nor a reader holds more than a batch's strings.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
@@ -70,9 +70,9 @@ class PerfettoSink:
         """Writes the track's descriptor."""
         self._stream.write(track_packet(track))
 
-    def add_slices(self, track: Track, slices: Slices, events: SliceEvents) -> None:
+    def add_slices(self, lanes: Sequence[Track], slices: Slices, events: SliceEvents) -> None:
         """Writes one batch: fresh interned strings, then a packet for each begin and end."""
-        for packets in slice_packets(track, slices, events):
+        for packets in slice_packets(lanes, slices, events):
             self._stream.write(packets)
 
     def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,8 +11,9 @@ import pyarrow as pa
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.profile.export import wire
-from neuron_tools.profile.export.interning import Interned, intern_locations, intern_texts
+from neuron_tools.profile.export.interning import intern_locations, intern_texts
 from neuron_tools.profile.export.timeline import (
+    TEXTS,
     Int64Array,
     SliceEvents,
     Slices,
@@ -21,7 +22,7 @@ from neuron_tools.profile.export.timeline import (
 )
 from neuron_tools.profile.export.wire import Cells
 
-CHUNK_ROWS = 1 << 13
+CHUNK_EVENTS = 1 << 14
 LARGEST_CHUNK_BYTES = 1 << 25
 
 
@@ -38,6 +39,7 @@ TRACK_EVENT = _number("TracePacket", "track_event")
 TRACK_DESCRIPTOR = _number("TracePacket", "track_descriptor")
 INTERNED_DATA = _number("TracePacket", "interned_data")
 EVENT_TYPE = _number("TrackEvent", "type")
+TRACK_UUID = _number("TrackEvent", "track_uuid")
 NAME_IID = _number("TrackEvent", "name_iid")
 SOURCE_LOCATION_IID = _number("TrackEvent", "source_location_iid")
 DEBUG_ANNOTATIONS = _number("TrackEvent", "debug_annotations")
@@ -81,7 +83,6 @@ def _describe(descriptor: protos.TrackDescriptor, track: Track) -> None:
 def state_packet(track: Track, interned: bytes) -> bytes:
     """Starts a batch on a track's sequence: earlier strings are forgotten, `interned` are the new ones."""
     packet = protos.TracePacket(trusted_packet_sequence_id=track.uid, sequence_flags=STATE_CLEARED)
-    packet.trace_packet_defaults.track_event_defaults.track_uuid = track.uid
     head: bytes = packet.SerializeToString()
     if interned:
         head += wire.tag(INTERNED_DATA, wire.LENGTH_DELIMITED) + wire.varint_bytes(len(interned)) + interned
@@ -91,51 +92,49 @@ def state_packet(track: Track, interned: bytes) -> bytes:
 def counter_packets(track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> bytes:
     """One packet a sample, shape (samples,) each."""
     event = wire.joined(
-        _event_type(protos.TrackEvent.TYPE_COUNTER, len(time_ns)),
+        _event_head(protos.TrackEvent.TYPE_COUNTER, np.full(len(time_ns), track.uid)),
         wire.fixed64_field(DOUBLE_COUNTER_VALUE, values.astype("<f8")),
     )
     return _packets(track, time_ns, event).pack()
 
 
-def slice_packets(track: Track, slices: Slices, events: SliceEvents) -> Iterator[bytes]:
-    """One batch of a track: its strings, then begins and ends in order of time."""
+def slice_packets(lanes: Sequence[Track], slices: Slices, events: SliceEvents) -> Iterator[bytes]:
+    """One batch of a track: its strings, then begins and ends, each lane's in order of time."""
     columns = _EventColumns.of(slices)
-    yield state_packet(track, columns.interned)
-    if events.alternates:
-        for first in range(0, len(slices), CHUNK_ROWS):
-            yield from _alternating(track, slices, columns, first, min(first + CHUNK_ROWS, len(slices)))
-    else:
-        for first in range(0, len(events.row), CHUNK_ROWS):
-            yield from _mixed(
-                track,
-                columns,
-                events.time_ns[first : first + CHUNK_ROWS],
-                events.row[first : first + CHUNK_ROWS],
-            )
+    yield state_packet(lanes[0], columns.interned)
+    uids = np.array([lane.uid for lane in lanes])[events.lane]
+    make = _alternating if events.alternates else _mixed
+    for first in range(0, len(events.row), CHUNK_EVENTS):
+        chosen = slice(first, first + CHUNK_EVENTS)
+        yield from make(lanes[0], columns, events.time_ns[chosen], events.row[chosen], uids[chosen])
 
 
 def _alternating(
-    track: Track, slices: Slices, columns: _EventColumns, first: int, last: int
+    track: Track, columns: _EventColumns, time_ns: Int64Array, row: Int64Array, uid: Int64Array
 ) -> Iterator[bytes]:
-    if columns.flow_bytes(np.arange(first, last)) > LARGEST_CHUNK_BYTES and last - first > 1:
-        middle = (first + last) // 2
-        yield from _alternating(track, slices, columns, first, middle)
-        yield from _alternating(track, slices, columns, middle, last)
+    """Packets of events of which each second one ends what the one before it began."""
+    if columns.flow_bytes(row[::2]) > LARGEST_CHUNK_BYTES and len(row) > 2:
+        middle = len(row) // 4 * 2
+        for part in (slice(0, middle), slice(middle, None)):
+            yield from _alternating(track, columns, time_ns[part], row[part], uid[part])
         return
-    begin = _packets(track, slices.start_ns[first:last], columns.begin_events(np.arange(first, last)))
-    end = _packets(track, slices.end_ns[first:last], _end_events(last - first))
+    begin = _packets(track, time_ns[::2], columns.begin_events(row[::2], uid[::2]))
+    end = _packets(track, time_ns[1::2], _end_events(uid[1::2]))
     yield wire.joined(begin, end).pack()
 
 
-def _mixed(track: Track, columns: _EventColumns, time_ns: Int64Array, row: Int64Array) -> Iterator[bytes]:
+def _mixed(
+    track: Track, columns: _EventColumns, time_ns: Int64Array, row: Int64Array, uid: Int64Array
+) -> Iterator[bytes]:
+    """Packets of events in any order."""
     begins = row >= 0
     if columns.flow_bytes(row[begins]) > LARGEST_CHUNK_BYTES and len(row) > 1:
         middle = len(row) // 2
-        yield from _mixed(track, columns, time_ns[:middle], row[:middle])
-        yield from _mixed(track, columns, time_ns[middle:], row[middle:])
+        for part in (slice(0, middle), slice(middle, None)):
+            yield from _mixed(track, columns, time_ns[part], row[part], uid[part])
         return
-    begin = _packets(track, time_ns[begins], columns.begin_events(row[begins]))
-    end = _packets(track, time_ns[~begins], _end_events(int(np.count_nonzero(~begins))))
+    begin = _packets(track, time_ns[begins], columns.begin_events(row[begins], uid[begins]))
+    end = _packets(track, time_ns[~begins], _end_events(uid[~begins]))
     position = np.where(begins, np.cumsum(begins) - 1, np.count_nonzero(begins) + np.cumsum(~begins) - 1)
     yield wire.interleaved(begin, end, position)
 
@@ -153,16 +152,16 @@ class _EventColumns:
     @classmethod
     def of(cls, slices: Slices) -> _EventColumns:
         names = intern_texts("event_names", slices.name)
-        labels = intern_texts("debug_annotation_names", pa.array(list(slices.arguments), pa.string()))
+        labels = intern_texts("debug_annotation_names", pa.array(list(slices.arguments), TEXTS))
         locations = intern_locations(slices)
-        texts = _intern_argument_texts(slices)
+        text_definitions, text_iids = _intern_argument_texts(slices)
         arguments = tuple(
-            _argument(label_iid, column, texts)
+            _argument(label_iid, column, text_iids)
             for label_iid, column in zip(labels.iid.tolist(), slices.arguments.items(), strict=True)
         )
-        parts = (names, labels, locations, texts.interned)
+        definitions = [part.message for part in (names, labels, locations) if part is not None]
         return cls(
-            interned=b"".join(part.message for part in parts if part is not None),
+            interned=b"".join([*definitions, text_definitions]),
             name_iid=names.iid,
             location_iid=None if locations is None else locations.iid,
             arguments=arguments,
@@ -174,10 +173,10 @@ class _EventColumns:
         widest = [int(np.diff(offsets)[rows].max()) if len(rows) else 0 for offsets, _ in self.flows]
         return len(rows) * sum(widest) * 10
 
-    def begin_events(self, rows: Int64Array) -> Cells:
-        """TrackEvent messages of the given rows."""
+    def begin_events(self, rows: Int64Array, uid: Int64Array) -> Cells:
+        """TrackEvent messages of the given rows, on the tracks of the given numbers."""
         pieces = [
-            _event_type(protos.TrackEvent.TYPE_SLICE_BEGIN, len(rows)),
+            _event_head(protos.TrackEvent.TYPE_SLICE_BEGIN, uid),
             wire.number_field(NAME_IID, self.name_iid[rows]),
         ]
         if self.location_iid is not None:
@@ -192,31 +191,26 @@ class _EventColumns:
         return wire.joined(*pieces)
 
 
-@dataclass(frozen=True, slots=True)
-class _ArgumentTexts:
-    """The texts of all textual arguments of a batch, interned together; `iids` by label."""
-
-    interned: Interned | None
-    iids: dict[str, Int64Array]
-
-
-def _intern_argument_texts(slices: Slices) -> _ArgumentTexts:
-    textual = {label: c for label, c in slices.arguments.items() if pa.types.is_string(c.type)}
-    if not textual:
-        return _ArgumentTexts(None, {})
-    together = intern_texts("debug_annotation_string_values", pa.concat_arrays(list(textual.values())))
-    iids = together.iid.reshape(len(textual), -1)
-    return _ArgumentTexts(together, dict(zip(textual, iids, strict=True)))
+def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Int64Array]]:
+    """Definitions of the texts of all textual arguments, and each argument's numbers by label."""
+    definitions, iids, first = b"", {}, 1
+    for label, column in slices.arguments.items():
+        if pa.types.is_dictionary(column.type):
+            interned = intern_texts("debug_annotation_string_values", column, first)
+            definitions += interned.message
+            iids[label] = interned.iid
+            first += interned.count
+    return definitions, iids
 
 
 def _argument(
-    label_iid: int, column: tuple[str, pa.Array], texts: _ArgumentTexts
+    label_iid: int, column: tuple[str, pa.Array], text_iids: dict[str, Int64Array]
 ) -> tuple[int, Cells, npt.NDArray[np.bool_]]:
     """A debug annotation's value field, and where there is one."""
     label, values = column
     present = values.is_valid().to_numpy(zero_copy_only=False)
-    if label in texts.iids:
-        return label_iid, wire.number_field(ANNOTATION_TEXT_IID, texts.iids[label]), present
+    if label in text_iids:
+        return label_iid, wire.number_field(ANNOTATION_TEXT_IID, text_iids[label]), present
     numbers = values.fill_null(0).to_numpy(zero_copy_only=False)
     if pa.types.is_floating(values.type):
         return label_iid, wire.fixed64_field(ANNOTATION_DOUBLE, numbers.astype("<f8")), present
@@ -237,12 +231,16 @@ def _flow_field(offsets: Int64Array, values: npt.NDArray[np.uint64], rows: Int64
     return wire.repeated_fixed64_field(FLOW_IDS, own, values[first + np.arange(own[-1])])
 
 
-def _event_type(event_type: int, rows: int) -> Cells:
-    return wire.constant(wire.tag(EVENT_TYPE, wire.VARINT) + wire.varint_bytes(event_type), rows)
+def _event_head(event_type: int, uid: Int64Array) -> Cells:
+    head = wire.tag(EVENT_TYPE, wire.VARINT) + wire.varint_bytes(event_type)
+    if len(uid) and bool(np.all(uid == uid[0])):
+        content = head + wire.tag(TRACK_UUID, wire.VARINT) + wire.varint_bytes(int(uid[0]))
+        return wire.constant(content, len(uid))
+    return wire.joined(wire.constant(head, len(uid)), wire.number_field(TRACK_UUID, uid))
 
 
-def _end_events(rows: int) -> Cells:
-    return _event_type(protos.TrackEvent.TYPE_SLICE_END, rows)
+def _end_events(uid: Int64Array) -> Cells:
+    return _event_head(protos.TrackEvent.TYPE_SLICE_END, uid)
 
 
 def _packets(track: Track, time_ns: Int64Array, event: Cells) -> Cells:

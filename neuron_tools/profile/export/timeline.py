@@ -6,7 +6,7 @@ A format implements `TimelineSink`; what goes onto which track is decided in `ti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Protocol
@@ -17,6 +17,7 @@ import pyarrow as pa
 
 Int64Array = npt.NDArray[np.int64]
 END_OF_SLICE = -1
+TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
 class TrackKind(Enum):
@@ -55,13 +56,15 @@ class Track:
 
 @dataclass(frozen=True, slots=True)
 class Slices:
-    """Spans of one track in order of start, column by column; every column has one entry a span.
+    """Spans of one track, in order of start, column by column; every column has one entry a span.
+
+    Texts are dictionary arrays (int32 codes into different texts): both formats write each text once.
 
     Attributes:
         start_ns, end_ns: int64, from the profile's start.
-        name: string array without nulls.
-        arguments: Label -> string, integer or floating column; null = the span has no such argument.
-        source_file: string array; null = unknown.
+        name: Texts without nulls.
+        arguments: Label -> text, integer or floating column; null = the span has no such argument.
+        source_file: Texts; null = unknown.
         source_line: int64 array; null or 0 = unknown.
         flow_out, flow_in: Lists of uint64 flow numbers that start and end here; None = no flows.
     """
@@ -78,6 +81,11 @@ class Slices:
     def __len__(self) -> int:
         return len(self.start_ns)
 
+    @classmethod
+    def none(cls) -> Slices:
+        """No spans at all."""
+        return cls(np.zeros(0, np.int64), np.zeros(0, np.int64), pa.array([], TEXTS))
+
     def take(self, rows: Int64Array) -> Slices:
         """The given rows, in the given order."""
         index = pa.array(rows)
@@ -89,16 +97,18 @@ class Slices:
 
 @dataclass(frozen=True, slots=True)
 class SliceEvents:
-    """The begins and ends of a track's slices in the order in which they happen.
+    """The begins and ends of slices on the lanes of a track, each lane's in the order in which they happen.
 
     Attributes:
-        time_ns: int64, shape (events,), ascending.
+        time_ns: int64, shape (events,), ascending within a lane.
         row: int64, shape (events,): the row of `Slices` that begins, or END_OF_SLICE for the end of the
-            slice that is open innermost (which may have begun in an earlier batch).
+            slice that is open innermost on its lane (which may have begun in an earlier batch).
+        lane: int32, shape (events,): index into the track's lanes.
     """
 
     time_ns: Int64Array
     row: Int64Array
+    lane: npt.NDArray[np.int32]
 
     @property
     def alternates(self) -> bool:
@@ -118,8 +128,8 @@ class TimelineSink(Protocol):
         """Declares a track; its parent was declared before it."""
         ...
 
-    def add_slices(self, track: Track, slices: Slices, events: SliceEvents) -> None:
-        """Adds slices to a THREAD or SLICES track; batches come in order of time."""
+    def add_slices(self, lanes: Sequence[Track], slices: Slices, events: SliceEvents) -> None:
+        """Adds slices to the lanes of a track (THREAD or SLICES); a lane's batches come in order of time."""
         ...
 
     def add_counter(self, track: Track, time_ns: Int64Array, values: npt.NDArray[np.float64]) -> None:

@@ -79,12 +79,26 @@ class _Run:
 
 @dataclass
 class _OpenTrack:
-    """What is remembered of the track being written, between batches."""
+    """What is remembered of a track between batches: its lanes, and what is open on them."""
 
     key: tuple[int, int, str]
     lanes: FlatLanes | NestedLanes
     modules: ModuleSpans | None
-    open_ends: dict[Track, Int64Array] = field(default_factory=dict)
+    tracks: list[Track] = field(default_factory=list)
+    open_ends: dict[int, Int64Array] = field(default_factory=dict)
+
+    def nested_events(self, slices: Slices, lanes: npt.NDArray[np.int32]) -> SliceEvents:
+        """Events of nested slices, lane after lane."""
+        parts = []
+        for lane in np.unique(lanes).tolist():
+            rows = np.flatnonzero(lanes == lane)
+            open_ends = self.open_ends.get(lane, np.zeros(0, np.int64))
+            time, row, self.open_ends[lane] = nested_events(
+                slices.start_ns[rows], slices.end_ns[rows], open_ends
+            )
+            own = np.where(row == END_OF_SLICE, END_OF_SLICE, rows[np.maximum(row, 0)])
+            parts.append((time, own, np.full(len(time), lane, np.int32)))
+        return SliceEvents(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 class _Writer:
@@ -130,37 +144,24 @@ class _Writer:
         self.counts[source.kind] += len(slices)
         self.flow_starts += _list_items(slices.flow_out)
         self.flow_ends += _list_items(slices.flow_in)
-        if current.modules is None:
-            self._add_lanes(source, current, slices, current.lanes.assign(slices.start_ns, slices.end_ns))
-            return
-        for lane, layered, module_count in current.modules.add(slices, *_layers(run.rows)):
+        if current.modules is not None:
+            slices, lanes, module_count = current.modules.add(slices, *_layers(run.rows))
             self.counts["modules"] += module_count
-            self._add_nested(current, self._track(source, current.key, lane), layered)
-
-    def _add_lanes(
-        self, source: SpanSource, current: _OpenTrack, slices: Slices, lanes: npt.NDArray[np.int32]
-    ) -> None:
-        for lane in range(int(lanes.max()) + 1):
-            rows = np.flatnonzero(lanes == lane)
-            if not len(rows):
-                continue
-            own = slices if len(rows) == len(slices) else slices.take(rows)
-            track = self._track(source, current.key, lane)
-            if source.nested:
-                self._add_nested(current, track, own)
-            else:
-                self.sink.add_slices(track, own, _flat_events(own))
-
-    def _add_nested(self, current: _OpenTrack, track: Track, slices: Slices) -> None:
-        open_ends = current.open_ends.get(track, np.zeros(0, np.int64))
-        events, current.open_ends[track] = nested_events(slices, open_ends)
-        self.sink.add_slices(track, slices, events)
+        else:
+            lanes = current.lanes.assign(slices.start_ns, slices.end_ns)
+        while len(current.tracks) <= lanes.max():
+            current.tracks.append(self._track(source, current.key, len(current.tracks)))
+        events = current.nested_events(slices, lanes) if source.nested else _flat_events(slices, lanes)
+        self.sink.add_slices(current.tracks, slices, events)
 
     def _finish(self, current: _OpenTrack) -> None:
-        for track, open_ends in current.open_ends.items():
+        for lane, open_ends in current.open_ends.items():
             if len(open_ends):
-                ends = SliceEvents(np.sort(open_ends), np.full(len(open_ends), END_OF_SLICE))
-                self.sink.add_slices(track, _no_slices(), ends)
+                end_of_slice = np.full(len(open_ends), END_OF_SLICE)
+                events = SliceEvents(
+                    np.sort(open_ends), end_of_slice, np.full(len(open_ends), lane, np.int32)
+                )
+                self.sink.add_slices(current.tracks, Slices.none(), events)
 
     def _track(self, source: SpanSource, key: tuple[int, int, str], lane: int) -> Track:
         process_idx, place_idx, name = key
@@ -184,38 +185,38 @@ def _open_track(source: SpanSource, key: tuple[int, int, str]) -> _OpenTrack:
     return _OpenTrack(key, lanes, ModuleSpans() if source.layered else None)
 
 
-def nested_events(slices: Slices, open_ends: Int64Array) -> tuple[SliceEvents, Int64Array]:
-    """Begins and ends of properly nested slices up to the last begin, and the ends that are still to come.
+def nested_events(
+    start_ns: Int64Array, end_ns: Int64Array, open_ends: Int64Array
+) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """Begins and ends of properly nested spans up to the last begin, and the ends that are still to come.
 
     Args:
-        slices: Ordered by start ascending, outer before inner.
-        open_ends: int64, shape (open,): ends of slices that began in earlier batches.
+        start_ns: int64, shape (spans,), ascending; outer before inner.
+        end_ns: int64, shape (spans,).
+        open_ends: int64, shape (open,): ends of spans that began in earlier batches.
+
+    Returns:
+        (times, rows or END_OF_SLICE, remaining ends); without spans there is nothing but the ends.
     """
-    count, held = len(slices), len(open_ends)
-    start = np.concatenate([np.full(held, np.iinfo(np.int64).min), slices.start_ns])
-    end = np.concatenate([np.sort(open_ends)[::-1], slices.end_ns])
+    count, held = len(start_ns), len(open_ends)
+    if not count:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64), open_ends
+    start = np.concatenate([np.full(held, np.iinfo(np.int64).min), start_ns])
+    end = np.concatenate([np.sort(open_ends)[::-1], end_ns])
     order = nested_event_order(start, end)[held:]
     is_end = order >= held + count
-    source = np.where(is_end, order - held - count, order)
-    time = np.where(is_end, end[source], start[source])
-    row = np.where(is_end, END_OF_SLICE, source - held)
-    begins = np.flatnonzero(~is_end)
-    due = len(order)
-    if len(begins):
-        last = int(begins[-1])
-        instant = is_end[last + 1 :] & (time[last + 1 :] <= time[last])
-        due = last + 1 + int(np.argmin(np.append(instant, False)))
-    else:
-        due = 0
-    return SliceEvents(time[:due], row[:due]), time[due:]
+    span = np.where(is_end, order - held - count, order)
+    time = np.where(is_end, end[span], start[span])
+    last_begin = int(np.flatnonzero(~is_end)[-1])
+    due = last_begin + 1 + int(np.count_nonzero(time[last_begin + 1 :] == time[last_begin]))
+    return time[:due], np.where(is_end, END_OF_SLICE, span - held)[:due], time[due:]
 
 
-def _flat_events(slices: Slices) -> SliceEvents:
-    time = np.empty(2 * len(slices), np.int64)
-    time[::2], time[1::2] = slices.start_ns, slices.end_ns
+def _flat_events(slices: Slices, lanes: npt.NDArray[np.int32]) -> SliceEvents:
+    time = np.column_stack([slices.start_ns, slices.end_ns]).reshape(-1)
     row = np.full(2 * len(slices), END_OF_SLICE)
     row[::2] = np.arange(len(slices))
-    return SliceEvents(time, row)
+    return SliceEvents(time, row, np.repeat(lanes, 2))
 
 
 def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
@@ -237,12 +238,12 @@ def _equal_stretches(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:
 
 def _slices(rows: pa.RecordBatch) -> Slices:
     names = rows.schema.names
-    arguments = {name[4:]: rows.column(name) for name in names if name.startswith("arg_")}
+    arguments = {name[4:]: _unless_null(rows, name) for name in names if name.startswith("arg_")}
     return Slices(
         start_ns=_numpy(rows, "start_ns"),
         end_ns=_numpy(rows, "end_ns"),
-        name=rows.column("name"),
-        arguments={label: column for label, column in arguments.items() if column.null_count < len(column)},
+        name=rows.column("name").dictionary_encode(),
+        arguments={label: column for label, column in arguments.items() if column is not None},
         source_file=_unless_null(rows, "source_file"),
         source_line=_unless_null(rows, "source_line"),
         flow_out=_unless_null(rows, "flow_out"),
@@ -255,13 +256,12 @@ def _layers(rows: pa.RecordBatch) -> tuple[pa.Array, npt.NDArray[np.bool_]]:
     return rows.column("layer"), backward.astype(np.bool_)
 
 
-def _no_slices() -> Slices:
-    return Slices(np.zeros(0, np.int64), np.zeros(0, np.int64), pa.array([], pa.string()))
-
-
 def _unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    """A column, texts as dictionary; None where it is wholly null."""
     column = rows.column(name)
-    return column if column.null_count < len(column) else None
+    if column.null_count == len(column):
+        return None
+    return column.dictionary_encode() if pa.types.is_string(column.type) else column
 
 
 def _list_items(lists: pa.Array | None) -> int:
