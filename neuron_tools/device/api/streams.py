@@ -24,15 +24,23 @@ class Stream(torch.Stream):
         return super().__new__(cls, device=_device(device), priority=priority)
 
 
-class Event(torch.Event):
-    """A mark in a stream; `elapsed_time` between two is virtual time while time is simulated."""
+class _NeuronEvents(type):
+    def __instancecheck__(cls, candidate: object) -> bool:
+        return isinstance(candidate, torch.Event) and candidate.device.type == "neuron"
+
+
+class Event(metaclass=_NeuronEvents):
+    """A mark in a stream; `elapsed_time` between two is virtual time while time is simulated.
+
+    Makes plain `torch.Event` objects: `elapsed_time` refuses subclasses.
+    """
 
     def __new__(
         cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
-    ) -> Event:
+    ) -> torch.Event:
         """An event of the current device."""
-        return super().__new__(
-            cls, device="neuron", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
+        return torch.Event(
+            device=_device(None), enable_timing=enable_timing, blocking=blocking, interprocess=interprocess
         )
 
 
