@@ -98,3 +98,29 @@ def _split_with_sizes(tensor: Any, split_sizes: list[int], dim: int = 0) -> list
 @decomposes(_aten.unbind.int)
 def _unbind(tensor: Any, dim: int = 0) -> list[Any]:
     return [_aten.select(tensor, dim, index) for index in range(tensor.shape[dim])]
+
+
+@decomposes(_aten.slice_scatter.default)
+def _slice_scatter(
+    tensor: Any, source: Any, dim: int = 0, start: Any = None, end: Any = None, step: Any = 1
+) -> Any:
+    """What stands before the slice, the new values, what stands after.
+
+    torch-mlir's own lowering takes unbounded memory for an open end (2^63 - 1), which is what autograd
+    writes.
+    """
+    extent = tensor.shape[dim]
+    first = _position(start or 0, extent)
+    last = _position(extent if end is None else end, extent)
+    if step != 1:
+        positions = torch.arange(first, last, step, device=tensor.device)
+        return _aten.index_copy.default(tensor, dim, positions, source)
+    before = _aten.slice.Tensor(tensor, dim, 0, first)
+    after = _aten.slice.Tensor(tensor, dim, last, extent)
+    parts = [part for part in (before, source, after) if part.shape[dim]]
+    return _aten.cat.default(parts, dim) if len(parts) > 1 else _aten.clone.default(parts[0])
+
+
+def _position(index: int, extent: int) -> int:
+    """A slice bound in [0, extent]; negative ones count from the end."""
+    return min(max(index + extent if index < 0 else index, 0), extent)
