@@ -1,0 +1,173 @@
+"""Small modules for the compiler's tests, written as StableHLO text, and measures of Programs."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+
+from neuron_tools import hardware
+from neuron_tools.compiler import hlo
+from neuron_tools.compiler.compile import compile_module
+from neuron_tools.compiler.stablehlo import read_module
+from neuron_tools.simulator.check import check
+from neuron_tools.simulator.program import FrameworkOperation, Memory, Opcode, Program
+
+CORE = hardware.get("trn2")
+
+
+@cache
+def _context():
+    """A context that knows the StableHLO dialect: torch-mlir loads it with its first lowering."""
+    from torch_mlir import ir
+    from torch_mlir.dialects import torch as torch_dialect
+    from torch_mlir.passmanager import PassManager
+
+    context = ir.Context()
+    torch_dialect.register_dialect(context)
+    context.allow_unregistered_dialects = True
+    with context, ir.Location.unknown():
+        lowering = PassManager.parse("builtin.module(func.func(convert-torch-to-stablehlo))")
+        lowering.run(ir.Module.create().operation)
+    return context
+
+
+def mlir(text: str):
+    """An MLIR module of torch-mlir's binding."""
+    from torch_mlir import ir
+
+    return ir.Module.parse(text, _context())
+
+
+def module(body: str, names: tuple[str, ...] = (), **options) -> hlo.Module:
+    """The module of a function's text; `names` are framework operations for `loc("fw:0")` and so on."""
+    framework = tuple(FrameworkOperation(name) for name in names)
+    return read_module(mlir(body), framework=framework, **options)
+
+
+def function(arguments: str, result: str, *lines: str) -> str:
+    """`func.func @main(arguments) -> result { lines; return %r }`; the last line must define %r."""
+    return f"func.func @main({arguments}) -> {result} {{\n" + "\n".join(lines) + f"\nreturn %r : {result}\n}}"
+
+
+def unary(opcode: str, type_: str) -> str:
+    return function(f"%a: {type_}", type_, f"%r = stablehlo.{opcode} %a : {type_}")
+
+
+def binary(opcode: str, type_: str) -> str:
+    return function(f"%a: {type_}, %b: {type_}", type_, f"%r = stablehlo.{opcode} %a, %b : {type_}")
+
+
+def tensor(shape, dtype: str = "f32") -> str:
+    return f"tensor<{''.join(f'{extent}x' for extent in shape)}{dtype}>"
+
+
+def matmul(rows: int, depth: int, columns: int, dtype: str = "bf16", *, turned: bool = False) -> str:
+    left, result = tensor((rows, depth), dtype), tensor((rows, columns), dtype)
+    right = tensor((columns, depth) if turned else (depth, columns), dtype)
+    return function(
+        f"%a: {left}, %b: {right}",
+        result,
+        f"%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [{1 if turned else 0}] "
+        f": ({left}, {right}) -> {result}",
+    )
+
+
+def reduction(kind: str, shape, axes, dtype: str = "f32") -> str:
+    kept = [extent for axis, extent in enumerate(shape) if axis not in axes]
+    source, result = tensor(shape, dtype), tensor(kept, dtype)
+    return function(
+        f"%a: {source}",
+        result,
+        f"%z = stablehlo.constant dense<0.0> : tensor<{dtype}>",
+        f"%r = stablehlo.reduce(%a init: %z) applies stablehlo.{kind} across dimensions = {list(axes)} "
+        f": ({source}, tensor<{dtype}>) -> {result}",
+    )
+
+
+def softmax(rows: int, columns: int, dtype: str = "f32") -> str:
+    full, row, scalar = tensor((rows, columns), dtype), tensor((rows,), dtype), f"tensor<{dtype}>"
+    return function(
+        f"%a: {full}",
+        full,
+        f"%low = stablehlo.constant dense<-1.0e+30> : {scalar}",
+        f"%zero = stablehlo.constant dense<0.0> : {scalar}",
+        f"%m = stablehlo.reduce(%a init: %low) applies stablehlo.maximum across dimensions = [1] "
+        f": ({full}, {scalar}) -> {row}",
+        f"%mb = stablehlo.broadcast_in_dim %m, dims = [0] : ({row}) -> {full}",
+        f"%d = stablehlo.subtract %a, %mb : {full}",
+        f"%e = stablehlo.exponential %d : {full}",
+        f"%s = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] "
+        f": ({full}, {scalar}) -> {row}",
+        f"%sb = stablehlo.broadcast_in_dim %s, dims = [0] : ({row}) -> {full}",
+        f"%r = stablehlo.divide %e, %sb : {full}",
+    )
+
+
+def layer_norm(rows: int, columns: int, dtype: str = "f32") -> str:
+    full, row, scalar = tensor((rows, columns), dtype), tensor((rows,), dtype), f"tensor<{dtype}>"
+    weight = tensor((columns,), dtype)
+
+    def mean(name: str, of: str) -> list[str]:
+        return [
+            f"%{name}s = stablehlo.reduce(%{of} init: %zero) applies stablehlo.add across dimensions = [1] "
+            f": ({full}, {scalar}) -> {row}",
+            f"%{name} = stablehlo.divide %{name}s, %n : {row}",
+        ]
+
+    return function(
+        f"%a: {full}, %w: {weight}, %b: {weight}",
+        full,
+        f"%zero = stablehlo.constant dense<0.0> : {scalar}",
+        f"%n = stablehlo.constant dense<{float(columns)}> : {row}",
+        f"%eps = stablehlo.constant dense<1.0e-05> : {row}",
+        *mean("mean", "a"),
+        f"%mb = stablehlo.broadcast_in_dim %mean, dims = [0] : ({row}) -> {full}",
+        f"%c = stablehlo.subtract %a, %mb : {full}",
+        f"%q = stablehlo.multiply %c, %c : {full}",
+        *mean("var", "q"),
+        f"%v = stablehlo.add %var, %eps : {row}",
+        f"%i = stablehlo.rsqrt %v : {row}",
+        f"%ib = stablehlo.broadcast_in_dim %i, dims = [0] : ({row}) -> {full}",
+        f"%x = stablehlo.multiply %c, %ib : {full}",
+        f"%wb = stablehlo.broadcast_in_dim %w, dims = [1] : ({weight}) -> {full}",
+        f"%bb = stablehlo.broadcast_in_dim %b, dims = [1] : ({weight}) -> {full}",
+        f"%y = stablehlo.multiply %x, %wb : {full}",
+        f"%r = stablehlo.add %y, %bb : {full}",
+    )
+
+
+def compiled(text: str, core=CORE, names: tuple[str, ...] = (), **options) -> Program:
+    """Compile a function's text and check that a core could run the Program."""
+    program = compile_module(module(text, names), core, **options)
+    check(program, core)
+    return program
+
+
+def opcodes(program: Program) -> list[str]:
+    """Names of all opcodes in the program, sorted, each once."""
+    return sorted({Opcode(int(code)).name for code in program.instructions["opcode"]})
+
+
+def opcode_names(module_: hlo.Module) -> list[str]:
+    """Opcodes of a module's operations, in order."""
+    return [operation.opcode for operation in module_.operations]
+
+
+def moved(program: Program, source: Memory, destination: Memory) -> int:
+    """Bytes that DMA moves from one memory to another."""
+    chosen = (program.dmas["source_memory"] == source) & (program.dmas["destination_memory"] == destination)
+    return int(program.dmas["bytes"][chosen].sum())
+
+
+def computed(program: Program, *names: str) -> int:
+    """Partitions x elements over all instructions with these opcodes."""
+    chosen = np.isin(program.instructions["opcode"], [Opcode[name] for name in names])
+    rows = program.instructions[chosen]
+    return int((rows["partitions"].astype(np.int64) * rows["elements"]).sum())
+
+
+def multiply_accumulates(program: Program) -> int:
+    """K x M x N over all MATMULs."""
+    rows = program.instructions[program.instructions["opcode"] == Opcode.MATMUL]
+    return int((rows["partitions"].astype(np.int64) * rows["columns"] * rows["elements"]).sum())

@@ -1,0 +1,86 @@
+from neuron_tools.compiler.passes.fusion import Domain, Shape, fuse, reduction_domain
+from neuron_tools.compiler.passes.pipeline import optimise
+from tests.unit.compiler.modules import function, layer_norm, matmul, module, reduction, softmax
+
+V = "tensor<64x128xf32>"
+
+
+def groups(text, **options):
+    return [
+        (group.kind, [op.opcode for op in group.operations])
+        for group in fuse(optimise(module(text)), **options).groups
+    ]
+
+
+def test_an_elementwise_chain_is_one_loop():
+    text = function(f"%a: {V}", V, f"%0 = stablehlo.tanh %a : {V}", f"%1 = stablehlo.abs %0 : {V}",
+                    f"%r = stablehlo.add %1, %a : {V}")  # fmt: skip
+    assert groups(text) == [("loop", ["tanh", "abs", "add"])]
+
+
+def test_without_fusion_every_operation_is_alone():
+    text = function(f"%a: {V}", V, f"%0 = stablehlo.tanh %a : {V}", f"%r = stablehlo.abs %0 : {V}")
+    assert groups(text, fuse_operations=False) == [("loop", ["tanh"]), ("loop", ["abs"])]
+
+
+def test_softmax_is_one_loop_with_rows_on_partitions():
+    (group,) = fuse(optimise(module(softmax(64, 128)))).groups
+    assert group.domain == Domain(1, 64, 128)
+    assert [op.opcode for op in group.operations] == ["reduce", "subtract", "exponential", "reduce", "divide"]
+    assert group.shapes[group.operations[0].results[0]] is Shape.ROW
+
+
+def test_layer_norm_is_one_loop():
+    assert len(groups(layer_norm(64, 128))) == 1
+
+
+def test_two_branches_that_meet_are_one_loop():
+    text = function(f"%a: {V}, %b: {V}", V, f"%0 = stablehlo.tanh %a : {V}", f"%1 = stablehlo.abs %b : {V}",
+                    f"%r = stablehlo.add %0, %1 : {V}")  # fmt: skip
+    assert len(groups(text)) == 1
+
+
+def test_bias_and_activation_join_the_matmul():
+    text = matmul(64, 32, 128, "f32").replace(
+        "%b: tensor<32x128xf32>", "%b: tensor<32x128xf32>, %c: tensor<128xf32>"
+    )
+    text = text.replace(
+        f"return %r : {V}",
+        f"%d = stablehlo.broadcast_in_dim %c, dims = [1] : (tensor<128xf32>) -> {V}\n"
+        f"%e = stablehlo.add %r, %d : {V}\n%f = stablehlo.tanh %e : {V}\nreturn %f : {V}",
+    )
+    assert groups(text) == [("dot", ["dot_general", "add", "tanh"])]
+
+
+def test_a_consumer_of_a_sum_over_rows_starts_a_new_group():
+    text = reduction("add", (64, 128), (0,)).replace(
+        "return %r : tensor<128xf32>", "%s = stablehlo.tanh %r : tensor<128xf32>\nreturn %s : tensor<128xf32>"
+    )
+    assert groups(text) == [("loop", ["reduce"]), ("loop", ["tanh"])]
+
+
+def test_groups_come_after_what_they_read():
+    text = function(
+        f"%a: {V}, %w: tensor<128x128xf32>", V, f"%0 = stablehlo.tanh %a : {V}",
+        f"%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : ({V}, tensor<128x128xf32>) -> {V}",
+        f"%r = stablehlo.add %1, %0 : {V}",
+    )  # fmt: skip
+    made: set[int] = set()
+    plan = fuse(optimise(module(text)))
+    for group in plan.groups:
+        for operation in group.operations:
+            assert all(v in made or v in plan.module.parameters for v in operation.operands)
+            made.update(operation.results)
+
+
+def test_reductions_choose_their_space():
+    def space(shape, axes):
+        read = module(reduction("add", shape, axes))
+        return reduction_domain(read.operations[-1], read)
+
+    assert space((4, 8, 16), (2,)) == (Domain(1, 32, 16), Shape.ROW)
+    assert space((4, 8, 16), (0,)) == (Domain(1, 4, 128), Shape.LATE)
+    assert space((4, 8, 16), (0, 2)) == (Domain(4, 8, 16), Shape.ROW)
+    assert space((4, 8, 16), (1,)) == (Domain(1, 32, 16), Shape.LATE)
+    assert space((4, 8, 16), (0, 1, 2)) == (None, Shape.LATE)
+    assert space((4, 8, 16, 2), (0, 2)) is None
