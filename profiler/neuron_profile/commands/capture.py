@@ -79,13 +79,8 @@ def _report(recording: Recording, options: CaptureOptions) -> int:
     """Tell how it went; the exit status is the command's, or 1 where only the recording failed."""
     ending, path = recording.ending, _shown(options.directory)
     click.echo(err=True)
-    if recording.report is not None and recording.report.executions:
+    if recording.report is not None:
         _print_summary(options.directory)
-    elif recording.failure is None:
-        click.echo(
-            "neuron-profile: nothing ran on the device: does the command use torch with device 'neuron'?",
-            err=True,
-        )
     if ending.left_running:
         click.echo(
             "neuron-profile: processes that the command started still run; they are cut off here.", err=True
@@ -97,10 +92,15 @@ def _report(recording: Recording, options: CaptureOptions) -> int:
 
 
 def _print_summary(directory: Path) -> None:
+    """The profile is there even where its summary fails: that must not hide the command's exit status."""
     from neuron_profile.reports.summary_output import print_summaries
     from neuron_profile.reports.terminal import error_console
+    from neuron_tools.errors import NeuronToolsError
 
-    print_summaries([str(directory)], error_console())
+    try:
+        print_summaries([str(directory)], error_console())
+    except NeuronToolsError as error:
+        click.echo(f"Error: {error}", err=True)
 
 
 def _shown(directory: Path) -> str:

@@ -43,11 +43,12 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
     """The sections of the summary, in order."""
     hotspots = overview.hotspots
     yield heading(identity)
-    yield totals(overview)
-    yield verdict(overview.occupancy)
     if not overview.occupancy.executions:
+        yield verdict(overview.occupancy)
         yield warning_list(overview.warnings)
         return
+    yield totals(overview)
+    yield verdict(overview.occupancy)
     if overview.engines:
         yield engine_bars(overview.engines)
     yield module_table(hotspots)

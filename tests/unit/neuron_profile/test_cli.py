@@ -21,7 +21,8 @@ def test_commands_have_help_with_an_example(name: str, capsys: pytest.CaptureFix
 
 def test_help_lists_the_commands_and_needs_no_heavy_package() -> None:
     code = (
-        "import sys; from neuron_profile.cli import neuron_profile; from neuron_profile.command_line import run;"
+        "import sys; from neuron_profile.cli import neuron_profile\n"
+        "from neuron_profile.command_line import run\n"
         "status = run(neuron_profile, 'neuron-profile', ['--help']);"
         f"print([name for name in {HEAVY} if name in sys.modules]); sys.exit(status)"
     )
