@@ -1,1 +1,8 @@
 """Event-driven timing of Programs: when every instruction and DMA starts, ends, and why it waited."""
+
+from neuron_tools.simulator.builder import ProgramBuilder, dma_token
+from neuron_tools.simulator.check import check
+from neuron_tools.simulator.errors import ProgramError
+from neuron_tools.simulator.simulation import Simulation, simulate
+
+__all__ = ["ProgramBuilder", "ProgramError", "Simulation", "check", "dma_token", "simulate"]

@@ -1,0 +1,202 @@
+"""Whole kernels built from their description come close to their published latencies."""
+
+import pytest
+
+from neuron_tools import hardware
+from neuron_tools.simulator.builder import ProgramBuilder
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, QueueKind
+from neuron_tools.simulator.simulation import simulate
+
+F32 = DType.F32
+ON_CHIP = {"partitions": 128, "input_dtype": F32, "output_dtype": F32}
+
+
+class Kernel:
+    """A kernel under construction for Trn2: fp32 tiles of 128 partitions."""
+
+    def __init__(self, name):
+        self.build = ProgramBuilder(name, target="trn2")
+        self.free = 0
+
+    def sbuf(self, elements):
+        self.free += 4 * elements
+        return self.build.tile(Memory.SBUF, self.free - 4 * elements, 4 * elements)
+
+    def psum(self, bank, elements):
+        return self.build.tile(Memory.PSUM, 2048 * bank, 4 * elements)
+
+    def load(self, queue, row_bytes, tile, after=()):
+        return self.build.dma(
+            queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=128 * row_bytes,
+            descriptor_bytes=row_bytes, partitions=128, tile=tile, after=after,
+        )  # fmt: skip
+
+    def matmul(self, stationary, moving, destination, elements, after=()):
+        """One logical fp32 matmul: two LDWEIGHTS and two MATMULs (LOW and HIGH)."""
+        for _ in range(2):
+            self.build.instruction(
+                Engine.TENSOR, Opcode.LDWEIGHTS, columns=128, source_memory=Memory.SBUF,
+                source=stationary, flags=Flag.FP32_HALF, after=after, **ON_CHIP,
+            )  # fmt: skip
+            row = self.build.instruction(
+                Engine.TENSOR, Opcode.MATMUL, columns=128, elements=elements, source_memory=Memory.SBUF,
+                destination_memory=Memory.PSUM, source=moving, destination=destination,
+                flags=Flag.FP32_HALF, **ON_CHIP,
+            )  # fmt: skip
+        return row
+
+    def transpose(self, source, identity, destination, after=()):
+        self.build.instruction(
+            Engine.TENSOR, Opcode.LDWEIGHTS, columns=128, source_memory=Memory.SBUF, source=source,
+            flags=Flag.TRANSPOSE, after=after, **ON_CHIP,
+        )  # fmt: skip
+        return self.build.instruction(
+            Engine.TENSOR, Opcode.TRANSPOSE, columns=128, elements=128, source_memory=Memory.SBUF,
+            destination_memory=Memory.PSUM, source=identity, destination=destination, **ON_CHIP,
+        )  # fmt: skip
+
+    def compute(self, engine, opcode, elements, source, destination, memory=Memory.SBUF, after=()):
+        return self.build.instruction(
+            engine, opcode, elements=elements, source=source, destination=destination, source_memory=memory,
+            destination_memory=Memory.SBUF, after=after, **ON_CHIP,
+        )  # fmt: skip
+
+    def duration_us(self):
+        return simulate(self.build.finish(), hardware.get("trn2")).duration_ps / 1e6
+
+
+def tiled_matmul(hoisted, rows):
+    """The tutorial's tiled fp32 matmul: `rows` x 8192 x 8192; loads per tile, or hoisted out of a loop."""
+    kernel = Kernel("matmul")
+    build = kernel.build
+    loads = build.queue("qSync0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
+    stores = build.queue("qScalar0", Engine.SCALAR, QueueKind.HARDWARE_DYNAMIC)
+    depth, buffers = 64, 64 if hoisted else 8
+    left = [kernel.sbuf(128) for _ in range(buffers)]
+    right = [kernel.sbuf(512) for _ in range(buffers)]
+    output, bank = [kernel.sbuf(512) for _ in range(4)], [kernel.psum(index, 512) for index in range(4)]
+    left_read, right_read = [-1] * buffers, [-1] * buffers
+    drained, stored = [-1] * 4, [-1] * 4
+    step = 0
+    for _ in range(rows // 128):
+        if hoisted:
+            lefts = [kernel.load(loads, 512, left[k], [left_read[k]]) for k in range(depth)]
+        for column in range(16):
+            if hoisted:
+                rights = [kernel.load(loads, 2048, right[k], [right_read[k]]) for k in range(depth)]
+            for k in range(depth):
+                slot = k if hoisted else step % buffers
+                step += 1
+                if hoisted:
+                    ready = [lefts[k], rights[k]]
+                else:
+                    ready = [
+                        kernel.load(loads, 512, left[slot], [left_read[slot]]),
+                        kernel.load(loads, 2048, right[slot], [right_read[slot]]),
+                    ]
+                turn = column % 4
+                ready = [*ready, drained[turn]] if k == 0 else ready
+                last = kernel.matmul(left[slot], right[slot], bank[turn], 512, after=ready)
+                left_read[slot] = right_read[slot] = last
+            drained[turn] = kernel.compute(
+                Engine.VECTOR, Opcode.TENSOR_COPY, 512, bank[turn], output[turn], Memory.PSUM,
+                after=[last, stored[turn]],
+            )  # fmt: skip
+            stored[turn] = build.dma(
+                stores, source_memory=Memory.SBUF, destination_memory=Memory.HBM, bytes=128 * 2048,
+                descriptor_bytes=2048, partitions=128, tile=output[turn], after=[drained[turn]],
+            )  # fmt: skip
+    return kernel
+
+
+# aws-neuron-sdk nki/guides/tutorials/kernel-optimization.rst: M = 4096, K = N = 8192, fp32, trn2, one core.
+@pytest.mark.parametrize(("hoisted", "milliseconds"), [(False, 39.895), (True, 28.198)])
+def test_tutorial_matmuls_are_within_5_percent_of_the_published_latency(hoisted, milliseconds):
+    rows = 512
+    predicted = tiled_matmul(hoisted, rows).duration_us() / 1000 * (4096 / rows)
+    assert predicted == pytest.approx(milliseconds, rel=0.05)
+
+
+def attention():
+    """Fused fp32 attention, sequence 512, head 128, as the trace of trainium-kernel-fusion executes it."""
+    kernel = Kernel("attention")
+    build = kernel.build
+    small = build.queue("qSync0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
+    large = build.queue("qGpSimd0", Engine.GPSIMD, QueueKind.SOFTWARE_DYNAMIC)
+    identity, keys, values, queries = (kernel.sbuf(n) for n in (128, 512, 512, 512))
+    # In the trace GpSimd triggers its first load 1289 ns after the Sync engine's.
+    build.instruction(Engine.GPSIMD, Opcode.IOTA, elements=700)
+    identity_loaded = kernel.load(small, 512, identity)
+    values_loaded, keys_loaded, queries_loaded = (
+        kernel.load(large, 2048, tile) for tile in (values, keys, queries)
+    )
+    build.instruction(Engine.SCALAR, Opcode.ACT_TABLE_LOAD)
+    for _ in range(4):
+        turned = kernel.transpose(
+            values, identity, kernel.psum(0, 512), after=[identity_loaded, values_loaded, keys_loaded]
+        )
+    values_turned = kernel.sbuf(512)
+    kernel.compute(
+        Engine.SCALAR, Opcode.TENSOR_COPY, 512, kernel.psum(0, 512), values_turned, Memory.PSUM, [turned]
+    )
+    scores = [kernel.psum(bank, 512) for bank in (4, 1, 2, 3)]
+    tops, weights, sums = kernel.sbuf(4), [kernel.sbuf(512) for _ in range(4)], kernel.sbuf(4)
+    for block in range(4):
+        product = kernel.matmul(queries, keys, scores[block], 512, after=[queries_loaded])
+        kernel.compute(
+            Engine.VECTOR, Opcode.TENSOR_REDUCE, 512, scores[block], tops, Memory.PSUM, after=[product]
+        )
+    highest = kernel.compute(Engine.VECTOR, Opcode.TENSOR_REDUCE, 4, tops, tops)
+    exponents = [
+        kernel.compute(Engine.SCALAR, Opcode.ACTIVATE, 512, scores[b], weights[b], Memory.PSUM, [highest])
+        for b in range(4)
+    ]
+    turned_weights, copies = [kernel.sbuf(512) for _ in range(4)], []
+    for block in range(4):
+        bank = kernel.psum((6, 5, 0, 7)[block], 512)
+        for _ in range(4):
+            turned = kernel.transpose(weights[block], identity, bank, after=[exponents[block]])
+        kernel.compute(
+            Engine.VECTOR, Opcode.TENSOR_REDUCE, 512, weights[block], sums, after=[exponents[block]]
+        )
+        copier = Engine.VECTOR if block == 0 else Engine.SCALAR
+        copies.append(
+            kernel.compute(
+                copier, Opcode.TENSOR_COPY, 512, bank, turned_weights[block], Memory.PSUM, [turned]
+            )
+        )
+    kernel.compute(Engine.VECTOR, Opcode.TENSOR_REDUCE, 4, sums, sums)
+    kernel.compute(Engine.VECTOR, Opcode.RECIPROCAL, 4, sums, sums)
+    result = kernel.sbuf(512)
+    for block in range(4):
+        for _ in range(4):
+            product = kernel.matmul(
+                turned_weights[block], values_turned, scores[block], 128, after=[copies[block]]
+            )
+        scaled = kernel.compute(
+            Engine.VECTOR, Opcode.TENSOR_SCALAR, 128, scores[block], result, Memory.PSUM, after=[product]
+        )
+    build.dma(
+        large, source_memory=Memory.SBUF, destination_memory=Memory.HBM, bytes=128 * 2048,
+        descriptor_bytes=512, partitions=128, tile=result, after=[scaled],
+    )  # fmt: skip
+    return kernel
+
+
+def test_fused_attention_is_within_5_percent_of_its_trace():
+    # First DMA trigger to last DMA semaphore of fused_fp32_s512: 22.7 us (23.1 with the final NOP).
+    assert attention().duration_us() == pytest.approx(22.7, rel=0.05)
+
+
+# InferenceX _matmul_lnc2, M = N = 2048 on two cores: 55.3 us for every 1024 of K (slope of five shapes).
+def test_trn3_matmul_time_per_depth_is_within_5_percent_of_the_measured():
+    core = hardware.get("trn3")
+    build = ProgramBuilder("gemm", target="trn3")
+    for _ in range((1024 // 128) * (2048 // 128) * (2048 // 512) // 2):
+        for opcode, elements in ((Opcode.LDWEIGHTS, 0), (Opcode.MATMUL, 512)):
+            build.instruction(
+                Engine.TENSOR, opcode, partitions=128, columns=128, elements=elements, input_dtype=DType.BF16,
+                source_memory=Memory.SBUF,
+            )  # fmt: skip
+    core = core.replace(throttle_initial=core.throttle_busy)
+    assert simulate(build.finish(), core).duration_ps / 1e6 == pytest.approx(55.3, rel=0.05)
