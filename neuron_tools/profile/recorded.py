@@ -7,10 +7,10 @@ code: plain DuckDB over the same views, and a scan that streams columns in bound
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import duckdb
 import numpy as np
@@ -21,10 +21,12 @@ import pyarrow.parquet as pq
 from neuron_tools.profile.catalog import create_views, read_catalog, text_literal
 from neuron_tools.profile.schema import TABLES
 
-SCAN_ROWS = 1 << 20
+SCAN_ROWS = 1 << 18
 MEMORY_LIMIT = "2GiB"
+_SMALL = 1 << 16
 
 Ints = npt.NDArray[np.int64]
+Key = TypeVar("Key", bound=Hashable)
 
 
 class RecordedTables:
@@ -84,7 +86,7 @@ class RecordedTables:
         return self.rows(query)[0]
 
     def scan(self, table: str, columns: Sequence[str]) -> Iterator[dict[str, pa.Array]]:
-        """Columns of a table in batches of at most 1 Mi rows, in the order of writing.
+        """Columns of a table in batches of at most 256 Ki rows, none across row groups, as they were written.
 
         Texts come as dictionary arrays; a column that a part lacks comes as nulls.
         """
@@ -94,8 +96,9 @@ class RecordedTables:
         for path in stored.paths if stored else ():
             with pq.ParquetFile(path, read_dictionary=texts) as part:
                 present = [name for name in columns if name in part.schema_arrow.names]
-                for batch in part.iter_batches(SCAN_ROWS, columns=present):
-                    yield {name: _column(batch, name, fields[name].type) for name in columns}
+                for group in range(part.num_row_groups):
+                    for batch in part.iter_batches(SCAN_ROWS, row_groups=[group], columns=present):
+                        yield {name: _column(batch, name, fields[name].type) for name in columns}
 
 
 def _column(batch: pa.RecordBatch, name: str, kind: str) -> pa.Array:
@@ -113,6 +116,34 @@ def integers(column: pa.Array, null: int = 0) -> Ints:
     filled = column.fill_null(null) if column.null_count else column
     values: Ints = filled.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
     return values
+
+
+class Numbering(Generic[Key]):
+    """Numbers keys that rows give as packed integers, which may mean something else in every batch."""
+
+    def __init__(self) -> None:
+        self.keys: list[Key] = []
+        self._numbers: dict[Key, int] = {}
+
+    def number(self, key: Key) -> int:
+        """The key's number; the next one on first sight."""
+        known = self._numbers.get(key)
+        if known is None:
+            known = self._numbers[key] = len(self.keys)
+            self.keys.append(key)
+        return known
+
+    def encode(self, packed: Ints, key_of: Callable[[int], Key]) -> Ints:
+        """Numbers of a batch: `key_of` is asked once for each packed value. int64, shape (rows,)."""
+        if not len(packed):
+            return packed
+        if int(packed.max()) < len(packed) + _SMALL:  # a table by value costs less than sorting
+            present = np.flatnonzero(np.bincount(packed))
+            own = np.zeros(int(packed.max()) + 1, np.int64)
+            own[present] = [self.number(key_of(value)) for value in present.tolist()]
+            return own[packed]
+        values, which = np.unique(packed, return_inverse=True)
+        return np.array([self.number(key_of(value)) for value in values.tolist()], np.int64)[which]
 
 
 class TextCodes:

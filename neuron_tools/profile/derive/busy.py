@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from neuron_tools.profile.derive.intervals import Intervals, IntervalUnion, ungrouped, union
-from neuron_tools.profile.recorded import Ints, RecordedTables, TextCodes, integers
+from neuron_tools.profile.derive.intervals import IntervalUnion, Islands, merged
+from neuron_tools.profile.recorded import Ints, Numbering, RecordedTables, TextCodes, integers
 
-PROCESS_SHIFT, CORE_SHIFT = 44, 28  # a group number: process, core, text code
-CODE_MASK = (1 << CORE_SHIFT) - 1
-CORE_MASK = (1 << PROCESS_SHIFT - CORE_SHIFT) - 1
 DMA_ENGINE, CC_ENGINE, CC_CORES_ENGINE = "dma", "cc", "cc_cores"
 STATIC, SOFTWARE_DYNAMIC, HARDWARE_DYNAMIC = "static", "software_dynamic", "hardware_dynamic"
+
+
+class EngineKey(NamedTuple):
+    """An engine of a core of a process; the engine in lower case, or "dma", "cc", "cc_cores"."""
+
+    process_idx: int
+    pcore_idx: int
+    engine: str
 
 
 @dataclass
@@ -21,14 +30,14 @@ class BusyTime:
     """Islands of activity.
 
     Attributes:
-        engines: Groups of `core_group` with codes of `engine_names` (lower case; "dma", "cc", "cc_cores").
-        opcodes: Group = engine code << 20 | opcode code.
+        engine_keys: What the groups of `engines` stand for.
+        opcodes: Group = number of an (engine, opcode) in `opcode_keys`.
         layers: Group = code of `layer_names`; instructions and DMA transfers.
         dma_kinds: Group = code of `dma_kind_names`: static, software_dynamic, hardware_dynamic.
     """
 
-    engine_names: TextCodes = field(default_factory=TextCodes)
-    opcode_names: TextCodes = field(default_factory=TextCodes)
+    engine_keys: Numbering[EngineKey] = field(default_factory=Numbering)
+    opcode_keys: Numbering[tuple[str, str]] = field(default_factory=Numbering)
     layer_names: TextCodes = field(default_factory=TextCodes)
     dma_kind_names: TextCodes = field(default_factory=TextCodes)
     engines: IntervalUnion = field(default_factory=IntervalUnion)
@@ -36,20 +45,19 @@ class BusyTime:
     layers: IntervalUnion = field(default_factory=IntervalUnion)
     dma_kinds: IntervalUnion = field(default_factory=IntervalUnion)
 
-    def engine_union(self, *names: str) -> Intervals:
-        """Islands of the named engines over all cores, as one group."""
-        codes = [self.engine_names.number(name) for name in names]
-        islands = self.engines.islands()
-        return union(ungrouped(islands.take(np.isin(islands.group & CODE_MASK, codes))))
+    def by_engine(self) -> dict[EngineKey, Islands]:
+        """Islands of each engine of each core, in order of process, core and engine."""
+        islands = self.engines.by_group()
+        named = {self.engine_keys.keys[group]: found.without_empty() for group, found in islands.items()}
+        return {key: named[key] for key in sorted(named)}
 
-    def total_union(self) -> Intervals:
-        """Islands of any activity on any core, as one group."""
-        return union(ungrouped(self.engines.islands()))
+    def engine_union(self, *names: str) -> Islands:
+        """Islands of the named engines over all cores together."""
+        return merged(islands for key, islands in self.by_engine().items() if key.engine in names)
 
-
-def core_group(process: Ints, core: Ints, code: Ints) -> Ints:
-    """One number for process, core and text code."""
-    return (process << PROCESS_SHIFT) | (core << CORE_SHIFT) | code
+    def total_union(self) -> Islands:
+        """Islands of any activity on any core."""
+        return merged(self.by_engine().values())
 
 
 def read_busy_time(recorded: RecordedTables) -> BusyTime:
@@ -62,35 +70,51 @@ def read_busy_time(recorded: RecordedTables) -> BusyTime:
 
 
 def _read_instructions(recorded: RecordedTables, busy: BusyTime) -> None:
-    titles = TextCodes()
+    engines, opcodes = TextCodes(), TextCodes()
     columns = ("start_ts", "end_ts", "engine", "opcode", "layer", "process_idx", "pcore_idx")
     for batch in recorded.scan("Instruction", columns):
         start, end = integers(batch["start_ts"]), integers(batch["end_ts"])
-        title = titles.encode(batch["engine"])
-        lower = np.array([busy.engine_names.number(text.lower()) for text in titles.texts], np.int64)
-        engine = lower[title]
-        process, core = integers(batch["process_idx"]), integers(batch["pcore_idx"])
-        busy.engines.add(core_group(process, core, engine), start, end)
-        busy.opcodes.add(engine << 20 | busy.opcode_names.encode(batch["opcode"]), start, end)
+        engine, opcode = engines.encode(batch["engine"]), opcodes.encode(batch["opcode"])
+        busy.engines.add(_engine_groups(busy, batch, engine, engines.texts), start, end)
+        pair = engine * len(opcodes.texts) + opcode
+        name_pair = partial(_opcode_key, engines.texts, opcodes.texts)
+        busy.opcodes.add(busy.opcode_keys.encode(pair, name_pair), start, end)
         busy.layers.add(busy.layer_names.encode(batch["layer"]), start, end)
+
+
+def _opcode_key(engines: Sequence[str], opcodes: Sequence[str], pair: int) -> tuple[str, str]:
+    engine, opcode = divmod(pair, len(opcodes))
+    return engines[engine], opcodes[opcode]
+
+
+def _engine_groups(busy: BusyTime, batch: Mapping[str, pa.Array], engine: Ints, texts: Sequence[str]) -> Ints:
+    """Number of each row's engine of its core of its process."""
+    process = integers(batch["process_idx"])
+    core = integers(batch["pcore_idx"]) if "pcore_idx" in batch else np.zeros_like(process)
+    cores = int(core.max(initial=0)) + 1
+    packed = (process * cores + core) * len(texts) + engine
+
+    def name(number: int) -> EngineKey:
+        place, code = divmod(number, len(texts))
+        return EngineKey(*divmod(place, cores), texts[code].lower())
+
+    return busy.engine_keys.encode(packed, name)
 
 
 def _read_transfers(recorded: RecordedTables, busy: BusyTime) -> None:
     """DMA activity: of single packets where the profile has them, else of whole transfers."""
     table = "DmaPacket" if recorded.row_count("DmaPacket") else "DmaPacketAggregated"
-    code = busy.engine_names.number(DMA_ENGINE)
     columns = ("start_ts", "end_ts", "queue_type", "process_idx", "pcore_idx")
     for batch in recorded.scan(table, columns):
         start, end = integers(batch["start_ts"]), integers(batch["end_ts"])
-        process, core = integers(batch["process_idx"]), integers(batch["pcore_idx"])
-        busy.engines.add(core_group(process, core, np.full(len(start), code)), start, end)
+        busy.engines.add(_engine_groups(busy, batch, np.zeros_like(start), [DMA_ENGINE]), start, end)
         busy.dma_kinds.add(_dma_kind(busy.dma_kind_names, batch["queue_type"]), start, end)
     for batch in recorded.scan("DmaPacketAggregated", ("start_ts", "end_ts", "layer")):
         layer = busy.layer_names.encode(batch["layer"])
         busy.layers.add(layer, integers(batch["start_ts"]), integers(batch["end_ts"]))
 
 
-def _dma_kind(names: TextCodes, queue_type: object) -> Ints:
+def _dma_kind(names: TextCodes, queue_type: pa.Array) -> Ints:
     kinds = TextCodes()
     codes = kinds.encode(queue_type)
     of_text = [
@@ -102,7 +126,5 @@ def _dma_kind(names: TextCodes, queue_type: object) -> Ints:
 def _read_collectives(recorded: RecordedTables, busy: BusyTime) -> None:
     for table, name in (("CcOp", CC_ENGINE), ("CcInstruction", CC_CORES_ENGINE)):
         for batch in recorded.scan(table, ("start_ts", "end_ts", "process_idx")):
-            process = integers(batch["process_idx"])
-            code = np.full(len(process), busy.engine_names.number(name))
-            group = core_group(process, np.zeros(len(process), np.int64), code)
-            busy.engines.add(group, integers(batch["start_ts"]), integers(batch["end_ts"]))
+            start, end = integers(batch["start_ts"]), integers(batch["end_ts"])
+            busy.engines.add(_engine_groups(busy, batch, np.zeros_like(start), [name]), start, end)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.derive.busy import BusyTime
-from neuron_tools.profile.derive.intervals import Intervals, at_most, joined, union
+from neuron_tools.profile.derive.intervals import NO_ISLANDS, Islands, at_most, merged
 from neuron_tools.profile.derive.layers import LayerTree, layer_tree
 from neuron_tools.profile.derive.peaks import Peaks
 from neuron_tools.profile.recorded import Ints, RecordedTables
@@ -76,11 +78,12 @@ def framework_nodes(recorded: RecordedTables, busy: BusyTime, peaks: Peaks) -> d
     }
 
 
-def _of_nodes(busy: BusyTime, tree: LayerTree) -> Intervals:
-    """The islands of each layer, grouped by its node."""
-    islands = busy.layers.islands()
-    node = np.array([tree.number(layer) for layer in busy.layer_names.texts], np.int64)
-    return Intervals(node[islands.group] if len(islands) else islands.group, islands.start, islands.end)
+def _of_nodes(busy: BusyTime, tree: LayerTree) -> dict[int, Islands]:
+    """The islands of what belongs to each node itself."""
+    own: dict[int, list[Islands]] = defaultdict(list)
+    for code, islands in busy.layers.by_group().items():
+        own[tree.number(busy.layer_names.texts[code])].append(islands)
+    return {node: merged(parts) for node, parts in own.items()}
 
 
 def _node_sums(
@@ -105,30 +108,29 @@ def _with_children(tree: LayerTree, own: Ints) -> Ints:
     return total
 
 
-def _active_time(tree: LayerTree, leaves: Intervals) -> Ints:
+def _active_time(tree: LayerTree, leaves: Mapping[int, Islands]) -> Ints:
     """Union of each node's islands with those of everything under it."""
     active = np.zeros(len(tree), np.int64)
-    for islands in _upwards(tree, leaves, limit=None):
-        for node, total in islands.totals().items():
-            active[node] = total
+    for node, islands in _upwards(tree, leaves, limit=None):
+        active[node] = islands.total
     return active
 
 
-def node_intervals(tree: LayerTree, leaves: Intervals) -> list[Intervals]:
-    """At most MAX_INTERVALS intervals per node, by level, deepest first; a child's lie in its parent's."""
-    return _upwards(tree, leaves, limit=MAX_INTERVALS)
+def node_intervals(tree: LayerTree, leaves: Mapping[int, Islands]) -> dict[int, Islands]:
+    """At most MAX_INTERVALS intervals for each node; a child's lie within its parent's."""
+    return dict(_upwards(tree, leaves, limit=MAX_INTERVALS))
 
 
-def _upwards(tree: LayerTree, leaves: Intervals, limit: int | None) -> list[Intervals]:
-    parents = np.array(tree.parents, np.int64)
-    levels, below = [], joined([])
-    for nodes in tree.levels_upwards():
-        own = leaves.take(np.isin(leaves.group, nodes))
-        islands = union(joined([own, below]))
+def _upwards(
+    tree: LayerTree, leaves: Mapping[int, Islands], limit: int | None
+) -> Iterator[tuple[int, Islands]]:
+    """Each node's islands with those of everything under it, children before parents."""
+    below: dict[int, list[Islands]] = defaultdict(list)
+    for node in range(len(tree) - 1, -1, -1):  # children have larger numbers than parents
+        islands = merged([leaves.get(node, NO_ISLANDS), *below.pop(node, [])])
         islands = islands if limit is None else at_most(islands, limit)
-        levels.append(islands)
-        below = Intervals(parents[islands.group], islands.start, islands.end)
-    return levels
+        below[tree.parents[node]].append(islands)
+        yield node, islands
 
 
 def _names(tree: LayerTree) -> dict[str, Any]:
@@ -144,24 +146,15 @@ def _names(tree: LayerTree) -> dict[str, Any]:
     }
 
 
-def _spans(tree: LayerTree, levels: list[Intervals]) -> dict[str, Any]:
+def _spans(tree: LayerTree, shown: Mapping[int, Islands]) -> dict[str, Any]:
     start, end = np.zeros(len(tree), np.int64), np.zeros(len(tree), np.int64)
     texts = ["[]"] * len(tree)
-    for islands in levels:
-        for node, rows in _runs(islands.group):
-            start[node], end[node] = islands.start[rows.start], islands.end[rows.stop - 1]
-            pairs = np.column_stack([islands.start[rows], islands.end[rows]]).tolist()
+    for node, islands in shown.items():
+        if len(islands):
+            start[node], end[node] = islands.start[0], islands.end[-1]
+            pairs = np.column_stack([islands.start, islands.end]).tolist()
             texts[node] = json.dumps(pairs, separators=(",", ":"))
     return {"start_ts": start, "end_ts": end, "time_intervals": texts}
-
-
-def _runs(group: Ints) -> list[tuple[int, slice]]:
-    """Each run of equal numbers in a sorted array."""
-    if not len(group):
-        return []
-    first = np.flatnonzero(np.append(True, group[1:] != group[:-1]))
-    stops = np.append(first[1:], len(group))
-    return [(int(group[begin]), slice(int(begin), int(stop))) for begin, stop in zip(first, stops)]
 
 
 def _work(sums: NodeSums) -> dict[str, Any]:

@@ -1,172 +1,179 @@
 """Unions of time intervals: which spans overlap or touch, joined into islands.
 
-The kernel of every busy time. Whole arrays at once, O(n log n); a stream of batches in memory that grows
-with the islands, not with the spans.
+The kernel of every busy time. Works on whole arrays; a stream of batches that come in order of time is
+joined without sorting anything twice, in memory that grows with the islands, not with the spans.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-_MERGE_ROWS = 1 << 22
+Mask = npt.NDArray[np.bool_]
+_LARGEST = 1 << 62
 
 
-@dataclass(frozen=True)
-class Intervals:
-    """Half-open intervals [start, end) of several groups; int64, shape (n,) each."""
+@dataclass(frozen=True, slots=True)
+class Islands:
+    """Half-open intervals [start, end) in order of time that neither overlap nor touch; int64, shape (n,)."""
 
-    group: Ints
     start: Ints
     end: Ints
 
     def __len__(self) -> int:
-        return len(self.group)
+        return len(self.start)
 
     @property
     def total(self) -> int:
         """Sum of the lengths."""
-        return int((self.end - self.start).sum())
+        return int(self.end.sum() - self.start.sum())
 
-    def take(self, rows: npt.NDArray[np.bool_] | Ints | slice) -> Intervals:
-        """Some of the intervals."""
-        return Intervals(self.group[rows], self.start[rows], self.end[rows])
-
-    def totals(self) -> dict[int, int]:
-        """Sum of the lengths of each group."""
-        groups, which = np.unique(self.group, return_inverse=True)
-        sums = np.zeros(len(groups), np.int64)
-        np.add.at(sums, which, self.end - self.start)
-        return dict(zip(groups.tolist(), sums.tolist()))
-
-    def without_empty(self) -> Intervals:
+    def without_empty(self) -> Islands:
         """Without intervals of no length."""
-        return self.take(self.end > self.start)
+        kept = self.end > self.start
+        return self if kept.all() else Islands(self.start[kept], self.end[kept])
 
 
-def empty() -> Intervals:
-    """No interval."""
-    none = np.zeros(0, np.int64)
-    return Intervals(none, none, none)
+NO_ISLANDS = Islands(np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
-def joined(parts: list[Intervals]) -> Intervals:
-    """All intervals of the parts, one after the other."""
-    if not parts:
-        return empty()
-    return Intervals(
-        np.concatenate([part.group for part in parts]),
-        np.concatenate([part.start for part in parts]),
-        np.concatenate([part.end for part in parts]),
-    )
+def union(start: Ints, end: Ints) -> Islands:
+    """The islands of spans in any order. O(n) for spans in order of start, else O(n log n)."""
+    if not len(start):
+        return NO_ISLANDS
+    if np.any(start[1:] < start[:-1]):
+        order = np.argsort(start, kind="stable")  # fast on a few ordered runs, such as one per engine
+        start, end = start[order], end[order]
+    busy_until = np.maximum.accumulate(end)
+    return _islands(start, busy_until, np.append(True, start[1:] > busy_until[:-1]))
 
 
-def ungrouped(intervals: Intervals) -> Intervals:
-    """The same intervals, all in group 0."""
-    return Intervals(np.zeros(len(intervals), np.int64), intervals.start, intervals.end)
+def merged(parts: Iterable[Islands]) -> Islands:
+    """The union of several islands."""
+    present = [part for part in parts if len(part)]
+    if len(present) == 1:
+        return present[0]
+    if not present:
+        return NO_ISLANDS
+    return union(np.concatenate([p.start for p in present]), np.concatenate([p.end for p in present]))
 
 
-def union(spans: Intervals) -> Intervals:
-    """Islands of each group: spans that overlap or touch, joined; sorted by group, then start.
+def union_by_group(group: Ints, start: Ints, end: Ints) -> dict[int, Islands]:
+    """The islands of each group of spans, groups in ascending order.
 
-    The union of unions is the union of all: batches may be joined in any order.
+    Args:
+        group: int64, shape (n,), not negative.
+        start: int64, shape (n,).
+        end: int64, shape (n,), >= start.
     """
-    if not len(spans):
-        return spans
-    spans = _sorted(spans)
-    group, start = spans.group, spans.start
-    changes = np.empty(len(group), np.bool_)
-    changes[0] = True
-    np.not_equal(group[1:], group[:-1], out=changes[1:])
-    busy_until = _running_end(spans, changes)
-    opens = changes.copy()
-    opens[1:] |= start[1:] > busy_until[:-1]
+    if not len(group):
+        return {}
+    order = _order(group, start)
+    group, start, end = group[order], start[order], end[order]
+    changes = np.append(True, group[1:] != group[:-1])
+    busy_until = _running_end(start, end, changes)
+    opens = changes | np.append(True, start[1:] > busy_until[:-1])
+    islands = _islands(start, busy_until, opens)
+    first = np.flatnonzero(changes[opens])
+    stops = np.append(first[1:], len(islands))
+    return {
+        int(number): Islands(islands.start[begin:stop], islands.end[begin:stop])
+        for number, begin, stop in zip(group[changes].tolist(), first.tolist(), stops.tolist())
+    }
+
+
+def _islands(start: Ints, busy_until: Ints, opens: Mask) -> Islands:
     first = np.flatnonzero(opens)
-    last = np.append(first[1:], len(group)) - 1
-    return Intervals(group[first], start[first], busy_until[last])
+    last = np.append(first[1:], len(start)) - 1
+    return Islands(start[first], busy_until[last])
 
 
-def _sorted(spans: Intervals) -> Intervals:
-    group, start = spans.group, spans.start
-    rises = group[1:] > group[:-1]
-    if np.all(rises | ((group[1:] == group[:-1]) & (start[1:] >= start[:-1]))):
-        return spans
-    if group[0] == group[-1] and not rises.any() and np.all(group == group[0]):
-        return spans.take(np.argsort(start))
-    return spans.take(np.lexsort((start, group)))
+def _order(group: Ints, start: Ints) -> Ints:
+    """Rows by group, then start: by one key where group and time fit into 63 bits together."""
+    lowest = int(start.min())
+    width = int(start.max()) - lowest + 1
+    if (int(group.max()) + 1) * width >= _LARGEST:
+        return np.lexsort((start, group))
+    return np.argsort(group * width + (start - lowest), kind="stable")
 
 
-def _running_end(spans: Intervals, changes: npt.NDArray[np.bool_]) -> Ints:
+def _running_end(start: Ints, end: Ints, changes: Mask) -> Ints:
     """Latest end so far within each group.
 
     One running maximum serves all groups: each group is lifted above all times of the group before.
     """
-    lowest = int(spans.start.min())
-    width = int(spans.end.max()) - lowest + 1
+    lowest = int(start.min())
+    width = int(end.max()) - lowest + 1
     rank = np.cumsum(changes) - 1
-    if (int(rank[-1]) + 1) * width >= 1 << 62:
-        return _running_end_by_group(spans, np.flatnonzero(changes))
+    if (int(rank[-1]) + 1) * width >= _LARGEST:
+        parts = np.split(end, np.flatnonzero(changes)[1:])
+        return np.concatenate([np.maximum.accumulate(part) for part in parts])
     lift = rank * width - lowest
-    lifted: Ints = np.maximum.accumulate(spans.end + lift)
+    lifted: Ints = np.maximum.accumulate(end + lift)
     return lifted - lift
 
 
-def _running_end_by_group(spans: Intervals, first: Ints) -> Ints:
-    """The same one group after the other, where lifted times would not fit 64 bits."""
-    result = np.empty(len(spans), np.int64)
-    for begin, stop in zip(first, np.append(first[1:], len(spans))):
-        np.maximum.accumulate(spans.end[begin:stop], out=result[begin:stop])
-    return result
+class _Growing:
+    """The islands of one group while batches come in."""
 
+    __slots__ = ("_in_order", "_last", "_parts")
 
-class IntervalUnion:
-    """The union of a stream of batches."""
+    def __init__(self, islands: Islands) -> None:
+        self._parts = [islands]
+        self._in_order = True
+        self._last = int(islands.end[-1])
 
-    def __init__(self) -> None:
-        self._parts: list[Intervals] = []
-        self._rows = 0
-
-    def add(self, group: Ints, start: Ints, end: Ints) -> None:
-        """Take in a batch of spans."""
-        self.add_intervals(Intervals(group, start, end))
-
-    def add_intervals(self, spans: Intervals) -> None:
-        """Take in a batch of spans."""
-        islands = union(spans)
+    def add(self, islands: Islands) -> None:
+        if int(islands.start[0]) <= self._last:
+            self._in_order = False
         self._parts.append(islands)
-        self._rows += len(islands)
-        if self._rows > _MERGE_ROWS:
-            self._rows = len(self.islands()) // 2  # merge again only after as much again has come
+        self._last = max(self._last, int(islands.end[-1]))
 
-    def islands(self) -> Intervals:
-        """All islands so far, sorted by group and start."""
-        if len(self._parts) != 1:
-            self._parts = [union(joined(self._parts))]
+    def islands(self) -> Islands:
+        if len(self._parts) > 1:
+            start = np.concatenate([part.start for part in self._parts])
+            end = np.concatenate([part.end for part in self._parts])
+            self._parts = [Islands(start, end) if self._in_order else union(start, end)]
+            self._in_order = True
         return self._parts[0]
 
 
-def at_most(islands: Intervals, limit: int) -> Intervals:
-    """At most `limit` islands per group: the shortest gaps of a group are closed until it fits.
+class IntervalUnion:
+    """The union of a stream of batches, by group."""
 
-    Args:
-        islands: Sorted by group and start, disjoint within a group (as `union` returns them).
-        limit: At least 1.
-    """
-    if not len(islands):
+    def __init__(self) -> None:
+        self._groups: dict[int, _Growing] = {}
+
+    def add(self, group: Ints, start: Ints, end: Ints) -> None:
+        """Take in a batch of spans; see `union_by_group`."""
+        for number, islands in union_by_group(group, start, end).items():
+            growing = self._groups.get(number)
+            if growing is None:
+                self._groups[number] = _Growing(islands)
+            else:
+                growing.add(islands)
+
+    def of(self, group: int) -> Islands:
+        """The islands of one group so far."""
+        growing = self._groups.get(group)
+        return NO_ISLANDS if growing is None else growing.islands()
+
+    def by_group(self) -> Mapping[int, Islands]:
+        """The islands of every group so far, groups in ascending order."""
+        return {number: self._groups[number].islands() for number in sorted(self._groups)}
+
+
+def at_most(islands: Islands, limit: int) -> Islands:
+    """At most `limit` (at least 1) islands: the shortest gaps are closed, the later of equal ones first."""
+    if len(islands) <= limit:
         return islands
-    same = islands.group[1:] == islands.group[:-1]
-    gap = np.where(same, islands.start[1:] - islands.end[:-1], 0)
-    # Rank the gaps of each group from the longest: the first limit - 1 of them stay open.
-    order = np.lexsort((-gap, islands.group[1:]))
-    order = order[same[order]]
-    of_group = islands.group[1:][order]
-    begins = np.flatnonzero(np.append(True, of_group[1:] != of_group[:-1])) if len(order) else order
-    rank = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
-    stays_open = np.append(True, ~same)
-    stays_open[1:][order[rank < limit - 1]] = True
-    first = np.flatnonzero(stays_open)
-    last = np.append(first[1:], len(islands)) - 1
-    return Intervals(islands.group[first], islands.start[first], islands.end[last])
+    gap = islands.start[1:] - islands.end[:-1]
+    longest = np.argsort(-gap, kind="stable")[: limit - 1]
+    opens = np.zeros(len(islands), np.bool_)
+    opens[0] = True
+    opens[longest + 1] = True
+    return _islands(islands.start, islands.end, opens)

@@ -5,10 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from neuron_tools.profile.recorded import Ints
-
 ROOT = "/"
 
 
@@ -52,11 +48,6 @@ class LayerTree:
             if parent >= 0:
                 below[parent].append(node)
         return below
-
-    def levels_upwards(self) -> list[Ints]:
-        """Node numbers by depth, deepest first, the root's level last."""
-        depths = np.array(self.depths)
-        return [np.flatnonzero(depths == depth) for depth in range(int(depths.max()), -1, -1)]
 
     def _child(self, parent: int, path: str) -> int:
         number = self._numbers.get(path)

@@ -29,9 +29,7 @@ def opcode_summary(recorded: RecordedTables, busy: BusyTime, total_ns: int) -> d
         total_ns: Length of the profile; `active_time_percent` is the opcode's share of it, 0 to 1.
     """
     rows = recorded.rows(_QUERY)
-    active = busy.opcodes.islands().totals()
     for row in rows:
-        engine = busy.engine_names.number(row["engine"].lower())
-        row["active_time_ns"] = active.get(engine << 20 | busy.opcode_names.number(row["opcode"]), 0)
+        row["active_time_ns"] = busy.opcodes.of(busy.opcode_keys.number((row["engine"], row["opcode"]))).total
         row["active_time_percent"] = row["active_time_ns"] / total_ns if total_ns else 0.0
     return {name: [row[name] for row in rows] for name in _COLUMNS}

@@ -19,7 +19,7 @@ from neuron_tools.profile.derive.busy import (
     STATIC,
     BusyTime,
 )
-from neuron_tools.profile.derive.intervals import ungrouped, union
+from neuron_tools.profile.derive.intervals import merged
 from neuron_tools.profile.derive.peaks import Peaks
 from neuron_tools.profile.recorded import RecordedTables
 
@@ -226,10 +226,8 @@ def _transfer_kinds(given: SummaryInput) -> Metrics:
 
 
 def _kind_active_ns(given: SummaryInput, *kinds: str) -> int:
-    names = given.busy.dma_kind_names
-    islands = given.busy.dma_kinds.islands()
-    chosen = sum((islands.group == names.number(kind) for kind in kinds), start=islands.group < 0)
-    return union(ungrouped(islands.take(chosen))).total
+    names, islands = given.busy.dma_kind_names, given.busy.dma_kinds
+    return merged(islands.of(names.number(kind)) for kind in kinds).total
 
 
 def _kind_counts(given: SummaryInput) -> tuple[dict[str, int], dict[str, int]]:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neuron_tools.profile.derive.active_time import split_core_group
-from neuron_tools.profile.derive.busy import read_busy_time
+from neuron_tools.profile.derive.busy import EngineKey, read_busy_time
 from neuron_tools.profile.recorded import RecordedTables
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.verify.breach import (
@@ -75,19 +74,12 @@ def check_active_time(recorded: RecordedTables) -> Iterator[Breach]:
 
 def _active_time_sums(recorded: RecordedTables) -> Iterator[Breach]:
     busy = read_busy_time(recorded)
-    islands = busy.engines.islands()
-    process, core, code = split_core_group(islands.group)
-    expected: dict[tuple[int, int, str], int] = {}
-    for key_process, key_core, key_code, length in zip(
-        process.tolist(), core.tolist(), code.tolist(), (islands.end - islands.start).tolist()
-    ):
-        key = (key_process, key_core, busy.engine_names.texts[key_code])
-        expected[key] = expected.get(key, 0) + length
+    expected = {key: islands.total for key, islands in busy.by_engine().items() if len(islands)}
     stored = recorded.rows("""
         SELECT coalesce(process_idx, 0) AS process_idx, pcore_idx, engine, sum(duration_ns) AS ns
         FROM ActiveTime GROUP BY ALL
     """)
-    found = {(row["process_idx"], row["pcore_idx"], row["engine"]): int(row["ns"]) for row in stored}
+    found = {EngineKey(row["process_idx"], row["pcore_idx"], row["engine"]): int(row["ns"]) for row in stored}
     for key in sorted(expected.keys() | found.keys()):
         if expected.get(key, 0) != found.get(key, 0):
             where = f"process {key[0]} core {key[1]} {key[2]}"

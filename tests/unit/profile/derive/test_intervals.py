@@ -3,89 +3,104 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuron_tools.profile.derive import intervals
-from neuron_tools.profile.derive.intervals import Intervals, IntervalUnion, at_most, union
+from neuron_tools.profile.derive.intervals import (
+    NO_ISLANDS,
+    IntervalUnion,
+    at_most,
+    merged,
+    union,
+    union_by_group,
+)
 
 SPANS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 60), st.integers(0, 12)), max_size=60)
 
 
-def of_rows(rows):
+def arrays(rows):
     group, start, length = np.array(rows, np.int64).reshape(-1, 3).T
-    return Intervals(group, start, start + length)
+    return group, start, start + length
 
 
-def as_rows(islands):
-    return list(zip(islands.group.tolist(), islands.start.tolist(), islands.end.tolist()))
+def pairs(islands):
+    return list(zip(islands.start.tolist(), islands.end.tolist()))
+
+
+def plain(by_group):
+    return {group: pairs(islands) for group, islands in by_group.items()}
 
 
 def naive_union(rows):
     """One span after the other, each joined to the island it overlaps or touches."""
-    islands = []
+    islands = {}
     for group, start, end in sorted((group, start, start + length) for group, start, length in rows):
-        if islands and islands[-1][0] == group and start <= islands[-1][2]:
-            islands[-1][2] = max(islands[-1][2], end)
+        mine = islands.setdefault(group, [])
+        if mine and start <= mine[-1][1]:
+            mine[-1] = (mine[-1][0], max(mine[-1][1], end))
         else:
-            islands.append([group, start, end])
-    return [tuple(island) for island in islands]
+            mine.append((start, end))
+    return islands
 
 
 @given(SPANS)
 def test_the_union_is_that_of_the_plain_loop(rows):
-    assert as_rows(union(of_rows(rows))) == naive_union(rows)
+    assert plain(union_by_group(*arrays(rows))) == naive_union(rows)
 
 
-@given(SPANS, st.integers(1, 7))
-def test_batches_in_any_cut_give_the_same_union(rows, size):
+@given(SPANS)
+def test_one_group_needs_no_numbers(rows):
+    _, start, end = arrays(rows)
+    assert pairs(union(start, end)) == naive_union([(0, *row[1:]) for row in rows]).get(0, [])
+
+
+@given(SPANS, st.integers(1, 7), st.booleans())
+def test_batches_in_any_cut_give_the_same_union(rows, size, in_order):
+    rows = sorted(rows, key=lambda row: row[1]) if in_order else rows
     stream = IntervalUnion()
     for first in range(0, len(rows), size):
-        stream.add_intervals(of_rows(rows[first : first + size]))
-    assert as_rows(stream.islands()) == naive_union(rows)
+        stream.add(*arrays(rows[first : first + size]))
+        stream.by_group()  # looking in between changes nothing
+    assert plain(stream.by_group()) == naive_union(rows)
 
 
-def test_a_long_stream_is_merged_on_the_way(monkeypatch):
-    monkeypatch.setattr(intervals, "_MERGE_ROWS", 4)
-    stream = IntervalUnion()
-    rows = [(0, 3 * n, 1) for n in range(20)]
-    for row in rows:
-        stream.add_intervals(of_rows([row]))
-    assert len(stream._parts) < 20
-    assert as_rows(stream.islands()) == naive_union(rows)
+@given(st.lists(SPANS, max_size=4))
+def test_unions_merge_to_the_union_of_all(parts):
+    islands = [union(*arrays(rows)[1:]) for rows in parts]
+    together = [(0, *row[1:]) for rows in parts for row in rows]
+    assert pairs(merged(islands)) == naive_union(together).get(0, [])
 
 
 def test_times_that_leave_no_room_for_many_groups_are_exact():
     far = (1 << 61) - 1
-    spans = Intervals(np.array([0, 0, 5, 5]), np.array([0, 2, 1, 9]), np.array([3, far, 4, far]))
-    assert as_rows(union(spans)) == [(0, 0, far), (5, 1, 4), (5, 9, far)]
+    spans = np.array([0, 0, 5, 5]), np.array([0, 2, 1, 9]), np.array([3, far, 4, far])
+    assert plain(union_by_group(*spans)) == {0: [(0, far)], 5: [(1, 4), (9, far)]}
 
 
 def test_touching_spans_join_and_empty_ones_count_nothing():
-    islands = union(of_rows([(0, 0, 5), (0, 5, 5), (0, 20, 0)]))
-    assert as_rows(islands) == [(0, 0, 10), (0, 20, 20)]
-    assert as_rows(islands.without_empty()) == [(0, 0, 10)]
+    islands = union(np.array([0, 5, 20]), np.array([5, 10, 20]))
+    assert pairs(islands) == [(0, 10), (20, 20)]
+    assert pairs(islands.without_empty()) == [(0, 10)]
     assert islands.total == 10
 
 
-def test_totals_are_per_group():
-    assert of_rows([(7, 0, 5), (2, 0, 1), (7, 9, 4)]).totals() == {2: 1, 7: 9}
+def test_a_group_that_never_came_has_no_islands():
+    assert IntervalUnion().of(3) is NO_ISLANDS
 
 
 @given(SPANS, st.integers(1, 6))
 def test_few_enough_intervals_cover_all_and_keep_the_ends(rows, limit):
-    islands = union(of_rows(rows))
-    fewer = at_most(islands, limit)
-    for group in set(islands.group.tolist()):
-        mine, kept = islands.take(islands.group == group), fewer.take(fewer.group == group)
-        assert len(kept) == min(limit, len(mine))
-        assert (kept.start[0], kept.end[-1]) == (mine.start[0], mine.end[-1])
-        within = np.searchsorted(kept.start, mine.start, side="right") - 1
-        assert np.all(mine.end <= kept.end[within])
+    for islands in union_by_group(*arrays(rows)).values():
+        fewer = at_most(islands, limit)
+        assert len(fewer) == min(limit, len(islands))
+        assert (fewer.start[0], fewer.end[-1]) == (islands.start[0], islands.end[-1])
+        within = np.searchsorted(fewer.start, islands.start, side="right") - 1
+        assert np.all(islands.end <= fewer.end[within])
 
 
 def test_the_shortest_gaps_are_closed_first():
-    islands = union(of_rows([(0, 0, 10), (0, 11, 10), (0, 100, 10), (0, 112, 1), (1, 0, 1), (1, 2, 1)]))
-    assert as_rows(at_most(islands, 2)) == [(0, 0, 21), (0, 100, 113), (1, 0, 1), (1, 2, 3)]
+    islands = union(np.array([0, 11, 100, 112]), np.array([10, 21, 110, 113]))
+    assert pairs(at_most(islands, 2)) == [(0, 21), (100, 113)]
 
 
-@pytest.mark.parametrize("operation", [union, lambda none: at_most(none, 3)])
-def test_nothing_stays_nothing(operation):
-    assert as_rows(operation(intervals.empty())) == []
+@pytest.mark.parametrize("limit", [1, 3])
+def test_nothing_stays_nothing(limit):
+    assert pairs(at_most(NO_ISLANDS, limit)) == []
+    assert pairs(merged([])) == []
