@@ -171,6 +171,7 @@ class Matmul:
         self._hlo = hlo
         core = context.core
         self._tile = core.tensor_rows
+        self._row_tile = core.tensor_columns
         self._moving = min(core.matmul_moving_columns, core.psum_bank_bytes // 4)
         self._depth_tiles = self._count_depth_tiles()
         self._left = self._turned_beforehand(left, sizes.rows, self._fits_whole(left))
@@ -206,8 +207,13 @@ class Matmul:
 
     def _fits_whole(self, operand: Operand) -> bool:
         """Whether the whole left operand can stay in SBUF: then it is turned only once."""
-        size = self._depth_tiles * -(-self._sizes.rows // self._tile) * self._tile * operand.dtype.byte_count
-        return self._sizes.rows <= self._tile or size <= self._context.sbuf.largest() * WHOLE_SHARE
+        size = (
+            self._depth_tiles
+            * -(-self._sizes.rows // self._row_tile)
+            * self._row_tile
+            * operand.dtype.byte_count
+        )
+        return self._sizes.rows <= self._row_tile or size <= self._context.sbuf.largest() * WHOLE_SHARE
 
     def _turned_beforehand(self, operand: Operand, free: int, keep: bool) -> Operand:
         """The operand, replaced by a copy in HBM that is already turned if it would be turned many times."""
@@ -226,7 +232,7 @@ class Matmul:
         turned = [self._left.method, self._right.method].count("tensor")
         banks = (self._context.core.psum_banks - turned * TURNING_BANKS) // 2
         column_tiles = min(banks, -(-sizes.columns // self._moving))
-        row_tiles_all = -(-sizes.rows // self._tile)
+        row_tiles_all = -(-sizes.rows // self._row_tile)
         together = 1 if self._left.method == "dma" else min(4, row_tiles_all)
         if self._left.method == "tensor":
             together = row_tiles_all
@@ -242,7 +248,7 @@ class Matmul:
 
     def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
         width = min(column_tiles * self._moving, self._sizes.columns)
-        rows = min(rows_loaded * self._tile, self._sizes.rows)
+        rows = min(rows_loaded * self._row_tile, self._sizes.rows)
         right = depth_tiles * width * self._right.dtype.byte_count
         left = depth_tiles * rows * self._left.dtype.byte_count
         raw = 0
@@ -255,7 +261,7 @@ class Matmul:
     def _index(self) -> None:
         """Iteration arrays: batch, block of columns, block of rows, chunk of the contraction."""
         sizes, blocking = self._sizes, self._blocking
-        row_blocks = -(-sizes.rows // (self._tile * blocking.row_tiles))
+        row_blocks = -(-sizes.rows // (self._row_tile * blocking.row_tiles))
         column_blocks = -(-sizes.columns // (self._moving * blocking.column_tiles))
         chunks = -(-self._depth_tiles // blocking.depth_tiles)
         index = np.arange(sizes.batch * column_blocks * row_blocks * chunks)
@@ -270,8 +276,8 @@ class Matmul:
 
     def _rows_of(self, row_tile: int) -> IntArray:
         """(iterations,) rows in a stationary tile."""
-        first = (self._row_block * self._blocking.row_tiles + row_tile) * self._tile
-        return np.clip(self._sizes.rows - first, 0, self._tile)
+        first = (self._row_block * self._blocking.row_tiles + row_tile) * self._row_tile
+        return np.clip(self._sizes.rows - first, 0, self._row_tile)
 
     def _columns(self, tile: int) -> IntArray:
         """(iterations,) columns in a moving tile."""
@@ -295,8 +301,8 @@ class Matmul:
             keys.append(self._column_block)
         version = _version(*keys)
         loaded = per_load * blocking.row_tiles
-        rows = np.clip(self._sizes.rows - super_block * loaded * self._tile, 0, loaded * self._tile)
-        return self._block(self._left, version, rows, loaded * self._tile)
+        rows = np.clip(self._sizes.rows - super_block * loaded * self._row_tile, 0, loaded * self._row_tile)
+        return self._block(self._left, version, rows, loaded * self._row_tile)
 
     def _moving_block(self) -> list[Slot]:
         keys = [self._batch, self._column_block, self._chunk]
@@ -415,16 +421,22 @@ class Matmul:
             psum = banks[start // per_bank % len(banks)]
             tiles = range(start, min(start + per_bank, self._blocking.depth_tiles))
             for tile in tiles:
-                live = active & (self._depth(tile) > 0)
-                self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows,
-                                columns=self._depth(tile), active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
-                self._loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
-                                columns=self._depth(tile), elements=rows, active=live, flags=Flag.TRANSPOSE,
-                                stage=0, output_dtype=raw.dtype)  # fmt: skip
+                self._turn_tile(raw, psum, rows, self._depth(tile), active)
             live = active & (self._depth(start) > 0)
             self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(result,),
                             partitions=self._depth(start), elements=rows * len(tiles), active=live,
                             accumulates=True, stage=0)  # fmt: skip
+
+    def _turn_tile(self, raw: Slot, psum: Slot, rows: IntArray, depth: IntArray, active: BoolArray) -> None:
+        """Transpose rows x depth: the data is stationary, the identity moves past it."""
+        for first in range(0, self._tile, self._row_tile):
+            columns = np.clip(depth - first, 0, self._row_tile)
+            live = active & (columns > 0)
+            self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows, columns=columns,
+                            active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
+            self._loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
+                            columns=columns, elements=rows, active=live, flags=Flag.TRANSPOSE, stage=0,
+                            output_dtype=raw.dtype)  # fmt: skip
 
     def _psum(self, name: str, version: IntArray) -> Slot:
         return self._loop.slot(

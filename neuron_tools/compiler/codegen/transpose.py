@@ -42,7 +42,7 @@ def turn_matrices(
     The target's tokens are set to what completes it.
     """
     outer, rows, columns = sizes
-    size = context.core.sbuf_partitions
+    size = context.core.tensor_columns
     row_tiles = -(-rows // size)
     blocks = min(BLOCKS_PER_TILE, -(-columns // size))
     column_tiles = -(-columns // (size * blocks))

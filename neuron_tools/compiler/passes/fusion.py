@@ -8,6 +8,7 @@ operations may join as its epilogue. Everything else is a group of its own.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -65,6 +66,8 @@ class FusionPlan:
 
 MAX_GROUP_OPERATIONS = 64
 """Longer chains are cut: their tiles would not fit the SBUF together anyway."""
+ONE_PARTITION_ELEMENTS = 2048
+"""A full reduction of no more elements than this stays on one partition, so that its users can join it."""
 
 
 def fuse(module: Module, *, fuse_operations: bool = True) -> FusionPlan:
@@ -83,6 +86,8 @@ def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | Non
     extents = [block.extent for block in blocks]
     match [block.real for block in blocks]:
         case [] | [False]:
+            if 1 < math.prod(extents) <= ONE_PARTITION_ELEMENTS:
+                return Domain(1, 1, extents[0]), Shape.ROW
             return None, Shape.LATE
         case [True]:
             return Domain(1, extents[0], 1), Shape.ROW

@@ -82,5 +82,6 @@ def test_reductions_choose_their_space():
     assert space((4, 8, 16), (0,)) == (Domain(1, 4, 128), Shape.LATE)
     assert space((4, 8, 16), (0, 2)) == (Domain(4, 8, 16), Shape.ROW)
     assert space((4, 8, 16), (1,)) == (Domain(1, 32, 16), Shape.LATE)
-    assert space((4, 8, 16), (0, 1, 2)) == (None, Shape.LATE)
+    assert space((4, 8, 16), (0, 1, 2)) == (Domain(1, 1, 512), Shape.ROW)
+    assert space((64, 64, 16), (0, 1, 2)) == (None, Shape.LATE)
     assert space((4, 8, 16, 2), (0, 2)) is None
