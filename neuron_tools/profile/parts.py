@@ -80,7 +80,7 @@ class TableParts:
             part.close()
 
     def _sorted_window(self) -> pa.Table:
-        return sort_rows(self._table, complete(self._table, self._chunks))
+        return complete(self._table, sort_rows(self._table, joined(self._table, self._chunks)))
 
     def _path(self) -> Path:
         return self._folder / layout.part_name(self._process_idx, self._window)
@@ -137,13 +137,19 @@ def window_rows(table: TableSchema) -> int:
     return min(max(rows, MIN_WINDOW_ROWS), MAX_WINDOW_ROWS)
 
 
-def complete(table: TableSchema, chunks: list[pa.Table]) -> pa.Table:
-    """One table of all chunks with every column of the schema, absent ones null."""
+def joined(table: TableSchema, chunks: list[pa.Table]) -> pa.Table:
+    """One table of all chunks, with every column that some chunk has; dictionaries unified."""
     present = list(dict.fromkeys(name for chunk in chunks for name in chunk.column_names))
     chunks = [_with_columns(table, chunk, present) for chunk in chunks]
-    joined = pa.concat_tables(chunks).unify_dictionaries().combine_chunks()
+    return pa.concat_tables(chunks).unify_dictionaries().combine_chunks()
+
+
+def complete(table: TableSchema, rows: pa.Table) -> pa.Table:
+    """The rows with every column of the schema, in its order; absent ones are null."""
     arrays = [
-        joined.column(field.name) if field.name in present else null_column(table, field, joined.num_rows)
+        rows.column(field.name)
+        if field.name in rows.column_names
+        else null_column(table, field, rows.num_rows)
         for field in table.fields
     ]
     return pa.table(arrays, schema=arrow_schema(table.name))
@@ -163,11 +169,11 @@ def _with_columns(table: TableSchema, chunk: pa.Table, names: list[str]) -> pa.T
 
 def sort_rows(table: TableSchema, rows: pa.Table) -> pa.Table:
     """Rows ordered by track and time; rows of tables without time stay as they are."""
-    if not table.sort_key or not rows.num_rows:
+    names = [name for name in table.sort_key if name in rows.column_names]
+    if not names or not rows.num_rows:
         return rows
-    keys = pa.table({name: _sort_values(rows.column(name)) for name in table.sort_key})
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in table.sort_key])
-    return rows.take(order)
+    keys = pa.table({name: _sort_values(rows.column(name)) for name in names})
+    return rows.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names]))
 
 
 def _sort_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
