@@ -21,6 +21,20 @@ FROM (
     FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' GROUP BY process_idx, nc_idx
 )
 """
+# From the end of the first of several training steps on: without tracing, compiling and first allocations.
+_STEADY = f"""
+WITH warm_up AS (
+    SELECT coalesce(process_idx, 0) AS process, min(end_ts) AS until FROM HostSpan
+    WHERE kind = 'step' OR (kind = 'optimizer' AND name LIKE '%.step')
+    GROUP BY process HAVING count(*) > 1
+)
+SELECT coalesce(sum(device), 0) AS steady_device_ns, coalesce(sum(span), 0) AS steady_window_ns
+FROM (
+    SELECT sum(end_ts - start_ts) AS device, max(end_ts) - max(until) AS span
+    FROM SystemProfileEvents event JOIN warm_up ON warm_up.process = coalesce(event.process_idx, 0)
+    WHERE name = '{EXECUTION_EVENT}' AND start_ts >= until GROUP BY process, nc_idx
+)
+"""
 _HOST = """
 SELECT coalesce(sum(wait), 0) AS host_wait_ns, coalesce(sum(span), 0) AS host_ns
 FROM (
@@ -50,6 +64,8 @@ class Occupancy:
         window_ns: From first to last execution, summed over the cores; device_ns plus the gaps.
         host_wait_ns: Time host threads spent in synchronisations.
         host_ns: From first to last host span, summed over the processes.
+        steady_device_ns, steady_window_ns: The same as without "steady", from the end of the first training
+            step on; 0 where there are no two steps.
     """
 
     executions: int
@@ -58,6 +74,18 @@ class Occupancy:
     window_ns: int
     host_wait_ns: int
     host_ns: int
+    steady_device_ns: int = 0
+    steady_window_ns: int = 0
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether the first training step can be told from the others."""
+        return self.steady_window_ns > 0
+
+    @property
+    def steady_share(self) -> float:
+        """Busy share after the first step, which compiles and allocates; of everything without steps."""
+        return self.steady_device_ns / self.steady_window_ns if self.has_steps else self.busy_share
 
     @property
     def busy_share(self) -> float:
@@ -74,12 +102,12 @@ class Occupancy:
         """What the program waits for."""
         if not self.executions:
             return Bound.NOTHING_RAN
-        if self.busy_share >= DEVICE_BOUND_SHARE:
+        if self.steady_share >= DEVICE_BOUND_SHARE:
             return Bound.DEVICE
-        return Bound.HOST if self.busy_share < HOST_BOUND_SHARE else Bound.BOTH
+        return Bound.HOST if self.steady_share < HOST_BOUND_SHARE else Bound.BOTH
 
 
 def measure_occupancy(profile: Profile) -> Occupancy:
     """Occupancy of all NeuronCores and hosts of a profile."""
-    device, host = profile.query(_DEVICE).to_pylist()[0], profile.query(_HOST).to_pylist()[0]
-    return Occupancy(**{name: int(value) for name, value in {**device, **host}.items()})
+    device, steady, host = (profile.query(query).to_pylist()[0] for query in (_DEVICE, _STEADY, _HOST))
+    return Occupancy(**{name: int(value) for name, value in {**device, **steady, **host}.items()})

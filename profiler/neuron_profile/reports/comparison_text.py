@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from neuron_profile.analysis.overview import Overview
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration, percent, scaled
-from neuron_profile.reports.summary_text import PLACE_WIDTH, UTILIZATIONS, notices, verdict_text
+from neuron_profile.reports.summary_text import MODULE_DEPTH, PLACE_WIDTH, UTILIZATIONS, notices, verdict_text
 
 ROWS = 10
 
@@ -48,6 +48,7 @@ _TOTALS: tuple[tuple[str, Cell], ...] = (
     ("Device time", lambda view: duration(view.occupancy.device_ns)),
     ("Executions", lambda view: f"{view.occupancy.executions:,}"),
     ("Device busy", lambda view: percent(view.occupancy.busy_share)),
+    ("Device busy after the first step", lambda view: percent(view.occupancy.steady_share)),
     ("Idle between executions", lambda view: duration(view.occupancy.idle_ns)),
     ("Host time", lambda view: duration(view.occupancy.host_ns)),
     ("Host waiting for device", lambda view: duration(view.occupancy.host_wait_ns)),
@@ -116,19 +117,16 @@ def _engine_rows(views: Sequence[Overview]) -> Iterable[tuple[str, list[str]]]:
 
 
 def _module_rows(views: Sequence[Overview]) -> Iterable[tuple[str, list[str]]]:
-    """The costliest top modules of any of the profiles."""
-    times = [
-        {node.path: node.cost.device_ns for node in _top_modules(view.hotspots.modules)} for view in views
-    ]
-    return _aligned(times, str)
+    """The costliest modules of any of the profiles, whatever their depth."""
+    return _aligned([dict(_modules(view.hotspots.modules)) for view in views], str)
 
 
-def _top_modules(root: ModuleNode) -> list[ModuleNode]:
-    """Modules of the first level that branches, so that a single root module does not hide its parts."""
-    nodes = list(root.children)
-    while len(nodes) == 1 and nodes[0].children:
-        nodes = list(nodes[0].children)
-    return nodes
+def _modules(node: ModuleNode, depth: int = 0) -> Iterator[tuple[str, float]]:
+    """Path and device time of the modules below a node."""
+    for child in node.children:
+        yield child.path, child.cost.device_ns
+        if depth + 1 < MODULE_DEPTH:
+            yield from _modules(child, depth + 1)
 
 
 def _line_rows(views: Sequence[Overview]) -> Iterable[tuple[str, list[str]]]:

@@ -148,17 +148,18 @@ def verdict(occupancy: Occupancy) -> RenderableType:
 
 def verdict_text(occupancy: Occupancy) -> str:
     """The sentence as plain text."""
-    busy, idle = percent(occupancy.busy_share), percent(1 - occupancy.busy_share)
+    busy, idle = percent(occupancy.steady_share), percent(1 - occupancy.steady_share)
+    when = "of the time after the first step" if occupancy.has_steps else "of the time"
     if occupancy.bound is Bound.NOTHING_RAN:
         return "Nothing ran on the device: did the program move its model and data to 'neuron'?"
     if occupancy.bound is Bound.DEVICE:
-        return f"Device-bound: the device was busy {busy} of the time; a faster host would change little."
+        return f"Device-bound: the device was busy {busy} {when}; a faster host would change little."
     if occupancy.bound is Bound.HOST:
         return (
-            f"Host-bound: the device waited for the host {idle} of the time; dispatch less often "
+            f"Host-bound: the device waited for the host {idle} {when}; dispatch less often "
             "(torch.compile, larger batches) or make the Python between operations faster."
         )
-    return f"Partly host-bound: the device was busy {busy} of the time and waited for the host {idle}."
+    return f"Partly host-bound: the device was busy {busy} {when} and waited for the host {idle}."
 
 
 def engine_bars(engines: Iterable[EngineUse]) -> RenderableType:

@@ -23,3 +23,32 @@ def test_nothing_ran(make_profile) -> None:
 )
 def test_the_busy_share_decides_what_binds(busy_ns: int, bound: Bound) -> None:
     assert Occupancy(1, 1, busy_ns, 100, 0, 100).bound is bound
+
+
+def steps(*ends: int) -> dict:
+    """HostSpan rows of optimizer steps that end at the given times."""
+    return {
+        "start_ts": [end - 1 for end in ends],
+        "end_ts": list(ends),
+        "duration_ns": [1] * len(ends),
+        "process_idx": [0] * len(ends),
+        "thread_idx": [0] * len(ends),
+        "name": ["AdamW.step"] * len(ends),
+        "kind": ["optimizer"] * len(ends),
+    }
+
+
+def test_the_first_step_does_not_decide_what_binds(make_profile, tiny_tables) -> None:
+    """Executions run 1000-1100 and 1200-1300: after a first step that ends at 1190, 100 of 110 ns."""
+    with open_profile(make_profile(tables={**tiny_tables, "HostSpan": steps(1190, 1290)})) as profile:
+        occupancy = measure_occupancy(profile)
+    assert (occupancy.steady_device_ns, occupancy.steady_window_ns) == (100, 110)
+    assert occupancy.bound is Bound.DEVICE
+    assert occupancy.busy_share == pytest.approx(2 / 3)
+
+
+def test_a_single_step_is_all_there_is(make_profile, tiny_tables) -> None:
+    with open_profile(make_profile(tables={**tiny_tables, "HostSpan": steps(1190)})) as profile:
+        occupancy = measure_occupancy(profile)
+    assert not occupancy.has_steps
+    assert occupancy.steady_share == occupancy.busy_share

@@ -15,6 +15,7 @@ def test_equal_modules_and_lines_stand_in_one_row(make_profile, tiny_tables) -> 
     other = make_profile("other.nprof", {**tiny_tables, "FrameworkInstruction": framework})
     rows = comparison_of(make_profile(), other)
     assert ["Device", "time", "200", "ns", "200", "ns"] in rows
+    assert ["/model", "150", "ns", "150", "ns"] in rows
     assert ["/model/a", "130", "ns", "100", "ns"] in rows
     assert ["/model/b", "20", "ns", "-"] in rows
     assert ["/model/c", "-", "50", "ns"] in rows

@@ -6,8 +6,9 @@ from rich.console import Console
 
 from neuron_profile.analysis.charges import Charge, Charges, Origin
 from neuron_profile.analysis.hotspots import Hotspots, module_tree
+from neuron_profile.analysis.occupancy import Occupancy
 from neuron_profile.reports.summary_output import write_summaries
-from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary
+from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary, verdict_text
 
 
 def summary_of(*paths: Path) -> str:
@@ -78,6 +79,19 @@ def test_a_capture_that_did_not_end_well_says_so(make_profile, facts: dict, noti
 def test_a_whole_profile_carries_no_notice(make_profile) -> None:
     text = summary_of(make_profile(exit_status=0))
     assert not [word for word in ("Incomplete", "Interrupted", "failed") if word in text]
+
+
+@pytest.mark.parametrize(
+    ("steady_ns", "start"),
+    [
+        (95, "Device-bound: the device was busy 95.0 % of the time after the first step;"),
+        (75, "Partly host-bound: the device was busy 75.0 % of the time after the first step"),
+        (10, "Host-bound: the device waited for the host 90.0 % of the time after the first step;"),
+    ],
+)
+def test_the_sentence_says_what_the_program_waits_for(steady_ns: int, start: str) -> None:
+    occupancy = Occupancy(9, 1, 20, 1000, 0, 1000, steady_device_ns=steady_ns, steady_window_ns=100)
+    assert verdict_text(occupancy).startswith(start)
 
 
 def test_a_profile_in_which_nothing_ran(make_profile) -> None:
