@@ -1,0 +1,118 @@
+"""Writes the generated parts of the reference pages: the commands' help and the profile's tables.
+
+python scripts/write_reference_docs.py           write them
+python scripts/write_reference_docs.py --check   exit 1 and name the pages where they are out of date
+
+Only what stands between `<!-- begin generated: NAME -->` and its end marker is replaced.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import click
+
+from neuron_tools.profile.schema import ENUMS, TABLES, Field, TableSchema
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+HELP_WIDTH = 100
+
+
+def command_lines() -> dict[str, click.Command]:
+    """Every command that the distribution installs, by name."""
+    from neuron_explorer.cli import neuron_explorer
+    from neuron_profile.cli import neuron_profile
+
+    return {"neuron-profile": neuron_profile, "neuron-explorer": neuron_explorer}
+
+
+def commands_text() -> str:
+    """The help of every command and subcommand."""
+    return "\n".join(section for name, command in command_lines().items() for section in _help(command, name))
+
+
+def _help(command: click.Command, name: str, level: int = 2) -> Iterator[str]:
+    settings = {**command.context_settings, "terminal_width": HELP_WIDTH, "max_content_width": HELP_WIDTH}
+    context = click.Context(command, info_name=name, **settings)
+    text = "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
+    yield f"{'#' * level} {name}\n\n```text\n{text}\n```\n"
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            assert found is not None
+            yield from _help(found, f"{name} {child}", level + 1)
+
+
+def tables_text() -> str:
+    """Every table with its columns, then the enumerations."""
+    published = [table for table in TABLES.values() if not table.is_extension]
+    ours = [table for table in TABLES.values() if table.is_extension]
+    parts = ["## Tables of the published schema\n", *map(_table, published)]
+    if ours:
+        parts += ["## Tables of our own\n", *map(_table, ours)]
+    parts.append("## Enumerations\n")
+    parts += [f"- `{name}`: {', '.join(f'`{value}`' for value in values)}" for name, values in ENUMS.items()]
+    return "\n".join(parts) + "\n"
+
+
+def _table(table: TableSchema) -> str:
+    rows = "\n".join(map(_row, table.fields))
+    head = "| column | type | unit | meaning |\n|---|---|---|---|"
+    return f"### {table.name}\n\n{_cell(table.description)}\n\n{head}\n{rows}\n"
+
+
+def _row(field: Field) -> str:
+    name = f"`{field.name}`{' (ours)' if field.is_extension else ''}"
+    kind = f"{field.type}{'' if field.required else '?'}"
+    meaning = field.description + (f" One of `{field.enum}`." if field.enum else "")
+    return f"| {name} | {kind} | {field.unit or ''} | {_cell(meaning)} |"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
+    "commands": ("commands.md", commands_text),
+    "tables": ("profile-format.md", tables_text),
+}
+
+
+def with_generated(page: str, name: str, text: str) -> str:
+    """The page with what stands between the markers of `name` replaced.
+
+    Raises:
+        ValueError: The page has no such markers.
+    """
+    begin, end = f"<!-- begin generated: {name} -->", f"<!-- end generated: {name} -->"
+    pattern = re.compile(f"{re.escape(begin)}.*?{re.escape(end)}", re.DOTALL)
+    if not pattern.search(page):
+        raise ValueError(f"The page lacks the markers {begin} and {end}.")
+    return pattern.sub(lambda _: f"{begin}\n\n{text}\n{end}", page)
+
+
+def main() -> int:
+    """Write the pages, or compare them."""
+    parser = argparse.ArgumentParser(description="Writes the generated parts of the reference pages.")
+    parser.add_argument("--check", action="store_true", help="only tell which pages are out of date")
+    check = parser.parse_args().check
+    stale = []
+    for name, (page_name, make) in GENERATED.items():
+        page = DOCS / page_name
+        old = page.read_text("utf-8")
+        new = with_generated(old, name, make())
+        if new != old:
+            stale.append(page_name)
+            if not check:
+                page.write_text(new, "utf-8")
+    for page_name in stale:
+        print(f"{'out of date' if check else 'written'}: docs/{page_name}")
+    return 1 if check and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
