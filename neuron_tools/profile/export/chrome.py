@@ -145,7 +145,8 @@ def _arguments(slices: Slices) -> pa.Array:
 
 def _process_like(track: Track) -> Track:
     """The track that stands as a process: a process itself, or a heading directly below one."""
-    if track.parent is None or (track.kind is TrackKind.GROUP and track.parent.parent is None):
+    is_heading = track.kind in (TrackKind.CORE, TrackKind.GROUP)
+    if track.parent is None or (is_heading and track.parent.parent is None):
         return track
     return _process_like(track.parent)
 

@@ -59,7 +59,9 @@ def track_packet(track: Track) -> bytes:
     descriptor = packet.track_descriptor
     descriptor.uuid = track.uid
     descriptor.sibling_order_rank = track.rank
-    descriptor.child_ordering = protos.TrackDescriptor.EXPLICIT
+    by_name = track.kind is TrackKind.GROUP
+    ordering = protos.TrackDescriptor.LEXICOGRAPHIC if by_name else protos.TrackDescriptor.EXPLICIT
+    descriptor.child_ordering = ordering
     if track.parent is not None:
         descriptor.parent_uuid = track.parent.uid
     _describe(descriptor, track)

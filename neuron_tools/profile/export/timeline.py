@@ -21,10 +21,11 @@ TEXTS = pa.dictionary(pa.int32(), pa.string())
 
 
 class TrackKind(Enum):
-    """What a track holds."""
+    """What a track holds. A CORE orders what stands below it by rank, a GROUP by name."""
 
     PROCESS = "process"
     THREAD = "thread"
+    CORE = "core"
     GROUP = "group"
     SLICES = "slices"
     COUNTER = "counter"

@@ -30,10 +30,10 @@ class TrackTree:
     def core(self, process_idx: int, core_idx: int) -> Track:
         """The heading of a NeuronCore, under its process."""
         name = f"NeuronCore {core_idx}"
-        return self._child(self.process(process_idx), ("core", core_idx), name, TrackKind.GROUP, core_idx)
+        return self._child(self.process(process_idx), ("core", core_idx), name, TrackKind.CORE, core_idx)
 
     def group(self, parent: Track, name: str, rank: int) -> Track:
-        """A heading."""
+        """A heading above tracks that are sorted by name."""
         return self._child(parent, ("group", name), name, TrackKind.GROUP, rank)
 
     def lane(self, parent: Track, name: str, lane: int, rank: int) -> Track:

@@ -41,7 +41,7 @@ class Piece:
     @property
     def width(self) -> int:
         """Bytes of the widest row."""
-        return self.data.shape[-1]
+        return int(self.data.shape[-1])
 
     def is_constant(self) -> bool:
         """Whether all rows have the same bytes, where they have them."""
