@@ -84,8 +84,8 @@ class Allocator:
             if last is not None:
                 return self._take(first, last, size)
         raise OutOfOnChipMemory(
-            f"{size} bytes per partition are asked for and {self.largest()} of {self.capacity} are free in one "
-            "piece; use smaller tiles."
+            f"{size} bytes per partition are asked for and {self.largest()} of {self.capacity} are free in "
+            "one piece; use smaller tiles."
         )
 
     def release(self, block: Block, tokens: Mapping[int, int]) -> None:

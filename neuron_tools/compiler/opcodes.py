@@ -13,10 +13,28 @@ ACTIVATIONS: dict[str, str] = {
 """Unary operations that the Scalar engine computes by table: StableHLO/CHLO opcode -> function."""
 
 VECTOR_UNARY = frozenset(
-    {"abs", "negate", "not", "sign", "floor", "ceil", "round_nearest_even", "round_nearest_afz", "is_finite",
-     "popcnt", "count_leading_zeros", "real", "imag", "reduce_precision", "is_inf", "is_pos_inf", "is_neg_inf",
-     "bitcast_convert", "convert"}
-)  # fmt: skip
+    {
+        "abs",
+        "negate",
+        "not",
+        "sign",
+        "floor",
+        "ceil",
+        "round_nearest_even",
+        "round_nearest_afz",
+        "is_finite",
+        "popcnt",
+        "count_leading_zeros",
+        "real",
+        "imag",
+        "reduce_precision",
+        "is_inf",
+        "is_pos_inf",
+        "is_neg_inf",
+        "bitcast_convert",
+        "convert",
+    }
+)
 """Unary operations of the Vector engine's arithmetic."""
 
 BINARY = frozenset(

@@ -259,12 +259,12 @@ def _is_turned(layout: Layout) -> bool:
 
 def slice_run(operation: Operation, shape: Sequence[int]) -> int:
     """Elements that a slice reads together: whole trailing dimensions, and part of the next one."""
-    run = 1
+    run: int = 1
     bounds = zip(*(operation.attributes[name] for name in ("start_indices", "limit_indices", "strides")))
     for (start, limit, stride), extent in reversed(list(zip(bounds, shape))):
         if stride != 1:
-            return run
-        run *= limit - start
+            break
+        run *= int(limit - start)
         if limit - start != extent:
-            return run
+            break
     return run

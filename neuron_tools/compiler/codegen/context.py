@@ -119,7 +119,7 @@ class Context:
         return self._next_queue("load", LOAD_QUEUES, engine, QueueKind.INPUT)
 
     def store_queue(self, *, engine: Engine = Engine.GPSIMD) -> int:
-        """The next ring for stores; triggered by another engine than loads, so that neither holds the other."""
+        """The next ring for stores; another engine than for loads, so that neither holds the other."""
         return self._next_queue("store", STORE_QUEUES, engine, QueueKind.OUTPUT)
 
     def software_queue(self) -> int:

@@ -169,12 +169,10 @@ class Convolution(Matmul):
 
     def _resident_bytes(self, column_tiles: int, depth_tiles: int, rows_loaded: int) -> int:
         """As for a product, except that the image is held once, not once per tap."""
-        window = self._window
         total = super()._resident_bytes(column_tiles, depth_tiles, rows_loaded)
         width = min(column_tiles * self._moving, self._sizes.columns)
         item = self._right.dtype.byte_count
         once = self._image_tiles(depth_tiles) * self._image_width(width) * item
-        del window
         return total - 2 * depth_tiles * width * item + 2 * once
 
     def _image_tiles(self, depth_tiles: int) -> int:
@@ -193,7 +191,7 @@ class Convolution(Matmul):
         return max(1, min(pixels, images * window.input_pixels))
 
     def _moving_block(self) -> list[Slot]:
-        window, blocking = self._window, self._blocking
+        blocking = self._blocking
         width = min(blocking.column_tiles * self._moving, self._sizes.columns)
         held = self._image_width(width)
         keys = [self._batch, self._column_block]
@@ -206,7 +204,6 @@ class Convolution(Matmul):
             slot = self._loop.slot("image", held * item, self._right.dtype, version=version)
             self._load_image(slot, tile, held)
             slots.append(slot)
-        del window
         return [slots[tile % len(slots)] for tile in range(blocking.depth_tiles)]
 
     def _load_image(self, slot: Slot, tile: int, held: int) -> None:
@@ -220,10 +217,17 @@ class Convolution(Matmul):
         wanted = np.full(len(self._chunk), min(held, total), np.int64)
         run = self._window.inputs if self._window.channels_last else min(held, self._right.run)
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(partitions * wanted, 1) * item, run * item,
-            np.maximum(partitions, 1), location.purpose, location.dtype, location.tensor,
+            self._context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            np.maximum(partitions * wanted, 1) * item,
+            run * item,
+            np.maximum(partitions, 1),
+            location.purpose,
+            location.dtype,
+            location.tensor,
             transpose=self._right.method == "dma",
-        )  # fmt: skip
+        )
         active = self._loop.first_of(slot.version) & (partitions > 0)
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 

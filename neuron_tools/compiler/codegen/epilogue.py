@@ -32,9 +32,18 @@ class Epilogue:
     """
 
     def __init__(
-        self, context: Context, group: Group, loop: TileLoop, *, rows: Callable[[int], IntArray], row_count: int,
-        columns: int, column_version: IntArray, width: int, last: BoolArray,
-    ) -> None:  # fmt: skip
+        self,
+        context: Context,
+        group: Group,
+        loop: TileLoop,
+        *,
+        rows: Callable[[int], IntArray],
+        row_count: int,
+        columns: int,
+        column_version: IntArray,
+        width: int,
+        last: BoolArray,
+    ) -> None:
         self._context = context
         self._group = group
         self._loop = loop
@@ -58,8 +67,11 @@ class Epilogue:
         rows = self._rows(row_tile)
         total = np.asarray(sum(widths))
         live = self._last & (rows > 0)
-        operands = {key: self._operand(external, rows, total, live)
-                    for key, external in self._selection.externals.items() if external.value != self._product}  # fmt: skip
+        operands = {
+            key: self._operand(external, rows, total, live)
+            for key, external in self._selection.externals.items()
+            if external.value != self._product
+        }
         stored = self._selected_outputs()
         outputs = {value: self._output(value) for value in stored}
         for psum, width in zip(sums, widths):
@@ -137,9 +149,16 @@ class Epilogue:
         slot.tensor = location.tensor
         run = max(1, min(run, external.view.run_elements))
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(elements, 1) * item, run * item, partitions,
-            location.purpose, location.dtype, location.tensor,
-        )  # fmt: skip
+            self._context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            np.maximum(elements, 1) * item,
+            run * item,
+            partitions,
+            location.purpose,
+            location.dtype,
+            location.tensor,
+        )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 
     # One tile
@@ -200,7 +219,14 @@ class Epilogue:
         location = self._context.locations[value]
         item = location.dtype.byte_count
         transfer = Transfer(
-            self._context.store_queue(), Memory.SBUF, Memory.HBM, np.maximum(rows * width, 1) * item, self._width * item,
-            rows, location.store_purpose, location.dtype, location.tensor,
-        )  # fmt: skip
+            self._context.store_queue(),
+            Memory.SBUF,
+            Memory.HBM,
+            np.maximum(rows * width, 1) * item,
+            self._width * item,
+            rows,
+            location.store_purpose,
+            location.dtype,
+            location.tensor,
+        )
         self._stores.append((value, self._loop.store(slot, transfer, active=live)))

@@ -1,4 +1,4 @@
-"""Bandwidth-bound stand-in for operations that have no generator of their own: never refused, always named."""
+"""Bandwidth-bound stand-in for operations without a generator: never refused, always named."""
 
 from __future__ import annotations
 
@@ -45,15 +45,33 @@ def _stream(context: Context, value: int, hlo: int, *, loads: bool) -> None:
         "partitions": partitions, "elements": space.elements_per_partition(), "flags": Flag.ESTIMATE,
     }  # fmt: skip
     if loads:
-        transfer = Transfer(context.load_queue(), Memory.HBM, Memory.SBUF, size, run, partitions, location.purpose,
-                            location.dtype, location.tensor)  # fmt: skip
+        transfer = Transfer(
+            context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            size,
+            run,
+            partitions,
+            location.purpose,
+            location.dtype,
+            location.tensor,
+        )
         loop.load(tile, transfer, after=location.tokens)
         loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(tile,), **compute)  # type: ignore[arg-type]
         loop.emit()
         return
     loop.step(Engine.VECTOR, Opcode.MEMSET, writes=(tile,), **compute)  # type: ignore[arg-type]
-    transfer = Transfer(context.store_queue(engine=Engine.SYNC), Memory.SBUF, Memory.HBM, size, run, partitions,
-                        location.store_purpose, location.dtype, location.tensor)  # fmt: skip
+    transfer = Transfer(
+        context.store_queue(engine=Engine.SYNC),
+        Memory.SBUF,
+        Memory.HBM,
+        size,
+        run,
+        partitions,
+        location.store_purpose,
+        location.dtype,
+        location.tensor,
+    )
     stored = loop.store(tile, transfer)
     loop.emit()
     context.complete(value, loop.completion(stored))

@@ -152,9 +152,16 @@ def _store(
 ) -> Transfer:
     item = target.dtype.byte_count
     return Transfer(
-        context.store_queue(engine=Engine.SYNC), Memory.SBUF, Memory.HBM, elements * item, run * item, partitions,
-        target.store_purpose, target.dtype, target.tensor,
-    )  # fmt: skip
+        context.store_queue(engine=Engine.SYNC),
+        Memory.SBUF,
+        Memory.HBM,
+        elements * item,
+        run * item,
+        partitions,
+        target.store_purpose,
+        target.dtype,
+        target.tensor,
+    )
 
 
 def _copy_all(context: Context, operand: int, target: Location, hlo: int) -> dict[int, int]:

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.allocate import OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import assign_engines
 from neuron_tools.compiler.codegen.selection import External, Key, Micro, Selection, needed_levels, select
@@ -35,9 +34,12 @@ def generate_loop(context: Context, group: Group) -> None:
         group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition
     )
     space = replace(
-        space, levels=selection.levels,
-        column_major=bool(selection.partition_reductions) and selection.levels == 1 and space.chunk < space.columns,
-    )  # fmt: skip
+        space,
+        levels=selection.levels,
+        column_major=bool(selection.partition_reductions)
+        and selection.levels == 1
+        and space.chunk < space.columns,
+    )
     hlo = context.hlo(group, weights=work_of(context, group))
     for output in group.outputs:
         context.define(output)
@@ -124,7 +126,8 @@ class _Body:
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
         engines = self._engines()
-        self._tables(engines)
+        functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
+        load_tables(self._context, self._loop, functions)
         for external in self._selection.externals.values():
             self._external(external)
         for index, (micro, engine) in enumerate(zip(self._selection.micros, engines)):
@@ -148,8 +151,7 @@ class _Body:
 
     def _engines(self) -> tuple[Engine, ...]:
         moved = sum(
-            int(self._tile_elements.max()) * self._context.type_of(value).element_count * 0
-            + int(self._tile_elements.max()) * chip_dtype(self._context.type_of(value).dtype).byte_count
+            int(self._tile_elements.max()) * chip_dtype(self._context.type_of(value).dtype).byte_count
             for value in self._full_values()
         )
         bandwidth = self._context.core.dma_bandwidth / 1e9
@@ -163,11 +165,6 @@ class _Body:
         ]
         stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]
         return loaded + stored
-
-    def _tables(self, engines: Iterable[Engine]) -> None:
-        del engines
-        functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
-        load_tables(self._context, self._loop, functions)
 
     def _last_uses(self) -> dict[Key, int]:
         last: dict[Key, int] = {}
@@ -186,14 +183,14 @@ class _Body:
         """(iterations,) where a step that serves these levels runs; None = everywhere."""
         if self._space.passes == 1 or self._space.levels == 1:
             return None
-        return np.isin(self._level, list(levels))
+        return np.asarray(np.isin(self._level, list(levels)))
 
     def _end_of_level(self, level: int) -> BoolArray | None:
-        """(iterations,) where a value that needs `level` reductions can be computed: after their last chunk."""
+        """(iterations,) where what needs `level` reductions can be computed: after their last chunk."""
         if self._space.chunks == 1:
             return None
         position = self._space.pass_number()
-        return position == (level * self._space.chunks - 1 if level > 0 else 0)
+        return np.asarray(position == (level * self._space.chunks - 1 if level > 0 else 0))
 
     # Operands
 
@@ -348,14 +345,10 @@ class _Body:
         """The tile of an operand that is used for the last time and has the same size."""
         for key in micro.reads:
             slot = self._slots.get(key)
-            if slot is None or slot.stationary or self._last_use.get(key) != index:
+            if slot is None or slot.name != "result" or self._last_use.get(key) != index:
                 continue
-            if (
-                slot.bytes_per_partition == self._tile_bytes(dtype)
-                and len(slot.version) == self._space.iterations
-            ):
-                if slot.version[-1] == self._space.iterations - 1 and slot.name == "result":
-                    return slot
+            if slot.bytes_per_partition == self._tile_bytes(dtype):
+                return slot
         return None
 
     def _row_slot(self, dtype: DType, count: int = 1) -> Slot:
@@ -383,9 +376,14 @@ class _Body:
         result = self._row_slot(partial.dtype)
         self._slots[micro.reduces] = result
         self._loop.step(
-            Engine.VECTOR, Opcode.TENSOR_REDUCE, reads=(partial,), writes=(result,), partitions=self._partitions,
-            elements=self._space.chunks, active=self._end_of_level(micro.level + 1),
-        )  # fmt: skip
+            Engine.VECTOR,
+            Opcode.TENSOR_REDUCE,
+            reads=(partial,),
+            writes=(result,),
+            partitions=self._partitions,
+            elements=self._space.chunks,
+            active=self._end_of_level(micro.level + 1),
+        )
 
     def _dtype(self, key: Key) -> DType:
         value = self._selection.value_of.get(key)
@@ -401,16 +399,16 @@ class _Body:
         level = self._selection.level_of.get(key, 0)
         active = self._active({level})
         is_scalar = self._context.type_of(result).element_count == 1
-        version, last = self._reduction_versions(level, is_scalar)
+        version, last = self._reduction_versions(is_scalar)
         width: int | IntArray = 1 if is_scalar else self._widths
         source, active = self._folded_rows(source, is_scalar, active)
         if kind == "add" and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
             final = self._sum_by_matmul(source, version, width, active, last)
         else:
-            final = self._accumulate(source, kind, version, width, active, last)
+            final = self._accumulate(source, version, width, active, last)
         self._store_late(result, final, width, last)
 
-    def _reduction_versions(self, level: int, is_scalar: bool) -> tuple[IntArray, BoolArray]:
+    def _reduction_versions(self, is_scalar: bool) -> tuple[IntArray, BoolArray]:
         """(result that each iteration adds to, whether it is the last to add to it)."""
         space = self._space
         segments = self._rows // space.tiles_per_segment
@@ -421,7 +419,6 @@ class _Body:
         else:
             version = segments
         last = np.diff(version, append=-1) != 0
-        del level
         return version, last
 
     def _folded_rows(
@@ -433,9 +430,15 @@ class _Body:
         size = 4 if is_scalar else 4 * self._space.chunk
         folded = self._loop.slot("folded", size, DType.F32)
         self._loop.step(
-            Engine.VECTOR, Opcode.TENSOR_REDUCE, reads=(source,), writes=(folded,), partitions=self._partitions,
-            elements=self._elements, active=active, flags=Flag.NONE if is_scalar else Flag.STRIDED,
-        )  # fmt: skip
+            Engine.VECTOR,
+            Opcode.TENSOR_REDUCE,
+            reads=(source,),
+            writes=(folded,),
+            partitions=self._partitions,
+            elements=self._elements,
+            active=active,
+            flags=Flag.NONE if is_scalar else Flag.STRIDED,
+        )
         return folded, active
 
     def _banks(self, is_scalar: bool) -> int:
@@ -476,12 +479,11 @@ class _Body:
         return total
 
     def _accumulate(
-        self, source: Slot, kind: str, version: IntArray, width: int | IntArray, active: BoolArray | None,
+        self, source: Slot, version: IntArray, width: int | IntArray, active: BoolArray | None,
         last: BoolArray,
     ) -> Slot:  # fmt: skip
         """Elementwise over the row tiles on the Vector engine, across partitions once at the end."""
         loop = self._loop
-        del kind
         columns = self._late_columns(width)
         held = loop.slot("accumulator", columns * 4, DType.F32, version=version)
         first = np.diff(version, prepend=-1) != 0
@@ -547,6 +549,3 @@ def load_tables(context: Context, loop: TileLoop, functions: Mapping[str, None])
     first = np.arange(loop.iterations) == 0
     for name in missing:
         loop.step(Engine.SCALAR, Opcode.ACT_TABLE_LOAD, activation=name, active=first)
-
-
-__all__ = ["OutOfOnChipMemory", "generate_loop", "group_space", "latest", "load_tables", "work_of"]

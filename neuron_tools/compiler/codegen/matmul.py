@@ -186,10 +186,16 @@ class Matmul:
         self._index()
         self._loop = TileLoop(self._context, len(self._column_block), self._hlo)
         epilogue = Epilogue(
-            self._context, self._group, self._loop, rows=self._rows_of, row_count=self._sizes.batch * self._sizes.rows,
-            columns=self._sizes.columns, column_version=self._column_version,
-            width=self._blocking.column_tiles * self._moving, last=self._is_last_depth,
-        )  # fmt: skip
+            self._context,
+            self._group,
+            self._loop,
+            rows=self._rows_of,
+            row_count=self._sizes.batch * self._sizes.rows,
+            columns=self._sizes.columns,
+            column_version=self._column_version,
+            width=self._blocking.column_tiles * self._moving,
+            last=self._is_last_depth,
+        )
         left = self._stationary()
         right = self._moving_block()
         for row_tile in range(self._blocking.row_tiles):
@@ -356,13 +362,21 @@ class Matmul:
         elif not turned:
             run = min(run, int(free.max()))
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(depth * free, 1) * item, run * item,
-            np.minimum(depth, self._tile), location.purpose, location.dtype, location.tensor, transpose=turned,
-        )  # fmt: skip
+            self._context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            np.maximum(depth * free, 1) * item,
+            run * item,
+            np.minimum(depth, self._tile),
+            location.purpose,
+            location.dtype,
+            location.tensor,
+            transpose=turned,
+        )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 
     def _turned_block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
-        """Load blocks as they lie in memory (free elements on partitions) and turn them on the Tensor engine."""
+        """Load blocks as in memory (free elements on partitions) and turn them on the Tensor engine."""
         depth_tiles, item = self._blocking.depth_tiles, operand.dtype.byte_count
         result = self._loop.slot("turned", depth_tiles * width * item, operand.dtype, version=version)
         first = self._loop.first_of(version)
@@ -407,9 +421,16 @@ class Matmul:
         item = location.dtype.byte_count
         run = min(operand.run, int(depth.max()))
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, np.maximum(rows * depth, 1) * item, run * item, rows,
-            location.purpose, location.dtype, location.tensor,
-        )  # fmt: skip
+            self._context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            np.maximum(rows * depth, 1) * item,
+            run * item,
+            rows,
+            location.purpose,
+            location.dtype,
+            location.tensor,
+        )
         self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
 
     def _turn(
@@ -458,10 +479,17 @@ class Matmul:
             for moving, psum in enumerate(sums):
                 columns = self._columns(moving)
                 loop.step(
-                    Engine.TENSOR, Opcode.MATMUL, reads=(right[tile], left[tile]), writes=(psum,), partitions=depth,
-                    columns=rows, elements=columns, active=live & (columns > 0), accumulates=True,
+                    Engine.TENSOR,
+                    Opcode.MATMUL,
+                    reads=(right[tile], left[tile]),
+                    writes=(psum,),
+                    partitions=depth,
+                    columns=rows,
+                    elements=columns,
+                    active=live & (columns > 0),
+                    accumulates=True,
                     flags=Flag.ACCUMULATE if tile else Flag.NONE,
-                )  # fmt: skip
+                )
         return sums
 
 

@@ -86,9 +86,14 @@ def _inner_run(context: Context, small: int, large: int) -> int:
 
 
 def _move(
-    context: Context, group: Group, pieces: list[tuple[int, int]], *, fill: bool = False, dynamic: bool = False,
+    context: Context,
+    group: Group,
+    pieces: list[tuple[int, int]],
+    *,
+    fill: bool = False,
+    dynamic: bool = False,
     size_of: int | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """HBM-to-HBM transfers of (value, contiguous elements) pieces into the group's result."""
     result = group.operations[0].results[0]
     hlo = context.hlo(group)
@@ -126,9 +131,16 @@ def _copy(
     sizes[-1] = size - int(sizes[:-1].sum())
     queue = context.software_queue() if dynamic else context.load_queue()
     transfer = Transfer(
-        queue, Memory.HBM, Memory.HBM, sizes, max(1, min(run_bytes, size)), 0, target.store_purpose, source.dtype,
+        queue,
+        Memory.HBM,
+        Memory.HBM,
+        sizes,
+        max(1, min(run_bytes, size)),
+        0,
+        target.store_purpose,
+        source.dtype,
         target.tensor,
-    )  # fmt: skip
+    )
     waits = [*source.tokens.values(), *(after or {}).values()]
     step = loop.step(context.queue_engine(queue), Opcode.DMA_TRIGGER, transfer=transfer, after=waits)
     loop.emit()

@@ -251,7 +251,7 @@ class _Selector:
     def _foldable(self, key: Key | None, limit: int) -> Micro | None:
         """The TENSOR_SCALAR that makes a key, if nothing else uses it and it has room for more operations."""
         micro = self._made.get(key) if key is not None else None
-        if micro is None or micro.opcode is not Opcode.TENSOR_SCALAR or self._uses[key] != 1:
+        if micro is None or micro.opcode is not Opcode.TENSOR_SCALAR or self._uses[micro.writes] != 1:
             return None
         if micro.reduces is not None or len(micro.scalar_operations) > limit:
             return None
@@ -464,9 +464,8 @@ def needed_levels(selection: Selection) -> Mapping[Key, set[int]]:
     pass is made again.
     """
     levels: dict[Key, set[int]] = {}
-    for value, key in selection.stored.items():
+    for key in selection.stored.values():
         levels.setdefault(key, set()).add(selection.level_of.get(key, 0))
-        del value
     for key, _, _ in selection.partition_reductions:
         levels.setdefault(key, set()).add(selection.level_of.get(key, 0))
     for micro in reversed(selection.micros):

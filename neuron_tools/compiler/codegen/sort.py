@@ -116,9 +116,16 @@ def _load(context: Context, loop: TileLoop, space: Space, value: int) -> Slot:
     location = context.location(value)
     item = location.dtype.byte_count
     transfer = Transfer(
-        context.load_queue(), Memory.HBM, Memory.SBUF, space.tile_elements() * item, space.run_elements() * item,
-        space.partition_counts(), location.purpose, location.dtype, location.tensor,
-    )  # fmt: skip
+        context.load_queue(),
+        Memory.HBM,
+        Memory.SBUF,
+        space.tile_elements() * item,
+        space.run_elements() * item,
+        space.partition_counts(),
+        location.purpose,
+        location.dtype,
+        location.tensor,
+    )
     loop.load(slot, transfer, after=location.tokens)
     return slot
 

@@ -137,7 +137,7 @@ class TileLoop:
 
     def first_of(self, version: IntArray) -> npt.NDArray[np.bool_]:
         """(iterations,) True where a content number appears first: when a slot of that version is loaded."""
-        return np.diff(version, prepend=-1) != 0
+        return np.asarray(np.diff(version, prepend=-1) != 0)
 
     def step(
         self,
@@ -378,7 +378,7 @@ class TileLoop:
         """Order all steps that touch a slot, by content number."""
         writers: list[IntArray] = []  # (versions,) token of each write so far, -1 = none
         readers: list[IntArray] = []
-        rotation: list[tuple[Step, IntArray, IntArray]] = []
+        rotation: list[tuple[IntArray, IntArray]] = []
         for step in self._steps:
             if slot not in step.reads and slot not in step.writes:
                 continue
@@ -392,7 +392,7 @@ class TileLoop:
             if slot in step.writes:
                 for tokens in () if joins else readers:
                     self._depend_earlier(rows, tokens[versions])
-                rotation.append((step, rows, versions))
+                rotation.append((rows, versions))
             last = self._last_tokens(slot, step, iterations, versions)
             (writers if slot in step.writes else readers).append(last)
         if slot.given is None:
@@ -409,9 +409,9 @@ class TileLoop:
         return last
 
     def _connect_rotation(
-        self, slot: Slot, writes: Sequence[tuple[Step, IntArray, IntArray]], touches: Sequence[IntArray]
+        self, slot: Slot, writes: Sequence[tuple[IntArray, IntArray]], touches: Sequence[IntArray]
     ) -> None:
-        for step, rows, versions in writes:
+        for rows, versions in writes:
             if not len(rows):
                 continue
             first = np.diff(versions, prepend=-1) != 0

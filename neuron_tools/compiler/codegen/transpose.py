@@ -20,7 +20,7 @@ BLOCKS_PER_TILE = 8
 
 
 def generate_transpose(context: Context, group: Group) -> None:
-    """Emit a transpose: `before` x rows x `middle` x columns, where the columns are the source's last axis."""
+    """Emit a transpose as matrices of rows x columns, the columns being the source's last axis."""
     operation = group.operations[0]
     source, result = operation.operands[0], operation.results[0]
     shape = context.type_of(source).shape

@@ -5,12 +5,29 @@ from __future__ import annotations
 from neuron_tools.simulator.program import DType
 
 _DTYPES = {
-    "f32": DType.F32, "f64": DType.F64, "bf16": DType.BF16, "f16": DType.F16, "tf32": DType.TF32,
-    "i1": DType.BOOL, "pred": DType.BOOL, "i8": DType.I8, "i16": DType.I16, "i32": DType.I32, "i64": DType.I64,
-    "ui8": DType.U8, "ui16": DType.U16, "ui32": DType.U32, "ui64": DType.I64, "si8": DType.I8,
-    "si16": DType.I16, "si32": DType.I32, "si64": DType.I64, "i4": DType.I8, "ui4": DType.U8,
+    "f32": DType.F32,
+    "f64": DType.F64,
+    "bf16": DType.BF16,
+    "f16": DType.F16,
+    "tf32": DType.TF32,
+    "i1": DType.BOOL,
+    "pred": DType.BOOL,
+    "i8": DType.I8,
+    "i16": DType.I16,
+    "i32": DType.I32,
+    "i64": DType.I64,
+    "ui8": DType.U8,
+    "ui16": DType.U16,
+    "ui32": DType.U32,
+    "ui64": DType.I64,
+    "si8": DType.I8,
+    "si16": DType.I16,
+    "si32": DType.I32,
+    "si64": DType.I64,
+    "i4": DType.I8,
+    "ui4": DType.U8,
     "index": DType.I32,
-}  # fmt: skip
+}
 _ON_CHIP = {DType.F64: DType.F32, DType.I64: DType.I32, DType.BOOL: DType.U8}
 
 

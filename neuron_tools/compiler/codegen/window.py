@@ -77,25 +77,44 @@ def _pass_over(
         slot = loop.slot("operand", per_partition * dtype.byte_count, dtype, extra_buffers=1)
         slot.tensor = location.tensor
         transfer = Transfer(
-            context.load_queue(), Memory.HBM, Memory.SBUF, elements * location.dtype.byte_count,
-            per_partition * location.dtype.byte_count, space.partition_counts(), location.purpose, location.dtype,
+            context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            elements * location.dtype.byte_count,
+            per_partition * location.dtype.byte_count,
+            space.partition_counts(),
+            location.purpose,
+            location.dtype,
             location.tensor,
-        )  # fmt: skip
+        )
         loop.load(slot, transfer, after=location.tokens)
         loaded.append(slot)
     for value in operation.results:
         dtype = chip_dtype(context.type_of(value).dtype)
         size = int(space.elements_per_partition().max()) * dtype.byte_count
         made = loop.slot("result", size, dtype)
-        loop.step(Engine.VECTOR, opcode, reads=loaded[:2], writes=(made,), partitions=space.partition_counts(),
-                  elements=space.elements_per_partition() * reads_per_result,
-                  flags=Flag.STRIDED if reads_per_result > 1 else Flag.NONE)  # fmt: skip
+        loop.step(
+            Engine.VECTOR,
+            opcode,
+            reads=loaded[:2],
+            writes=(made,),
+            partitions=space.partition_counts(),
+            elements=space.elements_per_partition() * reads_per_result,
+            flags=Flag.STRIDED if reads_per_result > 1 else Flag.NONE,
+        )
         where = context.locations[value]
         item = where.dtype.byte_count
         transfer = Transfer(
-            context.store_queue(), Memory.SBUF, Memory.HBM, space.tile_elements() * item,
-            space.run_elements() * item, space.partition_counts(), where.store_purpose, where.dtype, where.tensor,
-        )  # fmt: skip
+            context.store_queue(),
+            Memory.SBUF,
+            Memory.HBM,
+            space.tile_elements() * item,
+            space.run_elements() * item,
+            space.partition_counts(),
+            where.store_purpose,
+            where.dtype,
+            where.tensor,
+        )
         loop.store(made, transfer)
     loop.emit()
     for value in operation.results:
@@ -117,4 +136,4 @@ def _split(total: int, share: np.ndarray) -> np.ndarray:
     """`total` elements over the iterations in proportion to `share`, exactly."""
     ends = np.rint(np.cumsum(share) * total).astype(np.int64)
     ends[-1] = total
-    return np.maximum(np.diff(ends, prepend=0), 1)
+    return np.asarray(np.maximum(np.diff(ends, prepend=0), 1))

@@ -30,9 +30,18 @@ _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "LE": lambda a, b: a <= b, "GT": lambda a, b: a > b, "GE": lambda a, b: a >= b,
 }  # fmt: skip
 _KEEP_SPLAT = frozenset(
-    {"reshape", "broadcast_in_dim", "transpose", "slice", "dynamic_reshape", "dynamic_broadcast_in_dim", "reverse",
-     "copy", "optimization_barrier"}
-)  # fmt: skip
+    {
+        "reshape",
+        "broadcast_in_dim",
+        "transpose",
+        "slice",
+        "dynamic_reshape",
+        "dynamic_broadcast_in_dim",
+        "reverse",
+        "copy",
+        "optimization_barrier",
+    }
+)
 
 
 def fold_constants(module: Module) -> Module:

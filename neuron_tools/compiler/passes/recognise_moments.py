@@ -26,7 +26,7 @@ def recognise_moments(module: Module) -> Module:
     }
     if not variance_of:
         return module
-    return _rewrite(module, variance_of, made_by)
+    return _rewrite(module, variance_of)
 
 
 def _second_moment(
@@ -87,7 +87,6 @@ def _through(value: int, made_by: Mapping[int, Operation]) -> int:
 def _rewrite(
     module: Module,
     variance_of: Mapping[int, tuple[int, Operation, Operation]],
-    made_by: Mapping[int, Operation],
 ) -> Module:
     rewriter = Rewriter(module)
     moments: dict[int, tuple[int, int]] = {}  # sum of the mean -> (mean, variance)
@@ -97,15 +96,14 @@ def _rewrite(
         if result in needed:
             moments[result] = _moments(rewriter, operation)
         if result in variance_of:
-            mean, variance = moments[variance_of[result][1].results[0]]
-            rewriter.operations.append(_reshaped(rewriter, operation, variance))
+            variance = moments[variance_of[result][1].results[0]][1]
+            rewriter.operations.append(_reshaped(operation, variance))
             continue
         if any(result == found[2].results[0] for found in variance_of.values()):
             source = next(f[1].results[0] for f in variance_of.values() if f[2].results[0] == result)
-            rewriter.operations.append(_reshaped(rewriter, operation, moments[source][0]))
+            rewriter.operations.append(_reshaped(operation, moments[source][0]))
             continue
         rewriter.operations.append(operation)
-    del made_by
     return rewriter.finish()
 
 
@@ -119,7 +117,6 @@ def _moments(rewriter: Rewriter, total: Operation) -> tuple[int, int]:
     return mean, variance
 
 
-def _reshaped(rewriter: Rewriter, operation: Operation, value: int) -> Operation:
+def _reshaped(operation: Operation, value: int) -> Operation:
     """`operation`'s result as a reshape (and conversion) of a moment."""
-    del rewriter
     return replace(operation, opcode="reshape", operands=(value,), attributes={})

@@ -62,8 +62,10 @@ class _Simplifier:
             return operation
         return Operation(opcode, operands, operation.results, operation.attributes, operation.framework)
 
-    def _forward(self, operation: Operation) -> None:
+    def _forward(self, operation: Operation) -> Operation | None:
+        """Let the result stand for the operand; None: nothing is left to do."""
         self._rewriter.alias(operation.results[0], operation.operands[0])
+        return None
 
     def _same_type(self, operation: Operation) -> bool:
         types = self._rewriter

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,5 +46,5 @@ def test_blocks_in_use_never_overlap_and_nothing_is_lost(requests):
         if release and held:
             allocator.release(held.pop(0), {0: 1})
         ranges = sorted((block.address, block.address + block.size) for block in held)
-        assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:]))
+        assert all(end <= start for (_, end), (start, _) in pairwise(ranges))
         assert allocator.free_bytes + sum(block.size for block in held) == 2048

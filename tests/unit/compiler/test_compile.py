@@ -111,8 +111,13 @@ def test_a_sum_over_rows_is_a_matmul_with_ones():
 
 def test_fused_intermediates_never_leave_the_chip():
     type_ = "tensor<512x512xf32>"
-    text = function(f"%a: {type_}", type_, f"%0 = stablehlo.tanh %a : {type_}", f"%1 = stablehlo.abs %0 : {type_}",
-                    f"%r = stablehlo.add %1, %a : {type_}")  # fmt: skip
+    text = function(
+        f"%a: {type_}",
+        type_,
+        f"%0 = stablehlo.tanh %a : {type_}",
+        f"%1 = stablehlo.abs %0 : {type_}",
+        f"%r = stablehlo.add %1, %a : {type_}",
+    )
     program = compiled(text)
     assert moved(program, Memory.HBM, Memory.SBUF) == 512 * 512 * 4
     assert not np.any(program.dmas["purpose"] == Purpose.INTERMEDIATE)
@@ -177,11 +182,13 @@ def test_a_loop_of_unknown_length_is_timed_once_and_says_so():
 def test_a_look_up_moves_one_descriptor_per_row():
     table, indices, result = tensor((1000, 64)), "tensor<32xi64>", tensor((32, 64))
     text = function(
-        f"%t: {table}, %i: {indices}", result,
+        f"%t: {table}, %i: {indices}",
+        result,
         '%r = "stablehlo.gather"(%t, %i) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], '
-        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, indices_are_sorted = false, "
+        "collapsed_slice_dims = [0], start_index_map = [0], index_vector_dim = 1>, "
+        "indices_are_sorted = false, "
         f"slice_sizes = array<i64: 1, 64>}}> : ({table}, {indices}) -> {result}",
-    )  # fmt: skip
+    )
     program = compiled(text)
     rows = program.dmas[program.dmas["descriptor_bytes"] == 256]
     assert int(rows["descriptors"].max()) == 32
@@ -190,15 +197,25 @@ def test_a_look_up_moves_one_descriptor_per_row():
 @pytest.mark.parametrize("dtype", ["f32", "bf16"])
 def test_a_transpose_moves_every_byte_in_and_out_once(dtype):
     source, result = tensor((300, 200), dtype), tensor((200, 300), dtype)
-    program = compiled(function(f"%a: {source}", result,
-                                f"%r = stablehlo.transpose %a, dims = [1, 0] : ({source}) -> {result}"))  # fmt: skip
+    program = compiled(
+        function(
+            f"%a: {source}", result, f"%r = stablehlo.transpose %a, dims = [1, 0] : ({source}) -> {result}"
+        )
+    )
     size = 300 * 200 * (4 if dtype == "f32" else 2)
     assert moved(program, Memory.HBM, Memory.SBUF) == size
     assert moved(program, Memory.SBUF, Memory.HBM) == size
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.integers(1, 4), st.integers(1, 200), st.integers(1, 200), st.integers(5, 24), st.sampled_from([1, 3]), st.integers(1, 2))  # fmt: skip
+@given(
+    st.integers(1, 4),
+    st.integers(1, 200),
+    st.integers(1, 200),
+    st.integers(5, 24),
+    st.sampled_from([1, 3]),
+    st.integers(1, 2),
+)
 def test_a_convolution_multiplies_once_per_tap(images, inputs, outputs, size, kernel, stride):
     pad = kernel // 2
     out = (size + 2 * pad - kernel) // stride + 1

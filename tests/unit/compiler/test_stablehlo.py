@@ -65,26 +65,25 @@ def test_enumerations_become_names():
     ],
 )
 def test_small_and_splat_constants_keep_their_value(literal, type_, expected):
-    text = f"func.func @main() -> {type_} {{ %r = stablehlo.constant dense<{literal}> : {type_}\n return %r : {type_} }}"
+    text = function("", type_, f"%r = stablehlo.constant dense<{literal}> : {type_}")
     assert module(text).operations[0].attributes["value"] == expected
 
 
 def test_large_constants_keep_their_shape_only():
     numbers = ", ".join(str(i) for i in range(100))
-    text = (
-        f"func.func @main() -> tensor<100xi32> {{ %r = stablehlo.constant dense<[{numbers}]> : tensor<100xi32>\n"
-        " return %r : tensor<100xi32> }"
-    )
+    type_ = "tensor<100xi32>"
+    text = function("", type_, f"%r = stablehlo.constant dense<[{numbers}]> : {type_}")
     assert module(text).operations[0].attributes["value"] is None
 
 
 def test_regions_are_read_with_their_own_parameters():
     text = function(
-        "%a: tensor<4x8xf32>", "tensor<4xf32>",
+        "%a: tensor<4x8xf32>",
+        "tensor<4xf32>",
         "%z = stablehlo.constant dense<0.0> : tensor<f32>",
         "%r = stablehlo.reduce(%a init: %z) applies stablehlo.add across dimensions = [1] "
         ": (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>",
-    )  # fmt: skip
+    )
     reduce = module(text).operations[1]
     (region,) = reduce.regions
     assert [inner.opcode for inner in region.operations] == ["add"]

@@ -61,10 +61,13 @@ def test_a_consumer_of_a_sum_over_rows_starts_a_new_group():
 
 def test_groups_come_after_what_they_read():
     text = function(
-        f"%a: {V}, %w: tensor<128x128xf32>", V, f"%0 = stablehlo.tanh %a : {V}",
-        f"%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] : ({V}, tensor<128x128xf32>) -> {V}",
+        f"%a: {V}, %w: tensor<128x128xf32>",
+        V,
+        f"%0 = stablehlo.tanh %a : {V}",
+        "%1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0] "
+        f": ({V}, tensor<128x128xf32>) -> {V}",
         f"%r = stablehlo.add %1, %0 : {V}",
-    )  # fmt: skip
+    )
     made: set[int] = set()
     plan = fuse(optimise(module(text)))
     for group in plan.groups:

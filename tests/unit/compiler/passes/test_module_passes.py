@@ -16,8 +16,15 @@ M48 = "tensor<4x8xf32>"
 
 
 def test_dead_code_goes_with_all_that_only_it_needed():
-    before = module(function(f"%a: {V4}", V4, f"%0 = stablehlo.tanh %a : {V4}", f"%1 = stablehlo.abs %0 : {V4}",
-                             f"%r = stablehlo.negate %a : {V4}"))  # fmt: skip
+    before = module(
+        function(
+            f"%a: {V4}",
+            V4,
+            f"%0 = stablehlo.tanh %a : {V4}",
+            f"%1 = stablehlo.abs %0 : {V4}",
+            f"%r = stablehlo.negate %a : {V4}",
+        )
+    )
     assert opcode_names(eliminate_dead_code(before)) == ["negate"]
 
 
@@ -64,27 +71,47 @@ def test_broadcast_of_a_unit_reshape_broadcasts_the_value_itself():
 
 
 def test_neutral_elements_vanish_and_constant_divisors_multiply():
-    before = module(function(
-        f"%a: {V4}", V4, f"%one = stablehlo.constant dense<1.0> : {V4}", f"%four = stablehlo.constant dense<4.0> : {V4}",
-        f"%zero = stablehlo.constant dense<0.0> : {V4}", f"%0 = stablehlo.multiply %a, %one : {V4}",
-        f"%1 = stablehlo.add %0, %zero : {V4}", f"%r = stablehlo.divide %1, %four : {V4}",
-    ))  # fmt: skip
+    before = module(
+        function(
+            f"%a: {V4}",
+            V4,
+            f"%one = stablehlo.constant dense<1.0> : {V4}",
+            f"%four = stablehlo.constant dense<4.0> : {V4}",
+            f"%zero = stablehlo.constant dense<0.0> : {V4}",
+            f"%0 = stablehlo.multiply %a, %one : {V4}",
+            f"%1 = stablehlo.add %0, %zero : {V4}",
+            f"%r = stablehlo.divide %1, %four : {V4}",
+        )
+    )
     after = eliminate_dead_code(simplify_algebra(before))
     assert opcode_names(after) == ["constant", "multiply"]
     assert after.operations[0].attributes["value"] == 0.25
 
 
 def test_powers_become_products_and_roots():
-    before = module(function(
-        f"%a: {V4}", V4, f"%two = stablehlo.constant dense<2.0> : {V4}", f"%half = stablehlo.constant dense<0.5> : {V4}",
-        f"%0 = stablehlo.power %a, %two : {V4}", f"%r = stablehlo.power %0, %half : {V4}",
-    ))  # fmt: skip
+    before = module(
+        function(
+            f"%a: {V4}",
+            V4,
+            f"%two = stablehlo.constant dense<2.0> : {V4}",
+            f"%half = stablehlo.constant dense<0.5> : {V4}",
+            f"%0 = stablehlo.power %a, %two : {V4}",
+            f"%r = stablehlo.power %0, %half : {V4}",
+        )
+    )
     assert opcode_names(eliminate_dead_code(simplify_algebra(before))) == ["multiply", "sqrt"]
 
 
 def test_equal_operations_are_computed_once_but_random_ones_never():
-    before = module(function(f"%a: {V4}", V4, f"%0 = stablehlo.tanh %a : {V4}", f"%1 = stablehlo.tanh %a : {V4}",
-                             f"%r = stablehlo.add %0, %1 : {V4}"))  # fmt: skip
+    before = module(
+        function(
+            f"%a: {V4}",
+            V4,
+            f"%0 = stablehlo.tanh %a : {V4}",
+            f"%1 = stablehlo.tanh %a : {V4}",
+            f"%r = stablehlo.add %0, %1 : {V4}",
+        )
+    )
     after = eliminate_common_subexpressions(before)
     assert opcode_names(after) == ["tanh", "add"]
     assert len(set(after.operations[1].operands)) == 1
@@ -117,12 +144,17 @@ def test_f64_intermediates_are_narrowed_and_results_are_not():
 
 def _gelu(location: str) -> str:
     return function(
-        f"%a: {V4}", V4, f"%h = stablehlo.constant dense<0.5> : {V4}", f"%i = stablehlo.constant dense<0.70710678> : {V4}",
+        f"%a: {V4}",
+        V4,
+        f"%h = stablehlo.constant dense<0.5> : {V4}",
+        f"%i = stablehlo.constant dense<0.70710678> : {V4}",
         f"%one = stablehlo.constant dense<1.0> : {V4}",
-        f"%0 = stablehlo.multiply %a, %h : {V4} {location}", f"%1 = stablehlo.multiply %a, %i : {V4} {location}",
-        f"%2 = stablehlo.tanh %1 : {V4} {location}", f"%3 = stablehlo.add %2, %one : {V4} {location}",
+        f"%0 = stablehlo.multiply %a, %h : {V4} {location}",
+        f"%1 = stablehlo.multiply %a, %i : {V4} {location}",
+        f"%2 = stablehlo.tanh %1 : {V4} {location}",
+        f"%3 = stablehlo.add %2, %one : {V4} {location}",
         f"%r = stablehlo.multiply %3, %0 : {V4} {location}",
-    )  # fmt: skip
+    )
 
 
 def test_a_cluster_with_the_name_of_an_activation_becomes_one():
