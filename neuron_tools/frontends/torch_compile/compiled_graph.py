@@ -70,16 +70,27 @@ class CompiledGraph:
         arguments = [_stored(argument) for argument in args] if self._dynamic else None
         key: Hashable = (id(self), root.path, tuple(arguments) if arguments is not None else ())
         example = arguments if arguments is not None else [_stored(argument) for argument in args]
-        executable, duration_ns = provider.executable_for(
-            lambda: self.lower(example, root), key, self._description.name
-        )
-        previous = native.suppress(True)
+        # Compiling, simulating and computing the values is this machine's time, not the user's host's.
+        native.pause_clock()
         try:
-            result = self._gm.forward(args)
+            executable, duration_ns = provider.executable_for(
+                lambda: self.lower(example, root), key, self._description.name
+            )
+            result = self._compute(args)
         finally:
-            native.suppress(previous)
+            native.resume_clock()
         native.run_graph(executable, duration_ns, native.intern_name(self._description.name))
         return result
+
+    def _compute(self, args: list[Any]) -> Any:
+        """The values, without a record of each operator."""
+        from neuron_tools.device import native
+
+        previous = native.suppress(True)
+        try:
+            return self._gm.forward(args)
+        finally:
+            native.suppress(previous)
 
     def lower(self, arguments: Sequence[Any], root: ModuleRoot | None = None) -> Module:
         """The module for arguments of these shapes (`StoredTensor` or numbers) called by `root`."""
