@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from neuron_tools.profile import layout
 from neuron_tools.profile.derive.active_time import active_time
 from neuron_tools.profile.derive.busy import BusyTime, read_busy_time
 from neuron_tools.profile.derive.framework_node import framework_nodes
@@ -46,11 +47,10 @@ def derive_tables(directory: Path, writer: ProfileWriter) -> None:
         start_ns, end_ns = device_extent(recorded)
         metadata = completed_metadata(recorded, start_ns, end_ns)
         _derive(recorded, busy, end_ns - start_ns, writer)
-        present = [*recorded.table_names()]
     if metadata is not None:
         writer.replace("Metadata", metadata)
-    described = {*present, *DERIVED_TABLES[:3], "Summary", "SchemaFields"}
-    writer.replace("SchemaFields", schema_fields(sorted(described)))
+    stored = {table for table, _ in layout.stored_tables(directory)}
+    writer.replace("SchemaFields", schema_fields(sorted(stored | {"SchemaFields"})))
 
 
 def _derive(recorded: RecordedTables, busy: BusyTime, total_ns: int, writer: ProfileWriter) -> None:
