@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -25,8 +26,9 @@ HOW_TO_INSTALL = "Browser tests need Chromium: apt-get install chromium, and pip
 
 def chromium_path() -> str:
     """Path of the browser; without one, skips the test, but fails it in CI."""
-    found = os.environ.get("NEURON_TEST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    return found or _missing()
+    places = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")])
+    found = (shutil.which(name, path=places) for name in NAMES)
+    return next(filter(None, found), None) or _missing()
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import duckdb
@@ -12,6 +13,15 @@ from neuron_tools.profile.export.report import ExportError
 
 BATCH_ROWS = 1 << 16
 WINDOW_ROWS = 1 << 18
+
+
+def ahead(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same batches, each read while the one before it is being used."""
+    with ThreadPoolExecutor(1) as reader:
+        upcoming = reader.submit(next, batches, None)
+        while (batch := upcoming.result()) is not None:
+            upcoming = reader.submit(next, batches, None)
+            yield batch
 
 
 class ProfileSource(Protocol):

@@ -15,7 +15,7 @@ import pyarrow as pa
 from neuron_tools.profile.export.lanes import FlatLanes, NestedLanes, nested_event_order
 from neuron_tools.profile.export.modules import ModuleSpans
 from neuron_tools.profile.export.report import Progress, RowCounter
-from neuron_tools.profile.export.source import ProfileSource, Tables
+from neuron_tools.profile.export.source import ProfileSource, Tables, ahead
 from neuron_tools.profile.export.timeline import (
     END_OF_SLICE,
     Int64Array,
@@ -112,14 +112,17 @@ class _Writer:
 
     def write_spans(self, source: SpanSource, tables: Tables, *, flows: bool) -> None:
         open_tracks: dict[tuple[int, int, str], _OpenTrack] = {}
-        for window in tables.windows(source.table, source.start):
-            for batch in tables.batches(span_query(source, tables, window, flows=flows)):
-                for run in _runs(batch):
-                    key = (run.process_idx, run.place_idx, run.track)
-                    if key not in open_tracks:
-                        open_tracks[key] = _open_track(source, key)
-                    self._add(source, open_tracks[key], run)
-                self._rows.advance(batch.num_rows)
+        queries = (
+            span_query(source, tables, window, flows=flows)
+            for window in tables.windows(source.table, source.start)
+        )
+        for batch in ahead(batch for query in queries for batch in tables.batches(query)):
+            for run in _runs(batch):
+                key = (run.process_idx, run.place_idx, run.track)
+                if key not in open_tracks:
+                    open_tracks[key] = _open_track(source, key)
+                self._add(source, open_tracks[key], run)
+            self._rows.advance(batch.num_rows)
         for open_track in open_tracks.values():
             self._finish(open_track)
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.errors import UsageError
 from neuron_tools.profile.export import export_perfetto, perfetto_packets, source
@@ -138,6 +139,17 @@ def test_transfers_stand_under_their_queue(synthetic, whole):
     trace, _ = whole
     found = Counter(piece.track[-1] for piece in trace.slices if "DMA queues" in piece.track)
     assert found == Counter(synthetic.tables["DmaPacketAggregated"]["queue_name"].to_pylist())
+
+
+def test_a_core_orders_its_tracks_by_rank_and_a_group_by_name(whole):
+    trace, _ = whole
+    ordering = {d.name: d.child_ordering for d in trace.descriptors.values()}
+    ranks = {d.name: d.sibling_order_rank for d in trace.descriptors.values()}
+
+    kinds = protos.TrackDescriptor
+    assert (ordering["NeuronCore 0"], ordering["DMA queues"]) == (kinds.EXPLICIT, kinds.LEXICOGRAPHIC)
+    shown = ["Executions", "Framework", "HLO", "Tensor", "Vector", "Scalar", "GpSimd", "Sync", "DMA queues"]
+    assert sorted(shown, key=ranks.__getitem__) == shown
 
 
 def test_flows_join_the_rows_that_the_flow_table_joins(synthetic, whole):
