@@ -49,8 +49,9 @@ def is_estimate(instructions: Table, core: NeuronCore) -> npt.NDArray[np.bool_]:
     return np.asarray(estimates[rule_of[instructions["engine"], instructions["opcode"]]])
 
 
+@lru_cache(maxsize=16)
 def cost_tables(core: NeuronCore) -> CostTables:
-    """The rules of a core as the arrays that the compiled kernel reads."""
+    """The rules of a core as the arrays that the compiled kernel reads; kept, so not to be changed."""
     from neuron_tools.simulator import cost_kernel
 
     rules, rule_of = _rule_index(core.generation)
