@@ -13,12 +13,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.derive.busy import BusyTime
+from neuron_tools.profile.derive.interval_work import interval_work
 from neuron_tools.profile.derive.intervals import NO_ISLANDS, Islands, at_most, merged
 from neuron_tools.profile.derive.layers import LayerTree, layer_tree
 from neuron_tools.profile.derive.peaks import Peaks
 from neuron_tools.profile.recorded import Ints, RecordedTables
 
-MAX_INTERVALS = 1000
+MAX_INTERVALS = 500
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")
 
 _INSTRUCTIONS = """
@@ -73,6 +74,7 @@ def framework_nodes(recorded: RecordedTables, busy: BusyTime, peaks: Peaks) -> d
         **_spans(tree, shown),
         **_work(sums),
         **_rates(sums, active_ns, peaks),
+        **interval_work(recorded, tree, shown, peaks),
         "active_time_ns": active_ns,
         "self_time_ns": sums.own["time_ns"],
     }
