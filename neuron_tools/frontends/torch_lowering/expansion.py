@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.proxy_tensor import make_fx
+from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table
@@ -91,11 +91,13 @@ def _takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
 
 
 def _as_vector(target: Any) -> Callable[..., Any]:
-    """`target` on a vector of one element, its results turned into scalars."""
+    """`target` on a vector of one element, its results in the shapes that the scalar gives."""
 
     def run(tensor: Any, *args: Any, **kwargs: Any) -> Any:
         results = target(tensor.reshape(1), *args, **kwargs)
-        return pytree.tree_map(lambda result: result.reshape(()), results)
+        with disable_proxy_modes_tracing():
+            wanted = target(fake_tensor((), None, tensor.dtype), *args, **kwargs)
+        return pytree.tree_map(lambda result, like: result.reshape(like.shape), results, wanted)
 
     return run
 

@@ -1,0 +1,33 @@
+"""Where decompositions of our own are registered, and small helpers that several of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+OWN: dict[Any, Callable[..., Any]] = {}
+REFUSED: dict[Any, Callable[..., Any]] = {}
+
+
+def decomposes(*overloads: Any) -> Callable[[Function], Function]:
+    """Register a decomposition for operator overloads; its arguments are theirs."""
+
+    def register(function: Function) -> Function:
+        for overload in overloads:
+            OWN[overload] = function
+        return function
+
+    return register
+
+
+def decomposes_refused(*overloads: Any) -> Callable[[Function], Function]:
+    """Register a decomposition for the shapes of an operator that torch-mlir does not lower."""
+
+    def register(function: Function) -> Function:
+        for overload in overloads:
+            REFUSED[overload] = function
+        return function
+
+    return register

@@ -1,0 +1,142 @@
+"""Order statistics through sorting, scans by doubling, and small elementwise functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes
+
+_aten = torch.ops.aten
+
+
+@decomposes(_aten.median.dim, _aten.nanmedian.dim)
+def _median_along(tensor: Any, dim: int, keepdim: bool = False) -> tuple[Any, Any]:
+    return _kth_smallest(tensor, (tensor.shape[dim] + 1) // 2, dim, keepdim)
+
+
+@decomposes(_aten.median.default, _aten.nanmedian.default)
+def _median(tensor: Any) -> Any:
+    flat = tensor.reshape(-1)
+    return _kth_smallest(flat, (flat.shape[0] + 1) // 2, 0, False)[0]
+
+
+@decomposes(_aten.kthvalue.default)
+def _kth_smallest(tensor: Any, k: int, dim: int = -1, keepdim: bool = False) -> tuple[Any, Any]:
+    values, indices = _aten.sort(tensor, dim)
+    value, index = values.select(dim, k - 1), indices.select(dim, k - 1)
+    return (value.unsqueeze(dim), index.unsqueeze(dim)) if keepdim else (value, index)
+
+
+@decomposes(_aten.cumprod.default)
+def _cumulative_product(tensor: Any, dim: int, *, dtype: Any = None) -> Any:
+    """log2(n) passes: in each, every element takes in the one `distance` before it."""
+    result = tensor if dtype is None else tensor.to(dtype)
+    if dtype is None and not result.dtype.is_floating_point and not result.dtype.is_complex:
+        result = result.to(torch.int64)
+    for distance in _distances(tensor.shape[dim]):
+        result = result * _shifted(result, dim, distance, 1)
+    return result
+
+
+@decomposes(_aten.logcumsumexp.default)
+def _log_cumulative_sum(tensor: Any, dim: int) -> Any:
+    largest = tensor.amax(dim, keepdim=True)
+    return torch.log(torch.cumsum(torch.exp(tensor - largest), dim)) + largest
+
+
+@decomposes(_aten.cummax.default)
+def _cumulative_maximum(tensor: Any, dim: int) -> tuple[Any, Any]:
+    return _cumulative_extreme(tensor, dim, torch.ge)
+
+
+@decomposes(_aten.cummin.default)
+def _cumulative_minimum(tensor: Any, dim: int) -> tuple[Any, Any]:
+    return _cumulative_extreme(tensor, dim, torch.le)
+
+
+def _cumulative_extreme(tensor: Any, dim: int, better: Any) -> tuple[Any, Any]:
+    extent = tensor.shape[dim]
+    shape = [1] * tensor.dim()
+    shape[dim] = extent
+    indices = torch.arange(extent).reshape(shape).expand(tensor.shape)
+    values = tensor
+    for distance in _distances(extent):
+        before, index_before = _held(values, dim, distance), _held(indices, dim, distance)
+        stays = better(values, before)
+        values = torch.where(stays, values, before)
+        indices = torch.where(stays, indices, index_before)
+    return values, indices
+
+
+def _distances(extent: int) -> list[int]:
+    distances = [1]
+    while distances[-1] * 2 < extent:
+        distances.append(distances[-1] * 2)
+    return distances if extent > 1 else []
+
+
+def _shifted(tensor: Any, dim: int, distance: int, fill: int) -> Any:
+    """Elements moved up by `distance`, with `fill` before them."""
+    extent = tensor.shape[dim]
+    kept = _aten.slice(tensor, dim, 0, extent - distance)
+    shape = list(tensor.shape)
+    shape[dim] = distance
+    return torch.cat([torch.full(shape, fill, dtype=tensor.dtype), kept], dim)
+
+
+def _held(tensor: Any, dim: int, distance: int) -> Any:
+    """Elements moved up by `distance`; the first ones stay."""
+    extent = tensor.shape[dim]
+    first = _aten.slice(tensor, dim, 0, distance)
+    return torch.cat([first, _aten.slice(tensor, dim, 0, extent - distance)], dim)
+
+
+@decomposes(_aten.fmax.default)
+def _maximum_ignoring_nan(first: Any, second: Any) -> Any:
+    return torch.where(torch.isnan(second) | (first >= second), first, second)
+
+
+@decomposes(_aten.fmin.default)
+def _minimum_ignoring_nan(first: Any, second: Any) -> Any:
+    return torch.where(torch.isnan(second) | (first <= second), first, second)
+
+
+@decomposes(_aten.erfc.default, _aten.special_erfc.default)
+def _complementary_error(tensor: Any) -> Any:
+    return 1 - torch.erf(tensor)
+
+
+@decomposes(_aten.hypot.default)
+def _hypotenuse(first: Any, second: Any) -> Any:
+    return torch.sqrt(first * first + second * second)
+
+
+@decomposes(_aten._cdist_forward.default)
+def _distances_between(first: Any, second: Any, p: float, compute_mode: int | None = None) -> Any:
+    difference = torch.abs(first.unsqueeze(-2) - second.unsqueeze(-3))
+    if p == 2:
+        return torch.sqrt((difference * difference).sum(-1))
+    if p == 1:
+        return difference.sum(-1)
+    if p == float("inf"):
+        return difference.amax(-1)
+    return (
+        torch.pow(torch.pow(difference, p).sum(-1), 1.0 / p)
+        if p
+        else (difference != 0).to(first.dtype).sum(-1)
+    )
+
+
+@decomposes(_aten.searchsorted.Tensor)
+def _search_sorted(
+    boundaries: Any, values: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
+    sorter: Any = None,
+) -> Any:  # fmt: skip
+    """How many boundaries stand before each value."""
+    if sorter is not None:
+        boundaries = torch.gather(boundaries, -1, sorter)
+    edges, wanted = boundaries.unsqueeze(-2), values.unsqueeze(-1)
+    before = edges <= wanted if right or side == "right" else edges < wanted
+    return before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)

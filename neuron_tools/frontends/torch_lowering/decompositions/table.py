@@ -1,0 +1,70 @@
+"""Which operators are taken apart before torch-mlir sees them, and how.
+
+Starts from torch-mlir's own table (PyTorch's core decompositions), adds what its StableHLO conversion lacks,
+and replaces what would cost the device operations that mean nothing (an `addmm` with its factors of one).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch._decomp
+from torch._decomp import get_decompositions
+from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+from neuron_tools.frontends.torch_lowering.decompositions import (
+    attention,
+    convolution,
+    indexing,
+    normalization,
+    pooling,
+    products,
+    random_numbers,
+    recurrent,
+    resampling,
+    selection,
+)
+from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, REFUSED
+
+_aten = torch.ops.aten
+# Importing a family registers its decompositions.
+FAMILIES = (
+    attention, convolution, indexing, normalization, pooling, products, random_numbers, recurrent, resampling,
+    selection,
+)  # fmt: skip
+
+# Single activation functions of the Scalar engine: never spelled out.
+_KEPT = (_aten.gelu.default, _aten.erf.default)
+
+_FROM_PYTORCH = (
+    _aten.squeeze.dims,
+    _aten._scaled_dot_product_flash_attention_for_cpu_backward,
+    _aten.embedding_dense_backward,
+    _aten.native_batch_norm_backward,
+    _aten.native_layer_norm_backward,
+    _aten.native_group_norm_backward,
+)
+
+
+@functools.cache
+def decomposition_table() -> dict[Any, Callable[..., Any]]:
+    """Operator overload -> function of tensors."""
+    table: dict[Any, Callable[..., Any]] = dict(get_decomposition_table())
+    table.update(get_decompositions(list(_FROM_PYTORCH)))
+    table.update(OWN)
+    for overload in _KEPT:
+        table.pop(overload, None)
+    return table
+
+
+@functools.cache
+def fallback_table() -> dict[Any, Callable[..., Any]]:
+    """Decompositions for operators that torch-mlir turned out not to lower: all that PyTorch has."""
+    table = dict(torch._decomp.global_decomposition_table["post_autograd"])
+    table.update(REFUSED)
+    for overload in decomposition_table():
+        table.pop(overload, None)
+    return table
