@@ -28,8 +28,9 @@ class TableTemplate:
         times: Columns in ns from the execution's start.
         references: Columns that hold ids, as positions in the execution's run of ids; negative = null.
         texts: Text columns as codes of the table's pools.
-        origin: Text columns that an eager execution takes from its own line and module instead.
+        origin: Text columns that rows take from the line and module of their execution instead.
         origin_numbers: Number columns of which the same holds.
+        origin_rows: Rows that do so, as bool; None = all.
     """
 
     rows: int
@@ -39,11 +40,18 @@ class TableTemplate:
     texts: Mapping[str, Codes] = field(default_factory=dict)
     origin: frozenset[str] = frozenset()
     origin_numbers: frozenset[str] = frozenset()
+    origin_rows: npt.NDArray[np.bool_] | None = None
+
+    def with_origin(self, own: npt.NDArray[Any], taken: Any) -> npt.NDArray[Any]:
+        """A column in which the rows of `origin_rows` have the execution's value."""
+        if self.origin_rows is None:
+            return np.full(self.rows, taken, own.dtype)
+        return np.where(self.origin_rows, np.asarray(taken, own.dtype), own)
 
 
 @dataclass(frozen=True)
 class ExecutionOrigin:
-    """What an eager execution puts into the origin columns; empty for a graph."""
+    """What an execution puts into the origin columns."""
 
     texts: Mapping[str, str | None] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -102,9 +110,10 @@ def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> np
     parts = []
     for template, origin in zip(templates, block.origins):
         if template.rows:
-            own = name in template.origin_numbers and name in origin.numbers
             values = template.numbers[name]
-            parts.append(np.full(template.rows, origin.numbers[name], values.dtype) if own else values)
+            if name in template.origin_numbers and name in origin.numbers:
+                values = template.with_origin(values, origin.numbers[name])
+            parts.append(values)
     return np.concatenate(parts)
 
 
@@ -113,9 +122,8 @@ def _texts(name: str, templates: Sequence[TableTemplate], block: Replay, pools: 
     for template, origin in zip(templates, block.origins):
         if not template.rows:
             continue
+        codes = template.texts[name]
         if name in template.origin and name in origin.texts:
-            code = pools[name].code(origin.texts[name])
-            parts.append(np.full(template.rows, code, np.int32))
-        else:
-            parts.append(template.texts[name])
+            codes = template.with_origin(codes, pools[name].code(origin.texts[name]))
+        parts.append(codes)
     return np.concatenate(parts)

@@ -51,8 +51,7 @@ def hlo_table(
             "shape": pools["shape"].codes(operation.shape for operation in operations),
             **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
         },
-        origin=PLACE_COLUMNS if eager else frozenset(),
-        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
+        **origins.from_execution(eager, PLACE_COLUMNS, owner),
     )
 
 
@@ -81,8 +80,7 @@ def framework_table(
             "raw_hlo_id": _first_hlo(template, layout)[rows],
         },
         texts=origins.text_codes(TEXT_COLUMNS | {"framework_name"}, rows, pools),
-        origin=TEXT_COLUMNS if eager else frozenset(),
-        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
+        **origins.from_execution(eager, TEXT_COLUMNS, rows),
     )
 
 

@@ -58,8 +58,7 @@ def instruction_table(
             **_texts(template, pools),
             **origins.text_codes(TEXT_COLUMNS | {"framework_name"}, owner, pools),
         },
-        origin=TEXT_COLUMNS if eager else frozenset(),
-        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
+        **origins.from_execution(eager, TEXT_COLUMNS, owner),
     )
 
 

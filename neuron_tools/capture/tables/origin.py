@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,8 @@ from neuron_tools.simulator.program import Frame, FrameworkOperation
 TEXT_COLUMNS = frozenset({"layer", "stack_frame_ids", "source_file"})
 PLACE_COLUMNS = frozenset({"layer", "source_file"})
 NUMBER_COLUMNS = frozenset({"source_line", "is_backward"})
+LINE_COLUMNS = frozenset({"stack_frame_ids", "source_file"})
+LINE_NUMBER_COLUMNS = frozenset({"source_line"})
 NO_LAYER = ""
 
 
@@ -37,6 +40,23 @@ class Origins:
     ) -> dict[str, npt.NDArray[np.generic]]:
         """The named number columns likewise."""
         return {name: self.numbers[name][rows] for name in sorted(names)}
+
+    def from_execution(
+        self, eager: bool, names: frozenset[str], rows: npt.NDArray[np.int64]
+    ) -> dict[str, Any]:
+        """What the rows of a TableTemplate take from their execution.
+
+        An eager operation takes everything. An operation of a graph knows its module, and its line unless the
+        model's code is all in libraries: then the line that called the graph stands for it.
+        """
+        if eager:
+            return {"origin": names, "origin_numbers": NUMBER_COLUMNS}
+        without_line = np.array([not leaf for leaf in self.texts["stack_frame_ids"]], bool)
+        return {
+            "origin": names & LINE_COLUMNS,
+            "origin_numbers": LINE_NUMBER_COLUMNS,
+            "origin_rows": without_line[rows],
+        }
 
 
 def origins(framework: Sequence[FrameworkOperation], stacks: StackRegistry) -> Origins:
@@ -60,7 +80,7 @@ def origins(framework: Sequence[FrameworkOperation], stacks: StackRegistry) -> O
 def execution_origin(
     stack: Sequence[Frame], module_path: str, backward: bool, leaf: Callable[[Sequence[Frame]], str]
 ) -> ExecutionOrigin:
-    """What an eager execution puts into the origin columns."""
+    """What an execution puts into the origin columns."""
     return ExecutionOrigin(
         texts={
             "layer": layer_path(module_path),

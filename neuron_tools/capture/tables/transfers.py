@@ -47,8 +47,7 @@ def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: Tex
             **{name: pools[name].codes(texts) for name, texts in _texts(template).items()},
             **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
         },
-        origin=PLACE_COLUMNS if eager else frozenset(),
-        origin_numbers=NUMBER_COLUMNS if eager else frozenset(),
+        **origins.from_execution(eager, PLACE_COLUMNS, owner),
     )
 
 

@@ -52,3 +52,19 @@ def test_executions_without_rows_are_passed_over():
     columns = replay([empty, one], block([10, 20], [0, 5]), pools)
     assert columns["start_ts"].tolist() == [23]
     assert columns["id"].to_pylist() == [5]
+
+
+def test_only_the_chosen_rows_take_their_executions_origin():
+    pools = TextPools()
+    graph = template(
+        pools,
+        [0, 5],
+        ["own.py", ""],
+        [0, 1],
+        origin=frozenset({"name"}),
+        origin_numbers=frozenset({"line"}),
+        origin_rows=np.array([False, True]),
+    )
+    columns = replay([graph], block([0], [0], [ExecutionOrigin({"name": "call.py"}, {"line": 7})]), pools)
+    assert columns["name"].to_pylist() == ["own.py", "call.py"]
+    assert columns["line"].tolist() == [0, 7]
