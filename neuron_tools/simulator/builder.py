@@ -410,21 +410,27 @@ class ProgramBuilder:
     ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         if not len(rows):
             return rows, producers
-        from neuron_tools.simulator.dependency_kernel import minimal_waits
+        from neuron_tools.simulator.dependency_kernel import Producers, minimal_waits
 
         count = len(instructions)
         needed = np.zeros(count + len(dmas), bool)
         needed[producers] = True
-        slots = np.where(needed, np.cumsum(needed) - 1, -1)
+        streams = ENGINE_COUNT + len(self._queue_engines)
+        slots = int(needed.sum())
+        engines = np.ascontiguousarray(instructions["engine"])
         kept, wait_rows, wait_producers = minimal_waits(
-            np.ascontiguousarray(instructions["engine"]),
+            engines,
             np.ascontiguousarray(instructions["dma"]),
-            dmas["queue"].astype(np.int32) + np.int32(ENGINE_COUNT),
             np.searchsorted(rows, np.arange(count + 1)),
             producers,
-            slots,
-            int(needed.sum()),
-            ENGINE_COUNT + len(self._queue_engines),
+            Producers(
+                stream=np.concatenate([engines, dmas["queue"].astype(np.int32) + ENGINE_COUNT]).astype(
+                    np.int32
+                ),
+                slot=np.where(needed, np.cumsum(needed) - 1, -1),
+                position=np.zeros(slots, np.int32),
+                snapshot=np.zeros((slots, streams), np.int32),
+            ),
         )
         if kept < 0:
             raise ProgramError(

@@ -7,24 +7,73 @@ Imported only when a Program is finished, because importing numba costs more tha
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numba
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.simulator.program import Engine
+
+ENGINES = len(Engine)
+
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
+
+
+class Producers(NamedTuple):
+    """What rows may wait for. A producer is an instruction row, or rows + dma row.
+
+    Attributes:
+        stream: (rows + dmas,) stream in which it completes.
+        slot: (rows + dmas,) its place among the producers that somebody waits for; -1 for the others.
+        position: (slots,) its place in its stream, from 1; 0 until it has been passed.
+        snapshot: (slots, streams) how far each stream is known to be complete once it is.
+    """
+
+    stream: Int32Array
+    slot: Int64Array
+    position: Int32Array
+    snapshot: npt.NDArray[np.int32]
+
+
+@numba.njit(cache=True)
+def _add_wait(producer: int, needed: Int64Array, used: int, producers: Producers) -> int:
+    """Add a producer to the `used` first entries of `needed` unless one implies it; drop what it implies."""
+    slot = producers.slot[producer]
+    stream, position = producers.stream[producer], producers.position[slot]
+    for index in range(used):
+        if producers.snapshot[producers.slot[needed[index]], stream] >= position:
+            return used
+    kept = 0
+    for index in range(used):
+        other = needed[index]
+        if producers.snapshot[slot, producers.stream[other]] < producers.position[producers.slot[other]]:
+            needed[kept] = other
+            kept += 1
+    needed[kept] = producer
+    return kept + 1
+
+
+@numba.njit(cache=True)
+def _pass_producer(producer: int, clock: Int32Array, produced: Int32Array, producers: Producers) -> None:
+    """Note that a producer has been passed in order, with what its engine knows then."""
+    slot = producers.slot[producer]
+    if slot >= 0:
+        stream = producers.stream[producer]
+        produced[stream] += 1
+        producers.position[slot] = produced[stream]
+        producers.snapshot[slot] = clock
+        producers.snapshot[slot, stream] = produced[stream]
 
 
 @numba.njit(cache=True)
 def minimal_waits(
     engines: npt.NDArray[np.uint8],
     row_dma: Int32Array,
-    dma_stream: Int32Array,
     edge_start: Int64Array,
     edge_producer: Int64Array,
-    snapshot_of: Int64Array,
-    snapshot_count: int,
-    stream_count: int,
+    producers: Producers,
 ) -> tuple[int, Int64Array, Int64Array]:
     """Keep of every row's dependencies only those that nothing earlier on its engine implies.
 
@@ -36,80 +85,40 @@ def minimal_waits(
     Args:
         engines: (rows,) engine of each instruction.
         row_dma: (rows,) DMA started by the instruction or -1.
-        dma_stream: (dmas,) stream of each DMA.
         edge_start: (rows + 1,) edges of row r are edge_start[r] .. edge_start[r + 1].
-        edge_producer: (edges,) producers: instruction row, or rows + dma row.
-        snapshot_of: (rows + dmas,) slot of each needed producer; -1 where nobody depends on it.
-        snapshot_count: Number of slots.
-        stream_count: 5 + number of queues.
+        edge_producer: (edges,) producers.
+        producers: What may be waited for, nothing passed yet; filled on the way.
 
     Returns:
         (count, waiting rows, producers): the kept waits. count = -1 - row if `row` depends on a producer
         that comes at or after it.
     """
-    rows = engines.shape[0]
+    rows, streams = engines.shape[0], producers.snapshot.shape[1]
     wait_row = np.empty(edge_producer.shape[0], np.int64)
     wait_producer = np.empty(edge_producer.shape[0], np.int64)
-    snapshots = np.zeros((snapshot_count, stream_count), np.int32)
-    clocks = np.zeros((5, stream_count), np.int32)
-    produced = np.zeros(stream_count, np.int32)
-    position = np.zeros(snapshot_count, np.int32)
-    needed = np.zeros(stream_count, np.int64)
+    clocks = np.zeros((ENGINES, streams), np.int32)
+    produced = np.zeros(streams, np.int32)
+    needed = np.zeros(streams, np.int64)
     count = 0
     for row in range(rows):
-        engine = engines[row]
+        clock = clocks[engines[row]]
         used = 0
         for edge in range(edge_start[row], edge_start[row + 1]):
             producer = edge_producer[edge]
-            slot = snapshot_of[producer]
-            if position[slot] == 0:
+            position = producers.position[producers.slot[producer]]
+            if position == 0:
                 return -1 - row, wait_row, wait_producer
-            stream = np.int64(engines[producer]) if producer < rows else np.int64(dma_stream[producer - rows])
-            if position[slot] <= clocks[engine, stream]:
-                continue
-            known = False
-            for other in range(used):
-                other_slot = snapshot_of[needed[other]]
-                if snapshots[other_slot, stream] >= position[slot]:
-                    known = True
-                    break
-            if known:
-                continue
-            kept = 0  # drop what this producer implies
-            for other in range(used):
-                other_producer = needed[other]
-                other_slot = snapshot_of[other_producer]
-                if other_producer < rows:
-                    other_stream = np.int64(engines[other_producer])
-                else:
-                    other_stream = np.int64(dma_stream[other_producer - rows])
-                if snapshots[slot, other_stream] < position[other_slot]:
-                    needed[kept] = other_producer
-                    kept += 1
-            needed[kept] = producer
-            used = kept + 1
+            if position > clock[producers.stream[producer]]:
+                used = _add_wait(producer, needed, used, producers)
         for index in range(used):
-            wait_row[count] = row
-            wait_producer[count] = needed[index]
+            wait_row[count], wait_producer[count] = row, needed[index]
             count += 1
-            slot = snapshot_of[needed[index]]
-            for stream in range(stream_count):
-                if snapshots[slot, stream] > clocks[engine, stream]:
-                    clocks[engine, stream] = snapshots[slot, stream]
-        slot = snapshot_of[row]
-        if slot >= 0:
-            produced[engine] += 1
-            position[slot] = produced[engine]
-            snapshots[slot] = clocks[engine]
-            snapshots[slot, engine] = produced[engine]
-        dma = row_dma[row]
-        if dma >= 0 and snapshot_of[rows + dma] >= 0:
-            slot = snapshot_of[rows + dma]
-            stream = np.int64(dma_stream[dma])
-            produced[stream] += 1
-            position[slot] = produced[stream]
-            snapshots[slot] = clocks[engine]
-            snapshots[slot, stream] = produced[stream]
+            slot = producers.slot[needed[index]]
+            for stream in range(streams):
+                clock[stream] = max(clock[stream], producers.snapshot[slot, stream])
+        _pass_producer(row, clock, produced, producers)
+        if row_dma[row] >= 0:
+            _pass_producer(rows + row_dma[row], clock, produced, producers)
     return count, wait_row, wait_producer
 
 
