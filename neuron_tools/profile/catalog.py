@@ -65,12 +65,27 @@ def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> Store
         except (OSError, pa.ArrowException):
             missing.append(f"{name}: the part {path.name} is damaged or cut off and was left out.")
             continue
+        schema = footer.schema.to_arrow_schema()
+        odd = _odd_columns(TABLES[name], schema)
+        if odd:
+            missing.append(f"{name}: {', '.join(odd)} of {path.name} has an unknown form; it was left out.")
+            continue
         whole.append(path)
-        columns.append(frozenset(footer.schema.to_arrow_schema().names))
+        columns.append(frozenset(schema.names))
         rows += footer.num_rows
     if not whole:
         return None
     return StoredTable(name, tuple(whole), rows, frozenset().union(*columns), len(set(columns)) == 1)
+
+
+def _odd_columns(table: TableSchema, schema: pa.Schema) -> list[str]:
+    """Columns of the schema that hold lists or records where it has plain values, or the other way round."""
+    return [
+        name
+        for name in schema.names
+        if name in table.by_name
+        and pa.types.is_nested(schema.field(name).type) != table.by_name[name].type.startswith("list")
+    ]
 
 
 def create_views(connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:

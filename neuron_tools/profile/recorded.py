@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -18,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.catalog import create_views, read_catalog, text_literal
 from neuron_tools.profile.schema import TABLES
 
@@ -27,6 +29,22 @@ _SMALL = 1 << 16
 
 Ints = npt.NDArray[np.int64]
 Key = TypeVar("Key", bound=Hashable)
+
+
+class DamagedProfileError(NeuronToolsError):
+    """A part looks whole, but its data cannot be read."""
+
+
+@contextmanager
+def _reading(place: Path) -> Iterator[None]:
+    """Turn the readers' errors into one sentence for the user."""
+    try:
+        yield
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException):
+        raise  # a wrong query of ours, not the profile's fault
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0].strip()
+        raise DamagedProfileError(f"{place} cannot be read ({reason}): it may be damaged.") from error
 
 
 class RecordedTables:
@@ -78,8 +96,13 @@ class RecordedTables:
         return [dict(row) for row in found.to_pylist()]
 
     def arrow(self, query: str, parameters: Sequence[Any] = ()) -> pa.Table:
-        """The result of a query."""
-        return self._connection.sql(query, params=list(parameters) or None).to_arrow_table()
+        """The result of a query.
+
+        Raises:
+            DamagedProfileError: A part's data cannot be read.
+        """
+        with _reading(self._catalog.directory):
+            return self._connection.sql(query, params=list(parameters) or None).to_arrow_table()
 
     def row(self, query: str) -> dict[str, Any]:
         """The only row of a result."""
@@ -89,12 +112,15 @@ class RecordedTables:
         """Columns of a table in batches of at most 256 Ki rows, none across row groups, as they were written.
 
         Texts come as dictionary arrays; a column that a part lacks comes as nulls.
+
+        Raises:
+            DamagedProfileError: A part's data cannot be read.
         """
         stored = self._catalog.tables.get(table)
         fields = TABLES[table].by_name
         texts = [name for name in columns if fields[name].type == "string"]
         for path in stored.paths if stored else ():
-            with pq.ParquetFile(path, read_dictionary=texts) as part:
+            with _reading(path), pq.ParquetFile(path, read_dictionary=texts) as part:
                 present = [name for name in columns if name in part.schema_arrow.names]
                 for group in range(part.num_row_groups):
                     for batch in part.iter_batches(SCAN_ROWS, row_groups=[group], columns=present):

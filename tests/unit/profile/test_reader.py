@@ -116,6 +116,17 @@ def test_parts_with_different_columns_are_read_together(tmp_path):
     assert [tuple(row.values()) for row in rows] == [("a", "x", None), ("b", "y", 1)]
 
 
+def test_a_table_whose_columns_mean_something_else_is_left_out_and_named(tmp_path):
+    pq.write_table(pa.table({"message": ["a"], "category": ["b"]}), tmp_path / "Warning.parquet")
+    pq.write_table(pa.table({"start_ts": [{"at": 1}]}), tmp_path / "Instruction.parquet")
+    with open_profile(tmp_path) as profile:
+        assert profile.query("SELECT count(*) AS n FROM Instruction").to_pylist() == [{"n": 0}]
+        assert profile.tables() == {"Warning": 1}
+        assert profile.missing == (
+            "Instruction: start_ts of Instruction.parquet has an unknown form; it was left out.",
+        )
+
+
 def test_odd_paths_are_no_obstacle(tmp_path):
     directory = write_profile(tmp_path / "it's [a] *profile*.nprof", sound_tables())
     with open_profile(directory) as profile:

@@ -1,8 +1,12 @@
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from neuron_tools.profile import recorded
-from neuron_tools.profile.recorded import RecordedTables, TextCodes, integers
+from neuron_tools.profile.layout import part_files
+from neuron_tools.profile.reader import open_profile
+from neuron_tools.profile.recorded import DamagedProfileError, RecordedTables, TextCodes, integers
+from neuron_tools.profile.sandbox import QueryError
 from tests.unit.profile.builders import instruction, write_profile
 
 ROWS = {"Instruction": [instruction("Tensor", n, n + 1, layer="/a" if n % 2 else None) for n in range(7)]}
@@ -30,3 +34,18 @@ def test_row_counts_are_those_of_whole_tables(tmp_path):
         assert tables.row_count("Instruction") == 7
         assert tables.row_count("Flow") == 0
         assert tables.table_names() == ["Instruction", "Metadata"]
+
+
+def test_damaged_data_is_one_sentence_for_every_reader(tmp_path):
+    directory = write_profile(tmp_path / "p", ROWS, derive=False)
+    part = part_files(directory, "Instruction")[0]
+    data = part.read_bytes()
+    part.write_bytes(data[:4] + b"\xff" * 600 + data[604:])
+    query = "SELECT * FROM Instruction"
+    with RecordedTables(directory) as tables:
+        with pytest.raises(DamagedProfileError, match="cannot be read"):
+            tables.arrow(query)
+        with pytest.raises(DamagedProfileError, match="cannot be read"):
+            list(tables.scan("Instruction", ("start_ts", "end_ts", "engine")))
+    with open_profile(directory) as profile, pytest.raises(QueryError):
+        profile.query(query)
