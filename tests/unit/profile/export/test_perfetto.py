@@ -79,7 +79,7 @@ SPANS = st.lists(
 
 
 @given(SPANS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_every_instruction_is_there_with_its_exact_times_and_name(spans):
     engine, start, length, name, core = (list(column) for column in zip(*spans, strict=True))
     end = (np.array(start) + np.array(length)).tolist()
@@ -209,9 +209,9 @@ def test_counters_hold_every_sample(synthetic, whole):
     assert report.counts["counters"] == sum(len(samples) for samples in trace.samples.values()) == 200
 
 
-@pytest.mark.parametrize("rows", [5, 40])
+@pytest.mark.parametrize("rows", [3, 40])
 def test_batches_and_windows_do_not_change_what_is_exported(rows, tmp_path, monkeypatch):
-    profile = synthetic_profile(20)
+    profile = synthetic_profile(10)
     export_perfetto(profile, tmp_path / "whole.pftrace")
     monkeypatch.setattr(source, "WINDOW_ROWS", 3 * rows)
     monkeypatch.setattr(source, "BATCH_ROWS", rows)
