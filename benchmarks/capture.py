@@ -76,7 +76,7 @@ def _measure(turns: int, rounds: int) -> tuple[dict[str, float], dict[str, float
         name: Stopwatch(program) for name in ("plain", "recorded", "profiled", "profiled with sources")
     }
     with tempfile.TemporaryDirectory() as folder:
-        runs = {
+        runs: dict[str, Callable[[], object]] = {
             "plain": watches["plain"],
             "recorded": _recorded(watches["recorded"], Path(folder)),
             "profiled": _profiled(watches["profiled"], with_sources=False),

@@ -105,7 +105,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        lock = open(folder / "lock", "w")
+        lock = (folder / "lock").open("w")
     except OSError as error:
         raise CacheFolderError(
             f"The neuron device cannot be kept in {folder} ({error.strerror}); "

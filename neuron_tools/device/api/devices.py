@@ -49,10 +49,10 @@ def device_index(device: DeviceLike) -> int:
         return current_device()
     if isinstance(device, int):
         return current_device() if device < 0 else device
-    device = torch.device(device)
-    if device.type != "neuron":
-        raise ValueError(f"Expected a neuron device, got {device}.")
-    return current_device() if device.index is None else device.index
+    parsed = torch.device(device)
+    if parsed.type != "neuron":
+        raise ValueError(f"Expected a neuron device, got {parsed}.")
+    return current_device() if parsed.index is None else int(parsed.index)
 
 
 def is_available() -> bool:

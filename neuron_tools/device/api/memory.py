@@ -60,8 +60,8 @@ def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
     index = device_index(device)
     counters = _statistics(index)
     head = (
-        f"neuron:{index}: {counters['allocated_bytes']:,} bytes in {counters['live_allocations']:,} allocations, "
-        f"at most {counters['peak_bytes']:,} bytes\n"
+        f"neuron:{index}: {counters['allocated_bytes']:,} bytes in {counters['live_allocations']:,} "
+        f"allocations, at most {counters['peak_bytes']:,} bytes\n"
     )
     return head if abbreviated else head + str(_core.memory_holders(index, _MOST_HOLDERS))
 

@@ -70,7 +70,7 @@ def seed_all() -> None:
 
 def initial_seed() -> int:
     """The current device's seed."""
-    return default_generators[current_device()].initial_seed()
+    return int(default_generators[current_device()].initial_seed())
 
 
 def get_rng_state(device: DeviceLike = "neuron") -> torch.Tensor:

@@ -14,10 +14,10 @@ def _device(device: DeviceLike) -> torch.device:
     return torch.device("neuron", device_index(device))
 
 
-class Stream(torch.Stream):
+class Stream(torch.Stream):  # type: ignore[misc]  # torch is not followed by the type checker
     """A queue of device work. Streams of one NeuronCore share its engines; copies run beside compute."""
 
-    def __new__(cls, device: DeviceLike = None, priority: int = 0, **identity: Any) -> Stream:
+    def __new__(cls, device: DeviceLike = None, priority: int = 0, **identity: Any) -> Any:
         """A new stream of `device`, or the one that `stream_id`, `device_index`, `device_type` name."""
         if "stream_id" in identity:
             return super().__new__(cls, **identity)

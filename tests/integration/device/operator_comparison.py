@@ -201,24 +201,20 @@ def document(outcomes: list[Outcome]) -> str:
     failed = sorted({outcome.operator for outcome in outcomes if not outcome.passed})
     rows = [f"| `{name}` | {EXPECTED_FAILURES.get(name, 'unexplained')} |" for name in failed]
     counts = ", ".join(f"{count} in {dtype}" for dtype, count in dtypes.most_common())
-    return "\n".join(
-        [
-            "# Operators on the `neuron` device",
-            "",
-            "PyTorch's own operator database (`torch.testing._internal.common_methods_invocations.op_db`) run on",
-            "the device and on the CPU: the first sample of each operator, values, strides and, where the operator",
-            "has them, gradients. Written by `python -m tests.integration.device.operator_comparison`; do not edit.",
-            "",
-            f"PyTorch {torch.__version__}: **{passed} of {total} operators agree ({passed / total:.1%})**, in",
-            f"{len(outcomes)} comparisons ({counts}; {gradients} with gradients). Operators whose database entry",
-            "the CPU itself cannot run are not counted.",
-            "",
-            "| operator | why it differs |",
-            "|---|---|",
-            *rows,
-            "",
-        ]
-    )
+    share = f"{passed} of {total} operators agree ({passed / total:.1%})"
+    head = f"""# Operators on the `neuron` device
+
+PyTorch's own operator database (`torch.testing._internal.common_methods_invocations.op_db`) run on the
+device and on the CPU: the first sample of each operator, values, strides and, where the operator has them,
+gradients. Written by `python -m tests.integration.device.operator_comparison`; do not edit.
+
+PyTorch {torch.__version__}: **{share}**, in {len(outcomes)} comparisons ({counts};
+{gradients} with gradients). Operators whose database entry the CPU itself cannot run are not counted.
+
+| operator | why it differs |
+|---|---|
+"""
+    return head + "".join(f"{row}\n" for row in rows)
 
 
 def main() -> int:

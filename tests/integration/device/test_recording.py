@@ -187,7 +187,8 @@ def test_a_killed_process_leaves_its_records(tmp_path):
     program = f"""
         import os, signal, torch
         from neuron_tools.device import native
-        native.start_recording({str(tmp_path / "log")!r}, lambda *_: (1, 1, 0), lambda *_: None, lambda *_: None)
+        log = {str(tmp_path / "log")!r}
+        native.start_recording(log, lambda *_: (1, 1, 0), lambda *_: None, lambda *_: None)
         x = torch.ones(2, device="neuron")
         for _ in range(50):
             x + x
