@@ -1,0 +1,107 @@
+"""StableHLO made from operators computes what ATen computes, by an engine that is neither."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_lowering import mlir
+from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_lowering.partition import partition
+from tests.unit.frontends import xla
+
+pytest.importorskip("jax")
+
+aten = torch.ops.aten
+torch.manual_seed(0)
+
+
+def f(*sizes):
+    return torch.randn(sizes)
+
+
+ATTENTION = (f(2, 4, 6, 8), f(2, 2, 6, 8), f(2, 2, 6, 8))
+ATTENDED = aten._scaled_dot_product_flash_attention_for_cpu(*ATTENTION, 0.0, True)
+POOLED = aten.max_pool2d_with_indices(f(2, 3, 9, 9), [3, 3], [2, 2], [1, 1])
+CALLS = {
+    "addmm": (aten.addmm.default, (f(3), f(4, 6), f(3, 6).t())),
+    "baddbmm": (aten.baddbmm.default, (f(2, 4, 3), f(2, 4, 6), f(2, 6, 3)), {"beta": 0.5, "alpha": 2}),
+    "layer norm": (aten.native_layer_norm.default, (f(4, 6), [6], f(6), f(6), 1e-5)),
+    "softmax": (aten._softmax.default, (f(4, 6), -1, False)),
+    "attention": (aten._scaled_dot_product_flash_attention_for_cpu.default, (*ATTENTION, 0.0, True)),
+    "attention backward": (
+        aten._scaled_dot_product_flash_attention_for_cpu_backward.default,
+        (f(2, 4, 6, 8), *ATTENTION, *ATTENDED, 0.0, True),
+    ),
+    "max pool backward": (
+        aten.max_pool2d_with_indices_backward.default,
+        (f(2, 3, 5, 5), f(2, 3, 9, 9), [3, 3], [2, 2], [1, 1], [1, 1], False, POOLED[1]),
+    ),
+    "average pool backward": (
+        aten.avg_pool2d_backward.default,
+        (f(1, 2, 4, 4), f(1, 2, 7, 7), [3, 3], [2, 2], [1, 1], False, False, None),
+    ),
+    "adaptive pool": (aten._adaptive_avg_pool2d.default, (f(1, 2, 7, 5), [3, 2])),
+    "adaptive pool backward": (aten._adaptive_avg_pool2d_backward.default, (f(1, 2, 3, 2), f(1, 2, 7, 5))),
+    "even adaptive pool backward": (aten._adaptive_avg_pool2d_backward.default, (f(1, 2, 3, 2), f(1, 2, 6, 4))),
+    "bilinear backward": (
+        aten.upsample_bilinear2d_backward.default,
+        (f(1, 2, 8, 6), [8, 6], [1, 2, 4, 3], False),
+    ),
+    "nearest backward": (aten.upsample_nearest2d_backward.default, (f(1, 2, 8, 6), [8, 6], [1, 2, 4, 3])),
+    "batch norm": (aten.native_batch_norm.default, (f(2, 3, 4), f(3), f(3), None, None, True, 0.1, 1e-5)),
+    "convolution": (
+        aten.convolution.default,
+        (f(2, 4, 8, 8), f(6, 2, 3, 3), f(6), [2, 1], [1, 0], [1, 2], False, [0, 0], 2),
+    ),
+    "slice backward": (aten.slice_backward.default, (f(4, 2), [4, 6], 1, -5, 2**63 - 1, 3)),
+    "slice scatter": (aten.slice_scatter.default, (f(4, 6), f(4, 2), 1, 1, 5, 2)),
+    "diagonal": (aten.diagonal_copy.default, (f(4, 6), 1)),
+    "as strided": (aten.as_strided_copy.default, (f(12), [3, 2, 2], [1, 3, 2], 1)),
+    "cumprod": (aten.cumprod.default, (f(3, 7), 1)),
+    "cummax": (aten.cummax.default, (f(3, 7), 1)),
+    "median": (aten.median.dim, (f(4, 7), 1)),
+    "lerp": (aten.lerp.Scalar, (f(4), f(4), 0.1)),
+    "embedding backward": (
+        aten.embedding_dense_backward.default,
+        (f(5, 3), torch.tensor([1, 2, 1, 0, 3]), 4, -1, False),
+    ),
+    "searchsorted": (aten.searchsorted.Tensor, (torch.arange(5.0), f(3, 4))),
+    "index put": (aten.index_put.default, (f(4, 3), [torch.tensor([1, 1, 3])], f(3, 3), True)),
+}
+
+
+def lowered_results(target, args, kwargs):
+    """Results of the operator's StableHLO, run by XLA."""
+    builder, inputs = GraphBuilder(), []
+
+    def place(leaf):
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        stored = StoredTensor(leaf.dtype, tuple(leaf.shape), tuple(leaf.stride()))
+        inputs.append(leaf.permute(stored.storage_order).numpy())
+        return stored.place(builder)
+
+    placed_args, placed_kwargs = pytree.tree_map(place, (args, kwargs))
+    result = builder.call(target, placed_args, placed_kwargs, row=0)
+    nodes = [leaf for leaf in pytree.tree_leaves(result) if isinstance(leaf, torch.fx.Node)]
+    cut = partition(builder.parameters, nodes)
+    assert cut.cuts == ()
+    with mlir.LOCK:
+        text = str(mlir.to_stablehlo(cut.graph))
+    computed = xla.run(text, inputs)
+    return [computed[position] for position in cut.results]
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_values_are_atens(name):
+    target, args, *rest = CALLS[name]
+    kwargs = rest[0] if rest else {}
+    expected = [leaf for leaf in pytree.tree_leaves(target(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    results = lowered_results(target, args, kwargs)
+    assert len(results) == len(expected)
+    for result, value in zip(results, expected):
+        np.testing.assert_allclose(result, value.numpy(), rtol=2e-4, atol=2e-5)
