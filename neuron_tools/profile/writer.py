@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import TracebackType
@@ -219,23 +220,16 @@ def _next_part(directory: Path, table: str, process_idx: int) -> int:
     return max((int(number) for number in written if number.isdigit()), default=-1) + 1
 
 
-class _writing:
-    """Turns a failure to write into one sentence for the user."""
-
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if isinstance(error, (OSError, pa.ArrowInvalid)):
-            raise ProfileWriteError(
-                f"The profile {self._directory} cannot be written ({_reason(error)}). What was written until "
-                "now can be opened; free space or choose another folder."
-            ) from error
+@contextmanager
+def _writing(directory: Path) -> Iterator[None]:
+    """Turn a failure to write into one sentence for the user."""
+    try:
+        yield
+    except (OSError, pa.ArrowInvalid) as error:
+        raise ProfileWriteError(
+            f"The profile {directory} cannot be written ({_reason(error)}). What was written until now can "
+            "be opened; free space or choose another folder."
+        ) from error
 
 
 def _reason(error: Exception) -> str:
