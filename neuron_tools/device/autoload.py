@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import suppress
+from importlib import import_module
 
 
 def autoload() -> None:
@@ -39,4 +41,12 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     native.core().register_kernels()
+    _prevent_late_profiler_import()
     torch.set_autocast_dtype("neuron", torch.bfloat16)
+
+
+def _prevent_late_profiler_import() -> None:
+    # torch 2.13 imports this module inside a running profile with sources and device rows, which leaves the
+    # profiler with a dangling name: key_averages() then fails now and then with a UnicodeDecodeError.
+    with suppress(ImportError):
+        import_module("torch.profiler._cupti_monitor")

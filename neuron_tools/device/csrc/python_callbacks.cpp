@@ -7,6 +7,7 @@
 #include "recorder.h"
 #include "signature.h"
 
+#include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <array>
@@ -37,17 +38,21 @@ struct CachedCost {
 constexpr size_t kCachedCosts = 512;
 thread_local std::array<CachedCost, kCachedCosts> recent_costs;
 
-// The GIL, a clean Python error state, the dispatcher as outside any kernel, and no recording of what the
-// callback itself does.
+// The GIL, a clean Python error state, the dispatcher and autograd as outside any kernel and any user mode, and
+// no recording of what the callback itself does.
 class CallbackScope {
  public:
   CallbackScope()
       : top_level_(c10::default_included_set, c10::default_excluded_set),
+        outer_autograd_(c10::AutogradState::get_tls_state()),
         gil_(PyGILState_Ensure()),
         outer_suppress_(exchange_suppressed(true)) {
+    const bool grad = true, inference = false, forward_grad = true, multithreading = true;
+    c10::AutogradState::set_tls_state(c10::AutogradState(grad, inference, forward_grad, multithreading));
     PyErr_Fetch(&type_, &value_, &trace_);
   }
   ~CallbackScope() {
+    c10::AutogradState::set_tls_state(outer_autograd_);
     PyErr_Restore(type_, value_, trace_);
     exchange_suppressed(outer_suppress_);
     PyGILState_Release(gil_);
@@ -58,6 +63,7 @@ class CallbackScope {
  private:
   HostClockPause not_the_users_time_;
   c10::impl::ForceDispatchKeyGuard top_level_;
+  c10::AutogradState outer_autograd_;
   PyGILState_STATE gil_;
   bool outer_suppress_;
   PyObject* type_ = nullptr;

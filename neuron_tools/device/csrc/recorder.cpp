@@ -286,9 +286,6 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const
         make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
     record.executable = executable;
     record.name = name;
-    if (record.forward_sequence < 0) {
-      record.sequence = last_made_sequence();  // autograd makes the graph's node just before it runs
-    }
     record.device_start_ns = interval.start_ns;
     record.device_end_ns = interval.end_ns;
     append_record(record);
