@@ -159,12 +159,8 @@ def _value(leaf: Any) -> Any:
 
 
 def _intrinsic(node: fx.Node) -> Intrinsic | None:
-    if not isinstance(node.target, torch._ops.OpOverload):
-        return None
-    name = operator_name(node.target)
-    names = [argument.name for argument in node.target._schema.arguments]
-    scalars = {**dict(zip(names, node.args)), **node.kwargs}
-    return activation(name, scalars)
+    is_operator = isinstance(node.target, torch._ops.OpOverload)
+    return activation(operator_name(node.target)) if is_operator else None
 
 
 def _guess_result(values: list[Any]) -> Any:

@@ -1,7 +1,8 @@
 """Graph nodes that torch-mlir does not see: they become one HLO operation of their own.
 
 Two sorts: operators that the hardware does in one instruction but StableHLO spells as a polynomial
-(`erf`, `gelu`), and operators without any lowering, which become a `custom_call` with a warning.
+(`erf`, `gelu`: an `activation`, as the compiler's own passes make it), and operators without any lowering,
+which become a `custom_call` with a warning.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ class Intrinsic:
     """What one cut-out node becomes.
 
     Attributes:
-        opcode: HLO opcode ("custom_call" for most).
+        opcode: HLO opcode, "activation" or "custom_call".
         attributes: Attributes of the operation; `call_target_name` names the function of a custom call.
         warning: A sentence for the user where no native lowering exists; empty otherwise.
     """
@@ -42,21 +43,20 @@ def unlowered(operator: str, reason: str, scalars: Mapping[str, Any] | None = No
     )
 
 
-# Activation functions of the Scalar engine's tables that StableHLO has no operation for.
+# Functions of the Scalar engine's tables that torch-mlir spells as polynomials or does not know.
 ACTIVATIONS: dict[str, str] = {
     "aten::erf": "erf",
     "aten::gelu": "gelu",
+    "aten::erfinv": "erf_inv",
+    "aten::lgamma": "lgamma",
+    "aten::digamma": "digamma",
 }
 
 
-def activation(operator: str, scalars: Mapping[str, Any]) -> Intrinsic | None:
+def activation(operator: str) -> Intrinsic | None:
     """The intrinsic of an operator that is one activation function, or None."""
     function = ACTIVATIONS.get(operator)
-    if function is None:
-        return None
-    if function == "gelu" and scalars.get("approximate") == "tanh":
-        function = "gelu_tanh"
-    return Intrinsic("custom_call", {"call_target_name": function, "activation": function})
+    return None if function is None else Intrinsic("activation", {"function": function})
 
 
 def operator_name(target: Any) -> str:

@@ -140,3 +140,11 @@ def _search_sorted(
     edges, wanted = boundaries.unsqueeze(-2), values.unsqueeze(-1)
     before = edges <= wanted if right or side == "right" else edges < wanted
     return before.sum(-1, dtype=torch.int32 if out_int32 else torch.int64)
+
+
+@decomposes(_aten.lerp.Scalar)
+def _interpolate(start: Any, end: Any, weight: Any) -> Any:
+    """From whichever end is nearer, as ATen does for accuracy."""
+    if abs(weight) < 0.5:
+        return start + weight * (end - start)
+    return end - (end - start) * (1 - weight)

@@ -37,7 +37,9 @@ FAMILIES = (
 )  # fmt: skip
 
 # Single activation functions of the Scalar engine: never spelled out.
-_KEPT = (_aten.gelu.default, _aten.erf.default)
+_KEPT = (
+    _aten.gelu.default, _aten.erf.default, _aten.erfinv.default, _aten.lgamma.default, _aten.digamma.default,
+)  # fmt: skip
 
 _FROM_PYTORCH = (
     _aten.squeeze.dims,

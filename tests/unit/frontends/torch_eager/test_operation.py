@@ -68,7 +68,19 @@ CALLS = {
     ),
     "convolution backward": (
         aten.convolution_backward.default,
-        (f(2, 4, 4, 4), f(2, 3, 8, 8), f(4, 3, 3, 3), [4], [2, 2], [1, 1], [1, 1], False, [0, 0], 1, [True] * 3),
+        (
+            f(2, 4, 4, 4),
+            f(2, 3, 8, 8),
+            f(4, 3, 3, 3),
+            [4],
+            [2, 2],
+            [1, 1],
+            [1, 1],
+            False,
+            [0, 0],
+            1,
+            [True] * 3,
+        ),
     ),
     "transposed convolution backward": (
         aten.convolution_backward.default,
@@ -153,7 +165,9 @@ def written_arguments(target, args, kwargs):
 
 
 def expected_shapes(target, args, kwargs):
-    args, kwargs = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs))
+    args, kwargs = pytree.tree_map(
+        lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, (args, kwargs)
+    )
     results = pytree.tree_leaves(target(*args, **kwargs))
     seen: dict[int, tuple[int, ...]] = {}
     for result in [*results, *written_arguments(target, args, kwargs)]:

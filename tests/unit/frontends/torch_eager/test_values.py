@@ -46,7 +46,10 @@ CALLS = {
     ),
     "adaptive pool": (aten._adaptive_avg_pool2d.default, (f(1, 2, 7, 5), [3, 2])),
     "adaptive pool backward": (aten._adaptive_avg_pool2d_backward.default, (f(1, 2, 3, 2), f(1, 2, 7, 5))),
-    "even adaptive pool backward": (aten._adaptive_avg_pool2d_backward.default, (f(1, 2, 3, 2), f(1, 2, 6, 4))),
+    "even adaptive pool backward": (
+        aten._adaptive_avg_pool2d_backward.default,
+        (f(1, 2, 3, 2), f(1, 2, 6, 4)),
+    ),
     "bilinear backward": (
         aten.upsample_bilinear2d_backward.default,
         (f(1, 2, 8, 6), [8, 6], [1, 2, 4, 3], False),
@@ -100,7 +103,9 @@ def lowered_results(target, args, kwargs):
 def test_values_are_atens(name):
     target, args, *rest = CALLS[name]
     kwargs = rest[0] if rest else {}
-    expected = [leaf for leaf in pytree.tree_leaves(target(*args, **kwargs)) if isinstance(leaf, torch.Tensor)]
+    expected = [
+        leaf for leaf in pytree.tree_leaves(target(*args, **kwargs)) if isinstance(leaf, torch.Tensor)
+    ]
     results = lowered_results(target, args, kwargs)
     assert len(results) == len(expected)
     for result, value in zip(results, expected):
