@@ -85,8 +85,6 @@ void stop_in_forked_child() {
 }
 
 void begin_session(uint8_t bits) {
-  TORCH_CHECK(
-      (observers.load() & (kTiming | kRecording)) == 0, "A recording is under way in this process; stop it first.");
   stop_in_forked_child();
   reset_threads();
   reset_names();
@@ -118,6 +116,10 @@ void stop_recording() {
   observers &= static_cast<uint8_t>(~(kTiming | kRecording));
   stop_watching_backward();
   close_event_log();
+}
+
+bool session_is_on() {
+  return (observers.load() & (kTiming | kRecording)) != 0;
 }
 
 bool recording_is_on() {

@@ -15,13 +15,15 @@ namespace neuron {
 // Virtual time is kept (a recording or a timing session is on) and the thread is not suppressed.
 bool timing_is_on();
 
-// Throws where the log cannot be made or a recording is under way. Callbacks must be set before.
+// No session may be on, and the callbacks must be set. Throws where the log cannot be made.
 void start_recording(const std::string& log_path);
 // Virtual time without a log.
 void start_timing();
 // Ends either.
 void stop_recording();
 bool recording_is_on();
+// A recording or a timing session is on, whatever the calling thread does.
+bool session_is_on();
 
 // A profiling session wants to see device work.
 void set_profiling(bool on);

@@ -30,6 +30,10 @@ PyObject* without_gil(Body body) {
   });
 }
 
+void check_no_session() {
+  TORCH_CHECK(!session_is_on(), "A recording is under way in this process; stop it first.");
+}
+
 PyObject* begin_recording(PyObject*, PyObject* arguments) {
   const char* path = nullptr;
   PyObject *on_signature = nullptr, *on_stack = nullptr, *on_name = nullptr;
@@ -37,7 +41,7 @@ PyObject* begin_recording(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   return guarded([&] {
-    TORCH_CHECK(!timing_is_on(), "A recording is under way in this process; stop it first.");
+    check_no_session();
     set_callbacks(on_signature, on_stack, on_name);
     start_recording(path);
     return none();
@@ -46,7 +50,7 @@ PyObject* begin_recording(PyObject*, PyObject* arguments) {
 
 PyObject* begin_timing(PyObject*, PyObject* on_signature) {
   return guarded([&] {
-    TORCH_CHECK(!timing_is_on(), "A recording is under way in this process; stop it first.");
+    check_no_session();
     set_callbacks(on_signature, nullptr, nullptr);
     start_timing();
     return none();
