@@ -12,7 +12,7 @@ from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
 
 
 def generate_estimate(context: Context, group: Group, *, warn: bool = True, model_flops: int = 0) -> None:
-    """Read every operand once and write every result once, with one Vector pass over each."""
+    """Read what the group reads once and write its results once, with one Vector pass over each."""
     operation = group.operations[0]
     if warn:
         name = str(operation.attributes.get("call_target_name", "")) or operation.opcode
@@ -20,10 +20,13 @@ def generate_estimate(context: Context, group: Group, *, warn: bool = True, mode
             f"{name} has no native lowering: its time is that of moving its bytes and one pass over them."
         )
     hlo = context.hlo(group, model_flops=model_flops)
-    for value in dict.fromkeys(operands_of(operation)):
-        _stream(context, value, hlo, loads=True)
-    for value in operation.results:
-        context.define(value)
+    read = dict.fromkeys(value for inner in group.operations for value in operands_of(inner))
+    for value in read:
+        if value not in group.shapes and context.plan.views.of(value).root not in group.shapes:
+            _stream(context, value, hlo, loads=True)
+    for value in group.outputs or operation.results:
+        if value not in context.locations:
+            context.define(value)
         _stream(context, value, hlo, loads=False)
 
 
@@ -32,7 +35,8 @@ def _stream(context: Context, value: int, hlo: int, *, loads: bool) -> None:
     type_ = context.type_of(value)
     if type_.element_count == 0 or (loads and context.plan.views.of(value).root < 0):
         return
-    location = context.location(value)
+    view = context.plan.views.of(value)
+    location = context.location(view.root if loads else value)
     item = location.dtype.byte_count
     space = flat_space(type_.element_count, item, context.core.sbuf_partitions)
     loop = TileLoop(context, space.iterations, hlo)

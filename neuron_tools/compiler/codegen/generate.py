@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.control import generate_branch, generate_while
 from neuron_tools.compiler.codegen.convolution import generate_convolution
@@ -51,5 +52,9 @@ def generate_group(context: Context, group: Group) -> None:
     generator = GENERATORS.get(group.kind)
     if generator is None:
         generate_estimate(context, group)
-    else:
+        return
+    try:
         generator(context, group)
+    except OutOfOnChipMemory:
+        # Nothing has been emitted yet: a loop allocates all its tiles before its first instruction.
+        generate_estimate(context, group)
