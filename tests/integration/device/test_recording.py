@@ -302,3 +302,23 @@ def test_threads_are_numbered_and_keep_their_own_module(tmp_path):
     (there,) = log.of(RecordKind.OPERATION, "aten::mul.Tensor")
     assert (here["module"], there["module"]) == (0, 3)
     assert here["thread"] != there["thread"]
+
+
+def test_callbacks_see_pytorch_as_at_top_level(tmp_path):
+    seen = []
+
+    def cost(name, arguments):
+        x = torch.ones(2, requires_grad=True)
+        (x * 2).sum().backward()
+        seen.append((torch.is_grad_enabled(), torch.is_inference_mode_enabled(), x.grad.tolist()))
+        return 1, 1, 0
+
+    def program():
+        x = torch.ones(2, device="neuron")
+        with torch.inference_mode():
+            x.exp()
+            torch.ones(2, device="neuron").log().tolist()
+
+    record(program, tmp_path / "log", cost=cost)
+    assert len(seen) >= 3
+    assert set(map(str, seen)) == {"(True, False, [2.0, 2.0])"}
