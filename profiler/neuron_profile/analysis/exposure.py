@@ -37,14 +37,17 @@ def exposed_ns(tiers: Sequence[Spans]) -> list[Floats]:
     Returns:
         Per tier, the exposed ns of each span; the sum of all is the length of the union of all spans.
     """
-    moments = np.unique(np.concatenate([edge for tier in tiers for edge in (tier.start_ns, tier.end_ns)]))
+    edges = np.concatenate([edge for tier in tiers for edge in (tier.start_ns, tier.end_ns)])
+    moments, position = np.unique(edges, return_inverse=True)
     if len(moments) < 2:
         return [np.zeros(len(tier.start_ns)) for tier in tiers]
     free = np.ones(len(moments) - 1, bool)
     length_ns = np.diff(moments)
     exposed = []
+    taken = 0
     for tier in tiers:
-        first, last = np.searchsorted(moments, tier.start_ns), np.searchsorted(moments, tier.end_ns)
+        first, last = np.split(position[taken : taken + 2 * len(tier.start_ns)], 2)
+        taken += 2 * len(tier.start_ns)
         active = _active_count(first, last, len(moments))
         share = np.divide(length_ns, active, out=np.zeros(len(length_ns)), where=free & (active > 0))
         until = np.concatenate([[0.0], np.cumsum(share)])
