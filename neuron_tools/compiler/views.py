@@ -16,6 +16,17 @@ from neuron_tools.compiler.hlo import Module, Operation
 LAZY_OPCODES = frozenset({"constant", "iota", "broadcast_in_dim", "reshape", "slice", "transpose"})
 """Operations that need no instructions of their own where their users can read through them."""
 
+_FLOAT_BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+
+
+def is_lazy(operation: Operation, module: Module) -> bool:
+    """Whether users read through an operation: movement, and widening (engines read any type at no cost)."""
+    if operation.opcode != "convert":
+        return operation.opcode in LAZY_OPCODES
+    before = module.values[operation.operands[0]].type.dtype
+    after = module.values[operation.results[0]].type.dtype
+    return 0 < _FLOAT_BYTES.get(before, 0) <= _FLOAT_BYTES.get(after, 0)
+
 
 @dataclass(frozen=True, slots=True)
 class Block:
@@ -33,7 +44,8 @@ class View:
         root: The value read; -1 for a constant or an iota, which needs no memory.
         blocks: Real and repeated blocks of the reader's index space, outermost first, adjacent ones merged.
         run_elements: Elements of the root that lie together in memory (descriptor size of a load).
-        is_plain: The whole root, in its order in memory.
+        is_plain: The whole root, in its order in memory (perhaps of a narrower type).
+        is_same: Plain, and of the root's own type: the value needs no memory but the root's.
         generator: The constant or iota operation where root is -1.
     """
 
@@ -41,6 +53,7 @@ class View:
     blocks: tuple[Block, ...]
     run_elements: int
     is_plain: bool = False
+    is_same: bool = False
     generator: Operation | None = None
 
     @property
@@ -133,7 +146,7 @@ class Views:
     def _find(self, value: int) -> Layout:
         operation = self._made_by.get(value)
         whole = Layout(value, contiguous(self._shape(value)))
-        if operation is None or operation.opcode not in LAZY_OPCODES:
+        if operation is None or not is_lazy(operation, self._module):
             return whole
         if operation.opcode == "constant":
             return self._constant(operation, whole)
@@ -149,6 +162,9 @@ class Views:
         if found is None:
             return whole
         return Layout(inner.root, found, inner.generator, (operation, *inner.path))
+
+    def _convert(self, operation: Operation, inner: Layout) -> tuple[tuple[Factor, ...], ...] | None:
+        return inner.dims
 
     def _constant(self, operation: Operation, whole: Layout) -> Layout:
         value = operation.attributes.get("value")
@@ -225,7 +241,9 @@ def regrouped(factors: Sequence[Factor], shape: Sequence[int]) -> tuple[tuple[Fa
 
 def _view(layout: Layout) -> View:
     blocks = merged_blocks([(extent, stride != 0) for extent, stride in layout.factors])
-    return View(layout.root, blocks, _run(layout.factors), _is_dense(layout), layout.generator)
+    plain = _is_dense(layout)
+    same = plain and all(operation.opcode != "convert" for operation in layout.path)
+    return View(layout.root, blocks, _run(layout.factors), plain, same, layout.generator)
 
 
 def _run(factors: Sequence[Factor]) -> int:
@@ -245,9 +263,7 @@ def _is_dense(layout: Layout) -> bool:
     count = 1
     for extent, _ in layout.factors:
         count *= extent
-    only_reshapes = all(
-        operation.opcode in ("reshape", "broadcast_in_dim", "transpose") for operation in layout.path
-    )
+    only_reshapes = all(operation.opcode != "slice" for operation in layout.path)
     return only_reshapes and layout.root >= 0 and _run(layout.factors) == count
 
 

@@ -175,7 +175,7 @@ class Context:
         if value in self._results:
             return True
         views = self.plan.views
-        return any(views.of(result).is_plain and views.of(result).root == value for result in self._results)
+        return any(views.of(result).is_same and views.of(result).root == value for result in self._results)
 
     def complete(self, value: int, tokens: Mapping[int, int]) -> None:
         """Record what must be complete before a value in HBM may be read."""

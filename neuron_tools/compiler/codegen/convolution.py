@@ -132,7 +132,8 @@ def _operand(context: Context, value: int, *, turned: bool, run: int) -> Operand
     innermost = [extent for extent, stride in layout.factors if stride == 1]
     if layout.path:
         run = min(run, innermost[0] if innermost else 1)
-    return Operand(value, layout.root, turned, max(1, run), chip_dtype(context.type_of(value).dtype), False)
+    dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
+    return Operand(value, layout.root, turned, max(1, run), dtype, False)
 
 
 class Convolution(Matmul):

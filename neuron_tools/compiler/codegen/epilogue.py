@@ -99,7 +99,7 @@ class Epilogue:
     # Operands of the fused operations
 
     def _operand(self, external: External, rows: IntArray, width: IntArray, live: BoolArray) -> Slot | None:
-        dtype = chip_dtype(self._context.type_of(external.value).dtype)
+        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
         if external.form in ("column", "scalar", "iota_column", "iota_row"):
             return self._shared_operand(external, dtype, width)
         if external.form == "row":

@@ -196,7 +196,7 @@ class _Body:
 
     def _external(self, external: External) -> None:
         form = external.form
-        dtype = chip_dtype(self._context.type_of(external.value).dtype)
+        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
         if form in ("full", "expand", "iota_full"):
             slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1)
             active = self._active(self._needed.get(external.key, {0}))

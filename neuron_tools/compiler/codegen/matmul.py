@@ -147,7 +147,7 @@ def _operand(
             break
         run *= extent
     is_vector = _product(shape[axis] for axis in free) == 1
-    dtype = chip_dtype(context.type_of(value).dtype)
+    dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
     return Operand(value, layout.root, turned, run, dtype, is_vector)
 
 

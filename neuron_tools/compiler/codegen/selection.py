@@ -55,6 +55,11 @@ class External:
     view: View
     form: str  # "full", "row", "column", "scalar", "expand", "iota_full", "iota_row", "iota_column"
 
+    @property
+    def stored_value(self) -> int:
+        """The value whose element type lies in memory."""
+        return self.view.root if self.view.root >= 0 else self.value
+
 
 @dataclass
 class Selection:

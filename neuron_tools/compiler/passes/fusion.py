@@ -16,7 +16,7 @@ from enum import Enum
 from neuron_tools.compiler.graph import operands_of, producers
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ELEMENTWISE
-from neuron_tools.compiler.views import LAZY_OPCODES, Block, View, Views, merged_blocks
+from neuron_tools.compiler.views import Block, View, Views, is_lazy, merged_blocks
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ class _Fusion:
     def run(self) -> FusionPlan:
         """Place all operations, then add what results and special groups need materialised."""
         for operation in self._module.operations:
-            if operation.opcode not in LAZY_OPCODES:
+            if not is_lazy(operation, self._module):
                 self._place(operation)
         for value in self._module.results:
             self._materialise(value)
@@ -377,7 +377,7 @@ class _Fusion:
     def _ensure(self, root: int) -> None:
         """Make a lazy value that cannot be read through, e.g. a transpose of the innermost dimension."""
         operation = self._made_by.get(root)
-        if root in self._group_of or operation is None or operation.opcode not in LAZY_OPCODES:
+        if root in self._group_of or operation is None or not is_lazy(operation, self._module):
             return
         if operation.opcode != "constant":
             self._materialise(root, own=True)
@@ -388,7 +388,7 @@ class _Fusion:
         if value in self._group_of or (view.is_plain and not own and view.root != value):
             return
         operation = self._made_by.get(value)
-        if operation is None or operation.opcode not in LAZY_OPCODES:
+        if operation is None or not is_lazy(operation, self._module):
             return
         for operand in operation.operands:
             if operation.opcode in ("slice", "transpose"):
