@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.metadata import metadata_row, source_file_rows
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_assembler import ProcessAssembler
@@ -40,7 +40,7 @@ class Assembler:
         self._command = command
         self._core = simulated_core(options)
         self._reproducible = options.host_clock == "fixed"
-        self._clock_start_ns = None if self._reproducible else time.time_ns()
+        self._clock = CaptureClock(shared=not self._reproducible)
         self._stacks = StackRegistry()
         self._processes: list[ProcessAssembler] = []
         self._writer = ProfileWriter(options.directory, self._profile_metadata(command))
@@ -50,7 +50,7 @@ class Assembler:
         """Write what the processes have logged since the last call, and make it readable."""
         self._find_processes()
         for process in self._processes:
-            while process.advance(self._clock_start_ns, whole_blocks_only=self._reproducible):
+            while process.advance(whole_blocks_only=self._reproducible):
                 pass
         if not self._reproducible:
             self._writer.flush()
@@ -65,7 +65,7 @@ class Assembler:
         """
         self._find_processes()
         for process in self._processes:
-            while process.advance(self._clock_start_ns, whole_blocks_only=False):
+            while process.advance(whole_blocks_only=False):
                 pass
             self._append("ProcessInfo", process.process_row(exit_status))
             for row in process.executable_rows():
@@ -88,7 +88,9 @@ class Assembler:
         for directory in found[len(self._processes) :]:
             index = len(self._processes)
             log = ProcessLog(directory)
-            self._processes.append(ProcessAssembler(log, index, self._core, self._writer, self._stacks))
+            self._processes.append(
+                ProcessAssembler(log, index, self._core, self._writer, self._stacks, self._clock)
+            )
 
     def _profile_metadata(self, command: Sequence[str]) -> dict[str, Any]:
         return {

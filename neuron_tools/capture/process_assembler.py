@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from neuron_tools.capture import host_rows
 from neuron_tools.capture.attribution import Attribution, Origin
+from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
@@ -27,7 +28,7 @@ BLOCK_RECORDS = 8192
 PROCESS_ID_SHIFT = 48  # ids of process n start at n << 48
 EVENT_ID_BIT = 1 << 47  # ids of SystemProfileEvents rows stand apart
 EXECUTION_KINDS = (int(RecordKind.OPERATION), int(RecordKind.GRAPH))
-TIME_COLUMNS = ("host_start_ns", "host_end_ns", "device_start_ns", "device_end_ns")
+HOST_TIMES, DEVICE_TIMES = ("host_start_ns", "host_end_ns"), ("device_start_ns", "device_end_ns")
 
 
 class ProcessAssembler:
@@ -44,12 +45,15 @@ class ProcessAssembler:
         core: NeuronCore,
         writer: ProfileWriter,
         stacks: StackRegistry,
+        clock: CaptureClock,
     ) -> None:
         self.log = log
         self.process_idx = process_idx
         self.executions = 0
         self._writer = writer
         self._stacks = stacks
+        self._clock = clock
+        self._offset_ns: int | None = None
         first_id = process_idx << PROCESS_ID_SHIFT
         self._tables = ExecutionTables(core, process_idx, first_id, stacks)
         self._attribution = Attribution()
@@ -65,11 +69,10 @@ class ProcessAssembler:
             name for name in TABLES["SystemProfileHbmUsage"].column_names if name.endswith("_bytes")
         ]
 
-    def advance(self, clock_start_ns: int | None, *, whole_blocks_only: bool) -> bool:
+    def advance(self, *, whole_blocks_only: bool) -> bool:
         """Write the next block of records.
 
         Args:
-            clock_start_ns: Unix time at which the capture began, or None where times are reproducible.
             whole_blocks_only: Leave a block that is not full yet for later.
 
         Returns:
@@ -81,7 +84,7 @@ class ProcessAssembler:
         if not len(records):
             self._write_warnings()
             return False
-        records = self._shifted(records, clock_start_ns)
+        records = self._shifted(records)
         self._write_host(records)
         self._write_executions(records)
         self._write_stacks()
@@ -103,15 +106,17 @@ class ProcessAssembler:
     def _first_core(self) -> int:
         return int(self.log.definitions.process.get("first_core", 0))
 
-    def _shifted(self, records: npt.NDArray[np.void], clock_start_ns: int | None) -> npt.NDArray[np.void]:
+    def _shifted(self, records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         """Records on the capture's clock instead of the process's own."""
-        start = self.log.definitions.process.get("start_unix_ns", 0)
-        offset = start - clock_start_ns if clock_start_ns and start else 0
-        if offset <= 0:
-            return records
+        if self._offset_ns is None:
+            start_unix_ns = self.log.definitions.process.get("start_unix_ns", 0)
+            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records["host_start_ns"].min()))
         shifted = records.copy()
-        for column in TIME_COLUMNS:
-            shifted[column] += offset
+        for column in HOST_TIMES:
+            shifted[column] += self._offset_ns
+        on_device = records["device_end_ns"] > 0
+        for column in DEVICE_TIMES:
+            shifted[column][on_device] += self._offset_ns
         return shifted
 
     def _write_host(self, records: npt.NDArray[np.void]) -> None:

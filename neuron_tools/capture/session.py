@@ -17,6 +17,7 @@ from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.capture.record import EVENTS_FILE
+from neuron_tools.capture.untraced import untraced
 from neuron_tools.hardware import NeuronCore
 
 
@@ -45,7 +46,10 @@ class CaptureSession:
         store = ExecutableStore(directory, self.core, definitions, keep_compile_time=measured)
         self._configure_time()
         native.start_recording(
-            str(directory / EVENTS_FILE), store.for_operation, definitions.stack, definitions.name
+            str(directory / EVENTS_FILE),
+            untraced(store.for_operation),
+            untraced(definitions.stack),
+            untraced(definitions.name),
         )
         self._uninstall.append(native.stop_recording)
         self._install_hooks(store)
@@ -86,7 +90,8 @@ class CaptureSession:
         from neuron_tools.device import native
         from neuron_tools.frontends import executables, torch_hooks
 
-        self._uninstall.append(torch_hooks.install(native, self.define_module))
+        self._uninstall.append(torch_hooks.install(native, untraced(self.define_module)))
+        untraced(store.executable_for)
         self._uninstall.append(executables.install(store))
 
     def _write_process(self, definitions: DefinitionsWriter, directory: Path, *, reproducible: bool) -> None:

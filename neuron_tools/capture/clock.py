@@ -1,0 +1,33 @@
+"""One clock for all processes of a capture."""
+
+from __future__ import annotations
+
+
+class CaptureClock:
+    """Puts each process's own times, which count from its start, on one clock.
+
+    The capture's clock begins with the first thing that any process recorded, so that a profile does not
+    open with the seconds that importing took. Under the fixed clock processes are not related to each
+    other: each begins at 0.
+
+    Args:
+        shared: Whether start times of processes mean anything (the measured clock).
+    """
+
+    def __init__(self, *, shared: bool) -> None:
+        self._shared = shared
+        self._origin_unix_ns: int | None = None
+
+    def offset_ns(self, start_unix_ns: int, first_ns: int) -> int:
+        """What to add to a process's times.
+
+        Args:
+            start_unix_ns: Unix time of the process's time 0.
+            first_ns: Its first record's time. A process that began before the first one seen, but told it
+                later, is moved to the beginning: nothing stands before 0.
+        """
+        if not self._shared or not start_unix_ns:
+            return 0
+        if self._origin_unix_ns is None:
+            self._origin_unix_ns = start_unix_ns + first_ns
+        return max(start_unix_ns - self._origin_unix_ns, -first_ns)
