@@ -103,6 +103,11 @@ def stop_recording() -> None:
     core().stop_recording()
 
 
+def abandon_recording() -> None:
+    """Ends a recording without writing what is not written yet; a forked child starts in this state."""
+    core().abandon_recording()
+
+
 def is_recording() -> bool:
     """Whether a log is being written."""
     return bool(core().recording_is_on())
@@ -203,16 +208,15 @@ def suppress(suppressed: bool) -> bool:
     return bool(core().suppress(suppressed))
 
 
-def run_graph(executable_id: int, duration_ns: int, name_id: int, name: str = "") -> None:
+def run_graph(executable_id: int, duration_ns: int, name_id: int) -> None:
     """Places one execution of a compiled graph on the current device and stream, and records it.
 
     Args:
         executable_id: What ran.
         duration_ns: Its device time.
         name_id: Its name's number (`intern_name`).
-        name: Its name's text, for torch.profiler.
     """
-    core().run_graph(executable_id, duration_ns, name_id, name)
+    core().run_graph(executable_id, duration_ns, name_id)
 
 
 def capture_stack() -> int:

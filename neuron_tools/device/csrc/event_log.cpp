@@ -86,6 +86,11 @@ class EventLog {
     writing_.clear();
   }
 
+  void discard_pending() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    pending_.clear();
+  }
+
   uint64_t count() {
     std::lock_guard<std::mutex> lock(mutex_);
     return count_;
@@ -184,6 +189,10 @@ void append_record(const Record& record) {
 
 void flush_event_log() {
   event_log().flush();
+}
+
+void discard_pending_records() {
+  event_log().discard_pending();
 }
 
 uint64_t record_count() {

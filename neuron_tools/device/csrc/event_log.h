@@ -15,6 +15,7 @@ void close_event_log();
 
 void append_record(const Record& record);
 void flush_event_log();
+void discard_pending_records();
 
 // Records appended since the log was opened.
 uint64_t record_count();

@@ -6,12 +6,14 @@
 #include <atomic>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace neuron {
 namespace {
 
 std::mutex mutex;
 std::unordered_map<std::string, uint32_t> ids;
+std::vector<std::string> texts;  // of id 1, 2, ...
 std::unordered_map<uint32_t, std::string> modules;
 std::atomic<uint64_t> numbering{1};  // counts the resets
 
@@ -26,6 +28,9 @@ uint32_t intern_name(const std::string& text) {
     const auto [entry, inserted] = ids.emplace(text, next);
     id = entry->second;
     is_new = inserted;
+    if (is_new) {
+      texts.push_back(text);
+    }
   }
   if (is_new) {
     tell_name(id, text);
@@ -44,9 +49,15 @@ uint32_t name_of(const OperatorInfo& info) {
   return id;
 }
 
+std::string name_text(uint32_t name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  return name > 0 && name <= texts.size() ? texts[name - 1] : "";
+}
+
 void reset_names() {
   std::lock_guard<std::mutex> lock(mutex);
   ids.clear();
+  texts.clear();
   modules.clear();
   ++numbering;
 }

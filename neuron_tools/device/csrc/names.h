@@ -12,6 +12,9 @@ namespace neuron {
 uint32_t intern_name(const std::string& text);
 uint32_t name_of(const OperatorInfo& info);
 
+// The text of a number; empty where there is none.
+std::string name_text(uint32_t name);
+
 // Forgets every name and starts numbering anew.
 void reset_names();
 

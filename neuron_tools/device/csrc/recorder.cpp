@@ -95,6 +95,11 @@ void begin_session(uint8_t bits) {
   observers |= bits;
 }
 
+void end_session() {
+  observers &= static_cast<uint8_t>(~(kTiming | kRecording));
+  stop_watching_backward();
+}
+
 }  // namespace
 
 void start_recording(const std::string& log_path) {
@@ -113,8 +118,14 @@ void start_timing() {
 
 void stop_recording() {
   std::lock_guard<std::mutex> lock(session_mutex);
-  observers &= static_cast<uint8_t>(~(kTiming | kRecording));
-  stop_watching_backward();
+  end_session();
+  close_event_log();
+}
+
+void abandon_recording() {
+  std::lock_guard<std::mutex> lock(session_mutex);
+  end_session();
+  discard_pending_records();
   close_event_log();
 }
 
@@ -274,7 +285,7 @@ void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
   }
 }
 
-void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const std::string& text) {
+void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name) {
   const uint8_t watching = current_observers();
   if ((watching & kTiming) == 0) {
     return;
@@ -284,8 +295,7 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const
   const int64_t host_end = dispatch_and_pause_host_clock();
   const auto interval = place_compute(device, current_stream(device), host_end, duration_ns);
   if ((watching & kRecording) != 0) {
-    Record record =
-        make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
+    Record record = make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
     record.executable = executable;
     record.name = name;
     record.device_start_ns = interval.start_ns;
@@ -293,7 +303,7 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const
     append_record(record);
   }
   if ((watching & kProfiling) != 0) {
-    add_profile_span({text, false, device, current_stream(device), interval.start_ns, interval.end_ns});
+    add_profile_span({name_text(name), false, device, current_stream(device), interval.start_ns, interval.end_ns});
   }
   resume_host_clock();
 }

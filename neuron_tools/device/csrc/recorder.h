@@ -21,6 +21,8 @@ void start_recording(const std::string& log_path);
 void start_timing();
 // Ends either.
 void stop_recording();
+// Ends either without writing what was not written yet: the state that a forked child starts in.
+void abandon_recording();
 bool recording_is_on();
 // A recording or a timing session is on, whatever the calling thread does.
 bool session_is_on();
@@ -70,7 +72,7 @@ class DeviceWork {
 };
 
 // One execution of a compiled graph on the current device and stream.
-void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name, const std::string& text);
+void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name);
 
 // A closed host range.
 void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind kind);

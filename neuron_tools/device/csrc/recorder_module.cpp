@@ -63,6 +63,12 @@ PyObject* end_recording(PyObject*, PyObject*) {
   return result;
 }
 
+PyObject* drop_recording(PyObject*, PyObject*) {
+  PyObject* result = without_gil([] { abandon_recording(); });
+  set_callbacks(nullptr, nullptr, nullptr);
+  return result;
+}
+
 PyObject* flush(PyObject*, PyObject*) {
   return without_gil([] { flush_event_log(); });
 }
@@ -171,11 +177,10 @@ PyObject* add_range(PyObject*, PyObject* arguments) {
 PyObject* run_graph(PyObject*, PyObject* arguments) {
   unsigned int executable = 0, name = 0;
   long long duration_ns = 0;
-  const char* text = "";
-  if (!PyArg_ParseTuple(arguments, "ILI|s", &executable, &duration_ns, &name, &text)) {
+  if (!PyArg_ParseTuple(arguments, "ILI", &executable, &duration_ns, &name)) {
     return nullptr;
   }
-  record_graph(executable, duration_ns, name, text);
+  record_graph(executable, duration_ns, name);
   return none();
 }
 
@@ -198,6 +203,7 @@ PyMethodDef recorder_functions[] = {
     {"start_recording", begin_recording, METH_VARARGS, nullptr},
     {"start_timing", begin_timing, METH_O, nullptr},
     {"stop_recording", end_recording, METH_NOARGS, nullptr},
+    {"abandon_recording", drop_recording, METH_NOARGS, nullptr},
     {"flush", flush, METH_NOARGS, nullptr},
     {"recording_error", get_recording_error, METH_NOARGS, nullptr},
     {"record_count", get_record_count, METH_NOARGS, nullptr},
