@@ -66,6 +66,13 @@ def test_copies_have_rows_of_their_own(timed, tmp_path):
     assert [event["args"]["bytes"] for event in copies] == [1000, 1000]
 
 
+def test_graphs_have_rows_under_their_names(timed, tmp_path):
+    with profile(activities=ACTIVITIES) as profiler:
+        native.run_graph(3, 12_000, native.intern_name("forward graph"))
+    (graph,) = [event for event in trace_of(profiler, tmp_path) if event.get("cat") == "kernel"]
+    assert (graph["name"], graph["dur"]) == ("forward graph", 12.0)
+
+
 def test_without_virtual_time_rows_are_marked_as_not_simulated(tmp_path):
     with profile(activities=ACTIVITIES) as profiler:
         train()

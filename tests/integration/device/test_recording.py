@@ -274,7 +274,7 @@ def test_a_forked_child_does_not_write_into_the_log(tmp_path):
         child = os.fork()
         if child == 0:
             x.exp()
-            native.flush()
+            native.abandon_recording()
             os._exit(0 if not native.is_recording() else 3)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
         x.log()
@@ -282,6 +282,14 @@ def test_a_forked_child_does_not_write_into_the_log(tmp_path):
     log = record(program, tmp_path / "log")
     assert len(log.of(RecordKind.OPERATION, "aten::log")) == 1
     assert len(log.of(RecordKind.OPERATION, "aten::exp")) == 0
+
+
+def test_an_abandoned_recording_ends_and_a_new_one_can_start(tmp_path):
+    log = tmp_path / "abandoned"
+    native.start_recording(str(log), lambda *_: (1, 1, 0), lambda *_: None, lambda *_: None)
+    native.abandon_recording()
+    assert not native.is_recording()
+    assert len(record(lambda: torch.ones(1, device="neuron"), tmp_path / "next").records) > 0
 
 
 def test_threads_are_numbered_and_keep_their_own_module(tmp_path):
