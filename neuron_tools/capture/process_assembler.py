@@ -111,7 +111,7 @@ class ProcessAssembler:
         if self._offset_ns is None:
             start_unix_ns = self.log.definitions.process.get("start_unix_ns", 0)
             self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records["host_start_ns"].min()))
-        shifted = records.copy()
+        shifted: npt.NDArray[np.void] = records.copy()
         for column in HOST_TIMES:
             shifted[column] += self._offset_ns
         on_device = records["device_end_ns"] > 0

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
@@ -81,7 +82,8 @@ class CaptureSession:
     def _configure_time(self) -> None:
         from neuron_tools.device import native
 
-        native.set_clock(self.options.host_clock, self.options.fixed_ns_per_dispatch)
+        clock: Literal["measured", "fixed"] = "fixed" if self.options.host_clock == "fixed" else "measured"
+        native.set_clock(clock, self.options.fixed_ns_per_dispatch)
         native.set_launch_overhead_ns(round(self.core.launch_overhead_ns))
         native.set_copy_model(self.core.host_link_bandwidth, round(self.core.host_transfer_latency_ns))
         native.set_memory_limit(self.core.hbm_bytes)

@@ -16,6 +16,6 @@ def untraced(function: Function) -> Function:
     """Mark a Python function or method, and all that it calls, as never to be compiled; returns it."""
     from torch._C._dynamo.eval_frame import _FrameAction, _FrameExecStrategy, set_code_exec_strategy
 
-    code = getattr(function, "__func__", function).__code__  # type: ignore[attr-defined]
+    code = getattr(function, "__func__", function).__code__
     set_code_exec_strategy(code, _FrameExecStrategy(_FrameAction.SKIP, _FrameAction.SKIP))
     return function

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +59,7 @@ def _throughput(executable: Executable, moved_bytes: Ints) -> TableTemplate:
     simulation = executable.simulation
     window_ps = max(SHORTEST_WINDOW_PS, -(-simulation.duration_ps // MOST_WINDOWS))
     samples = throughput(simulation.dma_start_ps, simulation.dma_end_ps, moved_bytes, window_ps)
-    numbers = {
+    numbers: dict[str, npt.NDArray[Any]] = {
         "current_throughput": samples.bytes_per_second.astype(np.float32),
         "total_transfer_bytes": samples.total_bytes,
     }
@@ -75,7 +76,7 @@ def _throttle(executable: Executable, pools: TextPools) -> TableTemplate:
     table = executable.simulation.throttle
     kinds = np.where(table["k"] < table["n"], LIMITED_TYPE, FULL_RATE_TYPE).tolist()
     start_ns = _ns(table["start_ps"])
-    numbers = {
+    numbers: dict[str, npt.NDArray[Any]] = {
         "duration": _ns(table["start_ps"] + table["duration_ps"]) - start_ns,
         "k": table["k"],
         "n": table["n"],
