@@ -1,4 +1,4 @@
-"""Writes the generated parts of the reference pages: the commands' help and the profile's tables.
+"""Writes the generated parts of the reference pages: the commands, the tables, the Python API.
 
 python scripts/write_reference_docs.py           write them
 python scripts/write_reference_docs.py --check   exit 1 and name the pages where they are out of date
@@ -9,6 +9,7 @@ Only what stands between `<!-- begin generated: NAME -->` and its end marker is 
 from __future__ import annotations
 
 import argparse
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -76,9 +77,35 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
+def api_text() -> str:
+    """What `neuron_tools` offers to a program: signatures and docstrings."""
+    from neuron_tools.capture.inline import profile
+    from neuron_tools.profile.reader import Profile, open_profile
+
+    parts = [_object("neuron_tools.open_profile", open_profile), _object("neuron_tools.profile", profile)]
+    parts += _methods("Profile", Profile)
+    return "\n".join(parts)
+
+
+def _methods(name: str, kind: type) -> Iterator[str]:
+    """A class and its public methods, in the order in which they are written."""
+    yield f"### {name}\n\n```text\n{inspect.getdoc(kind)}\n```\n"
+    for method_name, method in vars(kind).items():
+        if inspect.isfunction(method) and not method_name.startswith("_"):
+            yield _object(f"{name}.{method_name}", method, level=4)
+
+
+def _object(name: str, item: Callable[..., object], level: int = 3) -> str:
+    # Postponed annotations stand in quotes, unlike the defaults behind them.
+    signature = re.sub(r"(: |-> )'([^']*)'", r"\1\2", str(inspect.signature(item)))
+    signature = re.sub(r"^\(self(, )?", "(", signature)
+    return f"{'#' * level} {name}\n\n```text\n{name}{signature}\n\n{inspect.getdoc(item)}\n```\n"
+
+
 GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "commands": ("commands.md", commands_text),
     "tables": ("profile-format.md", tables_text),
+    "api": ("python-api.md", api_text),
 }
 
 
