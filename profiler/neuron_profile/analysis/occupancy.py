@@ -36,11 +36,18 @@ FROM (
 )
 """
 _HOST = """
-SELECT coalesce(sum(wait), 0) AS host_wait_ns, coalesce(sum(span), 0) AS host_ns
+SELECT coalesce(sum(synchronizing), 0) AS synchronizing_ns, coalesce(sum(span), 0) AS host_ns
 FROM (
-    SELECT sum(duration_ns) FILTER (WHERE kind = 'synchronize') AS wait, max(end_ts) - min(start_ts) AS span
+    SELECT sum(duration_ns) FILTER (WHERE kind = 'synchronize') AS synchronizing,
+        max(end_ts) - min(start_ts) AS span
     FROM HostSpan GROUP BY process_idx
 )
+"""
+# Reading a tensor (loss.item()) waits until the device has made it: all of the call but the copy itself.
+_READING = """
+SELECT greatest(coalesce(sum(duration_ns) FILTER (WHERE name = 'nrt_tensor_read'), 0)
+    - coalesce(sum(duration_ns) FILTER (WHERE name = 'dmem_buf_copyout'), 0), 0) AS reading_ns
+FROM SystemProfileEvents WHERE name IN ('nrt_tensor_read', 'dmem_buf_copyout')
 """
 
 
@@ -62,7 +69,7 @@ class Occupancy:
         cores: NeuronCores that executed something.
         device_ns: Sum of the execution spans: the device time.
         window_ns: From first to last execution, summed over the cores; device_ns plus the gaps.
-        host_wait_ns: Time host threads spent in synchronisations.
+        host_wait_ns: Time host threads waited for the device, in synchronisations and in reads of tensors.
         host_ns: From first to last host span, summed over the processes.
         steady_device_ns, steady_window_ns: The same as without "steady", from the end of the first training
             step on; 0 where there are no two steps.
@@ -109,5 +116,9 @@ class Occupancy:
 
 def measure_occupancy(profile: Profile) -> Occupancy:
     """Occupancy of all NeuronCores and hosts of a profile."""
-    device, steady, host = (profile.query(query).to_pylist()[0] for query in (_DEVICE, _STEADY, _HOST))
-    return Occupancy(**{name: int(value) for name, value in {**device, **steady, **host}.items()})
+    device, steady, host, reads = (
+        profile.query(query).to_pylist()[0] for query in (_DEVICE, _STEADY, _HOST, _READING)
+    )
+    wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
+    numbers = {**device, **steady, **host, "host_wait_ns": wait_ns}
+    return Occupancy(**{name: int(value) for name, value in numbers.items()})

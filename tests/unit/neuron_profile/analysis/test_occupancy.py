@@ -52,3 +52,14 @@ def test_a_single_step_is_all_there_is(make_profile, tiny_tables) -> None:
         occupancy = measure_occupancy(profile)
     assert not occupancy.has_steps
     assert occupancy.steady_share == occupancy.busy_share
+
+
+def test_reading_a_tensor_is_waiting_but_for_the_copy(make_profile, tiny_tables) -> None:
+    """The copy back takes 10 ns; the call that reads the tensor takes 70, synchronisations 100."""
+    events = {name: list(values) for name, values in tiny_tables["SystemProfileEvents"].items()}
+    for name, value in {"id": 99, "name": "nrt_tensor_read", "start_ts": 1240, "end_ts": 1310}.items():
+        events[name].append(value)
+    for name in set(events) - {"id", "name", "start_ts", "end_ts"}:
+        events[name].append(70 if name == "duration_ns" else events[name][-1])
+    with open_profile(make_profile(tables={**tiny_tables, "SystemProfileEvents": events})) as profile:
+        assert measure_occupancy(profile).host_wait_ns == 160
