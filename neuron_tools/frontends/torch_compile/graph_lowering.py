@@ -94,7 +94,7 @@ class _Walker:
             elif node.op == "output":
                 results = pytree.tree_leaves(fx.node.map_arg(node.args[0], self._values.__getitem__))
         made = [leaf for leaf in [*results, *self._builder.written] if isinstance(leaf, fx.Node)]
-        return [node for node in dict.fromkeys(made) if node.op != "placeholder"]
+        return [node for node in dict.fromkeys(made) if node.op != "placeholder" and node.meta["val"].numel()]
 
     def _call(self, node: fx.Node) -> Any:
         args, kwargs = fx.node.map_arg((tuple(node.args), dict(node.kwargs)), self._values.__getitem__)

@@ -33,7 +33,8 @@ def _lower(name: str, arguments: tuple[Any, ...]) -> Module:
 
     def build(builder: GraphBuilder) -> list[fx.Node]:
         nodes = [leaf for leaf in pytree.tree_leaves(_add(builder, call)) if isinstance(leaf, fx.Node)]
-        return list(dict.fromkeys([*nodes, *builder.written]))
+        results = dict.fromkeys([*nodes, *builder.written])
+        return [node for node in results if node.meta["val"].numel()]
 
     return lower(build, (FrameworkOperation(name=name.split(".")[0]),), name)
 

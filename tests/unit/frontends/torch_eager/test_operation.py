@@ -228,6 +228,11 @@ def test_a_wrapped_number_is_not_a_parameter():
     assert len(module.parameters) == 1
 
 
+def test_an_empty_result_takes_no_operations():
+    module = lower_operation("aten::add.Tensor", (describe(f(0, 4)), describe(f(4)), 1))
+    assert (module.operations, module.results) == ((), ())
+
+
 def test_an_unknown_operator_is_named():
     with pytest.raises(UnknownOperator, match="no operator aten::no_such_thing"):
         lower_operation("aten::no_such_thing", ())
