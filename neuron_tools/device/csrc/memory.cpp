@@ -7,6 +7,8 @@
 #include <c10/core/CachingDeviceAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -16,6 +18,7 @@
 #include <map>
 #include <mutex>
 #include <tuple>
+#include <utility>
 
 namespace neuron {
 namespace {
@@ -39,6 +42,11 @@ int64_t limit_from_environment() {
 
 std::atomic<int64_t> limit_bytes{limit_from_environment()};
 std::atomic<int64_t> next_ordinal{1};
+
+// Without a limit, the host's memory is what there is.
+int64_t host_memory_bytes() {
+  return static_cast<int64_t>(sysconf(_SC_PAGE_SIZE)) * static_cast<int64_t>(sysconf(_SC_PHYS_PAGES));
+}
 
 std::string readable_bytes(int64_t bytes) {
   static const char* units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
@@ -160,6 +168,13 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     reset_accumulated_statistics(index_of(c10::Device(kNeuron, device)));
+  }
+  // Not marked `override`: PyTorch has it since 2.13.
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex index) {
+    const int device = index_of(c10::Device(kNeuron, index));
+    const int64_t capacity = memory_limit() > 0 ? memory_limit() : host_memory_bytes();
+    const int64_t free = std::max<int64_t>(0, capacity - memory_statistics(device).allocated_bytes);
+    return {static_cast<size_t>(free), static_cast<size_t>(capacity)};
   }
   void resetPeakStats(c10::DeviceIndex device) override {
     reset_peak_statistics(index_of(c10::Device(kNeuron, device)));
