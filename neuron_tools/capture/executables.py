@@ -41,13 +41,18 @@ class ExecutableStore:
         self._keep_compile_time = keep_compile_time
         self._lock = threading.RLock()
         self._graphs: dict[Hashable, Executable | None] = {}
+        self._operations: dict[Hashable, Executable | None] = {}
         self._count = 0
 
     def for_operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
         """Executable number, duration in ns and record flags of an eager operation's signature."""
-        from neuron_tools.frontends.torch_eager import lower_operation
+        from neuron_tools.frontends.torch_eager import lower_operation, signature_key
 
-        executable = self._make(lambda: lower_operation(name, arguments), name, "eager")
+        key = signature_key(name, arguments)
+        with self._lock:
+            if key not in self._operations:
+                self._operations[key] = self._make(lambda: lower_operation(name, arguments), name, "eager")
+            executable = self._operations[key]
         return (executable.number, executable.duration_ns, _flags(executable)) if executable else UNTIMED
 
     def executable_for(

@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_eager.arguments import Call, read_call
+from neuron_tools.frontends.torch_eager.canonical import canonical_arguments
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.lowering import lower
@@ -23,13 +24,14 @@ def lower_operation(name: str, arguments: tuple[Any, ...]) -> Module:
         arguments: One entry per schema argument, as the `arguments` module beside this one reads them.
 
     Returns:
-        A module with one framework row. What cannot be lowered is a `custom_call`, named in `warnings`.
+        A module with one framework row, the same for all signatures of one `signature_key`. What cannot be
+        lowered is a `custom_call`, named in `warnings`.
     """
     return run_clean(_lower, name, arguments)
 
 
 def _lower(name: str, arguments: tuple[Any, ...]) -> Module:
-    call = read_call(name, arguments)
+    call = read_call(name, canonical_arguments(arguments))
 
     def build(builder: GraphBuilder) -> list[fx.Node]:
         nodes = [leaf for leaf in pytree.tree_leaves(_add(builder, call)) if isinstance(leaf, fx.Node)]
