@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# Captures the example training script on the simulated device, compiled and eager, and shows both summaries.
+# Captures the example training script on the simulated device, eager and compiled, and shows both summaries.
+#   demo.sh [FOLDER]     where the profiles go [demo]; STEPS=N trains for N steps [3]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source scripts/system_packages.sh
 
 STEPS=${STEPS:-3}
 script=examples/train_transformer.py
-folder=demo
+folder=${1:-demo}
+VENV=${VENV:-.venv}
 
 # capture NAME [OPTION...]: the command's own summary goes to NAME.log; both stand side by side below.
 capture() {
@@ -20,8 +22,8 @@ capture() {
     fi
 }
 
-rm -rf "$folder"
-mkdir "$folder"
+mkdir -p "$folder"
+rm -rf "$folder"/{eager,compiled}.{nprof,log}
 capture eager
 capture compiled --compile
 echo
