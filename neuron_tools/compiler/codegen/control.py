@@ -8,7 +8,8 @@ from typing import Any
 
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.hlo import Module, Operation, Region
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.fusion import FusionPlan, Group
+from neuron_tools.compiler.passes.pipeline import plan_module
 
 MAXIMUM_TRIPS = 1024
 """Bodies emitted for one loop; longer loops are cut there, with a warning."""
@@ -27,8 +28,9 @@ def generate_while(context: Context, group: Group) -> None:
         context.builder.warning(f"A loop of {trips} trips is timed as {MAXIMUM_TRIPS}.")
         trips = MAXIMUM_TRIPS
     places = [context.location(value) for value in operation.operands]
+    body = plan_region(context, operation, operation.regions[-1])
     for _ in range(trips):
-        places = run_region(context, operation, operation.regions[-1], places)
+        places = run_region(context, body, places)
     _bind(context, operation, places)
 
 
@@ -37,16 +39,11 @@ def generate_branch(context: Context, group: Group) -> None:
     operation = group.operations[0]
     longest = max(operation.regions, key=lambda region: len(region.operations))
     context.builder.warning("A conditional is timed as its longest branch.")
-    _bind(context, operation, run_region(context, operation, longest, []))
+    _bind(context, operation, run_region(context, plan_region(context, operation, longest), []))
 
 
-def run_region(
-    context: Context, parent: Operation, region: Region, arguments: list[Location]
-) -> list[Location]:
-    """Emit a region's operations on given arguments; returns where its results are."""
-    from neuron_tools.compiler.codegen.generate import generate_group
-    from neuron_tools.compiler.passes.pipeline import plan_module
-
+def plan_region(context: Context, parent: Operation, region: Region) -> FusionPlan:
+    """The fusion plan of a region's operations, which inherit `parent`'s framework rows."""
     operations = tuple(
         inner if inner.framework else replace(inner, framework=parent.framework)
         for inner in region.operations
@@ -54,10 +51,17 @@ def run_region(
     body = replace(
         context.module, parameters=region.parameters, operations=operations, results=region.results
     )
-    nested = context.nested(plan_module(body, context.options), dict(zip(region.parameters, arguments)))
-    for group in nested.plan.groups:
+    return plan_module(body, context.options)
+
+
+def run_region(context: Context, plan: FusionPlan, arguments: list[Location]) -> list[Location]:
+    """Emit a planned region on given arguments; returns where its results are."""
+    from neuron_tools.compiler.codegen.generate import generate_group  # which sends loops here
+
+    nested = context.nested(plan, dict(zip(plan.module.parameters, arguments)))
+    for group in plan.groups:
         generate_group(nested, group)
-    return [nested.location(value) for value in nested.plan.module.results]
+    return [nested.location(value) for value in plan.module.results]
 
 
 def _bind(context: Context, operation: Operation, places: list[Location]) -> None:

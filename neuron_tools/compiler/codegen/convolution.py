@@ -185,6 +185,8 @@ class Convolution(Matmul):
     def _image_width(self, columns: int) -> int:
         """Input pixels under `columns` output pixels: their rows, and the rows that the kernel overlaps."""
         window = self._window
+        if window.packs_taps:  # each partition holds one tap's shifted pixels
+            return max(1, columns * window.stride)
         rows = -(-columns // window.output_row)
         images = -(-columns // window.output_pixels)
         overlap = max(0, window.tap_rows - window.stride) * images
@@ -217,6 +219,9 @@ class Convolution(Matmul):
         total = self._sizes.columns * self._window.input_pixels // max(1, self._window.output_pixels)
         wanted = np.full(len(self._chunk), min(held, total), np.int64)
         run = self._window.inputs if self._window.channels_last else min(held, self._right.run)
+        if self._window.packs_taps:
+            wanted = np.full(len(self._chunk), held, np.int64)
+            run = self._window.output_row * self._window.stride
         transfer = Transfer(
             self._context.load_queue(),
             Memory.HBM,

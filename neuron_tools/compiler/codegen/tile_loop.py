@@ -31,6 +31,10 @@ from neuron_tools.simulator.program import (
     empty_table,
 )
 
+PREFETCH_BELOW_BYTES = (4096, 16384)
+"""Tiles below each of these sizes (bytes per partition) get one more buffer: their transfers take about
+as long as a transfer's latency."""
+
 IntArray = npt.NDArray[np.int64]
 PerIteration = int | IntArray
 
@@ -108,6 +112,7 @@ class TileLoop:
         self._steps: list[Step] = []
         self._every = np.arange(iterations, dtype=np.int64)
         self._once = np.zeros(iterations, np.int64)
+        self._prefetch = False
 
     def slot(
         self,
@@ -250,11 +255,20 @@ class TileLoop:
             return 0
         span = max(step.stage for step in touching) - min(step.stage for step in touching)
         held = int(np.bincount(slot.version).min())
-        wanted = -(-span // held) + 1 + slot.extra_buffers if pipelined else 1 + min(1, slot.extra_buffers)
+        extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
+        wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
         return min(versions, wanted)
+
+    @staticmethod
+    def _prefetched(slot: Slot, touching: Sequence[Step]) -> int:
+        """Buffers beyond double buffering that hide a transfer's latency: the smaller the tile, the more."""
+        if all(step.transfer is None for step in touching):
+            return 0
+        return sum(slot.bytes_per_partition < size for size in PREFETCH_BELOW_BYTES)
 
     def _allocate(self) -> None:
         for pipelined, extra in ((True, True), (True, False), (False, True), (False, False)):
+            self._prefetch = extra
             if not extra:
                 for slot in self._slots:
                     slot.extra_buffers = 0
@@ -269,13 +283,16 @@ class TileLoop:
             if slot.given is not None or not slot.buffers:
                 continue
             allocator = self._context.allocator(slot.memory)
-            try:
-                slot.blocks = [allocator.allocate(slot.bytes_per_partition) for _ in range(slot.buffers)]
-            except OutOfOnChipMemory:
-                for owner, block in taken:
-                    self._context.allocator(owner.memory).release(block, {})
-                return False
-            taken.extend((slot, block) for block in slot.blocks)
+            slot.blocks = []
+            for _ in range(slot.buffers):
+                try:
+                    block = allocator.allocate(slot.bytes_per_partition)
+                except OutOfOnChipMemory:
+                    for owner, held in taken:
+                        self._context.allocator(owner.memory).release(held, {})
+                    return False
+                slot.blocks.append(block)
+                taken.append((slot, block))
         for slot in dict.fromkeys(slot for slot, _ in taken):
             slot.first_tile = self._context.tiles(slot)
         return True
