@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <thread>
@@ -168,6 +169,7 @@ EventLog& event_log() {
     pthread_atfork(
         [] { event_log().lock_for_fork(); }, [] { event_log().unlock_after_fork(); },
         [] { event_log().abandon_in_child(); });
+    std::atexit([] { event_log().flush(); });
     return made;
   }();
   return *log;

@@ -72,7 +72,13 @@ class CallbackScope {
 };
 
 // A failing callback must not fail the user's program: the first failure is told, the rest are counted as 0.
+// Ctrl-C that arrived in a callback is the program's: it is raised again as soon as the program runs on.
 void warn_once(const char* what) {
+  if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt)) {
+    PyErr_Clear();
+    PyErr_SetInterrupt();
+    return;
+  }
   PyObject *type = nullptr, *value = nullptr, *trace = nullptr;
   PyErr_Fetch(&type, &value, &trace);
   if (!warned) {
