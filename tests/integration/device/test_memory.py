@@ -98,5 +98,6 @@ def test_the_generic_accelerator_interface_reports_the_same():
     assert torch.accelerator.memory_allocated() == torch.neuron.memory_allocated()
     torch.accelerator.reset_peak_memory_stats()
     assert torch.accelerator.max_memory_allocated() == torch.neuron.max_memory_allocated()
+    assert torch.accelerator.get_memory_info() == torch.neuron.mem_get_info()
     torch.accelerator.empty_cache()
     del x

@@ -330,3 +330,71 @@ def test_callbacks_see_pytorch_as_at_top_level(tmp_path):
     record(program, tmp_path / "log", cost=cost)
     assert len(seen) >= 3
     assert set(map(str, seen)) == {"(True, False, [2.0, 2.0])"}
+
+
+def test_many_threads_ask_once_for_each_signature(tmp_path):
+    barrier = threading.Barrier(4)
+
+    def work(index):
+        barrier.wait()
+        for size in range(1, 40):
+            x = torch.ones(size, device=f"neuron:{index % 2}", requires_grad=True)
+            (x * 2 + 1).sum().backward()
+
+    def cost(name, arguments):
+        threading.Event().wait(0)  # gives the GIL away
+        return 1, 100, 0
+
+    def program():
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    log = record(program, tmp_path / "log", cost=cost)
+    assert len(log.signatures) == len(set(log.signatures))
+    assert len(log.of(RecordKind.OPERATION, "aten::mul.Tensor")) >= 4 * 39
+
+
+def test_compute_of_one_core_never_overlaps(tmp_path):
+    def program():
+        x = torch.ones(4, device="neuron")
+        for _ in range(5):
+            with torch.neuron.stream(torch.neuron.Stream()):
+                x.exp()
+
+    operations = record(program, tmp_path / "log").of(RecordKind.OPERATION)
+    assert len(set(operations["stream"])) > 1
+    ordered = np.sort(operations, order="device_start_ns")
+    assert (ordered["device_start_ns"][1:] >= ordered["device_end_ns"][:-1]).all()
+
+
+def test_an_interrupt_in_a_callback_reaches_the_program():
+    def interrupted(name, arguments):
+        raise KeyboardInterrupt
+
+    def program():
+        torch.ones(3, device="neuron").exp().tolist()
+        for _ in range(1000):
+            pass
+
+    native.start_timing(interrupted)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            program()
+    finally:
+        native.stop_recording()
+
+
+def test_a_recording_that_is_never_stopped_is_written_at_exit(tmp_path):
+    program = f"""
+        import torch
+        from neuron_tools.device import native
+        log = {str(tmp_path / "log")!r}
+        native.start_recording(log, lambda *_: (1, 1, 0), lambda *_: None, lambda *_: None)
+        x = torch.ones(3, device="neuron") + 1
+        print(native.record_count())
+    """
+    made = subprocess.check_output([sys.executable, "-c", textwrap.dedent(program)])
+    assert len(np.fromfile(tmp_path / "log", RECORD_DTYPE)) >= int(made) > 0

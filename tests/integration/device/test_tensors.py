@@ -108,6 +108,15 @@ def test_save_load_pickle_and_deepcopy_keep_device_values_and_sharing():
     assert loaded["weight"].tolist() == [0, 1, 0, 0, 4, 5]
 
 
+def test_dlpack_borrows_the_memory():
+    x = torch.arange(4.0, device="neuron")
+    borrowed = torch.utils.dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+    borrowed.mul_(2)
+    assert borrowed.device == x.device
+    assert x.tolist() == [0, 2, 4, 6]
+    assert (borrowed + x).tolist() == [0, 4, 8, 12]
+
+
 def test_a_module_keeps_its_parameters_when_it_moves():
     layer = torch.nn.Linear(2, 2)
     weight = layer.weight
