@@ -8,10 +8,11 @@ from dataclasses import replace
 
 from torch import fx
 
-from neuron_tools.compiler.hlo import Module
+from neuron_tools.compiler.hlo import Module, Value
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.torch_lowering import mlir
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_call
@@ -63,6 +64,8 @@ def _lower_rest(
     """The module of what was not cut out; the cuts' results are its last parameters."""
     extra = sum(len(cut.results) for cut in partitioned.cuts)
     names = [str(node.target) for node in builder.parameters]
+    if not any(node.op == "call_function" for node in partitioned.graph.nodes):
+        return _passed_through(partitioned.graph, builder, names, framework)
     with mlir.LOCK:
         return read_module(
             mlir.to_stablehlo(partitioned.graph),
@@ -70,6 +73,24 @@ def _lower_rest(
             parameter_kinds=(*builder.kinds, *["input"] * extra),
             parameter_names=(*names, *[""] * extra),
         )
+
+
+def _passed_through(
+    graph: fx.Graph, builder: GraphBuilder, names: Sequence[str], framework: Sequence[FrameworkOperation]
+) -> Module:
+    """The module of a graph without calls, whatever its element types: all that is left are cuts."""
+    placeholders = [node for node in graph.nodes if node.op == "placeholder"]
+    output = next(node for node in reversed(graph.nodes) if node.op == "output")
+    return Module(
+        name="main",
+        values=tuple(Value(i, tensor_type(node.meta["val"])) for i, node in enumerate(placeholders)),
+        parameters=tuple(range(len(placeholders))),
+        operations=(),
+        results=tuple(placeholders.index(node) for node in output.args[0]),
+        framework=tuple(framework),
+        parameter_kinds=tuple(builder.kinds),
+        parameter_names=tuple(names),
+    )
 
 
 def _suspects(partitioned: Partition) -> list[fx.Node]:

@@ -206,6 +206,12 @@ def test_an_operator_whose_result_depends_on_values_becomes_a_custom_call():
     assert module.warnings
 
 
+def test_a_type_that_mlir_lacks_becomes_a_custom_call_too():
+    module = lower_operation("aten::hash_tensor", (describe(f(3)), ("list", ()), False, 0))
+    assert [operation.opcode for operation in module.operations] == ["custom_call"]
+    assert [str(module.values[value].type) for value in module.results] == ["ui64[]"]
+
+
 def test_a_transposed_operand_is_its_memory_and_a_transpose():
     module = lower_operation("aten::mm", (describe(f(4, 6)), describe(f(3, 6).t())))
     assert [str(module.values[value].type) for value in module.parameters] == ["f32[4,6]", "f32[3,6]"]
