@@ -7,5 +7,5 @@ cores=$(nproc)
 workers=${PYTEST_WORKERS:-$((cores < 2 ? cores : 2))}
 # A worker is one process among several: threads of its own would only take turns.
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-# loadgroup: tests of one group (the browser's) stay in one process.
-exec python -m pytest -n "$workers" --dist loadgroup "$@"
+# Files in the order of the tree: browser and integration tests, which take longest, come first.
+exec python -m pytest -n "$workers" --no-loadscope-reorder "$@"

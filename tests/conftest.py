@@ -1,10 +1,21 @@
-"""Applies to every test: browser tests share one process, so that one Chromium serves them all."""
+"""Applies to every test: how `pytest -n` shares tests out among processes."""
+
+from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
+BROWSER = "tests/browser/"
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put browser tests into one group of `pytest-xdist`'s."""
-    for item in items:
-        if item.get_closest_marker("browser"):
-            item.add_marker(pytest.mark.xdist_group("browser"))
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Keep the tests of one file in one process, for their fixtures; browser tests too, for one Chromium."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class FileScheduling(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return BROWSER if nodeid.startswith(BROWSER) else nodeid.split("::", 1)[0]
+
+    return FileScheduling(config, log)
