@@ -1,1 +1,1 @@
-"""`neuron-monitor`, `neuron-top`, `neuron-ls`: devices, real or simulated, through the driver's sysfs tree."""
+"""`neuron-monitor`, `neuron-top`, `neuron-ls`: devices, real or simulated, by the driver's sysfs tree."""
