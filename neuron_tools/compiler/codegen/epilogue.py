@@ -14,7 +14,7 @@ from neuron_tools.compiler.codegen.selection import External, Key, Micro, select
 from neuron_tools.compiler.codegen.tile_loop import Slot, Step, TileLoop, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.fusion import Domain, Group, Shape
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -56,6 +56,12 @@ class Epilogue:
         domain = group.domain or Domain(1, row_count, columns)
         self._selection = select(group, context.module, context.plan.views, domain)
         self._product = group.operations[0].results[0]
+        micros = self._selection.micros
+        first = next(
+            (i for i, m in enumerate(micros) if m.reduces is not None or m.shape is Shape.ROW), len(micros)
+        )
+        self._per_tile, self._per_row = micros[:first], micros[first:]
+        self._made_per_row = {key for micro in self._per_row for key in (micro.writes, micro.reduces)}
         self._stores: list[tuple[int, Step]] = []
         self._shared: dict[Key, Slot] = {}
         self._load: dict[Engine, float] = {}
@@ -74,8 +80,12 @@ class Epilogue:
         }
         stored = self._selected_outputs()
         outputs = {value: self._output(value) for value in stored}
+        slots = {key: slot for key, slot in operands.items() if slot is not None}
+        whole = self._whole_row_keys()
+        slots.update({key: self._row_wide(key, outputs, stored) for key in whole})
         for psum, width in zip(sums, widths):
-            self._tile(psum, width, rows, live & (width > 0), operands, outputs, stored)
+            self._tile(psum, width, rows, live & (width > 0), slots, outputs, stored)
+        self._whole_rows(slots, outputs, stored, rows, total, live)
         for value, slot in outputs.items():
             self._store(value, slot, rows, total, live)
 
@@ -89,9 +99,13 @@ class Epilogue:
 
     def _output(self, value: int) -> Slot:
         dtype = chip_dtype(self._context.type_of(value).dtype)
-        return self._loop.slot(
-            "output", self._width * dtype.byte_count, dtype, version=self._output_version()
-        )
+        width = 1 if self._group.shapes[value] is Shape.ROW else self._width
+        return self._loop.slot("output", width * dtype.byte_count, dtype, version=self._output_version())
+
+    @property
+    def needs_whole_rows(self) -> bool:
+        """Whether a row of the result must be there at once."""
+        return bool(self._per_row)
 
     def _output_version(self) -> IntArray:
         return np.cumsum(np.concatenate([[0], self._last[:-1]])).astype(np.int64)
@@ -165,33 +179,87 @@ class Epilogue:
 
     def _tile(
         self, psum: Slot, width: IntArray, rows: IntArray, live: BoolArray,
-        operands: dict[Key, Slot | None], outputs: dict[int, Slot], stored: dict[int, Key],
+        shared: dict[Key, Slot], outputs: dict[int, Slot], stored: dict[int, Key],
     ) -> None:  # fmt: skip
-        slots: dict[Key, Slot] = {key: slot for key, slot in operands.items() if slot is not None}
+        """What can be computed from one PSUM bank: everything up to the first reduction along the row."""
+        slots = dict(shared)
+        wide = slots.get(self._product)
         slots[self._product] = psum
+        if wide is not None:
+            self._copy(psum, wide, width, rows, live)
         written_outputs = {key: outputs[value] for value, key in stored.items()}
-        for micro in self._selection.micros:
+        for micro in self._per_tile:
+            target = written_outputs.get(micro.writes) or shared.get(micro.writes)
+            slot = target or self._temporary(micro, self._context.core.psum_bank_bytes // 4)
             reads = tuple(slots[key] for key in micro.reads if key in slots)
-            target = written_outputs.get(micro.writes)
-            slot = target or self._temporary(micro)
-            engine = self._engine(micro, reads)
-            opcode, activation = micro.opcode, micro.activation
-            if engine is Engine.SCALAR and opcode in (Opcode.TENSOR_SCALAR, Opcode.TENSOR_COPY):
-                opcode, activation = Opcode.ACTIVATE, "identity"
-            full = micro.shape is Shape.FULL
-            self._loop.step(
-                engine, opcode, activation=activation, reads=reads, writes=(slot,), partitions=rows,
-                elements=width if full else 1, active=live, accumulates=target is not None,
-            )  # fmt: skip
+            self._instruction(micro, reads, (slot,), rows, width, live, joins=target is not None)
             slots[micro.writes] = slot
         for value, key in stored.items():
-            if slots[key].memory is Memory.PSUM or key not in {m.writes for m in self._selection.micros}:
+            if key in slots and slots[key] is not outputs[value] and key not in self._made_per_row:
                 self._copy(slots[key], outputs[value], width, rows, live)
 
-    def _temporary(self, micro: Micro) -> Slot:
+    def _instruction(
+        self, micro: Micro, reads: Sequence[Slot], writes: Sequence[Slot], rows: IntArray, width: IntArray,
+        live: BoolArray, *, joins: bool = False,
+    ) -> None:  # fmt: skip
+        engine = self._engine(micro, reads)
+        opcode, activation, flags = micro.opcode, micro.activation, micro.flags
+        if engine is Engine.SCALAR and opcode in (
+            Opcode.TENSOR_SCALAR,
+            Opcode.TENSOR_COPY,
+            Opcode.TENSOR_REDUCE,
+        ):
+            flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
+            opcode, activation = Opcode.ACTIVATE, "identity"
+        self._loop.step(
+            engine, opcode, activation=activation, flags=flags, reads=reads, writes=writes, partitions=rows,
+            elements=width if micro.shape is Shape.FULL else 1, active=live, accumulates=joins,
+        )  # fmt: skip
+
+    # Whole rows: from the first reduction on
+
+    def _whole_row_keys(self) -> list[Key]:
+        """Keys made bank by bank (or the product itself) that whole-row instructions read."""
+        made = {self._product, *(micro.writes for micro in self._per_tile)}
+        read = {key for micro in self._per_row for key in micro.reads}
+        return sorted(made & read, key=str)
+
+    def _row_wide(self, key: Key, outputs: dict[int, Slot], stored: dict[int, Key]) -> Slot:
+        for value, stored_key in stored.items():
+            if stored_key == key:
+                return outputs[value]
+        value = self._selection.value_of.get(key, self._product if key == self._product else -1)
+        dtype = chip_dtype(self._context.type_of(value).dtype) if value >= 0 else DType.F32
+        return self._loop.slot(
+            "row of sums", self._width * dtype.byte_count, dtype, version=self._output_version()
+        )
+
+    def _whole_rows(
+        self, shared: dict[Key, Slot], outputs: dict[int, Slot], stored: dict[int, Key], rows: IntArray,
+        width: IntArray, live: BoolArray,
+    ) -> None:  # fmt: skip
+        slots = dict(shared)
+        written_outputs = {key: outputs[value] for value, key in stored.items()}
+        for micro in self._per_row:
+            reads = tuple(slots[key] for key in micro.reads if key in slots)
+            writes: list[Slot] = []
+            if micro.reduces != micro.writes:
+                slots[micro.writes] = written_outputs.get(micro.writes) or self._temporary(micro, self._width)
+                writes.append(slots[micro.writes])
+            if micro.reduces is not None:
+                slots[micro.reduces] = written_outputs.get(micro.reduces) or self._loop.slot(
+                    "row sum", 4, DType.F32, version=self._output_version()
+                )
+                writes.append(slots[micro.reduces])
+            self._instruction(micro, reads, writes, rows, width, live)
+        for value, key in stored.items():
+            if key in self._made_per_row and slots[key] is not outputs[value]:
+                self._copy(slots[key], outputs[value], width, rows, live)
+
+    def _temporary(self, micro: Micro, width: int) -> Slot:
         value = self._selection.value_of.get(micro.writes)
         dtype = chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
-        columns = self._context.core.psum_bank_bytes // 4 if micro.shape is Shape.FULL else 1
+        columns = width if micro.shape is Shape.FULL else 1
         return self._loop.slot("temporary", columns * dtype.byte_count, dtype, version=self._output_version())
 
     def _engine(self, micro: Micro, reads: Sequence[Slot]) -> Engine:
@@ -218,6 +286,8 @@ class Epilogue:
     def _store(self, value: int, slot: Slot, rows: IntArray, width: IntArray, live: BoolArray) -> None:
         location = self._context.locations[value]
         item = location.dtype.byte_count
+        if self._group.shapes[value] is Shape.ROW:
+            width = np.ones_like(width)
         transfer = Transfer(
             self._context.store_queue(),
             Memory.SBUF,

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.epilogue import Epilogue
 from neuron_tools.compiler.codegen.tile_loop import Slot, TileLoop, Transfer
@@ -196,6 +197,8 @@ class Matmul:
             width=self._blocking.column_tiles * self._moving,
             last=self._is_last_depth,
         )
+        if epilogue.needs_whole_rows and (self._column_blocks > 1 or self._chunks > 1):
+            raise OutOfOnChipMemory("The rows of a product with reductions do not fit PSUM.")
         left = self._stationary()
         right = self._moving_block()
         for row_tile in range(self._blocking.row_tiles):

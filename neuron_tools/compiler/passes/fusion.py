@@ -68,6 +68,11 @@ MAX_GROUP_OPERATIONS = 64
 """Longer chains are cut: their tiles would not fit the SBUF together anyway."""
 ONE_PARTITION_ELEMENTS = 2048
 """A full reduction of no more elements than this stays on one partition, so that its users can join it."""
+ROW_EPILOGUE_COLUMNS = 2048
+"""Columns of a dot (attention scores) whose rows fit half of PSUM, so that a softmax can follow at once;
+half as many where operands have to be turned through PSUM."""
+ROW_EPILOGUE_DEPTH = 1024
+"""Contraction of such a dot: its operand blocks leave room for whole rows in SBUF."""
 
 
 def fuse(module: Module, *, fuse_operations: bool = True) -> FusionPlan:
@@ -209,7 +214,7 @@ class _Fusion:
     ) -> tuple[Domain | None, Shape] | None:
         """(domain, shape of the results) with which the operation fits into the group, or None."""
         is_reduction = operation.opcode in ("reduce", "moments")
-        if is_reduction and group.kind != "loop":
+        if is_reduction and not self._takes_reductions(operation, group):
             return None
         shape = self._result_shape(operation, views, group)
         if shape is None:
@@ -226,6 +231,26 @@ class _Fusion:
             if not allowed:
                 return None
         return domain, shape
+
+    def _takes_reductions(self, operation: Operation, group: Group) -> bool:
+        """Loops do; so does a dot whose whole rows are in PSUM at once, for reductions along its columns."""
+        if group.kind == "loop":
+            return True
+        if group.kind != "dot" or group.domain is None or len(operation.results) != 1:
+            return False
+        form = reduction_domain(operation, self._module)
+        dot = group.operations[0]
+        count = self._count(dot.operands[0])
+        depth = count // max(1, group.domain.rows)
+        wide = self._module.values[dot.operands[0]].type.dtype in ("f32", "f64")
+        limit = ROW_EPILOGUE_COLUMNS // 2 if wide else ROW_EPILOGUE_COLUMNS
+        return (
+            form is not None
+            and form[1] is Shape.ROW
+            and operation.opcode == "reduce"
+            and group.domain.columns <= limit
+            and depth <= ROW_EPILOGUE_DEPTH
+        )
 
     def _result_shape(self, operation: Operation, views: list[View], group: Group) -> Shape | None:
         inside = [group.shapes[view.root] for view in views if view.root in group.shapes]
@@ -385,7 +410,7 @@ class _Fusion:
     def _materialise(self, value: int, *, own: bool = False) -> None:
         """Give a value that is read through a chain memory of its own, where it must exist as such."""
         view = self._views.of(value)
-        if value in self._group_of or (view.is_plain and not own and view.root != value):
+        if value in self._group_of or (view.is_same and not own and view.root != value):
             return
         operation = self._made_by.get(value)
         if operation is None or not is_lazy(operation, self._module):
@@ -394,6 +419,11 @@ class _Fusion:
             if operation.opcode in ("slice", "transpose"):
                 self._materialise(operand)
             self._ensure(self._views.of(operand).root)
+        if operation.opcode == "convert":
+            read = [self._views.of(operand) for operand in operation.operands]
+            maker = self._group_of.get(read[0].root)
+            if maker is not None and self._try_join(operation, read, maker):
+                return
         kind = {"slice": "slice", "transpose": "transpose"}.get(operation.opcode, "loop")
         group = Group(kind, element_count=self._count(value))
         if kind == "loop" and view.root >= 0:

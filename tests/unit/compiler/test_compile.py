@@ -275,3 +275,47 @@ def test_unfused_compilation_stores_every_intermediate():
     program = compiled(text, options=CompilerOptions(fuse=False))
     assert len(program.hlo) == 2
     assert moved(program, Memory.SBUF, Memory.HBM) == 2 * 64 * 64 * 4
+
+
+def test_a_softmax_over_attention_scores_never_stores_the_scores():
+    query, key, scores = tensor((256, 64), "bf16"), tensor((1024, 64), "bf16"), tensor((256, 1024), "bf16")
+    row, scalar = tensor((256,), "bf16"), "tensor<bf16>"
+    text = function(
+        f"%q: {query}, %k: {key}", scores,
+        f"%low = stablehlo.constant dense<-1.0e+30> : {scalar}",
+        f"%zero = stablehlo.constant dense<0.0> : {scalar}",
+        f"%s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] : ({query}, {key}) -> {scores}",
+        f"%m = stablehlo.reduce(%s init: %low) applies stablehlo.maximum across dimensions = [1] "
+        f": ({scores}, {scalar}) -> {row}",
+        f"%mb = stablehlo.broadcast_in_dim %m, dims = [0] : ({row}) -> {scores}",
+        f"%d = stablehlo.subtract %s, %mb : {scores}",
+        f"%e = stablehlo.exponential %d : {scores}",
+        f"%t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] "
+        f": ({scores}, {scalar}) -> {row}",
+        f"%tb = stablehlo.broadcast_in_dim %t, dims = [0] : ({row}) -> {scores}",
+        f"%r = stablehlo.divide %e, %tb : {scores}",
+    )  # fmt: skip
+    program = compiled(text)
+    assert len(program.hlo) == 1
+    assert moved(program, Memory.SBUF, Memory.HBM) == 256 * 1024 * 2
+    assert moved(program, Memory.HBM, Memory.SBUF) == (256 + 1024) * 64 * 2
+    assert multiply_accumulates(program) == 256 * 64 * 1024
+    assert_sound(program)
+
+
+def test_the_same_value_stored_in_two_types_is_written_twice():
+    narrow, wide = "tensor<64x64xbf16>", "tensor<64x64xf32>"
+    text = f"""func.func @main(%a: {narrow}, %b: {narrow}) -> ({narrow}, {wide}) {{
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({narrow}, {narrow}) -> {narrow}
+      %1 = stablehlo.convert %0 : ({narrow}) -> {wide}
+      return %0, %1 : {narrow}, {wide} }}"""
+    assert moved(compiled(text), Memory.SBUF, Memory.HBM) == 64 * 64 * (2 + 4)
+
+
+def test_a_narrow_operand_of_wide_arithmetic_is_loaded_narrow():
+    narrow, wide = "tensor<256x256xbf16>", "tensor<256x256xf32>"
+    text = function(f"%a: {narrow}", wide, f"%0 = stablehlo.convert %a : ({narrow}) -> {wide}",
+                    f"%r = stablehlo.tanh %0 : {wide}")  # fmt: skip
+    program = compiled(text)
+    assert moved(program, Memory.HBM, Memory.SBUF) == 256 * 256 * 2
+    assert moved(program, Memory.SBUF, Memory.HBM) == 256 * 256 * 4
