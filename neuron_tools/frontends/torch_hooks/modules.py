@@ -70,6 +70,7 @@ class ModuleHooks:
         self._tree.scan(module)
         path = self._tree.path(module)
         number = self._define_module(path, type(module).__name__)
+        self._native.name_module(number, path)
         self._paths[number] = path
         return number
 

@@ -11,6 +11,9 @@ class HostRecorder(Protocol):
     def set_module(self, module: int) -> int:
         """Make `module` the calling thread's current module (0: none); returns the previous one."""
 
+    def name_module(self, module: int, text: str) -> None:
+        """Tell a module's path, for tables of who holds memory."""
+
     def set_optimizer(self, active: bool) -> bool:
         """Mark the calling thread's operations as an optimizer's; returns the previous mark."""
 
