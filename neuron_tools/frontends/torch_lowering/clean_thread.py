@@ -7,6 +7,7 @@ of that.
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Callable
@@ -19,6 +20,16 @@ Result = TypeVar("Result")
 _executor: ThreadPoolExecutor | None = None
 _lock = threading.Lock()
 _THREAD_NAME = "neuron-lowering"
+
+
+class _NotFromTracing(logging.Filter):
+    """PyTorch logs each operator that cannot run on fake tensors: on our thread that is expected."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.threadName or "").startswith(_THREAD_NAME)
+
+
+logging.getLogger("torch._subclasses.fake_tensor").addFilter(_NotFromTracing())
 
 
 def run_clean(

@@ -148,3 +148,21 @@ def _interpolate(start: Any, end: Any, weight: Any) -> Any:
     if abs(weight) < 0.5:
         return start + weight * (end - start)
     return end - (end - start) * (1 - weight)
+
+
+@decomposes(_aten.sort.stable)
+def _stable_sort(
+    tensor: Any, *, stable: bool | None = False, dim: int = -1, descending: bool = False
+) -> tuple[Any, Any]:
+    values, indices = _aten.sort(tensor, dim, descending)
+    return values, indices
+
+
+@decomposes(_aten.histc.default)
+def _histogram(tensor: Any, bins: int = 100, min: float = 0, max: float = 0) -> Any:
+    """Elements in each of `bins` equal intervals; equal bounds stand for the smallest and largest element."""
+    values = tensor.reshape(-1).to(torch.float32)
+    low, high = (values.amin(), values.amax()) if min == max else (min, max)
+    position = torch.clamp(torch.floor((values - low) * bins / (high - low)), max=bins - 1)
+    position = torch.where((values >= low) & (values <= high), position, -1.0)
+    return (position.unsqueeze(1) == torch.arange(bins)).sum(0).to(tensor.dtype)

@@ -124,6 +124,8 @@ CALLS = {
     "cumsum": (aten.cumsum.default, (f(4, 6), 1)),
     "cumprod": (aten.cumprod.default, (f(4, 6), 1)),
     "sort": (aten.sort.default, (f(4, 6),)),
+    "stable sort": (aten.sort.stable, (f(4, 6),), {"stable": True, "dim": 1}),
+    "histogram of integers": (aten.histc.default, (i(6, 20), 6, 0, 5)),
     "topk": (aten.topk.default, (f(4, 6), 2)),
     "median": (aten.median.dim, (f(4, 7), 1)),
     "gather": (aten.gather.default, (f(4, 6), 1, i(6, 4, 2))),
@@ -151,7 +153,7 @@ CALLS = {
     "foreach addcdiv": (aten._foreach_addcdiv.ScalarList, ([f(4)], [f(4)], [f(4)], [0.5])),
     "foreach norm": (aten._foreach_norm.Scalar, ([f(4), f(3)],)),
 }
-NOT_ON_CPU = ("lstm cell", "gru cell")
+NOT_ON_CPU = ("lstm cell", "gru cell", "histogram of integers")
 
 
 def written_arguments(target, args, kwargs):
@@ -198,6 +200,12 @@ def test_an_operator_without_a_lowering_becomes_a_custom_call_with_its_shapes():
     assert [str(module.values[value].type) for value in operation.operands] == ["f32[5,5]"]
     assert [str(module.values[value].type) for value in module.results] == ["f32[5,5]", "i32[]"]
     assert "aten::linalg_inv_ex has no native lowering" in module.warnings[0]
+
+
+def test_tracing_failures_are_not_logged(caplog):
+    module = lower_operation("aten::masked_select", (describe(f(5)), describe(f(5) > 1)))
+    assert module.warnings
+    assert caplog.records == []
 
 
 def test_an_operator_whose_result_depends_on_values_becomes_a_custom_call():

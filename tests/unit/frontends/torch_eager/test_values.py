@@ -67,6 +67,7 @@ CALLS = {
     "cumprod": (aten.cumprod.default, (f(3, 7), 1)),
     "cummax": (aten.cummax.default, (f(3, 7), 1)),
     "median": (aten.median.dim, (f(4, 7), 1)),
+    "histogram": (aten.histc.default, (f(50), 7, -1.0, 1.5)),
     "lerp": (aten.lerp.Scalar, (f(4), f(4), 0.1)),
     "embedding backward": (
         aten.embedding_dense_backward.default,
