@@ -15,8 +15,13 @@ _MOST_OFFSETS = 25  # more window positions than this, and a scatter is cheaper 
 
 
 def _pair(values: Any, default: Any = None) -> list[int]:
-    pair: list[int] = list(values) or list(default)
-    return pair * 2 if len(pair) == 1 else pair
+    return _each(values, 2, default)
+
+
+def _each(values: Any, rank: int, default: Any = None) -> list[int]:
+    """One value per spatial dimension, where one may stand for all and none for the default."""
+    each: list[int] = list(values) or list(default)
+    return each * rank if len(each) == 1 else each
 
 
 def _place(tensor: Any, first: tuple[int, int], stride: list[int], canvas: tuple[int, int]) -> Any:
@@ -90,16 +95,17 @@ def _scatter_gradient(gradient: Any, data: Any, indices: Any, rank: int = 2) -> 
     return flat.reshape(data.shape)
 
 
-@decomposes(_aten.avg_pool2d_backward.default)
+@decomposes(_aten.avg_pool2d_backward.default, _aten.avg_pool3d_backward.default)
 def _average_pool_backward(
     gradient: Any, data: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
     count_include_pad: bool, divisor_override: int | None,
 ) -> Any:  # fmt: skip
-    """Pooling is a matrix from the left and one from the right; backward applies their transposes."""
-    kernel, padding = _pair(kernel_size), _pair(padding)
-    stride = _pair(stride, kernel)
+    """Pooling is one small matrix per dimension; backward applies their transposes."""
+    rank = 2 if len(kernel_size) == 1 else len(kernel_size)
+    kernel, padding = _each(kernel_size, rank), _each(padding, rank)
+    stride = _each(stride, rank, kernel)
     result = gradient
-    for position, dim in enumerate((-2, -1)):
+    for position, dim in enumerate(range(-rank, 0)):
         matrix = _window_matrix(
             data.shape[dim], gradient.shape[dim], kernel[position], stride[position], padding[position],
             count_include_pad, divisor_override is not None,

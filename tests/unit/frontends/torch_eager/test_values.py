@@ -44,6 +44,10 @@ CALLS = {
         aten.avg_pool2d_backward.default,
         (f(1, 2, 4, 4), f(1, 2, 7, 7), [3, 3], [2, 2], [1, 1], False, False, None),
     ),
+    "average pool of volumes backward": (
+        aten.avg_pool3d_backward.default,
+        (f(1, 2, 2, 2, 3), f(1, 2, 4, 4, 6), [2, 2, 2], [2, 2, 2], [0, 0, 0], False, True, None),
+    ),
     "adaptive pool": (aten._adaptive_avg_pool2d.default, (f(1, 2, 7, 5), [3, 2])),
     "adaptive pool backward": (aten._adaptive_avg_pool2d_backward.default, (f(1, 2, 3, 2), f(1, 2, 7, 5))),
     "even adaptive pool backward": (
