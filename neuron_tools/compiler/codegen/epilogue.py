@@ -202,7 +202,7 @@ class Epilogue:
         self, micro: Micro, reads: Sequence[Slot], writes: Sequence[Slot], rows: IntArray, width: IntArray,
         live: BoolArray, *, joins: bool = False,
     ) -> None:  # fmt: skip
-        engine = self._engine(micro, reads)
+        engine = self._engine(micro, reads, int(width.max()))
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
         if engine is Engine.SCALAR and opcode in (
             Opcode.TENSOR_SCALAR,
@@ -262,24 +262,30 @@ class Epilogue:
         columns = width if micro.shape is Shape.FULL else 1
         return self._loop.slot("temporary", columns * dtype.byte_count, dtype, version=self._output_version())
 
-    def _engine(self, micro: Micro, reads: Sequence[Slot]) -> Engine:
+    def _engine(self, micro: Micro, reads: Sequence[Slot], elements: int) -> Engine:
         """GpSimd cannot read PSUM; the others share the work evenly."""
-        allowed = [
-            e
-            for e in micro.engines
-            if e is not Engine.GPSIMD or all(s.memory is not Memory.PSUM for s in reads)
-        ]
-        return self._least_loaded(allowed or [Engine.VECTOR], micro.opcode)
+        from_psum = any(slot.memory is Memory.PSUM for slot in reads)
+        allowed = [engine for engine in micro.engines if engine is not Engine.GPSIMD or not from_psum]
+        elements = elements if micro.shape is Shape.FULL else 1
+        return self._least_loaded(allowed or [Engine.VECTOR], micro.opcode, elements, reads)
 
-    def _least_loaded(self, engines: Sequence[Engine], opcode: Opcode) -> Engine:
-        columns = self._context.core.psum_bank_bytes // 4
-        cost = {e: instruction_ns(self._context.core, e, opcode, columns) for e in engines}
+    def _least_loaded(
+        self, engines: Sequence[Engine], opcode: Opcode, elements: int, reads: Sequence[Slot]
+    ) -> Engine:
+        source = Memory.PSUM if any(slot.memory is Memory.PSUM for slot in reads) else Memory.SBUF
+        dtype = reads[0].dtype if reads else DType.F32
+        cost = {
+            engine: instruction_ns(self._context.core, engine, opcode, elements, dtype, source)
+            for engine in engines
+        }
         chosen = min(engines, key=lambda e: self._load.get(e, 0.0) + cost[e])
         self._load[chosen] = self._load.get(chosen, 0.0) + cost[chosen]
         return chosen
 
     def _copy(self, source: Slot, target: Slot, width: IntArray, rows: IntArray, live: BoolArray) -> None:
-        engine = self._least_loaded((Engine.SCALAR, Engine.VECTOR), Opcode.TENSOR_COPY)
+        engine = self._least_loaded(
+            (Engine.SCALAR, Engine.VECTOR), Opcode.TENSOR_COPY, int(width.max()), (source,)
+        )
         self._loop.step(engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=rows,
                         elements=width, active=live, accumulates=True)  # fmt: skip
 

@@ -23,6 +23,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 ACCUMULATOR_BANKS = 6
 """PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
+FEW_ROW_TILES = 8
+"""With no more row tiles than this, sums over rows are matmuls with ones in any type."""
 _IDENTITY = "identity"
 
 
@@ -33,6 +35,10 @@ def generate_loop(context: Context, group: Group) -> None:
     selection = select(
         group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition
     )
+    narrow = all(chip_dtype(context.type_of(value).dtype).byte_count <= 2 for value in group.shapes)
+    if selection.partition_reductions and selection.levels == 1 and narrow:
+        sums = ACCUMULATOR_BANKS // len(selection.partition_reductions)
+        space = space.with_chunk(min(space.chunk, max(1, sums) * context.core.psum_bank_bytes // 4))
     space = replace(
         space,
         levels=selection.levels,
@@ -156,7 +162,11 @@ class _Body:
         )
         bandwidth = self._context.core.dma_bandwidth / 1e9
         return assign_engines(
-            self._selection.micros, self._context.core, int(self._elements.max()), moved / bandwidth
+            self._selection.micros,
+            self._context.core,
+            int(self._elements.max()),
+            moved / bandwidth,
+            lambda micro: self._dtype(micro.writes),
         )
 
     def _full_values(self) -> list[int]:
@@ -297,6 +307,9 @@ class _Body:
         ):
             flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
             opcode, activation = Opcode.ACTIVATE, _IDENTITY
+        if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
+            self._statistics(micro, reads, writes)
+            return
         active = self._active(self._needed.get(micro.writes, {micro.level}))
         if not full:
             active = self._end_of_level(micro.level)
@@ -309,6 +322,15 @@ class _Body:
         )  # fmt: skip
         if micro.reduces is not None:
             self._finish_reduction(micro)
+
+    def _statistics(self, micro: Micro, reads: tuple[Slot, ...], writes: tuple[Slot, ...]) -> None:
+        """Sum and sum of squares by two accumulating passes of the Scalar engine."""
+        for function in (_IDENTITY, "square"):
+            self._loop.step(
+                Engine.SCALAR, Opcode.ACTIVATE, reads=reads, writes=writes, activation=function,
+                partitions=self._partitions, elements=self._elements, flags=Flag.REDUCES,
+                active=self._active({micro.level}), accumulates=function != _IDENTITY,
+            )  # fmt: skip
 
     def _row_elements(self, micro: Micro) -> int:
         if micro.opcode is Opcode.BN_AGGREGATE:
@@ -402,7 +424,9 @@ class _Body:
         version, last = self._reduction_versions(is_scalar)
         width: int | IntArray = 1 if is_scalar else self._widths
         source, active = self._folded_rows(source, is_scalar, active)
-        if kind == "add" and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
+        # fp32 products take four passes: with many tiles the Vector engine adds them up sooner
+        is_quick = source.dtype.byte_count <= 2 or is_scalar or self._space.row_tiles <= FEW_ROW_TILES
+        if kind == "add" and is_quick and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
             final = self._sum_by_matmul(source, version, width, active, last)
         else:
             final = self._accumulate(source, version, width, active, last)

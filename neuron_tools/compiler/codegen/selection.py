@@ -396,7 +396,13 @@ class _Selector:
         if operation.opcode == "moments":
             statistics = self._temporary()
             self._emit(
-                operation, Shape.FULL, Opcode.BN_STATS, (VECTOR,), [key], statistics, reduces=statistics
+                operation,
+                Shape.FULL,
+                Opcode.BN_STATS,
+                (VECTOR, SCALAR),
+                [key],
+                statistics,
+                reduces=statistics,
             )
             self._emit(
                 operation, Shape.ROW, Opcode.BN_AGGREGATE, (VECTOR,), [statistics], operation.results[0]
