@@ -5,10 +5,13 @@ Whatever goes wrong here must not break `import torch` for programs that never u
 
 from __future__ import annotations
 
+import atexit
 import sys
 import warnings
 from contextlib import suppress
 from importlib import import_module
+
+from neuron_tools.device.shutdown import wait_for_autograd
 
 
 def autoload() -> None:
@@ -43,6 +46,7 @@ def register() -> None:
     native.core().register_kernels()
     _prevent_late_profiler_import()
     torch.set_autocast_dtype("neuron", torch.bfloat16)
+    atexit.register(wait_for_autograd)
 
 
 def _prevent_late_profiler_import() -> None:

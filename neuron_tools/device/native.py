@@ -68,6 +68,11 @@ def memory_limit() -> int:
     return int(core().memory_limit())
 
 
+def held_bytes() -> list[int]:
+    """Device memory that tensors hold now, by NeuronCore of this process."""
+    return [int(core().memory_statistics(index)["allocated_bytes"]) for index in range(core().device_count())]
+
+
 def start_recording(
     path: str, on_signature: SignatureCallback, on_stack: StackCallback, on_name: NameCallback
 ) -> None:
