@@ -17,7 +17,7 @@ from pathlib import Path
 from playwright.sync_api import Page, sync_playwright
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-VIEWPORT = {"width": 1100, "height": 680}
+VIEWPORT = {"width": 1200, "height": 700}
 PAGES = {"explorer-overview": "/", "explorer-source": "/source"}
 
 
