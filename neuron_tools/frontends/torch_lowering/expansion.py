@@ -86,6 +86,8 @@ def _takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
     """Whether an operator gets dimensions of a tensor that has none, which torch-mlir does not survive."""
     if not isinstance(target, torch._ops.OpOverload) or not leaves or not isinstance(leaves[0], torch.Tensor):
         return False
+    if str(target._schema.arguments[0].type) != "Tensor":
+        return False
     names = {argument.name for argument in target._schema.arguments}
     return leaves[0].dim() == 0 and not names.isdisjoint(_DIMENSION_ARGUMENTS)
 

@@ -134,6 +134,7 @@ CALLS = {
     "index put": (aten.index_put.default, (f(4, 6), [i(4, 3)], f(3, 6), True)),
     "index select": (aten.index_select.default, (f(4, 6), 0, i(4, 3))),
     "cat": (aten.cat.default, ([f(4, 2), f(4, 3)], 1)),
+    "stack of scalars": (aten.stack.default, ([f(), f()],)),
     "split": (aten.split.Tensor, (f(4, 6), 2, 1)),
     "slice backward": (aten.slice_backward.default, (f(4, 2), [4, 6], 1, -2, 2**63 - 1, 1)),
     "select backward": (aten.select_backward.default, (f(4), [4, 6], 1, -1)),
