@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +10,28 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.clock import CaptureClock
+from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.metadata import metadata_row, source_file_rows
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_assembler import ProcessAssembler
-from neuron_tools.capture.process_log import ProcessLog
+from neuron_tools.capture.process_log import ProcessLog, make_log_directory
 from neuron_tools.capture.stacks import StackRegistry
+from neuron_tools.capture.text import storable
+from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.derive import derive_tables
 from neuron_tools.profile.writer import ProfileWriter
 
 
 @dataclass(frozen=True, slots=True)
 class CaptureReport:
-    """How a capture ended."""
+    """How a capture ended.
+
+    Attributes:
+        directory: The profile.
+        processes: How many recorded themselves.
+        executions: How many executions stand in the profile.
+        complete: Every process recorded to its end, and all of it stands in the profile.
+    """
 
     directory: Path
     processes: int
@@ -31,56 +42,95 @@ class CaptureReport:
 class Assembler:
     """Makes `NAME.nprof` and fills it; call `poll` about once a second, then `finish` once.
 
+    Args:
+        options: What the capture was asked to do.
+        command: The captured command.
+        overwrite: Begin anew a profile that exists, from its logs.
+
     Raises:
-        NeuronToolsError: The directory exists or cannot be written, or the target is unknown.
+        UsageError: The directory exists, or the target or a setting is unknown; nothing was written then.
+        NeuronToolsError: The directory cannot be written.
     """
 
-    def __init__(self, options: CaptureOptions, command: Sequence[str]) -> None:
+    def __init__(self, options: CaptureOptions, command: Sequence[str], *, overwrite: bool = False) -> None:
         self.options = options
-        self._command = command
+        self._command = [storable(part) for part in command]
         self._core = simulated_core(options)
         self._reproducible = options.host_clock == "fixed"
         self._clock = CaptureClock(shared=not self._reproducible)
         self._stacks = StackRegistry()
         self._processes: list[ProcessAssembler] = []
-        self._writer = ProfileWriter(options.directory, self._profile_metadata(command))
-        self._append("Metadata", metadata_row(self._core, options, command, end_ns=None))
+        self._failed = False
+        self._writer = ProfileWriter(options.directory, self._profile_metadata(), overwrite)
+        make_log_directory(options.log_directory)
+        self._lock = LogLock(options.log_directory)
+        self._writer.append("Metadata", metadata_row(self._core, options, self._command, end_ns=None))
 
     def poll(self) -> None:
-        """Write what the processes have logged since the last call, and make it readable."""
-        self._find_processes()
-        for process in self._processes:
-            while process.advance(whole_blocks_only=self._reproducible):
-                pass
-        if not self._reproducible:
-            self._writer.flush()
+        """Write what the processes have logged since the last call, and make it readable.
 
-    def finish(self, complete: bool, exit_status: int | None, interrupted: bool = False) -> CaptureReport:
+        Raises:
+            ProfileWriteError: The disk is full or the directory cannot be written. The logs then stay
+                after `finish`, so that the profile can be made from them later (`recovery`).
+        """
+        try:
+            self._advance(whole_blocks_only=self._reproducible)
+            if not self._reproducible:
+                self._writer.flush()
+        except NeuronToolsError:
+            self._failed = True
+            raise
+
+    def finish(
+        self, complete: bool, exit_status: int | None, interrupted: bool = False, **facts: Any
+    ) -> CaptureReport:
         """Write the rest, the derived tables and the profile's closing line; then remove the logs.
 
         Args:
-            complete: Whether every process could record to its end.
+            complete: Whether the command could run to its end while it was recorded.
             exit_status: The command's exit status, kept in `profile.json`.
             interrupted: Whether the user stopped it.
+            facts: Further entries of `profile.json`.
+
+        Raises:
+            ProfileWriteError: The disk is full or the directory cannot be written; the logs stay.
         """
+        try:
+            self._advance(whole_blocks_only=False)
+            self._write_totals(exit_status)
+            derive_tables(self.options.directory, self._writer)
+            ended = all(process.log.definitions.ended for process in self._processes)
+            complete = complete and ended and not self._failed
+            self._writer.close(complete, exit_status=exit_status, interrupted=interrupted, **facts)
+            if not self._failed:
+                shutil.rmtree(self.options.log_directory, ignore_errors=True)
+        finally:
+            self._lock.release()
+        executions = sum(process.executions for process in self._processes)
+        return CaptureReport(self.options.directory, len(self._processes), executions, complete)
+
+    def discard(self) -> None:
+        """Remove the profile that was begun: nothing could be recorded."""
+        self._lock.release()
+        shutil.rmtree(self.options.directory, ignore_errors=True)
+
+    def _advance(self, *, whole_blocks_only: bool) -> None:
         self._find_processes()
         for process in self._processes:
-            while process.advance(whole_blocks_only=False):
+            while process.advance(whole_blocks_only=whole_blocks_only):
                 pass
-            self._append("ProcessInfo", process.process_row(exit_status))
+
+    def _write_totals(self, exit_status: int | None) -> None:
+        """What is known only at the end: processes, executables, source files, the length."""
+        for process in self._processes:
+            is_the_command = process.log.definitions.process.parent_id == os.getpid()
+            self._writer.append("ProcessInfo", process.process_row(exit_status if is_the_command else None))
             for row in process.executable_rows():
-                self._append("Executable", row)
-        ended = all(process.log.definitions.end is not None for process in self._processes)
-        self._append("SourceFile", source_file_rows(self._stacks.files))
+                self._writer.append("Executable", row)
+        self._writer.append("SourceFile", source_file_rows(self._stacks.files))
         end_ns = max((process.end_ns for process in self._processes), default=0)
         self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))
         self._writer.flush()
-        derive_tables(self.options.directory, self._writer)
-        complete = complete and ended
-        self._writer.close(complete=complete, exit_status=exit_status, interrupted=interrupted)
-        shutil.rmtree(self.options.log_directory, ignore_errors=True)
-        executions = sum(process.executions for process in self._processes)
-        return CaptureReport(self.options.directory, len(self._processes), executions, complete)
 
     def _find_processes(self) -> None:
         folder = self.options.log_directory
@@ -92,15 +142,11 @@ class Assembler:
                 ProcessAssembler(log, index, self._core, self._writer, self._stacks, self._clock)
             )
 
-    def _profile_metadata(self, command: Sequence[str]) -> dict[str, Any]:
+    def _profile_metadata(self) -> dict[str, Any]:
         return {
-            "command": list(command),
+            "command": self._command,
             "target": self.options.target,
             "lnc": self.options.lnc,
             "host_clock": self.options.host_clock,
             "settings": list(self.options.settings),
         }
-
-    def _append(self, table: str, columns: dict[str, Any]) -> None:
-        if len(next(iter(columns.values()))):
-            self._writer.append(table, columns)

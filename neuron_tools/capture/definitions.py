@@ -1,39 +1,47 @@
 """The definitions file of a capture log: what the numbers in the records stand for.
 
-One JSON object a line, flushed as it is written, so a record never refers to a line that is not there.
+One JSON object a line, written at once, so a record never refers to a line that is not there.
 Kinds: "process", "stack", "module", "name", "executable", "warning", "end".
 """
 
 from __future__ import annotations
 
 import json
+import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
+from neuron_tools.capture.text import storable
 from neuron_tools.simulator.program import Frame
 
 FILE_NAME = "definitions.jsonl"
 
 
 class DefinitionsWriter:
-    """Appends definitions; safe to call from several threads."""
+    """Appends definitions; safe to call from several threads.
+
+    Lines go to the file unbuffered: a forked child must not inherit half of one and write it again.
+
+    Raises:
+        OSError: The file cannot be made.
+    """
 
     def __init__(self, directory: Path) -> None:
-        self._file: TextIO = (directory / FILE_NAME).open("a", encoding="utf-8", errors="backslashreplace")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+        self._file: int | None = os.open(directory / FILE_NAME, flags, 0o666)
         self._lock = threading.Lock()
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append one definition. A full disk is left to the recorder to report."""
         line = json.dumps({"kind": kind, **fields}, separators=(",", ":")) + "\n"
         with self._lock:
-            try:
-                self._file.write(line)
-                self._file.flush()
-            except (OSError, ValueError):
-                return
+            if self._file is not None:
+                with suppress(OSError):
+                    os.write(self._file, line.encode("ascii"))
 
     def stack(self, number: int, frames: Sequence[tuple[str, int, str]]) -> None:
         """Define a source stack, innermost frame first."""
@@ -44,9 +52,11 @@ class DefinitionsWriter:
         self.write("name", id=number, text=text)
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the file; what is written afterwards is dropped."""
         with self._lock:
-            self._file.close()
+            file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,35 +67,83 @@ class ModuleName:
     class_name: str
 
 
+@dataclass(frozen=True, slots=True)
+class ProcessFacts:
+    """A recorded process; zeros and empty where its log does not say.
+
+    Attributes:
+        process_id: Its number in the operating system; under the fixed clock, its number in the capture.
+        parent_id: The process that started it.
+        command: Its command line.
+        start_unix_ns: Unix time of its time 0; 0 under the fixed clock.
+        first_core: NeuronCore that its device 0 is.
+        held_bytes: Device memory that its tensors held when recording began, by device.
+    """
+
+    process_id: int = 0
+    parent_id: int = 0
+    command: tuple[str, ...] = ()
+    start_unix_ns: int = 0
+    first_core: int = 0
+    held_bytes: tuple[int, ...] = ()
+
+    @classmethod
+    def from_line(cls, line: Mapping[str, Any]) -> ProcessFacts:
+        """The facts that a line of kind "process" tells.
+
+        Raises:
+            ValueError, TypeError: One of them is no number or text.
+        """
+        numbers = ("process_id", "parent_id", "start_unix_ns", "first_core")
+        return cls(
+            command=tuple(storable(part) for part in line.get("command", ())),
+            held_bytes=tuple(int(count) for count in line.get("held_bytes", ())),
+            **{name: int(line.get(name, 0)) for name in numbers},
+        )
+
+
 @dataclass
 class Definitions:
-    """All definitions read so far from one process's log."""
+    """All definitions read so far from one process's log.
 
-    process: dict[str, Any] = field(default_factory=dict)
+    Attributes:
+        warnings: (message, category) of each.
+        ended: Recording came to its end.
+    """
+
+    process: ProcessFacts = field(default_factory=ProcessFacts)
     stacks: dict[int, tuple[Frame, ...]] = field(default_factory=lambda: {0: ()})
     modules: dict[int, ModuleName] = field(default_factory=lambda: {0: ModuleName("", "")})
     names: dict[int, str] = field(default_factory=lambda: {0: ""})
     executables: dict[int, str] = field(default_factory=dict)
     warnings: list[tuple[str, str]] = field(default_factory=list)
-    end: dict[str, Any] | None = None
+    ended: bool = False
 
     def take(self, line: dict[str, Any]) -> None:
-        """Take in one line; lines of unknown kind are passed over."""
+        """Take in one line; lines of unknown kind are passed over.
+
+        Raises:
+            ValueError, KeyError, TypeError: The line is not what its kind asks for.
+        """
         kind = line.get("kind")
         if kind == "stack":
-            self.stacks[line["id"]] = tuple(Frame(f, n, q) for f, n, q in line["frames"])
+            self.stacks[int(line["id"])] = tuple(_frame(*frame) for frame in line["frames"])
         elif kind == "module":
-            self.modules[line["id"]] = ModuleName(line["path"], line["class"])
+            self.modules[int(line["id"])] = ModuleName(storable(line["path"]), storable(line["class"]))
         elif kind == "name":
-            self.names[line["id"]] = line["text"]
+            self.names[int(line["id"])] = storable(line["text"])
         elif kind == "executable":
-            self.executables[line["id"]] = line["file"]
+            self.executables[int(line["id"])] = storable(line["file"])
         elif kind == "warning":
-            self.warnings.append((line["message"], line["category"]))
+            self.warnings.append((storable(line["message"]), storable(line["category"])))
         elif kind == "process":
-            self.process = line
+            self.process = ProcessFacts.from_line(line)
         elif kind == "end":
-            self.end = line
+            self.ended = True
+
+
+def _frame(file: str, line: int, function: str) -> Frame:
+    return Frame(storable(file), int(line), storable(function))
 
 
 class DefinitionsReader:
@@ -107,6 +165,13 @@ class DefinitionsReader:
         self._offset += whole
         for line in data[:whole].splitlines():
             try:
-                self.definitions.take(json.loads(line))
-            except (ValueError, KeyError, TypeError):
+                self.definitions.take(_object(line))
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError):
                 self.definitions.warnings.append(("A damaged line of the capture log was left out.", "log"))
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    parsed = json.loads(line)
+    if not isinstance(parsed, dict):
+        raise ValueError("not an object")
+    return parsed

@@ -66,7 +66,11 @@ class Executable:
 
 
 def save(executable: Executable, path: Path) -> None:
-    """Write the executable; the file appears whole or not at all."""
+    """Write the executable; the file appears whole or not at all.
+
+    Raises:
+        OSError: The disk is full or the folder cannot be written.
+    """
     program = executable.program
     arrays: dict[str, Any] = {name: getattr(program, name) for name in _PROGRAM_ARRAYS}
     for name in _SIMULATION_ARRAYS:
@@ -74,9 +78,12 @@ def save(executable: Executable, path: Path) -> None:
     header = json.dumps(_header(executable), separators=(",", ":")).encode()
     arrays["header"] = np.frombuffer(header, np.uint8)
     temporary = path.with_suffix(".tmp")
-    with temporary.open("wb") as file:
-        np.savez(file, **arrays)
-    os.replace(temporary, path)
+    try:
+        with temporary.open("wb") as file:
+            np.savez(file, **arrays)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def load(path: Path) -> Executable:

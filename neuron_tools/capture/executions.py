@@ -95,7 +95,9 @@ class ExecutionTables:
         template, pools = make_template(executable), self._pools
         program, layout = executable.program, id_layout(template)
         counts = asdict(counters.instruction_counters(program, self._core))
-        work = hierarchy.work_by_hlo(template, counts, transfers.hbm_bytes(program))
+        moved = counters.dma_counters(program)
+        dma_bytes = {"hbm_read_bytes": moved.hbm_read_bytes, "hbm_write_bytes": moved.hbm_write_bytes}
+        work = hierarchy.work_by_hlo(template, counts, dma_bytes)
         origins = origin.origins(program.framework, self._stacks)
         estimates = is_estimate(program.instructions, self._core)
         tables = {

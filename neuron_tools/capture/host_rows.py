@@ -162,12 +162,18 @@ def _interval(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> dict[
 
 
 class DeviceMemory:
-    """Bytes that each core's tensors hold, followed through the ALLOCATE and FREE records."""
+    """Bytes that each core's tensors hold, followed through the ALLOCATE and FREE records.
 
-    def __init__(self, process_idx: int, first_core: int) -> None:
+    Args:
+        process_idx: Number of the process.
+        first_core: NeuronCore that its device 0 is.
+        held_bytes: What its tensors held when recording began, by device.
+    """
+
+    def __init__(self, process_idx: int, first_core: int, held_bytes: Sequence[int] = ()) -> None:
         self._process_idx = process_idx
         self._first_core = first_core
-        self._held: dict[int, int] = {}
+        self._held: dict[int, int] = dict(enumerate(held_bytes))
 
     def rows(self, records: Records, columns: Sequence[str]) -> dict[str, Any]:
         """SystemProfileHbmUsage rows: one per change. `columns` are all byte columns of that table."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.capture.options import CaptureOptions, simulated_core
+from neuron_tools.errors import NeuronToolsError, UsageError
 
 if TYPE_CHECKING:
     from neuron_tools.profile.reader import Profile
@@ -14,6 +18,9 @@ if TYPE_CHECKING:
 
 class profile:
     """Record what the block runs on the simulated device into a profile.
+
+    The profile is written when the block ends. An exception in the block leaves one that says it is
+    incomplete; a killed process leaves the recording, for `neuron-profile recover`.
 
     Example:
         >>> with neuron_tools.profile("run.nprof", target="trn2") as run:
@@ -23,8 +30,15 @@ class profile:
     Args:
         path: Directory to make; it must not exist.
         target: Generation or instance to simulate.
+        lnc: Physical NeuronCores that make one logical NeuronCore; only 1 can be simulated so far.
         host_clock: "measured" or "fixed".
         settings: Hardware figures to change, e.g. ["hbm_bandwidth=2x"].
+
+    Raises:
+        UsageError: The target, the clock or a setting is unknown. Entering the block raises it where the
+            path exists or this process is being recorded already.
+        NeuronToolsError: Entering: torch is missing, the device cannot be built or the path not written.
+            Leaving: the disk is full.
     """
 
     def __init__(
@@ -33,38 +47,65 @@ class profile:
         target: str = "trn2",
         lnc: int = 1,
         host_clock: str = "measured",
-        settings: tuple[str, ...] = (),
+        settings: Iterable[str] = (),
     ) -> None:
         self.path = Path(path)
-        self._options = CaptureOptions(
-            self.path.absolute(), target, lnc, host_clock, settings=tuple(settings)
-        )
+        chosen = (settings,) if isinstance(settings, str) else tuple(settings)
+        self._options = CaptureOptions(self.path.absolute(), target, lnc, host_clock, settings=chosen)
+        simulated_core(self._options)
 
     def __enter__(self) -> profile:
-        import sys
-
         from neuron_tools.capture.assembler import Assembler
-        from neuron_tools.capture.session import CaptureSession
-        from neuron_tools.device.autoload import autoload
+        from neuron_tools.capture.session import CaptureSession, ensure_not_recording
 
-        autoload()
+        ensure_not_recording()
+        if self.path.exists():
+            raise UsageError(f"{self.path} exists: choose another path, or remove it first.")
+        _register_device()
         self._assembler = Assembler(self._options, sys.orig_argv)
         self._session = CaptureSession(self._options)
-        self._session.start()
+        try:
+            self._session.start()
+        except BaseException:
+            self._assembler.discard()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._session.stop()
-        self._assembler.finish(complete=error is None, exit_status=None, interrupted=error is not None)
+        stopped = isinstance(error, KeyboardInterrupt)
+        try:
+            self._assembler.finish(complete=error is None, exit_status=None, interrupted=stopped)
+        except NeuronToolsError as failure:
+            if error is None:
+                raise
+            warnings.warn(str(failure), RuntimeWarning, stacklevel=2)
 
     def open(self) -> Profile:
-        """The finished profile."""
+        """The finished profile.
+
+        Raises:
+            NotAProfileError: The block was not entered yet.
+        """
         from neuron_tools.profile.reader import open_profile
 
         return open_profile(self.path)
 
     def summary(self) -> dict[str, Any]:
-        """The finished profile's summary metrics."""
-        return self.open().summary()
+        """The finished profile's summary metrics; every `*_percent` is a fraction from 0 to 1."""
+        with self.open() as opened:
+            return opened.summary()
+
+
+def _register_device() -> None:
+    from neuron_tools.device.autoload import register
+
+    try:
+        register()
+    except ModuleNotFoundError as error:
+        raise NeuronToolsError(
+            f"Recording needs the package '{error.name}': install it with "
+            "'python -m pip install \"neuron-tools[torch]\"'."
+        ) from error

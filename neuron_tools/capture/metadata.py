@@ -18,7 +18,11 @@ NTFF_VERSION = 6  # the layout of raw traces that schema 7.4.0 profiles are made
 def metadata_row(
     core: NeuronCore, options: CaptureOptions, command: Sequence[str], end_ns: int | None
 ) -> dict[str, list[Any]]:
-    """Profile and hardware constants, as schema 7.4.0 names them."""
+    """Profile and hardware constants, as schema 7.4.0 names them.
+
+    Args:
+        end_ns: Device time of the last execution's end, from the profile's start; None while it runs.
+    """
     values = {
         "profile_schema_version": "7.4.0",
         "ntff_version": NTFF_VERSION,
@@ -37,7 +41,12 @@ def metadata_row(
 
 
 def program_name(command: Sequence[str]) -> str:
-    """What a capture is called: the script's name, or the command's."""
+    """What a capture is called: the script's name, or the command's.
+
+    Example:
+        >>> program_name(["python", "examples/train.py"])
+        'train'
+    """
     scripts = [part for part in command if part.endswith(".py")]
     return Path((scripts or list(command) or ["profile"])[0]).stem
 
@@ -81,7 +90,8 @@ def _timestamp(nanoseconds: int) -> str:
 
 
 def _read(path: Path) -> bytes | None:
+    """A regular file's content: a pipe or terminal that a script was read from would never end."""
     try:
-        return path.read_bytes()
+        return path.read_bytes() if path.is_file() else None
     except (OSError, ValueError):
         return None

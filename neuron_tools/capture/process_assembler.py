@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -54,6 +55,7 @@ class ProcessAssembler:
         self._stacks = stacks
         self._clock = clock
         self._offset_ns: int | None = None
+        self._warned_of_damage = False
         first_id = process_idx << PROCESS_ID_SHIFT
         self._tables = ExecutionTables(core, process_idx, first_id, stacks)
         self._attribution = Attribution()
@@ -92,51 +94,58 @@ class ProcessAssembler:
         return True
 
     def process_row(self, exit_status: int | None) -> dict[str, list[Any]]:
-        """The ProcessInfo row."""
+        """The ProcessInfo row.
+
+        Args:
+            exit_status: None where it is not known.
+        """
         process = self.log.definitions.process
         return {
             "process_idx": [self.process_idx],
-            "process_id": [process.get("process_id", 0)],
-            "command": [" ".join(process.get("command", []))],
-            "start_unix_ns": [process.get("start_unix_ns", 0)],
+            "process_id": [process.process_id],
+            "command": [shlex.join(process.command)],
+            "start_unix_ns": [process.start_unix_ns],
             "exit_status": [exit_status],
         }
 
     @property
     def _first_core(self) -> int:
-        return int(self.log.definitions.process.get("first_core", 0))
+        return self.log.definitions.process.first_core
 
     def _shifted(self, records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
-        """Records on the capture's clock instead of the process's own."""
+        """Records on the capture's clock instead of the process's own.
+
+        A range is told when it ends: one that began before the first thing told begins at 0.
+        """
         if self._offset_ns is None:
-            start_unix_ns = self.log.definitions.process.get("start_unix_ns", 0)
-            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records["host_start_ns"].min()))
+            start_unix_ns = self.log.definitions.process.start_unix_ns
+            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records["host_start_ns"][0]))
         shifted: npt.NDArray[np.void] = records.copy()
         for column in HOST_TIMES:
-            shifted[column] += self._offset_ns
+            shifted[column] = np.maximum(shifted[column] + self._offset_ns, 0)
         on_device = records["device_end_ns"] > 0
         for column in DEVICE_TIMES:
             shifted[column][on_device] += self._offset_ns
         return shifted
 
     def _write_host(self, records: npt.NDArray[np.void]) -> None:
-        definitions = self.log.definitions
+        definitions, process = self.log.definitions, self.log.definitions.process
         spans = host_rows.host_spans(records, definitions, self.process_idx, self._pools["HostSpan"])
-        self._append("HostSpan", spans)
+        self._writer.append("HostSpan", spans)
         events = host_rows.system_events(
             records,
             definitions,
             self.process_idx,
-            int(definitions.process.get("process_id", 0)),
+            process.process_id,
             self._first_core,
             self._next_event_id,
             self._pools["SystemProfileEvents"],
         )
         self._next_event_id += 2 * len(records)
-        self._append("SystemProfileEvents", events)
+        self._writer.append("SystemProfileEvents", events)
         if self._memory is None:
-            self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core)
-        self._append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
+            self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core, process.held_bytes)
+        self._writer.append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
 
     def _write_executions(self, records: npt.NDArray[np.void]) -> None:
         executions, chosen = [], []
@@ -147,9 +156,9 @@ class ProcessAssembler:
                 executions.append(self._execution(record, number, origin))
                 chosen.append(record)
         for name, columns in self._tables.rows(executions).items():
-            self._append(name, columns)
+            self._writer.append(name, columns)
         if executions:
-            self._append("ExecutionInfo", self._execution_info(executions, chosen))
+            self._writer.append("ExecutionInfo", self._execution_info(executions, chosen))
         self._counts.update(execution.executable for execution in executions)
         self.executions += len(executions)
         self._end_ns = max(self._end_ns, int(records["device_end_ns"].max()))
@@ -207,25 +216,24 @@ class ProcessAssembler:
         self._tables.add(executable)
         self._executables[number] = executable
         if executable.kind == "graph":
-            self._append("TensorInfo", tensor_rows(executable, self.process_idx))
+            self._writer.append("TensorInfo", tensor_rows(executable, self.process_idx))
         for message in executable.program.warnings:
             self._warn(message, "compiler")
         return True
 
     def _write_stacks(self) -> None:
         for table, rows in self._stacks.take_rows().items():
-            self._append(table, {name: [row[name] for row in rows] for name in rows[0]})
+            self._writer.append(table, {name: [row[name] for row in rows] for name in rows[0]})
 
     def _write_warnings(self) -> None:
         warnings = self.log.definitions.warnings
         for message, category in warnings[self._warnings_written :]:
             self._warn(message, category)
         self._warnings_written = len(warnings)
+        if self.log.damaged and not self._warned_of_damage:
+            self._warned_of_damage = True
+            self._warn("Damaged records of the capture log were left out.", "log")
 
     def _warn(self, message: str, category: str) -> None:
         row = {"message": [message], "category": [category], "process_idx": [self.process_idx]}
         self._writer.append("Warning", row)
-
-    def _append(self, table: str, columns: dict[str, Any]) -> None:
-        if len(next(iter(columns.values()))):
-            self._writer.append(table, columns)

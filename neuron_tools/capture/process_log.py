@@ -9,17 +9,25 @@ import numpy.typing as npt
 
 from neuron_tools.capture.definitions import Definitions, DefinitionsReader
 from neuron_tools.capture.executable import Executable, ExecutableError, load
-from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE
+from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError
+
+_KINDS = [int(kind) for kind in RecordKind]
+_LATEST_NS = 1 << 62  # a time after this, 146 years, is no time
 
 
 class ProcessLog:
-    """The records and definitions of one process, handed out once each, in order."""
+    """The records and definitions of one process, handed out once each, in order.
+
+    Attributes:
+        damaged: Records left out because they cannot be true.
+    """
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._definitions = DefinitionsReader(directory)
         self._offset = 0
+        self.damaged = 0
 
     @property
     def definitions(self) -> Definitions:
@@ -27,18 +35,28 @@ class ProcessLog:
         return self._definitions.definitions
 
     def read(self, limit: int) -> npt.NDArray[np.void]:
-        """The next records, at most `limit`; a half-written last record waits for its rest."""
+        """The next records, at most `limit`; a half-written last record waits for its rest.
+
+        Empty only where none is left: a block of nothing but damaged records is passed over.
+        """
+        while True:
+            records = self._next(limit)
+            sound = records[_is_sound(records)]
+            self.damaged += len(records) - len(sound)
+            if len(sound) or not len(records):
+                self._definitions.poll()
+                return sound
+
+    def _next(self, limit: int) -> npt.NDArray[np.void]:
         path = self.directory / EVENTS_FILE
-        records = np.zeros(0, RECORD_DTYPE)
-        if path.exists():
-            with path.open("rb") as file:
-                file.seek(self._offset)
-                data = file.read(limit * RECORD_DTYPE.itemsize)
-            whole = len(data) // RECORD_DTYPE.itemsize * RECORD_DTYPE.itemsize
-            self._offset += whole
-            records = np.frombuffer(data[:whole], RECORD_DTYPE)
-        self._definitions.poll()
-        return records
+        if not path.exists():
+            return np.zeros(0, RECORD_DTYPE)
+        with path.open("rb") as file:
+            file.seek(self._offset)
+            data = file.read(limit * RECORD_DTYPE.itemsize)
+        whole = len(data) // RECORD_DTYPE.itemsize * RECORD_DTYPE.itemsize
+        self._offset += whole
+        return np.frombuffer(data[:whole], RECORD_DTYPE)
 
     def pending(self) -> int:
         """How many whole records wait to be read."""
@@ -57,14 +75,39 @@ class ProcessLog:
             return None
 
 
+def _is_sound(records: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:
+    """Whether each record can be true: a known kind, and times in order."""
+    sound: npt.NDArray[np.bool_] = np.isin(records["kind"], _KINDS)
+    for side in ("host", "device"):
+        start, end = records[f"{side}_start_ns"], records[f"{side}_end_ns"]
+        sound &= (start >= 0) & (start <= end) & (end < _LATEST_NS)
+    return sound & (records["bytes"] >= 0)
+
+
+def make_log_directory(log_directory: Path) -> None:
+    """Make the folder of a capture's logs, unless it is there.
+
+    Raises:
+        NeuronToolsError: It cannot be made.
+    """
+    try:
+        log_directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise _unwritable(log_directory, error) from error
+
+
+def _unwritable(log_directory: Path, error: OSError) -> NeuronToolsError:
+    return NeuronToolsError(f"The capture log {log_directory} cannot be written: {error.strerror}.")
+
+
 def claim_process_directory(log_directory: Path) -> Path:
     """Make the next free folder `process-0000`, `process-0001`, ...; safe with many processes.
 
     Raises:
         NeuronToolsError: The folder cannot be made.
     """
+    make_log_directory(log_directory)
     try:
-        log_directory.mkdir(parents=True, exist_ok=True)
         for number in range(10_000):
             directory = log_directory / f"process-{number:04d}"
             try:
@@ -73,7 +116,5 @@ def claim_process_directory(log_directory: Path) -> Path:
                 continue
             return directory
     except OSError as error:
-        raise NeuronToolsError(
-            f"The capture log {log_directory} cannot be written: {error.strerror}."
-        ) from error
+        raise _unwritable(log_directory, error) from error
     raise NeuronToolsError(f"{log_directory} holds 10,000 processes: capture a command that starts fewer.")

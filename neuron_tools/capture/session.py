@@ -15,11 +15,15 @@ from typing import Literal
 
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
+from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.capture.record import EVENTS_FILE
 from neuron_tools.capture.untraced import untraced
+from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.hardware import NeuronCore
+
+_running: CaptureSession | None = None
 
 
 class CaptureSession:
@@ -28,23 +32,62 @@ class CaptureSession:
     def __init__(self, options: CaptureOptions) -> None:
         self.options = options
         self.core: NeuronCore = simulated_core(options)
-        self._uninstall: list[Callable[[], None]] = []
+        self._hooks: list[Callable[[], None]] = []
         self._definitions: DefinitionsWriter | None = None
+        self._lock: LogLock | None = None
         self._module_count = 0
 
     def start(self) -> None:
         """Claim a log folder, install the hooks and start the clock.
 
         Raises:
-            NeuronToolsError: The log cannot be written or another session is running.
+            UsageError: Another session is running in this process.
+            NeuronToolsError: The log cannot be written or the device cannot be built.
         """
+        global _running
         from neuron_tools.device import native
 
+        ensure_not_recording()
+        native.core()
         directory = claim_process_directory(self.options.log_directory)
-        definitions = self._definitions = DefinitionsWriter(directory)
+        self._lock = LogLock(self.options.log_directory)
+        _running = self
+        try:
+            self._begin(directory)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def stop(self) -> None:
+        """Take the hooks out, flush the log and say how recording ended."""
+        definitions = self._definitions
+        if definitions is None:
+            return
+        from neuron_tools.device import native
+
+        self._definitions = None
+        host_end_ns = native.host_now_ns()
+        self._take_hooks_out()
+        native.stop_recording()
+        error = native.recording_error()
+        if error:
+            definitions.write("warning", message=f"Recording stopped early: {error}", category="disk")
+        definitions.write("end", host_end_ns=host_end_ns, record_count=native.record_count())
+        definitions.close()
+        self._leave()
+
+    def _begin(self, directory: Path) -> None:
+        from neuron_tools.device import native
+
         measured = self.options.host_clock == "measured"
+        try:
+            definitions = self._definitions = DefinitionsWriter(directory)
+            store = ExecutableStore(directory, self.core, definitions, keep_compile_time=measured)
+        except OSError as error:
+            raise NeuronToolsError(
+                f"The capture log {directory} cannot be written: {error.strerror}."
+            ) from error
         self._write_process(definitions, directory, reproducible=not measured)
-        store = ExecutableStore(directory, self.core, definitions, keep_compile_time=measured)
         self._configure_time()
         native.start_recording(
             str(directory / EVENTS_FILE),
@@ -52,25 +95,29 @@ class CaptureSession:
             untraced(definitions.stack),
             untraced(definitions.name),
         )
-        self._uninstall.append(native.stop_recording)
         self._install_hooks(store)
-        os.register_at_fork(after_in_child=self._abandon)
 
-    def stop(self) -> None:
-        """Take the hooks out, flush the log and say how recording ended."""
-        definitions, self._definitions = self._definitions, None
-        if definitions is None:
-            return
+    def _leave(self) -> None:
+        """Let another session begin."""
+        global _running
+        self._take_hooks_out()
+        if self._lock is not None:
+            self._lock.release()
+        _running = None
+
+    def _take_hooks_out(self) -> None:
+        while self._hooks:
+            self._hooks.pop()()
+
+    def abandon(self) -> None:
+        """Stop without writing anything more: in a forked child the log belongs to the parent."""
         from neuron_tools.device import native
 
-        host_end_ns = native.host_now_ns()
-        while self._uninstall:
-            self._uninstall.pop()()
-        error = native.recording_error()
-        if error:
-            definitions.write("warning", message=f"Recording stopped early: {error}", category="disk")
-        definitions.write("end", host_end_ns=host_end_ns, record_count=native.record_count())
-        definitions.close()
+        native.abandon_recording()
+        definitions, self._definitions = self._definitions, None
+        if definitions is not None:
+            definitions.close()
+        self._leave()
 
     def define_module(self, path: str, class_name: str) -> int:
         """Number of a module of the user's model; called once per module by the hooks."""
@@ -92,27 +139,45 @@ class CaptureSession:
         from neuron_tools.device import native
         from neuron_tools.frontends import executables, torch_hooks
 
-        self._uninstall.append(torch_hooks.install(native, untraced(self.define_module)))
+        self._hooks.append(torch_hooks.install(native, untraced(self.define_module)))
         untraced(store.executable_for)
-        self._uninstall.append(executables.install(store))
+        self._hooks.append(executables.install(store))
 
     def _write_process(self, definitions: DefinitionsWriter, directory: Path, *, reproducible: bool) -> None:
-        """Process facts; under the fixed clock without what differs from run to run."""
+        """Process facts; under the fixed clock those that reach the profile are the same in every run."""
         import torch
+
+        from neuron_tools.device import native
 
         definitions.write(
             "process",
             process_id=int(directory.name.split("-")[1]) if reproducible else os.getpid(),
+            parent_id=os.getppid(),
             command=list(sys.orig_argv),
             start_unix_ns=0 if reproducible else time.time_ns(),
             torch=torch.__version__,
             python=sys.version.split()[0],
             target=self.options.target,
+            held_bytes=native.held_bytes(),
         )
 
-    def _abandon(self) -> None:
-        """In a forked child: the log belongs to the parent, so leave it alone."""
-        from neuron_tools.device import native
 
-        native.abandon_recording()
-        self._definitions = None
+def ensure_not_recording() -> None:
+    """Refuse a second recording in this process.
+
+    Raises:
+        UsageError: One is under way.
+    """
+    if _running is not None:
+        raise UsageError(
+            f"This process is being recorded into {_running.options.directory} already: "
+            "profile one block at a time, or run the program without neuron-profile capture."
+        )
+
+
+def _abandon_in_child() -> None:
+    if _running is not None:
+        _running.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_in_child)

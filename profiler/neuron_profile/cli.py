@@ -9,7 +9,7 @@ import click
 
 from neuron_profile.command_line import CONTEXT_SETTINGS, run, standard_options
 
-COMMANDS = ("capture", "view", "query", "info", "verify")
+COMMANDS = ("capture", "view", "query", "info", "verify", "recover")
 
 
 class CommandFolder(click.Group):

@@ -12,8 +12,6 @@ from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, Or
 from neuron_tools.capture.template import Template, memory_names, purpose_names, queue_kind_names
 from neuron_tools.simulator.program import Memory, Program
 
-Ints = npt.NDArray[np.int64]
-
 
 def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: TextPools) -> TableTemplate:
     """Relative DmaPacketAggregated rows of one executable."""
@@ -49,15 +47,6 @@ def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: Tex
         },
         **origins.from_execution(eager, PLACE_COLUMNS, owner),
     )
-
-
-def hbm_bytes(program: Program) -> dict[str, Ints]:
-    """Bytes that each DMA reads from and writes to HBM, and SBUF likewise."""
-    dmas, zero = program.dmas, np.zeros(len(program.dmas), np.int64)
-    return {
-        "hbm_read_bytes": np.where(dmas["source_memory"] == Memory.HBM, dmas["bytes"], zero),
-        "hbm_write_bytes": np.where(dmas["destination_memory"] == Memory.HBM, dmas["bytes"], zero),
-    }
 
 
 def _texts(template: Template) -> dict[str, list[str]]:

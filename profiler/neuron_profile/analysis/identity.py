@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from neuron_tools.capture.recovery import recovery_notice
 from neuron_tools.profile.reader import Profile
 
 _PROCESSES = "SELECT process_idx, process_id, command, exit_status FROM ProcessInfo ORDER BY process_idx"
@@ -57,6 +58,7 @@ class Identity:
 def identify(profile: Profile) -> Identity:
     """The facts of a profile."""
     facts = profile.metadata
+    notice = recovery_notice(profile.path)
     return Identity(
         path=profile.path,
         producer=str(facts.get("producer", "")),
@@ -70,7 +72,7 @@ def identify(profile: Profile) -> Identity:
         complete=profile.complete,
         interrupted=bool(facts.get("interrupted", False)),
         exit_status=facts.get("exit_status"),
-        missing=tuple(profile.missing),
+        missing=(*profile.missing, *([notice] if notice else [])),
         processes=tuple(ProcessIdentity(**row) for row in profile.query(_PROCESSES).to_pylist()),
     )
 

@@ -48,12 +48,24 @@ def view(
     The text summary and the JSON summary go to standard output unless --output-file names a file; two
     profiles are summarised side by side.
     """
+    if output_format == "summary-text":
+        _write_summary_text(profiles, output_file, force=force)
+        return
+    for profile in profiles:
+        _tell_of_recovery(profile)
     if output_format is None:
         _serve(profiles, port, browser=browser)
-    elif output_format == "summary-text":
-        _write_summary_text(profiles, output_file, force=force)
     else:
         _export(profiles, output_format, output_file, force=force)
+
+
+def _tell_of_recovery(profile: str) -> None:
+    """The text summary says it itself."""
+    from neuron_tools.capture.recovery import recovery_notice
+
+    notice = recovery_notice(Path(profile))
+    if notice is not None:
+        click.echo(f"neuron-profile: {profile}: {notice}", err=True)
 
 
 def _export(profiles: tuple[str, ...], output_format: str, output_file: Path | None, *, force: bool) -> None:

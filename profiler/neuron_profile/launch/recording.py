@@ -37,15 +37,9 @@ def record(command: Sequence[str], options: CaptureOptions) -> Recording:
     """
     assembler = Assembler(options, command)
     follower = _Follower(assembler)
-    ending = run(command, {**os.environ, **_variables(options)}, follower.tick)
+    ending = run(command, {**os.environ, **child_environment(options)}, follower.tick)
     report = follower.finish(ending)
     return Recording(ending, report, follower.failure)
-
-
-def _variables(options: CaptureOptions) -> dict[str, str]:
-    return child_environment(
-        options.directory, options.target, options.lnc, options.host_clock, options.settings
-    )
 
 
 class _Follower:

@@ -5,13 +5,14 @@ import pytest
 
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.process_log import ProcessLog, claim_process_directory
-from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE
+from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.simulator.program import Frame
 
 
 def write_records(directory, count, extra=b""):
     records = np.zeros(count, RECORD_DTYPE)
+    records["kind"] = RecordKind.VIEW
     records["sequence"] = np.arange(count)
     with (directory / EVENTS_FILE).open("ab") as file:
         file.write(records.tobytes() + extra)
@@ -28,11 +29,13 @@ def test_records_are_handed_out_once_and_in_order(tmp_path):
 
 def test_half_a_record_waits_for_its_rest(tmp_path):
     log = ProcessLog(tmp_path)
-    write_records(tmp_path, 1, extra=b"\0" * 50)
+    record = np.zeros(1, RECORD_DTYPE)
+    record["kind"], record["sequence"] = RecordKind.VIEW, 7
+    write_records(tmp_path, 1, extra=record.tobytes()[:50])
     assert len(log.read(10)) == 1
     with (tmp_path / EVENTS_FILE).open("ab") as file:
-        file.write(b"\0" * (RECORD_DTYPE.itemsize - 50))
-    assert len(log.read(10)) == 1
+        file.write(record.tobytes()[50:])
+    assert log.read(10)["sequence"].tolist() == [7]
 
 
 def test_definitions_are_read_as_they_were_written(tmp_path):
@@ -76,3 +79,71 @@ def test_an_unwritable_log_folder_is_one_sentence(tmp_path):
     (tmp_path / "log").write_text("a file")
     with pytest.raises(NeuronToolsError, match="cannot be written"):
         claim_process_directory(tmp_path / "log")
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("kind", 0),
+        ("kind", 200),
+        ("host_end_ns", -1),
+        ("host_start_ns", 1 << 62),
+        ("device_start_ns", 5),
+        ("bytes", -8),
+    ],
+)
+def test_records_that_cannot_be_true_are_left_out_and_counted(tmp_path, column, value):
+    records = np.zeros(3, RECORD_DTYPE)
+    records["kind"], records["sequence"] = RecordKind.VIEW, [0, 1, 2]
+    records[column][1] = value
+    (tmp_path / EVENTS_FILE).write_bytes(records.tobytes())
+    log = ProcessLog(tmp_path)
+    assert log.read(10)["sequence"].tolist() == [0, 2]
+    assert log.damaged == 1
+
+
+def test_a_block_of_damaged_records_does_not_end_the_log(tmp_path):
+    records = np.zeros(5, RECORD_DTYPE)
+    records["kind"][4] = RecordKind.VIEW
+    (tmp_path / EVENTS_FILE).write_bytes(records.tobytes())
+    assert len(ProcessLog(tmp_path).read(2)) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "3",
+        "[]",
+        '{"kind": "stack", "id": 1, "frames": [["a.py", "x", "f"]]}',
+        '{"kind": "name", "id": {}, "text": "x"}',
+        '{"kind": "module", "id": 1, "path": 5, "class": "Linear"}',
+        '{"kind": "process", "first_core": []}',
+        '{"kind": "executable", "id": 1, "file": null}',
+        '{"kind": "name", "id": 1e400, "text": "x"}',
+        "[" * 100_000,
+    ],
+)
+def test_a_line_of_the_wrong_shape_becomes_a_warning(tmp_path, line):
+    (tmp_path / "definitions.jsonl").write_text(line + "\n")
+    log = ProcessLog(tmp_path)
+    log.read(1)
+    assert [category for _, category in log.definitions.warnings] == ["log"]
+
+
+def test_texts_that_are_no_utf8_are_spelled_out(tmp_path):
+    writer = DefinitionsWriter(tmp_path)
+    writer.stack(1, [("caf\udce9.py", 3, "f\nnew line \u2028 \U0001f600")])
+    writer.write("process", command=["python", "caf\udce9.py"])
+    log = ProcessLog(tmp_path)
+    log.read(1)
+    assert log.definitions.stacks[1] == (Frame("caf\\udce9.py", 3, "f\nnew line \u2028 \U0001f600"),)
+    assert log.definitions.process.command == ("python", "caf\\udce9.py")
+
+
+def test_nothing_is_written_after_the_definitions_are_closed(tmp_path):
+    writer = DefinitionsWriter(tmp_path)
+    writer.name(1, "x")
+    writer.close()
+    writer.name(2, "y")
+    writer.close()
+    assert len((tmp_path / "definitions.jsonl").read_text().splitlines()) == 1

@@ -1,0 +1,90 @@
+"""Makes the profile of a capture whose recording outlived what assembles it.
+
+The captured processes write logs into the profile's folder `log`; the capture turns them into tables while
+they run, and removes them at the end. A capture that was killed, or whose disk was full, leaves them there.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from neuron_tools.capture.log_lock import is_in_use
+from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.profile import layout
+
+if TYPE_CHECKING:
+    from neuron_tools.capture.assembler import CaptureReport
+
+
+class RecoveryError(NeuronToolsError):
+    """There is nothing to recover, or not yet, or it cannot be done."""
+
+
+def recovery_notice(directory: Path) -> str | None:
+    """One sentence where a profile does not hold all that was recorded; None where it does."""
+    log_directory = _profile_directory(directory) / "log"
+    if not _has_log(log_directory):
+        return None
+    if is_in_use(log_directory):
+        return "The capture still runs: what it has recorded is not all here yet."
+    command = shlex.join(["neuron-profile", "recover", str(directory)])
+    return f"The capture was cut off before all it recorded stood here: run '{command}'."
+
+
+def recover(directory: Path) -> CaptureReport:
+    """Write the profile anew from its logs, then remove them.
+
+    Args:
+        directory: The profile, `NAME.nprof`.
+
+    Raises:
+        NotAProfileError: It is no profile.
+        RecoveryError: It has no logs, its capture still runs, or it does not say how it was captured.
+        ProfileWriteError: The disk is full or the directory cannot be written; the logs stay.
+    """
+    directory = _profile_directory(directory)
+    manifest = layout.read_manifest(directory)
+    options = _options(directory, manifest)
+    if not _has_log(options.log_directory):
+        raise RecoveryError(f"{directory} has no recording beside its tables: there is nothing to recover.")
+    if is_in_use(options.log_directory):
+        raise RecoveryError(f"{directory} is being recorded: recover it when the captured command has ended.")
+    from neuron_tools.capture.assembler import Assembler
+
+    _remove_unfinished_parts(directory)
+    assembler = Assembler(options, [str(part) for part in manifest.get("command", ())], overwrite=True)
+    return assembler.finish(complete=True, exit_status=None, recovered=True)
+
+
+def _options(directory: Path, manifest: Mapping[str, Any]) -> CaptureOptions:
+    try:
+        return CaptureOptions(
+            directory,
+            target=manifest["target"],
+            lnc=manifest["lnc"],
+            host_clock=manifest["host_clock"],
+            settings=tuple(manifest["settings"]),
+        )
+    except (KeyError, TypeError, UsageError) as error:
+        raise RecoveryError(
+            f"{directory / layout.MANIFEST_NAME} does not say how the profile was captured ({error}): "
+            "it cannot be recovered."
+        ) from error
+
+
+def _profile_directory(path: Path) -> Path:
+    """The profile's folder, also where its `profile.json` is named."""
+    return (path.parent if path.name == layout.MANIFEST_NAME else path).absolute()
+
+
+def _has_log(log_directory: Path) -> bool:
+    return next(log_directory.glob("process-*"), None) is not None
+
+
+def _remove_unfinished_parts(directory: Path) -> None:
+    for part in directory.glob(f"*/*{layout.TEMPORARY_SUFFIX}"):
+        part.unlink(missing_ok=True)
