@@ -199,6 +199,12 @@ void run_on_host(const OperatorInfo& info, Stack* stack, HostFunction compute) {
   arguments.convert_results(stack);
 }
 
+// `_foreach_*` operators have no CPU kernel of their own: without one of ours each would fall apart into an
+// operator, and so a device execution, per tensor. Copies may cross devices, so they are left to fall apart.
+static bool is_multi_tensor(const std::string& name) {
+  return name.rfind("aten::_foreach_", 0) == 0 && name.rfind("aten::_foreach_copy", 0) != 0;
+}
+
 int register_boxed_kernels() {
   static auto* library =
       new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
@@ -210,7 +216,7 @@ int register_boxed_kernels() {
     }
     const auto handle = dispatcher.findOp(name);
     if (!handle || !handle->hasSchema() || handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1) ||
-        !handle->hasKernelForDispatchKey(c10::DispatchKey::CPU)) {
+        !(handle->hasKernelForDispatchKey(c10::DispatchKey::CPU) || is_multi_tensor(name.name))) {
       continue;
     }
     std::string short_name = name.name.substr(6);
