@@ -89,6 +89,7 @@ class CaptureSession:
             ) from error
         self._write_process(definitions, directory, reproducible=not measured)
         self._configure_time()
+        self._describe_device()
         native.start_recording(
             str(directory / EVENTS_FILE),
             untraced(store.for_operation),
@@ -121,9 +122,12 @@ class CaptureSession:
 
     def define_module(self, path: str, class_name: str) -> int:
         """Number of a module of the user's model; called once per module by the hooks."""
+        from neuron_tools.device import native
+
         self._module_count += 1
         if self._definitions is not None:
             self._definitions.write("module", id=self._module_count, path=path, **{"class": class_name})
+            native.name_module(self._module_count, path)
         return self._module_count
 
     def _configure_time(self) -> None:
@@ -133,7 +137,18 @@ class CaptureSession:
         native.set_clock(clock, self.options.fixed_ns_per_dispatch)
         native.set_launch_overhead_ns(round(self.core.launch_overhead_ns))
         native.set_copy_model(self.core.host_link_bandwidth, round(self.core.host_transfer_latency_ns))
+        limit = native.memory_limit()
         native.set_memory_limit(self.core.hbm_bytes)
+        self._hooks.append(lambda: native.set_memory_limit(limit))
+
+    def _describe_device(self) -> None:
+        """Let `torch.neuron.get_device_properties` tell what is simulated."""
+        from neuron_tools.device.api import DeviceProperties, configure_properties, get_device_properties
+
+        before, core = get_device_properties(), self.core
+        name = f"{core.chip} {core.name} (simulated)"
+        configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
+        self._hooks.append(lambda: configure_properties(before))
 
     def _install_hooks(self, store: ExecutableStore) -> None:
         from neuron_tools.device import native
