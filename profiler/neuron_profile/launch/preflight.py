@@ -103,7 +103,7 @@ def probe(python: Path, environment: Mapping[str, str]) -> Interpreter:
     """
     try:
         answer = subprocess.run(
-            [str(python), "-c", _PROBE],
+            [python.absolute(), "-c", _PROBE],  # a bare name would be looked up on PATH
             env=dict(environment),
             capture_output=True,
             text=True,
@@ -124,7 +124,7 @@ def build_device(python: Path) -> None:
         DeviceError: It cannot be built, for want of a compiler for example.
     """
     print("neuron-profile: building the simulated device (once, up to a minute)", file=sys.stderr, flush=True)
-    answer = subprocess.run([str(python), *_BUILD], capture_output=True, text=True)
+    answer = subprocess.run([python.absolute(), *_BUILD], capture_output=True, text=True)
     if answer.returncode:
         lines = [line for line in answer.stderr.splitlines() if line.strip()]
         reason = lines[-1].removeprefix(_BUILD_PREFIX) if lines else "the build said nothing"
