@@ -94,7 +94,7 @@ def test_device_time_has_a_source_line_and_a_module(captured: Captured) -> None:
 
 def test_backward_time_stands_at_lines_of_the_forward_pass(captured: Captured) -> None:
     rows = captured.profile.query(
-        "SELECT source_file, source_line, sum(end_ts - start_ts) AS ns FROM FrameworkInstruction"
+        "SELECT source_file, source_line, sum(end_ts - start_ts)::BIGINT AS ns FROM FrameworkInstruction"
         " WHERE is_backward GROUP BY ALL"
     ).to_pylist()
     total = sum(row["ns"] for row in rows)
