@@ -97,11 +97,11 @@ def system_events(
 ) -> dict[str, Any]:
     """SystemProfileEvents rows: each runtime call and, beside it, what the hardware did for it.
 
-    The two rows of one call share a `flow_id`. `first_id` is the id of the first row; rows of record i get
-    ids first_id + 2 i and first_id + 2 i + 1.
+    The two rows of one call share a `flow_id`. Those of record i have the ids first_id + 2 i and
+    first_id + 2 i + 1.
     """
-    chosen = records[np.isin(records["kind"], [int(kind) for kind in EVENT_NAMES])]
-    ids = first_id + 2 * np.arange(len(chosen), dtype=np.int64)
+    places = np.flatnonzero(np.isin(records["kind"], [int(kind) for kind in EVENT_NAMES]))
+    chosen, ids = records[places], first_id + 2 * places.astype(np.int64)
     on_device = np.array([EVENT_NAMES[RecordKind(int(k))][1] is not None for k in chosen["kind"]], bool)
     host = _events(chosen, definitions, "host", ids, pools)
     device = _events(chosen[on_device], definitions, "device", ids[on_device] + 1, pools)

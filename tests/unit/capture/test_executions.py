@@ -1,0 +1,61 @@
+import dataclasses
+
+from neuron_tools import hardware
+from neuron_tools.capture.executions import Execution, ExecutionTables
+from neuron_tools.capture.stacks import StackRegistry
+from neuron_tools.simulator.simulation import simulate
+from tests.unit.capture.programs import copy_and_scale, fused_executable
+from tests.unit.capture.replayed import CALLER, NO_ORIGIN, plain
+
+CORE = hardware.get("trn2")
+
+
+def replayer(*executables, process_idx=0, first_id=0):
+    tables = ExecutionTables(CORE, process_idx, first_id, StackRegistry())
+    for executable in executables:
+        tables.add(executable)
+    return tables
+
+
+def small(number=8):
+    program = copy_and_scale()
+    return dataclasses.replace(
+        fused_executable(number, "eager"), program=program, simulation=simulate(program, CORE)
+    )
+
+
+def test_each_execution_has_its_own_run_of_ids():
+    tables = replayer(fused_executable(), small(), first_id=100)
+    runs = [Execution(7, 0, 0, NO_ORIGIN), Execution(8, 9_000, 0, CALLER), Execution(7, 99_000, 0, NO_ORIGIN)]
+    rows = tables.rows(runs)
+    assert plain(rows["FrameworkInstruction"]["id"]) == [100, 101, 110, 117, 118]
+    assert plain(rows["Instruction"]["id"]) == [104, 105, 106, 107, 112, 113, 114, 121, 122, 123, 124]
+    later = tables.rows([Execution(7, 200_000, 0, NO_ORIGIN)])
+    assert plain(later["FrameworkInstruction"]["id"]) == [127, 128]
+
+
+def test_blocks_do_not_change_rows():
+    runs = [Execution(7 + n % 2, n * 50_000, n % 3, CALLER if n % 2 else NO_ORIGIN) for n in range(7)]
+    together = replayer(fused_executable(), small()).rows(runs)
+    tables = replayer(fused_executable(), small())
+    apart = [tables.rows([run]) for run in runs]
+    for name, columns in together.items():
+        for column, values in columns.items():
+            pieces = [value for block in apart if name in block for value in plain(block[name][column])]
+            assert plain(values) == pieces, (name, column)
+
+
+def test_process_and_core_stand_in_every_row():
+    rows = replayer(fused_executable(), process_idx=5).rows([Execution(7, 0, 3, NO_ORIGIN)])
+    for name, columns in rows.items():
+        assert set(plain(columns["process_idx"])) == {5}, name
+        assert set(plain(columns.get("pcore_idx", [3]))) == {3}, name
+
+
+def test_no_executions_are_no_tables():
+    assert replayer(fused_executable()).rows([]) == {}
+
+
+def test_an_executable_must_be_added():
+    tables = replayer(fused_executable())
+    assert (tables.knows(7), tables.knows(8)) == (True, False)
