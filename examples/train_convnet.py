@@ -63,11 +63,12 @@ def main() -> None:
     generator = torch.Generator().manual_seed(0)
     model = ConvNet(arguments.channels).to(arguments.device)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.02, momentum=0.9)
+    criterion = nn.CrossEntropyLoss()
     step_model = torch.compile(model) if arguments.compile else model
     for step in range(arguments.steps):
         images, labels = make_images(arguments.batch, arguments.size, generator)
         logits = step_model(images.to(arguments.device))
-        loss = F.cross_entropy(logits, labels.to(arguments.device))
+        loss = criterion(logits, labels.to(arguments.device))
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 
@@ -41,10 +40,11 @@ def main() -> None:
     generator = torch.Generator().manual_seed(0)
     model = Forecaster(arguments.width).to(arguments.device)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    criterion = nn.MSELoss()
     step_model = torch.compile(model) if arguments.compile else model
     for step in range(arguments.steps):
         series = make_series(arguments.batch, arguments.length, generator).to(arguments.device)
-        loss = F.mse_loss(step_model(series[:, :-1]), series[:, 1:])
+        loss = criterion(step_model(series[:, :-1]), series[:, 1:])
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

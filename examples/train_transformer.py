@@ -89,10 +89,14 @@ def make_batch(
 
 
 def train_step(
-    model: nn.Module, optimizer: torch.optim.Optimizer, tokens: torch.Tensor, targets: torch.Tensor
+    model: nn.Module,
+    criterion: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    tokens: torch.Tensor,
+    targets: torch.Tensor,
 ) -> torch.Tensor:
     logits = model(tokens)
-    loss = F.cross_entropy(logits.flatten(0, 1).float(), targets.flatten())
+    loss = criterion(logits.flatten(0, 1).float(), targets.flatten())
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -127,10 +131,12 @@ def main() -> None:
     shape = (arguments.length, arguments.width, arguments.heads, arguments.layers)
     model = Transformer(len(ALPHABET), *shape).to(arguments.device, DTYPES[arguments.dtype])
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    criterion = nn.CrossEntropyLoss()
     step_model = torch.compile(model) if arguments.compile else model
     for step in range(arguments.steps):
         tokens, targets = make_batch(data, arguments.batch, arguments.length, generator)
-        loss = train_step(step_model, optimizer, tokens.to(arguments.device), targets.to(arguments.device))
+        tokens, targets = tokens.to(arguments.device), targets.to(arguments.device)
+        loss = train_step(step_model, criterion, optimizer, tokens, targets)
         print(f"step {step}  loss {loss.item():.6f}", flush=True)
 
 

@@ -21,6 +21,7 @@ from neuron_tools.profile.catalog import text_literal
 DEFAULT_MEMORY_LIMIT = "1GiB"
 DEFAULT_TIMEOUT_S = 300.0
 
+_PRAGMA = re.compile(r"(\s|/\*.*?\*/|--[^\n]*\n)*PRAGMA\b", re.IGNORECASE | re.DOTALL)
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
 
 
@@ -69,7 +70,10 @@ def check_query(query: str) -> None:
 
 def _statement_kinds(query: str) -> list[duckdb.StatementType]:
     try:
-        return [statement.type for statement in duckdb.extract_statements(query)]
+        statements = duckdb.extract_statements(query)
+        if any(_PRAGMA.match(statement.query) for statement in statements):  # older DuckDB: a SELECT
+            raise QueryError("A profile is read-only: PRAGMA is not allowed.")
+        return [statement.type for statement in statements]
     except duckdb.Error as error:
         raise QueryError(_message(error)) from error
     except ValueError as error:  # a statement this duckdb package cannot classify

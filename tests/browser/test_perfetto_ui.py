@@ -44,7 +44,7 @@ for step in range(3):
 """
 
 
-@pytest.fixture(scope="module", params=["synthetic", pytest.param("captured", marks=pytest.mark.slow)])
+@pytest.fixture(scope="module", params=["synthetic", "captured"])
 def profile(request, tmp_path_factory):
     """The profile under test: anything with `.sql(...)` over the published tables can stand here."""
     if request.param == "synthetic":

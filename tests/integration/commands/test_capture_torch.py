@@ -98,7 +98,6 @@ def test_device_time_has_lines_and_modules_and_backward_stands_at_the_forward_li
     assert costs[OPTIMIZER_LINE].forward_ns > 0
 
 
-@pytest.mark.slow
 def test_two_captures_with_the_fixed_clock_are_identical(workplace: Workplace) -> None:
     workplace.script("train.py", MODEL + "print([step() for _ in range(2)])\n")
     for name in ("a", "b"):
@@ -116,7 +115,6 @@ def parts(profile: Path) -> dict[str, bytes]:
     return {str(path.relative_to(profile)): path.read_bytes() for path in sorted(profile.rglob("*.parquet"))}
 
 
-@pytest.mark.slow
 def test_children_that_the_command_starts_are_recorded_too(workplace: Workplace) -> None:
     workplace.script("worker.py", MODEL + "print(step())\n")
     workplace.script(
@@ -135,7 +133,6 @@ def test_children_that_the_command_starts_are_recorded_too(workplace: Workplace)
     assert counts[0]["n"] == counts[1]["n"]
 
 
-@pytest.mark.slow
 def test_a_script_that_fails_leaves_its_profile(workplace: Workplace) -> None:
     workplace.script("fails.py", MODEL + "step()\nraise RuntimeError('broken model')\n")
     answer = workplace.capture(PYTHON, "fails.py")
@@ -145,7 +142,6 @@ def test_a_script_that_fails_leaves_its_profile(workplace: Workplace) -> None:
     assert workplace.info("fails.nprof")["tables"]["Instruction"] > 0
 
 
-@pytest.mark.slow
 def test_ctrl_c_leaves_a_profile_marked_interrupted(workplace: Workplace) -> None:
     workplace.script("train.py", MODEL + "step()\nprint('ready', flush=True)\nwhile True:\n    step()\n")
     process = workplace.start("capture", "--", PYTHON, "train.py")
@@ -160,7 +156,6 @@ def test_ctrl_c_leaves_a_profile_marked_interrupted(workplace: Workplace) -> Non
     assert facts["tables"]["Instruction"] > 0
 
 
-@pytest.mark.slow
 def test_a_command_killed_while_it_trains_leaves_what_was_written(workplace: Workplace) -> None:
     wait_for_records = (
         "import glob, json, os\n"
