@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import struct
+import zlib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -35,6 +37,11 @@ from neuron_tools.simulator.simulation import Simulation
 _PROGRAM_ARRAYS = ("instructions", "waits", "dmas", "tiles")
 _SIMULATION_ARRAYS = tuple(field.name for field in fields(Simulation) if field.name != "duration_ps")
 _SIMULATION_PREFIX = "simulation_"
+# What reading a damaged archive ends in: zipfile, NumPy and JSON each have their own ways.
+_DAMAGE = (
+    OSError, EOFError, BadZipFile, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
+    MemoryError, ArithmeticError, SyntaxError, struct.error, zlib.error,
+)  # fmt: skip
 
 
 class ExecutableError(NeuronToolsError):
@@ -97,7 +104,7 @@ def load(path: Path) -> Executable:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
         return _from_parts(header, arrays)
-    except (OSError, EOFError, BadZipFile, ValueError, KeyError, TypeError) as error:
+    except _DAMAGE as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
 
 

@@ -13,6 +13,7 @@ from neuron_tools.hardware import NeuronCore
 
 VARIABLE = "NEURON_TOOLS_CAPTURE"
 HOST_CLOCKS = ("measured", "fixed")
+LOG_FOLDER = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class CaptureOptions:
     @property
     def log_directory(self) -> Path:
         """Where the processes of the capture write their logs."""
-        return self.directory / "log"
+        return self.directory / LOG_FOLDER
 
     def to_json(self) -> str:
         """The options as one line of JSON."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from neuron_tools.capture.log_lock import is_in_use
-from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.capture.options import LOG_FOLDER, CaptureOptions, simulated_core
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile import layout
 
@@ -26,7 +26,8 @@ class RecoveryError(NeuronToolsError):
 
 def recovery_notice(directory: Path) -> str | None:
     """One sentence where a profile does not hold all that was recorded; None where it does."""
-    log_directory = _profile_directory(directory) / "log"
+    directory = directory.parent if directory.name == layout.MANIFEST_NAME else directory
+    log_directory = directory / LOG_FOLDER
     if not _has_log(log_directory):
         return None
     if is_in_use(log_directory):
@@ -46,7 +47,7 @@ def recover(directory: Path) -> CaptureReport:
         RecoveryError: It has no logs, its capture still runs, or it does not say how it was captured.
         ProfileWriteError: The disk is full or the directory cannot be written; the logs stay.
     """
-    directory = _profile_directory(directory)
+    directory = (directory.parent if directory.name == layout.MANIFEST_NAME else directory).absolute()
     manifest = layout.read_manifest(directory)
     options = _options(directory, manifest)
     if not _has_log(options.log_directory):
@@ -62,23 +63,20 @@ def recover(directory: Path) -> CaptureReport:
 
 def _options(directory: Path, manifest: Mapping[str, Any]) -> CaptureOptions:
     try:
-        return CaptureOptions(
+        options = CaptureOptions(
             directory,
             target=manifest["target"],
             lnc=manifest["lnc"],
             host_clock=manifest["host_clock"],
             settings=tuple(manifest["settings"]),
         )
+        simulated_core(options)
     except (KeyError, TypeError, UsageError) as error:
         raise RecoveryError(
             f"{directory / layout.MANIFEST_NAME} does not say how the profile was captured ({error}): "
             "it cannot be recovered."
         ) from error
-
-
-def _profile_directory(path: Path) -> Path:
-    """The profile's folder, also where its `profile.json` is named."""
-    return (path.parent if path.name == layout.MANIFEST_NAME else path).absolute()
+    return options
 
 
 def _has_log(log_directory: Path) -> bool:

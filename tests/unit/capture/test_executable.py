@@ -1,5 +1,12 @@
+import tempfile
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.capture.executable import Executable, ExecutableError, load, save
@@ -41,3 +48,34 @@ def test_a_damaged_file_is_one_sentence(tmp_path, damage):
     (tmp_path / "3.npz").write_bytes(damage)
     with pytest.raises(ExecutableError, match="cannot be read"):
         load(tmp_path / "3.npz")
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.floats(0, 1, exclude_max=True), st.binary(min_size=1, max_size=4))
+def test_a_file_damaged_anywhere_is_read_or_refused(place, damage):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "3.npz"
+        path.write_bytes(whole_file())
+        content = bytearray(path.read_bytes())
+        at = int(place * len(content))
+        content[at : at + len(damage)] = damage
+        path.write_bytes(content)
+        with suppress(ExecutableError):
+            assert load(path).program.name == "copy_and_scale"
+
+
+@cache
+def whole_file():
+    with tempfile.TemporaryDirectory() as folder:
+        save(make(), Path(folder) / "3.npz")
+        return (Path(folder) / "3.npz").read_bytes()
+
+
+def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
+    def full(*arguments, **arrays):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "savez", full)
+    with pytest.raises(OSError, match="No space"):
+        save(make(), tmp_path / "3.npz")
+    assert list(tmp_path.iterdir()) == []
