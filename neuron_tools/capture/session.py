@@ -69,6 +69,7 @@ class CaptureSession:
         host_end_ns = native.host_now_ns()
         self._take_hooks_out()
         native.stop_recording()
+        native.set_clock("measured")
         error = native.recording_error()
         if error:
             definitions.write("warning", message=f"Recording stopped early: {error}", category="disk")
@@ -138,6 +139,8 @@ class CaptureSession:
         native.set_launch_overhead_ns(round(self.core.launch_overhead_ns))
         native.set_copy_model(self.core.host_link_bandwidth, round(self.core.host_transfer_latency_ns))
         limit = native.memory_limit()
+        limit_bytes = native.memory_limit()
+        self._hooks.append(lambda: native.set_memory_limit(limit_bytes))
         native.set_memory_limit(self.core.hbm_bytes)
         self._hooks.append(lambda: native.set_memory_limit(limit))
 
