@@ -78,6 +78,7 @@ class ProcessFacts:
         start_unix_ns: Unix time of its time 0; 0 under the fixed clock.
         first_core: NeuronCore that its device 0 is.
         held_bytes: Device memory that its tensors held when recording began, by device.
+        rank: Its rank in a distributed job; None where it has none.
     """
 
     process_id: int = 0
@@ -86,6 +87,7 @@ class ProcessFacts:
     start_unix_ns: int = 0
     first_core: int = 0
     held_bytes: tuple[int, ...] = ()
+    rank: int | None = None
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> ProcessFacts:
@@ -95,7 +97,9 @@ class ProcessFacts:
             ValueError, TypeError: One of them is no number or text.
         """
         numbers = ("process_id", "parent_id", "start_unix_ns", "first_core")
+        rank = line.get("rank")
         return cls(
+            rank=None if rank is None else int(rank),
             command=tuple(storable(part) for part in line.get("command", ())),
             held_bytes=tuple(int(count) for count in line.get("held_bytes", ())),
             **{name: int(line.get(name, 0)) for name in numbers},

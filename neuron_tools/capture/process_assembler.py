@@ -106,6 +106,7 @@ class ProcessAssembler:
             "command": [shlex.join(process.command)],
             "start_unix_ns": [process.start_unix_ns],
             "exit_status": [exit_status],
+            "rank": [process.rank],
         }
 
     @property

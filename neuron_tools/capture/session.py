@@ -177,7 +177,13 @@ class CaptureSession:
             python=sys.version.split()[0],
             target=self.options.target,
             held_bytes=native.held_bytes(),
+            rank=_rank(os.environ.get("RANK", "")),
         )
+
+
+def _rank(text: str) -> int | None:
+    """The rank that torchrun and its like tell a process."""
+    return int(text) if text.isdecimal() else None
 
 
 def ensure_not_recording() -> None:

@@ -87,8 +87,19 @@ def _report(recording: Recording, options: CaptureOptions) -> int:
         )
     if recording.failure is not None:
         click.echo(f"Error: {recording.failure}", err=True)
+    if recording.report is None:
+        _tell_of_recovery(options.directory)
     click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
     return ending.exit_status or (1 if recording.failure is not None else 0)
+
+
+def _tell_of_recovery(directory: Path) -> None:
+    """A summary says it itself."""
+    from neuron_tools.capture.recovery import recovery_notice
+
+    notice = recovery_notice(directory)
+    if notice is not None:
+        click.echo(f"neuron-profile: {notice}", err=True)
 
 
 def _print_summary(directory: Path) -> None:

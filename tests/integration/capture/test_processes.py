@@ -120,3 +120,47 @@ def test_a_script_that_never_imports_torch(folder: Folder) -> None:
     assert profile.complete
     assert breaches(profile) == []
     assert "ProcessInfo" not in profile.tables()
+
+
+def test_a_forked_child_that_uses_the_device_is_not_recorded(folder: Folder) -> None:
+    folder.capture(
+        TRAIN
+        + """
+import os, pathlib, json, neuron_tools
+graph = torch.compile(lambda x: (x * 2).sum(), backend="neuron")
+graph(inputs)
+log = pathlib.Path(json.loads(os.environ["NEURON_TOOLS_CAPTURE"])["directory"], "log/process-0000")
+def content():
+    return {path: path.read_bytes() for path in log.rglob("*") if path.is_file() and path.suffix != ".bin"}
+before = content()
+child = os.fork()
+if not child:
+    graph(inputs[:3])
+    (inputs + 5).tanh()
+    model(inputs)
+    with neuron_tools.profile("child.nprof"):
+        inputs * 3
+    os._exit(content() != before)
+assert os.waitpid(child, 0)[1] == 0
+step()
+"""
+    )
+    profile = folder.profile()
+    assert profile.complete
+    assert breaches(profile) == []
+    assert rows(profile, "SELECT message FROM Warning") == []
+    assert rows(profile, "SELECT count(*) FROM Executable WHERE name LIKE '%tanh%'") == [(0,)]
+    assert rows(folder.profile("child.nprof"), "SELECT name FROM Executable") == [("aten::mul.Tensor",)]
+
+
+def test_ranks_of_a_distributed_job_are_told(folder: Folder) -> None:
+    folder.write("child.py", "import torch\n")
+    folder.capture(
+        "import os, subprocess, sys\n"
+        "for rank in '01':\n"
+        "    subprocess.run([sys.executable, 'child.py'], env={**os.environ, 'RANK': rank}, check=True)\n"
+    )
+    assert rows(folder.profile(), "SELECT process_idx, rank FROM ProcessInfo ORDER BY ALL") == [
+        (0, 0),
+        (1, 1),
+    ]

@@ -197,6 +197,12 @@ def test_only_the_commands_own_process_has_its_exit_status(tmp_path):
     ]
 
 
+@pytest.mark.parametrize("rank", [None, 0, 3])
+def test_a_processes_rank_is_kept(tmp_path, rank):
+    profile, _ = assemble(tmp_path, [], process={"rank": rank})
+    assert rows(profile, "SELECT rank FROM ProcessInfo") == [(rank,)]
+
+
 def test_a_missing_executable_is_a_warning_and_the_rest_is_kept(tmp_path):
     profile, report = assemble(tmp_path, one_step(), executables=EXECUTABLES[:1])
     assert report.executions == 2
