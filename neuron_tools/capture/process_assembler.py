@@ -116,7 +116,8 @@ class ProcessAssembler:
     def _shifted(self, records: npt.NDArray[np.void]) -> npt.NDArray[np.void]:
         """Records on the capture's clock instead of the process's own.
 
-        A range is told when it ends: one that began before the first thing told begins at 0.
+        Nothing stands before 0: a range is told when it ends, so that it may have begun before the first
+        thing told, and is cut there; another thread's device work of that moment is moved there.
         """
         if self._offset_ns is None:
             start_unix_ns = self.log.definitions.process.start_unix_ns
@@ -125,8 +126,9 @@ class ProcessAssembler:
         for column in HOST_TIMES:
             shifted[column] = np.maximum(shifted[column] + self._offset_ns, 0)
         on_device = records["device_end_ns"] > 0
+        offset_ns = np.maximum(self._offset_ns, -records["device_start_ns"][on_device])
         for column in DEVICE_TIMES:
-            shifted[column][on_device] += self._offset_ns
+            shifted[column][on_device] += offset_ns
         return shifted
 
     def _write_host(self, records: npt.NDArray[np.void]) -> None:

@@ -41,7 +41,6 @@ class Template:
     instructions: Span
     wait_ns: Ints
     dmas: Span
-    dma_trigger: Ints
     dma_instruction: Ints
     hlo: Span
     framework: Span
@@ -68,7 +67,6 @@ def make_template(executable: Executable) -> Template:
         instructions=instructions,
         wait_ns=np.maximum(_ns(simulation.start_ps) - _ns(simulation.ready_ps), 0),
         dmas=dmas,
-        dma_trigger=_ns(simulation.dma_trigger_ps),
         dma_instruction=_dma_instructions(program),
         hlo=hlo,
         framework=framework,

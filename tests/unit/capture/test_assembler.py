@@ -150,6 +150,17 @@ def test_a_range_that_began_before_the_first_thing_told_begins_at_zero(tmp_path)
     assert rows(profile, "SELECT execution_start_ts FROM ExecutionInfo") == [(1_000,)]
 
 
+def test_device_work_told_late_by_another_thread_keeps_its_length(tmp_path):
+    records = [
+        both(RecordKind.GRAPH, 5_000, 20_000, 5_000, executable=8, stack=1, name=2),
+        both(RecordKind.GRAPH, 4_000, 4_100, 5_000, executable=8, stack=1, name=2, thread=2),
+    ]
+    process = {"start_unix_ns": 10**18}
+    profile, _ = assemble(tmp_path, records, host_clock="measured", process=process)
+    executions = "SELECT execution_start_ts, execution_end_ts FROM ExecutionInfo ORDER BY ALL"
+    assert rows(profile, executions) == [(0, 5_000), (15_000, 20_000)]
+
+
 def test_two_processes_share_one_clock(tmp_path):
     assembler = Assembler(options(tmp_path), COMMAND)
     for index, (start_unix_ns, at_ns) in enumerate([(10**18, 5_000), (10**18 + 700, 5_000)]):

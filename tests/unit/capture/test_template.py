@@ -18,7 +18,6 @@ def test_times_are_rounded_down_to_nanoseconds():
     assert template.instructions.end_ns.tolist() == [50, 2_250, 2_450, 2_550]
     assert template.wait_ns.tolist() == [0, 2_000, 2_300, 2_440]
     assert template.dmas.start_ns.tolist() == [1_000, 3_500]
-    assert template.dma_trigger.tolist() == [0, 2_500]
 
 
 def test_levels_cover_what_is_under_them():
