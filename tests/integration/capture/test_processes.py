@@ -164,3 +164,16 @@ def test_ranks_of_a_distributed_job_are_told(folder: Folder) -> None:
         (0, 0),
         (1, 1),
     ]
+
+
+def test_odd_names_of_folder_script_and_arguments(folder: Folder) -> None:
+    script = folder.write("odd\nnäme.py", TRAIN + "step()\n")
+    command = [*folder.capture_command("odd\nplace.nprof"), "--", PYTHON, script.name, "argument \udce9\n"]
+    folder.run(*command)
+    profile = folder.profile("odd\nplace.nprof")
+    assert profile.complete
+    assert breaches(profile) == []
+    assert profile.metadata["command"][1:] == [script.name, "argument \\udce9\n"]
+    files = rows(profile, "SELECT DISTINCT source_file FROM Instruction WHERE source_file IS NOT NULL")
+    assert files == [(str(script),)]
+    assert rows(profile, "SELECT path FROM SourceFile") == [(str(script),)]
