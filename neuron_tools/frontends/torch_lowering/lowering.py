@@ -34,6 +34,9 @@ def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> M
 
     Returns:
         The module. Calls without a lowering are custom calls, each named in `warnings`.
+
+    Raises:
+        LoweringFailure: The graph fails even with every call cut out.
     """
     progress = True
     while True:
@@ -46,6 +49,8 @@ def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> M
             module = _lower_rest(builder, partitioned, framework)
             return replace(splice(module, partitioned, len(builder.parameters)), name=name)
         except mlir.LoweringFailure as failure:
+            if not progress:
+                raise
             nodes = {refused_call(node) for node in failure.nodes or _suspects(partitioned)}
             changed = [VERDICTS.refuse(node, failure.reason) for node in nodes]
             progress = any(changed)

@@ -67,9 +67,16 @@ def _adaptive_gradient(
     return parameter - rate * gradient / (torch.sqrt(total) + eps), total
 
 
+def _unscale(gradient: Any, found_inf: Any, inverse_scale: Any) -> tuple[Any, ...]:
+    """Gradient scaling's check: 1.0 in `found_inf` where any gradient overflowed."""
+    overflowed = torch.logical_not(torch.isfinite(gradient)).any().to(found_inf.dtype)
+    return gradient * inverse_scale, torch.maximum(found_inf, overflowed)
+
+
 STEPS: dict[str, Callable[..., tuple[Any, ...]]] = {
     "_fused_adam": functools.partial(_adam, False),
     "_fused_adamw": functools.partial(_adam, True),
     "_fused_sgd": _momentum,
     "_fused_adagrad": _adaptive_gradient,
+    "_amp_foreach_non_finite_check_and_unscale": _unscale,
 }

@@ -74,7 +74,7 @@ class _Cutter:
             self._placeholder(parameter)
         positions = self._cut_results(live)
         for node in live:
-            if node not in self._copies and "intrinsic" not in node.meta:
+            if node not in self._copies and not _is_cut(node):
                 copy = self._graph.node_copy(node, self._copies.__getitem__)
                 copy.meta = node.meta
                 self._copies[node] = copy
@@ -91,8 +91,7 @@ class _Cutter:
         for node in live:
             if "intrinsic" not in node.meta:
                 continue
-            single = isinstance(node.meta["val"], torch.Tensor)
-            parts = [node] if single else [user for user in node.users if user.target is operator.getitem]
+            parts = _tensor_parts(node)
             first = len(self._copies)
             for part in parts:
                 self._placeholder(part)
@@ -106,6 +105,21 @@ class _Cutter:
 
     def _output(self, node: fx.Node) -> int:
         return self._outputs.setdefault(node, len(self._outputs))
+
+
+def _is_cut(node: fx.Node) -> bool:
+    """Whether a node is cut out, or is a list among the results of one that is."""
+    while node.target is operator.getitem and not isinstance(node.meta["val"], torch.Tensor):
+        node = node.all_input_nodes[0]
+    return "intrinsic" in node.meta
+
+
+def _tensor_parts(node: fx.Node) -> list[fx.Node]:
+    """The nodes that stand for a node's tensor results, through lists in tuples."""
+    if isinstance(node.meta["val"], torch.Tensor):
+        return [node]
+    users = [user for user in node.users if user.target is operator.getitem]
+    return [part for user in users for part in _tensor_parts(user)]
 
 
 def _live_nodes(results: Sequence[fx.Node]) -> list[fx.Node]:

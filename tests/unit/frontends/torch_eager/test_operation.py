@@ -251,3 +251,12 @@ def test_an_empty_result_takes_no_operations():
 def test_an_unknown_operator_is_named():
     with pytest.raises(UnknownOperator, match="no operator aten::no_such_thing"):
         lower_operation("aten::no_such_thing", ())
+
+
+def test_unscaling_gradients_lowers_natively_for_each_tensor():
+    gradients = [torch.empty(8, 4), torch.empty(4)]
+    target = torch.ops.aten._amp_foreach_non_finite_check_and_unscale_.default
+    arguments = describe_call(target, (gradients, torch.zeros(1), torch.ones(1)), {})
+    module = lower_operation("aten::_amp_foreach_non_finite_check_and_unscale_", arguments)
+    assert module.warnings == ()
+    assert [operation.opcode for operation in module.operations].count("multiply") >= len(gradients)
