@@ -63,6 +63,21 @@ def _integers(tensor: Any, low: int, high: int, dtype: Any) -> Any:
     return torch.floor(uniform * (high - low) + low).to(dtype or tensor.dtype)
 
 
+@decomposes(_aten.random.default)
+def _random(tensor: Any, *, generator: Any = None) -> Any:
+    return _integers(tensor, 0, 1 << 24, tensor.dtype)
+
+
+@decomposes(_aten.random.to)
+def _random_below(tensor: Any, to: int, *, generator: Any = None) -> Any:
+    return _integers(tensor, 0, to, tensor.dtype)
+
+
+@decomposes(getattr(_aten.random, "from"))
+def _random_between(tensor: Any, low: int, high: Any, *, generator: Any = None) -> Any:
+    return _integers(tensor, low, 1 << 24 if high is None else high, tensor.dtype)
+
+
 @decomposes(_aten.multinomial.default)
 def _multinomial(
     probabilities: Any, num_samples: int, replacement: bool = False, *, generator: Any = None

@@ -260,3 +260,11 @@ def test_unscaling_gradients_lowers_natively_for_each_tensor():
     module = lower_operation("aten::_amp_foreach_non_finite_check_and_unscale_", arguments)
     assert module.warnings == ()
     assert [operation.opcode for operation in module.operations].count("multiply") >= len(gradients)
+
+
+@pytest.mark.parametrize(("overload", "bounds"), [("", ()), (".to", (10,)), (".from", (2, 10))])
+def test_random_integers_lower_natively(overload, bounds):
+    arguments = (describe(torch.empty(64, dtype=torch.int64)), *bounds, None)
+    module = lower_operation(f"aten::random_{overload}", arguments)
+    assert module.warnings == ()
+    assert "rng" in [operation.opcode for operation in module.operations]
