@@ -51,6 +51,9 @@ FROM SystemProfileEvents WHERE name IN ('nrt_tensor_read', 'dmem_buf_copyout')
 """
 
 
+_GRAPHS = "SELECT count(*) AS compiled_graphs FROM Executable WHERE kind = 'graph'"
+
+
 class Bound(Enum):
     """What a program waits for."""
 
@@ -73,6 +76,7 @@ class Occupancy:
         host_ns: From first to last host span, summed over the processes.
         steady_device_ns, steady_window_ns: The same as without "steady", from the end of the first training
             step on; 0 where there are no two steps.
+        compiled_graphs: Executables that torch.compile made.
     """
 
     executions: int
@@ -83,6 +87,7 @@ class Occupancy:
     host_ns: int
     steady_device_ns: int = 0
     steady_window_ns: int = 0
+    compiled_graphs: int = 0
 
     @property
     def has_steps(self) -> bool:
@@ -116,9 +121,9 @@ class Occupancy:
 
 def measure_occupancy(profile: Profile) -> Occupancy:
     """Occupancy of all NeuronCores and hosts of a profile."""
-    device, steady, host, reads = (
-        profile.query(query).to_pylist()[0] for query in (_DEVICE, _STEADY, _HOST, _READING)
+    device, steady, host, reads, graphs = (
+        profile.query(query).to_pylist()[0] for query in (_DEVICE, _STEADY, _HOST, _READING, _GRAPHS)
     )
     wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
-    numbers = {**device, **steady, **host, "host_wait_ns": wait_ns}
+    numbers = {**device, **steady, **host, **graphs, "host_wait_ns": wait_ns}
     return Occupancy(**{name: int(value) for name, value in numbers.items()})

@@ -150,6 +150,7 @@ def verdict_text(occupancy: Occupancy) -> str:
     """The sentence as plain text."""
     busy, idle = percent(occupancy.steady_share), percent(1 - occupancy.steady_share)
     when = "of the time after the first step" if occupancy.has_steps else "of the time"
+    remedy = "larger batches" if occupancy.compiled_graphs else "torch.compile, larger batches"
     if occupancy.bound is Bound.NOTHING_RAN:
         return "Nothing ran on the device: did the program move its model and data to 'neuron'?"
     if occupancy.bound is Bound.DEVICE:
@@ -157,7 +158,7 @@ def verdict_text(occupancy: Occupancy) -> str:
     if occupancy.bound is Bound.HOST:
         return (
             f"Host-bound: the device waited for the host {idle} {when}; dispatch less often "
-            "(torch.compile, larger batches) or make the Python between operations faster."
+            f"({remedy}) or make the Python between operations faster."
         )
     return f"Partly host-bound: the device was busy {busy} {when} and waited for the host {idle}."
 

@@ -157,3 +157,13 @@ def test_modules_with_one_child_share_a_row() -> None:
 
 def test_small_modules_have_no_row_and_the_rest_has_one() -> None:
     assert labels(hotspots(("/big", 1000), ("/small", 1), ("", 50))) == [(0, "big"), (0, "(outside modules)")]
+
+
+def test_a_compiled_program_is_not_told_to_compile() -> None:
+    from neuron_profile.analysis.occupancy import Occupancy
+    from neuron_profile.reports.summary_text import verdict_text
+
+    eager = verdict_text(Occupancy(9, 1, 20, 1000, 0, 1000))
+    compiled = verdict_text(Occupancy(9, 1, 20, 1000, 0, 1000, compiled_graphs=1))
+    assert "torch.compile" in eager
+    assert "torch.compile" not in compiled
