@@ -161,6 +161,20 @@ bool exchange_suppressed(bool suppressed) {
   return std::exchange(thread_state.suppressed, suppressed);
 }
 
+// Executions stand in the log in the order in which they run on the device, whichever threads issue them.
+// Nothing below takes the GIL.
+static Interval place_in_order(int device, int64_t issued_ns, int64_t duration_ns, Record* record) {
+  static auto* order_mutex = new std::mutex;
+  std::lock_guard<std::mutex> order(*order_mutex);
+  const auto interval = place_compute(device, current_stream(device), issued_ns, duration_ns);
+  if (record != nullptr) {
+    record->device_start_ns = interval.start_ns;
+    record->device_end_ns = interval.end_ns;
+    append_record(*record);
+  }
+  return interval;
+}
+
 DeviceWork::DeviceWork(const OperatorInfo& info)
     : info_(info),
       outer_operation_(std::exchange(thread_state.operation, &info.name)),
@@ -215,16 +229,14 @@ void DeviceWork::begin_compute(int device) {
   computing_ = true;
 }
 
-void DeviceWork::place(Record record, int64_t device_start_ns, int64_t device_end_ns) {
+// May call Python (a new name): not to be called while executions are put in order.
+void DeviceWork::complete(Record& record) const {
   record.executable = cost_.executable;
   record.flags |= cost_.flags;
   record.name = name_of(info_);
   record.host_start_ns = host_start_ns_;
   record.host_end_ns = host_end_ns_;
-  record.device_start_ns = device_start_ns;
-  record.device_end_ns = device_end_ns;
   record.sequence = sequence_;
-  append_record(record);
 }
 
 void DeviceWork::show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind kind, int64_t bytes) const {
@@ -250,10 +262,13 @@ void DeviceWork::finish_operation() {
   }
   Interval interval;
   if ((observers_ & kTiming) != 0) {
-    interval = place_compute(device_, current_stream(device_), host_end_ns_, cost_.duration_ns);
-    if ((observers_ & kRecording) != 0) {
-      place(make_record(RecordKind::kOperation, device_, thread_state.stack), interval.start_ns, interval.end_ns);
+    const bool recorded = (observers_ & kRecording) != 0;
+    Record record;
+    if (recorded) {
+      record = make_record(RecordKind::kOperation, device_, thread_state.stack);
+      complete(record);
     }
+    interval = place_in_order(device_, host_end_ns_, cost_.duration_ns, recorded ? &record : nullptr);
     if (info_.needs_values) {
       host_wait_until(interval.end_ns);
     }
@@ -277,7 +292,10 @@ void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
     if ((observers_ & kRecording) != 0) {
       Record record = make_record(kind, device_, thread_state.stack);
       record.bytes = bytes;
-      place(record, interval.start_ns, interval.end_ns);
+      complete(record);
+      record.device_start_ns = interval.start_ns;
+      record.device_end_ns = interval.end_ns;
+      append_record(record);
     }
   }
   if ((observers_ & kProfiling) != 0) {
@@ -293,15 +311,14 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name) {
   const int device = current_device();
   const int64_t host_start = host_now_ns();
   const int64_t host_end = dispatch_and_pause_host_clock();
-  const auto interval = place_compute(device, current_stream(device), host_end, duration_ns);
-  if ((watching & kRecording) != 0) {
-    Record record = make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
+  const bool recorded = (watching & kRecording) != 0;
+  Record record;
+  if (recorded) {
+    record = make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
     record.executable = executable;
     record.name = name;
-    record.device_start_ns = interval.start_ns;
-    record.device_end_ns = interval.end_ns;
-    append_record(record);
   }
+  const auto interval = place_in_order(device, host_end, duration_ns, recorded ? &record : nullptr);
   if ((watching & kProfiling) != 0) {
     add_profile_span({name_text(name), false, device, current_stream(device), interval.start_ns, interval.end_ns});
   }

@@ -54,7 +54,7 @@ class DeviceWork {
 
  private:
   void start();
-  void place(Record record, int64_t device_start_ns, int64_t device_end_ns);
+  void complete(Record& record) const;
   void show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind kind, int64_t bytes) const;
 
   const OperatorInfo& info_;
