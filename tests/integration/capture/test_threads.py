@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import neuron_tools
@@ -35,8 +36,9 @@ def test_executions_stand_in_the_order_in_which_they_ran(tmp_path: Path) -> None
     assert answer.returncode == 0, answer.stderr
     with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
         rows = profile.query(
-            "SELECT execution_start_ts AS start, execution_end_ts AS stop FROM ExecutionInfo ORDER BY execution_index"
+            "SELECT execution_start_ts AS start, execution_end_ts AS stop FROM ExecutionInfo"
+            " ORDER BY execution_index"
         ).to_pylist()
         assert len(rows) == 3 * (1 + 2 * 150)
-        assert all(first["stop"] <= second["start"] for first, second in zip(rows, rows[1:]))
+        assert all(first["stop"] <= second["start"] for first, second in pairwise(rows))
         assert verify(profile) == []
