@@ -5,8 +5,7 @@ from tests.integration.project.checkout import ROOT, tracked_files
 
 # What a file that others get must not name: folders of one machine, and package registries.
 PRIVATE = re.compile(
-    rb"/root/|/mnt/"
-    rb"|\bpypi\.org|pythonhosted\.org|download\.pytorch\.org|extra-index-url +http|find-links +/"
+    rb"(^|[\s\"'=(:])/(root|mnt|srv)/\w|extra-index-url +\w|(index-url|find-links)[ =]+[/\w]"
 )
 TEXT_LIMIT_BYTES = 2_000_000
 
