@@ -52,7 +52,7 @@ RECORD_DTYPE = np.dtype(
         ("device_end_ns", "i8"),
         ("sequence", "i8"),  # autograd sequence number of the node this operation made; -1 = none
         ("forward_sequence", "i8"),  # inside backward: the forward operation's sequence number; -1 = none
-        ("forward_thread", "u4"),  # autograd's thread number that goes with forward_sequence
+        ("forward_thread", "u4"),  # `thread` of the record whose `sequence` is forward_sequence
         ("flags", "u4"),  # 1 = in an optimizer step, 2 = no native lowering
         ("bytes", "i8"),
         ("address", "i8"),

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -25,14 +24,6 @@ def operands_of(operation: Operation) -> Iterator[int]:
     yield from operation.operands
     if operation.regions:
         yield from captured(operation)
-
-
-def use_counts(module: Module) -> Counter[int]:
-    """How often each value is used by operations and by the module's results."""
-    counts: Counter[int] = Counter(module.results)
-    for operation in module.operations:
-        counts.update(operands_of(operation))
-    return counts
 
 
 def producers(module: Module) -> dict[int, Operation]:
@@ -115,8 +106,3 @@ def renamed_region(region: Region, aliases: Mapping[int, int]) -> Region:
         for inner in region.operations
     )
     return Region(region.parameters, operations, tuple(aliases.get(v, v) for v in region.results))
-
-
-def framework_of(operations: Iterable[Operation]) -> tuple[int, ...]:
-    """The framework rows of several operations, each once, in order."""
-    return tuple(dict.fromkeys(row for operation in operations for row in operation.framework))

@@ -61,15 +61,6 @@ class View:
         """One element serves every position."""
         return not any(block.real and block.extent > 1 for block in self.blocks)
 
-    @property
-    def real_elements(self) -> int:
-        """Different elements read."""
-        count = 1
-        for block in self.blocks:
-            if block.real:
-                count *= block.extent
-        return count
-
 
 def merged_blocks(extents: Sequence[tuple[int, bool]]) -> tuple[Block, ...]:
     """Blocks of (extent, real) dimensions: unit dimensions dropped, equal neighbours merged."""

@@ -142,10 +142,6 @@ class Context:
         """Type of a value."""
         return self.module.values[value].type
 
-    def is_result(self, value: int) -> bool:
-        """Whether a value is a result of the module."""
-        return value in self._results
-
     def location(self, value: int) -> Location:
         """Where a value can be loaded from; constants get a tensor on first use."""
         known = self.locations.get(value)

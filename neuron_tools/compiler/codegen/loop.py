@@ -127,7 +127,6 @@ class _Body:
         self._elements = space.elements_per_partition()
         self._tile_elements = space.tile_elements()
         self._last_use = self._last_uses()
-        self._load_queues: dict[Key, int] = {}
 
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
