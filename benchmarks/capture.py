@@ -2,7 +2,8 @@
 
 The same loop of small eager operations runs plain, recorded, and under torch.profiler, in turn. Whole costs
 are those of starting, running and stopping, over the number of operations; loop costs leave starting and
-stopping out.
+stopping out. Only the loop compares like with like: torch.profiler builds its result when it stops, which the
+whole counts, while a capture's profile is assembled by another process, which it does not.
 """
 
 from __future__ import annotations
