@@ -16,11 +16,11 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.process_log import ProcessLog
-from neuron_tools.capture.record import RecordKind
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
 from neuron_tools.capture.tables.origin import execution_origin
+from neuron_tools.device.record import RecordKind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.writer import ProfileWriter

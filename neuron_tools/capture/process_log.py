@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from neuron_tools.capture.definitions import Definitions, DefinitionsReader
 from neuron_tools.capture.executable import Executable, ExecutableError, load
-from neuron_tools.capture.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError
 
 _KINDS = [int(kind) for kind in RecordKind]

@@ -18,8 +18,8 @@ from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
-from neuron_tools.capture.record import EVENTS_FILE
 from neuron_tools.capture.untraced import untraced
+from neuron_tools.device.record import EVENTS_FILE
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.hardware import NeuronCore
 

@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 
-from neuron_tools.capture.record import RecordKind
+from neuron_tools.device.record import RecordKind
 from neuron_tools.frontends.torch_hooks.disguise import disguised
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.capture.record import RECORD_DTYPE, RecordKind
 from neuron_tools.device import native
+from neuron_tools.device.record import RECORD_DTYPE, RecordKind
 
 
 @dataclass

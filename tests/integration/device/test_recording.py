@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 
-from neuron_tools.capture.record import RECORD_DTYPE, RecordKind
 from neuron_tools.device import native
+from neuron_tools.device.record import RECORD_DTYPE, RecordKind
 from tests.integration.device.recording import record
 
 
