@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping
+
+from neuron_tools import compat
 from neuron_tools.capture.options import VARIABLE, CaptureOptions
 
 
-def child_environment(options: CaptureOptions) -> dict[str, str]:
-    """Variables to put on top of `os.environ` for the captured command.
+def child_environment(options: CaptureOptions, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Variables to put on top of `environment` for the captured command.
 
     Any Python in it that imports torch finds the recorder through torch's own back-end autoload, so no
     file of the user's is touched; each process writes its own folder below `options.log_directory`.
     """
-    return {VARIABLE: options.to_json(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "1"}
+    path = [str(compat.FOLDER / "startup"), *filter(None, [environment.get("PYTHONPATH")])]
+    return {
+        VARIABLE: options.to_json(),
+        "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
+        "PYTHONPATH": os.pathsep.join(path),
+    }

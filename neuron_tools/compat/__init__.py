@@ -1,1 +1,62 @@
-"""Modules under the names of AWS's packages, put on the import path only where the real ones are absent."""
+"""Modules under the names of AWS's packages, found by `import` only where the real ones are absent.
+
+Each package here is one top-level name (`torch_neuronx`, `nki`, ...), and none is on the plain import path:
+`neuron-profile capture`, `python -m neuron_tools` and `install()` make them importable, behind everything
+that Python finds by itself, so an installed package of AWS's, or a module of the user's, is always preferred.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+FOLDER = Path(__file__).parent
+
+
+class CompatibleNames:
+    """Finds the top-level packages of a folder; asked last, when no other finder knows the name."""
+
+    def __init__(self, folder: Path = FOLDER) -> None:
+        self._folder = folder
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The spec of a top-level package of ours; None for every other name."""
+        if path is not None or "." in name:
+            return None
+        folder = self._folder / name
+        file = folder / "__init__.py"
+        if not file.is_file():
+            return None
+        return spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
+
+
+_finder = CompatibleNames()
+
+
+def install() -> Callable[[], None]:
+    """Make AWS's names importable in this process where the real packages are absent.
+
+    Calling it again changes nothing.
+
+    Returns:
+        A function that takes the names away again; modules imported meanwhile stay.
+    """
+    if _finder not in sys.meta_path:
+        sys.meta_path.append(_finder)
+
+    def uninstall() -> None:
+        if _finder in sys.meta_path:
+            sys.meta_path.remove(_finder)
+
+    return uninstall
+
+
+def names() -> tuple[str, ...]:
+    """The top-level names that `install` offers, sorted."""
+    return tuple(sorted(file.parent.name for file in FOLDER.glob("*/__init__.py")))
