@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from neuron_profile.command_line import command, run
+from neuron_tools.command_line import command, run
 
 DEFAULT_PORT = 3001
 

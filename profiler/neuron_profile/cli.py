@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-from neuron_profile.command_line import CONTEXT_SETTINGS, run, standard_options
+from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 
 COMMANDS = ("capture", "view", "query", "info", "verify", "recover")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from neuron_profile.command_line import command
+from neuron_tools.command_line import command
 
 if TYPE_CHECKING:
     from neuron_profile.launch.recording import Recording

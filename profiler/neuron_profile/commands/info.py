@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from neuron_profile.command_line import command
+from neuron_tools.command_line import command
 
 
 @command(example="neuron-profile info train.nprof\nneuron-profile info train.nprof --json")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from neuron_profile.command_line import command
+from neuron_tools.command_line import command
 
 FORMATS = ("table", "json", "csv", "parquet")
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_profile.command_line import command
+from neuron_tools.command_line import command
 
 
 @command(example="neuron-profile recover train.nprof")

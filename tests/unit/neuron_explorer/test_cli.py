@@ -8,7 +8,7 @@ import urllib.request
 import pytest
 
 from neuron_explorer.cli import neuron_explorer
-from neuron_profile.command_line import run
+from neuron_tools.command_line import run
 
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:

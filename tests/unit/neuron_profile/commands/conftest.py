@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from neuron_profile.cli import neuron_profile
-from neuron_profile.command_line import run
+from neuron_tools.command_line import run
 
 
 @dataclass(frozen=True)
