@@ -24,7 +24,16 @@ _FOLDER = Path(__file__).parent
 
 # Texts that differ in almost every row: a dictionary of them would be as long as the column.
 _DISTINCT_TEXTS = frozenset(
-    {"time_intervals", "children_names", "children_ids", "message", "text", "sha256", "extra_attributes_json"}
+    {
+        "time_intervals",
+        "children_names",
+        "children_ids",
+        "message",
+        "text",
+        "sha256",
+        "extra_attributes_json",
+        "arguments_json",
+    }
 )
 # Tables whose texts are each written once; the look-ups that other tables point to, and the schema itself.
 _LOOK_UP_TABLES = frozenset(
@@ -100,7 +109,7 @@ class TableSchema:
 
         Rows of one track lie together, so that a range of one track touches few pages.
         """
-        track = ("process_idx", "pcore_idx", "engine", "queue_name", "thread_idx", "engine_idx")
+        track = ("process_idx", "pcore_idx", "engine", "queue_name", "thread_idx", "engine_idx", "track_idx")
         time = ("start_ts", "timestamp")
         if not any(name in self.by_name for name in time):
             return ()

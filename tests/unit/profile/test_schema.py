@@ -10,6 +10,9 @@ def test_published_tables_come_first_and_ours_are_marked():
         "Executable",
         "ProcessInfo",
         "HostSpan",
+        "TraceTrack",
+        "TraceSpan",
+        "TraceCounter",
         "Compilation",
         "SourceFile",
     ]
