@@ -9,7 +9,7 @@ INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh scripts/sy
 DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/csrc/*)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench docs clean
+.PHONY: help demo test test-all lint bench coverage-models docs clean
 
 help:  ## List the targets
 	@sed -n -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -28,6 +28,9 @@ lint: $(VENV)/.development  ## Style, format, types and the layer rule
 
 bench: $(VENV)/.development $(VENV)/.device  ## Run the benchmarks; BENCH="capture simulator" chooses
 	@for name in $(or $(BENCH),all); do python -m benchmarks $$name $(BENCH_ARGS) || exit 1; done
+
+coverage-models: $(VENV)/.development $(VENV)/.device  ## Print what is lowered natively of common models; MODELS="llama t5" chooses
+	@python -m benchmarks.zoo.table $(MODELS)
 
 docs: $(VENV)/.development  ## Write the reference pages again from the code
 	@python scripts/write_reference_docs.py

@@ -1,0 +1,43 @@
+"""One model of the zoo: how to make it, what to feed it, what to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+Inputs = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A model with its inputs.
+
+    Attributes:
+        name: What tables call it.
+        build: Makes the model; weights follow from PyTorch's seed.
+        inputs: Makes keyword arguments of a call, on the CPU.
+        generates: Whether `model.generate` makes tokens greedily.
+    """
+
+    name: str
+    build: Callable[[], nn.Module]
+    inputs: Callable[[], Inputs]
+    generates: bool = False
+
+    def make(self, device: str = "cpu", seed: int = 0) -> tuple[nn.Module, Inputs]:
+        """The model in training mode and its inputs; the same values on every device."""
+        torch.manual_seed(seed)
+        model, inputs = self.build().train(), self.inputs()
+        return model.to(device), {name: value.to(device) for name, value in inputs.items()}
+
+
+def outputs(result: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    """Loss and prediction of a call: of a transformers output, or of the pair that our own models return."""
+    if isinstance(result, tuple):
+        loss, prediction = result
+        return loss, prediction
+    return result.loss, result.logits

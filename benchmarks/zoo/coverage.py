@@ -1,0 +1,107 @@
+"""What the compiler makes of a model: how much is lowered natively, how long it takes, whose time it is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+import neuron_tools
+from benchmarks.zoo.case import Case
+from benchmarks.zoo.training import largest_difference, step_on_cpu, step_on_device
+from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_tools.profile.reader import Profile
+
+_OPERATIONS = "SELECT count(*) AS count FROM FrameworkInstruction"
+_CUSTOM_CALLS = """
+SELECT framework_name AS name, count(DISTINCT (pcore_idx, raw_framework_id)) AS count
+FROM HloInstruction WHERE hlo_opcode = 'custom_call' GROUP BY ALL
+"""
+_EXECUTABLES = """
+SELECT count(*) AS count, coalesce(sum(compile_time_ns), 0) AS compile_ns,
+    coalesce(sum(instruction_count * execution_count), 0) AS instructions
+FROM Executable
+"""
+_REFUSED = "SELECT count(*) AS count FROM Warning WHERE message LIKE '%could not be compiled%'"
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """One training step of one model.
+
+    Attributes:
+        operations: Framework operations that took device time, by count of executions.
+        custom_calls: Those without a native lowering, by operator name.
+        refused: Operators and graphs that could not be compiled at all.
+        executables: Distinct compiled computations.
+        compile_ms: Host time to lower, compile and simulate them.
+        instructions: Instructions executed.
+        device_us: Simulated device time.
+        mfu: Model FLOPs over peak FLOPs in the time of the capture, 0 to 1.
+        line_share, module_share: Part of the device time that reaches a source line, a module path.
+        line_sum_error: How far the sum over lines and the rest is from the total, relative.
+        difference: Largest difference of outputs and gradients from the CPU's, relative.
+    """
+
+    model: str
+    mode: str
+    operations: int
+    custom_calls: Mapping[str, int]
+    refused: int
+    executables: int
+    compile_ms: float
+    instructions: int
+    device_us: float
+    mfu: float
+    line_share: float
+    module_share: float
+    line_sum_error: float
+    difference: float
+
+    @property
+    def native_share(self) -> float:
+        """Part of the operations that is lowered natively, 0 to 1."""
+        return 1 - sum(self.custom_calls.values()) / max(self.operations, 1)
+
+
+def measure(case: Case, *, compiled: bool) -> Coverage:
+    """Capture one training step of a model and read its profile."""
+    expected = step_on_cpu(case)
+    torch._dynamo.reset()
+    with tempfile.TemporaryDirectory() as folder:
+        with neuron_tools.profile(Path(folder) / "run.nprof") as run:
+            found = step_on_device(case, compiled=compiled)
+        with run.open() as profile:
+            mode = "compiled" if compiled else "eager"
+            return _read(profile, case.name, mode, largest_difference(expected, found))
+
+
+def _read(profile: Profile, model: str, mode: str, difference: float) -> Coverage:
+    spots = find_hotspots(profile)
+    executables = profile.query(_EXECUTABLES).to_pylist()[0]
+    calls = Counter({row["name"]: row["count"] for row in profile.query(_CUSTOM_CALLS).to_pylist()})
+    by_line = sum(line.cost.device_ns for line in spots.lines)
+    return Coverage(
+        model=model,
+        mode=mode,
+        operations=_count(profile, _OPERATIONS),
+        custom_calls=dict(calls),
+        refused=_count(profile, _REFUSED),
+        executables=int(executables["count"]),
+        compile_ms=float(executables["compile_ns"]) / 1e6,
+        instructions=int(executables["instructions"]),
+        device_us=spots.device_ns / 1e3,
+        mfu=float(profile.summary()["mfu_estimated_percent"]),
+        line_share=by_line / spots.device_ns,
+        module_share=1 - spots.without_module_ns / spots.device_ns,
+        line_sum_error=abs(by_line + spots.without_line_ns - spots.device_ns) / spots.device_ns,
+        difference=difference,
+    )
+
+
+def _count(profile: Profile, query: str) -> int:
+    return int(profile.query(query).to_pylist()[0]["count"])
