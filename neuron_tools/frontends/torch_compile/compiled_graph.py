@@ -54,6 +54,7 @@ class CompiledGraph:
         self._graph = fx.GraphModule(gm, gm.graph).graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
         self._dynamic = any(_is_symbolic(node.meta.get("val")) for node in self._placeholders)
+        _allow_any_layout(gm.graph)
         gm.graph.set_codegen(_BoxedCodeGen())
         gm.recompile()
         _LazyGraphModule.force_recompile(gm)
@@ -106,16 +107,25 @@ class CompiledGraph:
         )
 
     def _caller(self) -> ModuleRoot:
-        """The module that runs this graph now; a backward run undoes the last forward run."""
+        """The module that runs this graph now; a backward run undoes the last forward run.
+
+        A graph of a plain function belongs to the module that is being called around it.
+        """
         root = self._description.root
-        if not root.source:
-            return root
         if self._description.backward:
             path = self._callers.pop() if self._callers else root.path
         else:
             path = current_path() or root.path
             self._callers.append(path)
         return replace(root, path=path)
+
+
+def _allow_any_layout(graph: fx.Graph) -> None:
+    """Views become reshapes: a CPU kernel may lay its result out differently from what tracing foresaw."""
+    view, reshape = torch.ops.aten.view.default, torch.ops.aten.reshape.default
+    for node in graph.nodes:
+        if node.target is view:
+            node.target = reshape
 
 
 def _stored(argument: Any) -> Any:
