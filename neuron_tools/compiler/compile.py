@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.generate import generate_group
+from neuron_tools.compiler.codegen.repeat import generate_plan
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.fusion import FusionPlan
@@ -30,8 +30,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
         builder.warning(warning)
     context = Context(plan, builder, core, options)
     _define_parameters(context, plan)
-    for group in plan.groups:
-        generate_group(context, group)
+    generate_plan(context)
     return builder.finish()
 
 

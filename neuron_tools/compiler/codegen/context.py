@@ -142,6 +142,15 @@ class Context:
         """Type of a value."""
         return self.module.values[value].type
 
+    def inherit(self, outer: Context) -> None:
+        """Take over what belongs to the whole program: queues' engines and the module's results."""
+        self._queue_engines = outer._queue_engines
+        self._results = outer._results
+
+    def knows(self, value: int) -> bool:
+        """Whether a value has a place already."""
+        return value in self.locations
+
     def location(self, value: int) -> Location:
         """Where a value can be loaded from; constants get a tensor on first use."""
         known = self.locations.get(value)
@@ -156,7 +165,7 @@ class Context:
         """Give a value a tensor in HBM."""
         type_ = self.type_of(value)
         if kind is None:
-            kind = TensorKind.OUTPUT if self._reaches_result(value) else TensorKind.INTERMEDIATE
+            kind = self.kind_of(value)
         label = name or self.module.values[value].name or f"{kind.name.lower()}.{value}"
         tensor = self.builder.tensor(label, kind, memory_dtype(type_.dtype), type_.shape)
         location = self.locations[value] = Location(tensor, type_, kind)
@@ -167,11 +176,14 @@ class Context:
         tensor = self.builder.tensor(name, TensorKind.INTERMEDIATE, memory_dtype(type_.dtype), type_.shape)
         return Location(tensor, type_, TensorKind.INTERMEDIATE)
 
-    def _reaches_result(self, value: int) -> bool:
-        if value in self._results:
-            return True
+    def kind_of(self, value: int) -> TensorKind:
+        """What a value made here is to the model: an output where a result is the value or a view of it."""
         views = self.plan.views
-        return any(views.of(result).is_same and views.of(result).root == value for result in self._results)
+        if value in self._results or any(
+            views.of(result).is_same and views.of(result).root == value for result in self._results
+        ):
+            return TensorKind.OUTPUT
+        return TensorKind.INTERMEDIATE
 
     def complete(self, value: int, tokens: Mapping[int, int]) -> None:
         """Record what must be complete before a value in HBM may be read."""
@@ -190,12 +202,14 @@ class Context:
         if group.outputs:
             shape = str(self.type_of(group.outputs[-1]))
         rows, shares = framework_shares(group.operations, list(weights))
-        return self.builder.hlo(HloOperation(self._name(opcode), opcode, rows, shares, model_flops, shape))
+        name = self.unique_name(opcode)
+        return self.builder.hlo(HloOperation(name, opcode, rows, shares, model_flops, shape))
 
-    def _name(self, opcode: str) -> str:
+    def unique_name(self, opcode: str, prefix: str = "") -> str:
+        """A name that no other operation of the program has, e.g. "fusion.12"."""
         number = self._names.get(opcode, 0)
         self._names[opcode] = number + 1
-        return f"{opcode}.{number}"
+        return f"{prefix}{opcode}.{number}"
 
 
 def framework_shares(

@@ -10,6 +10,7 @@ from neuron_tools import hardware
 from neuron_tools.compiler import hlo
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.stablehlo import read_module
+from neuron_tools.simulator import simulate
 from neuron_tools.simulator.check import check
 from neuron_tools.simulator.program import FrameworkOperation, Memory, Opcode, Program
 
@@ -171,3 +172,55 @@ def multiply_accumulates(program: Program) -> int:
     """K x M x N over all MATMULs."""
     rows = program.instructions[program.instructions["opcode"] == Opcode.MATMUL]
     return int((rows["partitions"].astype(np.int64) * rows["columns"] * rows["elements"]).sum())
+
+
+def layers(count: int, width: int = 256, rows: int = 256, dtype: str = "bf16") -> str:
+    """`count` equal residual blocks, x + tanh(x @ w) * softmax-like row sum; `loc("fw:k")` is block k."""
+    full, weight = tensor((rows, width), dtype), tensor((width, width), dtype)
+    row, scalar = tensor((rows,), dtype), f"tensor<{dtype}>"
+    arguments = ", ".join([f"%x0: {full}", *(f"%w{index}: {weight}" for index in range(count))])
+    lines = [f"%zero = stablehlo.constant dense<0.0> : {scalar}"]
+    for index in range(count):
+        where = f'loc("fw:{index}")'
+        after = "%r" if index == count - 1 else f"%x{index + 1}"
+        lines += [
+            f"%p{index} = stablehlo.dot_general %x{index}, %w{index}, contracting_dims = [1] x [0] "
+            f": ({full}, {weight}) -> {full} {where}",
+            f"%t{index} = stablehlo.tanh %p{index} : {full} {where}",
+            f"%s{index} = stablehlo.reduce(%t{index} init: %zero) applies stablehlo.add across dimensions = "
+            f"[1] : ({full}, {scalar}) -> {row} {where}",
+            f"%b{index} = stablehlo.broadcast_in_dim %s{index}, dims = [0] : ({row}) -> {full} {where}",
+            f"%d{index} = stablehlo.divide %t{index}, %b{index} : {full} {where}",
+            f"%e{index} = stablehlo.exponential %d{index} : {full} {where}",
+            f"%m{index} = stablehlo.multiply %e{index}, %t{index} : {full} {where}",
+            f"{after} = stablehlo.add %x{index}, %m{index} : {full} {where}",
+        ]
+    return function(arguments, full, *lines)
+
+
+def tile_races(program: Program, core=CORE) -> int:
+    """Tiles whose bytes another tile uses before their own last use has ended, in simulated time."""
+    simulation = simulate(program, core)
+    begin = np.full(len(program.tiles), np.iinfo(np.int64).max)
+    end = np.full(len(program.tiles), -1, np.int64)
+    for column in ("source", "second_source", "destination"):
+        tiles = program.instructions[column]
+        used = tiles >= 0
+        np.minimum.at(begin, tiles[used], simulation.start_ps[used])
+        np.maximum.at(end, tiles[used], simulation.end_ps[used])
+    tiles = program.dmas["tile"]
+    np.minimum.at(begin, tiles[tiles >= 0], simulation.dma_start_ps[tiles >= 0])
+    np.maximum.at(end, tiles[tiles >= 0], simulation.dma_end_ps[tiles >= 0])
+    return sum(_races(program, memory, begin, end) for memory in (Memory.SBUF, Memory.PSUM))
+
+
+def _races(program: Program, memory: Memory, begin: np.ndarray, end: np.ndarray) -> int:
+    rows = np.flatnonzero((program.tiles["memory"] == memory) & (end >= 0))
+    busy_until = np.full(CORE.sbuf_bytes_per_partition, -1, np.int64)
+    races = 0
+    for row in rows[np.argsort(begin[rows], kind="stable")]:
+        tile = program.tiles[row]
+        taken = slice(int(tile["address"]), int(tile["address"]) + int(tile["bytes_per_partition"]))
+        races += int(busy_until[taken].max(initial=-1) > begin[row])
+        busy_until[taken] = np.maximum(busy_until[taken], end[row])
+    return races

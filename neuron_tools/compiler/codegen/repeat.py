@@ -1,0 +1,75 @@
+"""Generates a fusion plan: equal layers are compiled once and appended as often as they occur."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.generate import generate_group
+from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
+from neuron_tools.compiler.graph import operands_of
+from neuron_tools.compiler.passes.fusion import FusionPlan
+from neuron_tools.compiler.passes.repetition import Repetition, Window, find_repetitions
+
+_ALTERNATING = 2
+"""Copies after which memory that only one copy reads is used again: the one between keeps them apart."""
+
+
+def generate_plan(context: Context) -> None:
+    """Emit all groups of the context's plan."""
+    for repetition in find_repetitions(context.plan):
+        if len(repetition.windows) == 1:
+            for group in repetition.windows[0].groups:
+                generate_group(context, group)
+        else:
+            _generate_repetition(context, repetition)
+
+
+def _generate_repetition(context: Context, repetition: Repetition) -> None:
+    section = record(context, repetition.windows[0])
+    private = _private_tensors(context, repetition, section)
+    earlier: list[dict[int, int]] = []
+    for index, window in enumerate(repetition.windows):
+        reused = earlier[index - _ALTERNATING] if index >= _ALTERNATING else {}
+        binding = Binding(window.values, window.framework, reused=reused)
+        tensors, places = append_section(context, section, binding)
+        earlier.append({row: int(tensors[row]) for row in private})
+        for value, place in places.items():
+            context.locations[window.values.get(value, value)] = place
+
+
+def record(context: Context, window: Window) -> Section:
+    """The code of a window's groups, as a section."""
+    inner = SectionContext(context, context.plan)
+    for group in window.groups:
+        generate_group(inner, group)
+    outputs = dict.fromkeys(value for group in window.groups for value in group.outputs)
+    return inner.section([value for value in outputs if value in inner.locations])
+
+
+def _private_tensors(context: Context, repetition: Repetition, section: Section) -> list[int]:
+    """Tensor rows of the section that nothing outside their own copy reads."""
+    made = [value for group in repetition.windows[0].groups for value in group.shapes]
+    origin = {
+        window.values.get(value, value): (index, value)
+        for index, window in enumerate(repetition.windows)
+        for value in made
+    }
+    shared = {
+        origin[value][1]
+        for copy, value in _reads(context.plan, repetition)
+        if value in origin and origin[value][0] != copy
+    }
+    return [row for row, value in section.made.items() if value in set(made) - shared]
+
+
+def _reads(plan: FusionPlan, repetition: Repetition) -> Iterator[tuple[int, int]]:
+    """(copy that reads, value in memory that it reads) all over the plan; -1 is what stands outside."""
+    owner = {id(group): index for index, window in enumerate(repetition.windows) for group in window.groups}
+    for group in plan.groups:
+        for operand in dict.fromkeys(value for item in group.operations for value in operands_of(item)):
+            for value in {operand, plan.views.layout(operand).root, plan.views.of(operand).root}:
+                yield owner.get(id(group), -1), value
+    for result in plan.module.results:
+        yield -1, result
+        yield -1, plan.views.of(result).root
