@@ -29,6 +29,7 @@ def _start() -> None:
     import atexit
 
     from neuron_tools.capture.options import from_environment
+    from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
     from neuron_tools.capture.session import CaptureSession
     from neuron_tools.device.autoload import autoload
 
@@ -36,6 +37,6 @@ def _start() -> None:
     if options is None:
         return
     autoload()
-    session = CaptureSession(options)
+    session = CaptureSession(options, TorchRuntime())
     session.start()
     atexit.register(session.stop)

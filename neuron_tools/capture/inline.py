@@ -56,6 +56,7 @@ class profile:
 
     def __enter__(self) -> profile:
         from neuron_tools.capture.assembler import Assembler
+        from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
         from neuron_tools.capture.session import CaptureSession, ensure_not_recording
 
         ensure_not_recording()
@@ -63,7 +64,7 @@ class profile:
             raise UsageError(f"{self.path} exists: choose another path, or remove it first.")
         _register_device()
         self._assembler = Assembler(self._options, sys.orig_argv)
-        self._session = CaptureSession(self._options)
+        self._session = CaptureSession(self._options, TorchRuntime())
         try:
             self._session.start()
         except BaseException:

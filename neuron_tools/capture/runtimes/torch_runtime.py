@@ -1,0 +1,123 @@
+"""Records what PyTorch runs on the `neuron` device: the device's C++ core does it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from neuron_tools.capture.runtimes.runtime import Recording
+from neuron_tools.capture.untraced import untraced
+from neuron_tools.device.record import EVENTS_FILE
+
+
+class TorchRuntime:
+    """The runtime of a process that uses the `neuron` PyTorch device."""
+
+    def __init__(self) -> None:
+        self._hooks: list[Callable[[], None]] = []
+        self._module_count = 0
+        self._recording: Recording | None = None
+
+    def prepare(self) -> None:
+        """Build and load the device."""
+        from neuron_tools.device import native
+
+        native.core()
+
+    def facts(self) -> Mapping[str, Any]:
+        """PyTorch's version, and what its tensors hold."""
+        import torch
+
+        from neuron_tools.device import native
+
+        return {"torch": torch.__version__, "held_bytes": native.held_bytes()}
+
+    def start(self, recording: Recording) -> None:
+        """Configure the device as the simulated one, and record."""
+        from neuron_tools.device import native
+
+        self._recording = recording
+        self._configure_time(recording)
+        self._describe_device(recording)
+        native.start_recording(
+            str(recording.directory / EVENTS_FILE),
+            untraced(recording.store.for_operation),
+            untraced(recording.definitions.stack),
+            untraced(recording.definitions.name),
+        )
+        self._install_hooks(recording)
+
+    def stop(self) -> int:
+        """Take the hooks out and write what was recorded."""
+        from neuron_tools.device import native
+
+        host_end_ns = native.host_now_ns()
+        self._take_hooks_out()
+        native.stop_recording()
+        native.set_clock("measured")
+        return host_end_ns
+
+    def abandon(self) -> None:
+        """Stop without writing."""
+        from neuron_tools.device import native
+
+        native.abandon_recording()
+        self._take_hooks_out()
+
+    @property
+    def error(self) -> str | None:
+        """Why writing the log stopped."""
+        from neuron_tools.device import native
+
+        return native.recording_error()
+
+    @property
+    def record_count(self) -> int:
+        """Records made."""
+        from neuron_tools.device import native
+
+        return native.record_count()
+
+    def define_module(self, path: str, class_name: str) -> int:
+        """Number of a module of the user's model; called once per module by the hooks."""
+        from neuron_tools.device import native
+
+        self._module_count += 1
+        if self._recording is not None:
+            definitions = self._recording.definitions
+            definitions.write("module", id=self._module_count, path=path, **{"class": class_name})
+            native.name_module(self._module_count, path)
+        return self._module_count
+
+    def _configure_time(self, recording: Recording) -> None:
+        from neuron_tools.device import native
+
+        options, core = recording.options, recording.core
+        clock: Literal["measured", "fixed"] = "fixed" if options.host_clock == "fixed" else "measured"
+        native.set_clock(clock, options.fixed_ns_per_dispatch)
+        native.set_launch_overhead_ns(round(core.launch_overhead_ns))
+        native.set_copy_model(core.host_link_bandwidth, round(core.host_transfer_latency_ns))
+        limit_bytes = native.memory_limit()
+        self._hooks.append(lambda: native.set_memory_limit(limit_bytes))
+        native.set_memory_limit(core.hbm_bytes)
+
+    def _describe_device(self, recording: Recording) -> None:
+        """Let `torch.neuron.get_device_properties` tell what is simulated."""
+        from neuron_tools.device.api import DeviceProperties, configure_properties, get_device_properties
+
+        before, core = get_device_properties(), recording.core
+        name = f"{core.chip} {core.name} (simulated)"
+        configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
+        self._hooks.append(lambda: configure_properties(before))
+
+    def _install_hooks(self, recording: Recording) -> None:
+        from neuron_tools.device import native
+        from neuron_tools.frontends import executables, torch_hooks
+
+        self._hooks.append(torch_hooks.install(native, untraced(self.define_module)))
+        untraced(recording.store.executable_for)
+        self._hooks.append(executables.install(recording.store))
+
+    def _take_hooks_out(self) -> None:
+        while self._hooks:
+            self._hooks.pop()()

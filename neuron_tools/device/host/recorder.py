@@ -1,0 +1,139 @@
+"""Records executions, waits and ranges of a program that does not use the PyTorch device."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from neuron_tools.device.host.clock import HostClock
+from neuron_tools.device.host.event_log import EventLog, Record
+from neuron_tools.device.host.stacks import OnStack, SourceStacks
+from neuron_tools.device.host.timeline import DeviceTimeline
+from neuron_tools.device.record import RecordKind
+
+
+class PythonRecorder:
+    """One process's recording. Safe to use from several threads.
+
+    Attributes:
+        clock: The host's virtual time. Whoever computes values or simulates pauses it meanwhile.
+
+    Args:
+        path: The log, made of `neuron_tools.device.record.RECORD_DTYPE` records.
+        on_stack: Called once for each new source stack.
+        on_name: Called once for each new name: number, text.
+        internal_folders: Files below these are not the user's.
+        launch_overhead_ns: What a NeuronCore adds before each execution.
+        fixed_ns_per_dispatch: For the fixed clock; None measures.
+
+    Raises:
+        OSError: The log cannot be made.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        on_stack: OnStack,
+        on_name: Callable[[int, str], None],
+        *,
+        internal_folders: Iterable[str] = (),
+        launch_overhead_ns: int = 0,
+        fixed_ns_per_dispatch: int | None = None,
+    ) -> None:
+        self._log = EventLog(path)
+        self._stacks = SourceStacks(internal_folders, on_stack)
+        self._on_name = on_name
+        self._names: dict[str, int] = {}
+        self._threads: dict[int, int] = {}
+        self._lock = threading.Lock()
+        self._timeline = DeviceTimeline(launch_overhead_ns)
+        self.clock = HostClock(fixed_ns_per_dispatch)
+
+    @property
+    def record_count(self) -> int:
+        """Records made so far."""
+        return self._log.count
+
+    @property
+    def error(self) -> str | None:
+        """Why writing the log stopped (a full disk, say), or None."""
+        return self._log.error
+
+    def name(self, text: str) -> int:
+        """The number of a name; new ones are told to `on_name` first."""
+        number = self._names.get(text)
+        if number is None:
+            with self._lock:
+                number = self._names.get(text)
+                if number is None:
+                    number = len(self._names) + 1
+                    self._on_name(number, text)
+                    self._names[text] = number
+        return number
+
+    def execute(self, executable: int, duration_ns: int, name: str, cores: Sequence[int] = (0,)) -> int:
+        """Place one execution on the cores, which start it together, and record it; returns when it ends.
+
+        Args:
+            executable: What ran; 0 = it is not known.
+            duration_ns: Its device time.
+            name: What to call it.
+            cores: NeuronCores of this process.
+        """
+        with self.clock.paused() as host_start_ns:
+            host_end_ns = self.clock.dispatch()
+            start_ns, end_ns = self._timeline.place(cores, host_end_ns, duration_ns)
+            stack = self._stacks.current()
+            for core in cores:
+                record = self._record(RecordKind.GRAPH, host_start_ns, host_end_ns, stack, name)
+                record.device, record.executable = core, executable
+                record.device_start_ns, record.device_end_ns = start_ns, end_ns
+                self._log.append(record)
+        return end_ns
+
+    def wait(self, until_ns: int, cores: Sequence[int] = (0,)) -> None:
+        """The host waits for the device: its clock moves to `until_ns`."""
+        with self.clock.paused() as start_ns:
+            self.clock.dispatch()
+            self.clock.wait_until(until_ns)
+            record = self._record(
+                RecordKind.SYNCHRONIZE, start_ns, self.clock.now_ns(), self._stacks.current(), ""
+            )
+            record.device = cores[0]
+            self._log.append(record)
+
+    def finish_ns(self, cores: Sequence[int]) -> int:
+        """When all that was placed on the cores is done."""
+        return self._timeline.finish_ns(cores)
+
+    def range(self, name: str, start_ns: int, end_ns: int, kind: RecordKind = RecordKind.RANGE) -> None:
+        """Record a closed host range (RANGE or STEP)."""
+        with self.clock.paused():
+            self._log.append(self._record(kind, start_ns, end_ns, self._stacks.current(), name))
+
+    def flush(self) -> None:
+        """Write what was recorded so far."""
+        self._log.flush()
+
+    def close(self) -> None:
+        """End the recording; what was recorded is written when this returns."""
+        self._log.close()
+
+    def abandon(self) -> None:
+        """End the recording without writing anything more."""
+        self._log.abandon()
+
+    def _record(self, kind: RecordKind, start_ns: int, end_ns: int, stack: int, name: str) -> Record:
+        record = Record(int(kind), host_start_ns=start_ns, host_end_ns=end_ns, stack=stack)
+        record.thread = self._thread()
+        record.name = self.name(name) if name else 0
+        return record
+
+    def _thread(self) -> int:
+        identity = threading.get_ident()
+        number = self._threads.get(identity)
+        if number is None:
+            with self._lock:
+                number = self._threads.setdefault(identity, len(self._threads))
+        return number
