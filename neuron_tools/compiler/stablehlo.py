@@ -9,9 +9,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 from neuron_tools.compiler import hlo
 from neuron_tools.errors import NeuronToolsError
@@ -35,10 +35,41 @@ class StableHloError(NeuronToolsError):
     """The module is not one that can be read."""
 
 
+class Origins(Protocol):
+    """Tells which framework operations an MLIR operation came from."""
+
+    @property
+    def framework(self) -> Sequence[FrameworkOperation]:
+        """The framework operations that rows stand for; may grow while a module is read."""
+
+    def rows(self, operation: Any, calls: Sequence[Any]) -> tuple[int, ...]:
+        """Rows of `framework` that `operation` came from; () where it does not say.
+
+        Args:
+            operation: The MLIR operation.
+            calls: The call operations that are being expanded around it, outermost first.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedOrigins:
+    """Origins of a module whose locations name `fw:<row>`."""
+
+    framework: tuple[FrameworkOperation, ...] = ()
+
+    def rows(self, operation: Any, calls: Sequence[Any]) -> tuple[int, ...]:
+        """The rows that the operation's own location names."""
+        if not self.framework:
+            return ()
+        named = dict.fromkeys(int(row) for row in _FRAMEWORK_ROW.findall(str(operation.location)))
+        return tuple(row for row in named if row < len(self.framework))
+
+
 def read_module(
     mlir_module: Any,
     *,
     framework: tuple[FrameworkOperation, ...] = (),
+    origins: Origins | None = None,
     parameter_kinds: tuple[str, ...] = (),
     parameter_names: tuple[str, ...] = (),
     warnings: tuple[str, ...] = (),
@@ -48,6 +79,7 @@ def read_module(
     Args:
         mlir_module: An `ir.Module` of torch-mlir's or JAX's binding, in the StableHLO (or CHLO) dialect.
         framework: The framework operations; an operation whose location names `fw:<row>` came from that row.
+        origins: Tells them in another way instead.
         parameter_kinds: "input" or "weight" per parameter; empty means all inputs.
         parameter_names: A name per parameter; empty means none is known.
         warnings: Texts to carry along, e.g. operations that could not be lowered.
@@ -59,7 +91,8 @@ def read_module(
     if not functions:
         raise StableHloError("The StableHLO module contains no function: lower a function called main.")
     entry = functions.get("main") or next(iter(functions.values()))
-    reader = _Reader(functions, len(framework))
+    origins = origins or TaggedOrigins(framework)
+    reader = _Reader(functions, origins)
     block = entry.regions[0].blocks[0]
     parameters = tuple(reader.define(argument) for argument in block.arguments)
     operations, results = reader.block(block)
@@ -67,9 +100,9 @@ def read_module(
         name=_symbol(entry),
         values=tuple(reader.values),
         parameters=parameters,
-        operations=inherit_framework(operations, len(framework)),
+        operations=inherit_framework(operations, len(origins.framework)),
         results=results,
-        framework=framework,
+        framework=tuple(origins.framework),
         parameter_kinds=parameter_kinds,
         parameter_names=parameter_names,
         warnings=warnings,
@@ -118,11 +151,12 @@ def _inherit_from_producers(operations: Sequence[hlo.Operation], known: list[tup
 class _Reader:
     """Numbers the values of one module and turns its operations into records."""
 
-    def __init__(self, functions: Mapping[str, Any], framework_rows: int) -> None:
+    def __init__(self, functions: Mapping[str, Any], origins: Origins) -> None:
         self.values: list[hlo.Value] = []
         self._ids: dict[Any, int] = {}
         self._functions = functions
-        self._framework_rows = framework_rows
+        self._origins = origins
+        self._calls: list[Any] = []
 
     def define(self, value: Any) -> int:
         """Give an MLIR value the next number."""
@@ -144,7 +178,7 @@ class _Reader:
         return operations, ()
 
     def _operation(self, operation: Any, inherited: tuple[int, ...]) -> Iterable[hlo.Operation]:
-        framework = self._framework(operation) or inherited
+        framework = self._origins.rows(operation, self._calls) or inherited
         attributes = dict(_attributes(operation))
         callee = self._functions.get(str(attributes.get(_CALLS.get(operation.name, ""), "")))
         if callee is not None:
@@ -155,7 +189,9 @@ class _Reader:
         block = callee.regions[0].blocks[0]
         for argument, operand in zip(block.arguments, operation.operands):
             self._ids[argument] = self._ids[operand]
+        self._calls.append(operation)
         operations, results = self.block(block, framework)
+        self._calls.pop()
         self._ids.update(zip(operation.results, results))
         return operations
 
@@ -173,12 +209,6 @@ class _Reader:
         parameters = tuple(self.define(argument) for argument in block.arguments)
         operations, results = self.block(block)
         return hlo.Region(parameters, tuple(operations), results)
-
-    def _framework(self, operation: Any) -> tuple[int, ...]:
-        if not self._framework_rows:
-            return ()
-        rows = dict.fromkeys(int(row) for row in _FRAMEWORK_ROW.findall(str(operation.location)))
-        return tuple(row for row in rows if row < self._framework_rows)
 
 
 def _functions(mlir_module: Any) -> Iterator[Any]:
