@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
+from keyword import iskeyword
 
 import click
 
 from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 
-COMMANDS = ("capture", "view", "query", "info", "verify", "recover")
+COMMANDS = ("capture", "view", "query", "info", "verify", "recover", "import")
 
 
 class CommandFolder(click.Group):
-    """A group whose subcommand NAME is `neuron_profile.commands.NAME.NAME`."""
+    """A group whose subcommand NAME is `neuron_profile.commands.NAME.NAME`, spelled as Python allows it."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a user meets them."""
@@ -23,8 +24,8 @@ class CommandFolder(click.Group):
         """Import the subcommand; None where there is none of that name."""
         if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"neuron_profile.commands.{cmd_name}")
-        found: click.Command = getattr(module, cmd_name)
+        name = cmd_name.replace("-", "_") + ("_" if iskeyword(cmd_name) else "")
+        found: click.Command = getattr(import_module(f"neuron_profile.commands.{name}"), name)
         return found
 
 

@@ -1,0 +1,47 @@
+"""What producers of Chrome traces add to the format: a set of hooks, which do nothing by default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.profile.importers.json_rows import JsonRows
+from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.recording import Recording
+
+if TYPE_CHECKING:
+    from neuron_tools.profile.importers.chrome_layout import ChromeLayout
+
+
+class Dialect:
+    """The format as its document says it; producers' dialects override what differs."""
+
+    def add_header(self, key: str, value: Any) -> None:
+        """Takes a top-level member of the document other than the events."""
+
+    def columns(self, rows: JsonRows) -> dict[str, Any]:
+        """Further columns of TraceSpan for some events."""
+        return {}
+
+    def add_instants(
+        self,
+        rows: JsonRows,
+        phase: npt.NDArray[np.uint8],
+        time_ns: Int64Array,
+        layout: ChromeLayout,
+        recording: Recording,
+    ) -> None:
+        """Sees complete and instant events, to make samples of them."""
+
+    def device_of(self, pid: str, name: str | None, labels: str | None) -> int | None:
+        """The device that a process of the trace stands for; None for one of the operating system."""
+        return None
+
+    def is_annotation(self, pid: str) -> bool:
+        """Whether a process of the trace stands for no process at all, but for marks of the profiler."""
+        return False
+
+    def finish(self, recording: Recording) -> None:
+        """Fills what the headers told: clock, rank, host."""

@@ -1,0 +1,66 @@
+"""Which formats there are, and which of them a file is in. Asked of the content, never of the name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import Protocol, cast
+
+from neuron_tools.profile.importers.errors import TraceError
+from neuron_tools.profile.importers.head import Head
+from neuron_tools.profile.importers.recording import Recording
+from neuron_tools.profile.importers.trace_file import TraceFile
+
+_PACKAGE = "neuron_tools.profile.importers"
+_MODULES = ("kineto", "xla_trace", "chrome")
+"""In the order in which they are asked: producers with marks of their own before the general format."""
+
+
+class TraceFormat(Protocol):
+    """What each format's module has."""
+
+    NAME: str
+
+    def recognise(self, head: Head) -> bool:
+        """Whether a file's beginning is of this format."""
+        ...
+
+    def read(self, file: TraceFile, recording: Recording) -> None:
+        """Stages a whole file.
+
+        Raises:
+            TraceError: Nothing of it can be used.
+        """
+        ...
+
+
+def formats() -> tuple[TraceFormat, ...]:
+    """All formats of single files, in the order in which they are asked."""
+    return tuple(cast(TraceFormat, import_module(f"{_PACKAGE}.{name}")) for name in _MODULES)
+
+
+def recognise(file: TraceFile) -> TraceFormat:
+    """The format of a file.
+
+    Raises:
+        TraceError: It is empty or of no known format.
+    """
+    if not file.head.strip():
+        raise TraceError(f"{file.path} is empty: there is nothing to import.")
+    head = Head.of(file)
+    for candidate in formats():
+        if candidate.recognise(head):
+            return candidate
+    raise TraceError(f"{file.path} is in no known format. {_known()}")
+
+
+def _known() -> str:
+    names = ", ".join(one.NAME for one in formats())
+    return f"Known are: {names}, and folders of Neuron Explorer's Parquet tables."
+
+
+def is_folder_of_tables(path: Path) -> bool:
+    """Whether a path is a folder of Parquet tables with published names."""
+    from neuron_tools.profile import layout
+
+    return path.is_dir() and any(True for _ in layout.stored_tables(path))

@@ -1,0 +1,124 @@
+"""Traces of other tools in, one profile out: many files of many ranks on one clock."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from neuron_tools.errors import UsageError
+from neuron_tools.profile.importers.assemble import assemble
+from neuron_tools.profile.importers.clocks import relate
+from neuron_tools.profile.importers.errors import TraceError
+from neuron_tools.profile.importers.formats import recognise
+from neuron_tools.profile.importers.recording import Recording
+from neuron_tools.profile.importers.trace_file import TraceFile
+from neuron_tools.profile.writer import ProfileWriter
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes read, bytes in all)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import made.
+
+    Attributes:
+        path: The profile.
+        formats: What each file was recognised as, by path as given.
+        rows: Rows by table.
+        warnings: What was left out or mended; also in the profile's Warning table.
+    """
+
+    path: Path
+    formats: dict[str, str]
+    rows: dict[str, int] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+def import_traces(
+    paths: Sequence[str | Path],
+    destination: str | Path,
+    *,
+    progress: Progress | None = None,
+    force: bool = False,
+) -> ImportReport:
+    """Writes a profile from traces of other tools.
+
+    Args:
+        paths: Files, or folders of Parquet tables; the formats may differ. Several are taken as processes of
+            one job.
+        destination: The profile to make.
+        progress: Told how far the reading has come.
+        force: Whether to replace an existing profile.
+
+    Returns:
+        What was made.
+
+    Raises:
+        UsageError: The destination exists and `force` is False, or no file was named.
+        TraceError: A file is in no known format, or nothing of it can be used.
+        ProfileWriteError: The profile cannot be written.
+
+    Example:
+        >>> import_traces(["rank0.json.gz", "rank1.json.gz"], "job.nprof").rows["TraceSpan"]
+        1830442
+    """
+    files = [Path(path) for path in paths]
+    target = Path(destination)
+    if not files:
+        raise UsageError("Name at least one trace to import.")
+    if target.exists() and not force:
+        raise UsageError(
+            f"{target} exists: choose another folder with -o, or allow overwriting with --force."
+        )
+    recordings: list[Recording] = []
+    staging = _staging_folder(target)
+    try:
+        for number, path in enumerate(files):
+            recordings.append(_read(path, staging / str(number)))
+            if progress is not None:
+                progress(number + 1, len(files))
+        return _write(recordings, target, force=force)
+    finally:
+        for recording in recordings:
+            recording.finish()
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _staging_folder(target: Path) -> Path:
+    if not target.parent.is_dir():
+        raise UsageError(f"The folder {target.parent} does not exist; make it first.")
+    return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".importing", dir=target.parent))
+
+
+def _read(path: Path, folder: Path) -> Recording:
+    folder.mkdir()
+    file = TraceFile(path)
+    found = recognise(file)
+    recording = Recording(path, found.NAME, folder)
+    found.read(file, recording)
+    recording.finish()
+    if not recording.row_counts:
+        raise TraceError(f"{path} was recognised as {found.NAME}, but holds nothing that can be imported.")
+    return recording
+
+
+def _write(recordings: Sequence[Recording], target: Path, *, force: bool) -> ImportReport:
+    related = relate(recordings)
+    metadata = {
+        "imported_from": [str(recording.source) for recording in recordings],
+        "formats": sorted({recording.format_name for recording in recordings}),
+        "clock": related.description,
+    }
+    with ProfileWriter(target, metadata, overwrite=force) as writer:
+        rows = assemble(recordings, related, writer)
+    warnings = [sentence for recording in recordings for sentence, _ in recording.warnings]
+    return ImportReport(
+        path=target,
+        formats={str(recording.source): recording.format_name for recording in recordings},
+        rows=rows,
+        warnings=(*warnings, *related.warnings),
+    )

@@ -1,0 +1,332 @@
+"""Compiled decoding of JSON values at known places: exact decimal numbers, and text copied or made valid."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.profile.importers.compiled import compiled
+
+UInt8Array = npt.NDArray[np.uint8]
+Int64Array = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+LARGEST_TIME = (1 << 62) - 1
+"""Bound on what `scaled_decimals` accepts, so that differences of two results never overflow."""
+DEEPEST = 100
+"""Nesting beyond which arguments are dropped: their readers recurse."""
+
+_QUOTE, _BACKSLASH, _MINUS, _PLUS, _POINT = 0x22, 0x5C, 0x2D, 0x2B, 0x2E
+_ZERO, _NINE = 0x30, 0x39
+_HEX_MARK = 0x75  # u
+
+
+@compiled
+def _scaled(data: UInt8Array, position: int, end: int, scale: int) -> tuple[bool, int]:
+    """One decimal number times 10 ** scale, rounded half away from zero; False if none or too big."""
+    negative = False
+    if position < end and (data[position] == _MINUS or data[position] == _PLUS):
+        negative = data[position] == _MINUS
+        position += 1
+    mantissa, digits, fraction, behind_point, round_up = 0, 0, 0, False, False
+    while position < end:
+        byte = data[position]
+        if _ZERO <= byte <= _NINE:
+            digits += 1
+            if behind_point and fraction >= 20:
+                pass
+            elif mantissa > LARGEST_TIME // 10 - 1:
+                if not behind_point:
+                    return False, 0
+            else:
+                mantissa = mantissa * 10 + (byte - _ZERO)
+                if behind_point:
+                    fraction += 1
+        elif byte == _POINT and not behind_point:
+            behind_point = True
+        else:
+            break
+        position += 1
+    if digits == 0:
+        return False, 0
+    exponent = 0
+    if position < end and (data[position] == 0x65 or data[position] == 0x45):
+        position += 1
+        lower = position < end and data[position] == _MINUS
+        if position < end and (data[position] == _MINUS or data[position] == _PLUS):
+            position += 1
+        if position >= end:
+            return False, 0
+        while position < end and _ZERO <= data[position] <= _NINE:
+            exponent = min(exponent * 10 + (data[position] - _ZERO), 1000)
+            position += 1
+        exponent = -exponent if lower else exponent
+    if position != end:
+        return False, 0
+    shift = scale - fraction + exponent
+    while shift > 0 and mantissa:
+        if mantissa > LARGEST_TIME // 10:
+            return False, 0
+        mantissa *= 10
+        shift -= 1
+    while shift < 0 and (mantissa or round_up):
+        round_up = mantissa % 10 >= 5
+        mantissa //= 10
+        shift += 1
+    if round_up:
+        mantissa += 1
+    return True, -mantissa if negative else mantissa
+
+
+@compiled
+def scaled_decimals(
+    data: UInt8Array, starts: Int64Array, stops: Int64Array, scale: int, values: Int64Array, valid: BoolArray
+) -> None:
+    """Numbers, or texts of numbers, times 10 ** scale, exactly.
+
+    Args:
+        starts, stops: int64, shape (rows,); -1 = absent.
+        values: int64, shape (rows,): receives the results; 0 where `valid` becomes False.
+        valid: bool, shape (rows,).
+    """
+    for row in range(len(starts)):
+        first, last = starts[row], stops[row]
+        if first >= 0 and last - first > 1 and data[first] == _QUOTE:
+            first, last = first + 1, last - 1
+        ok, value = (False, 0) if first < 0 else _scaled(data, first, last, scale)
+        valid[row] = ok
+        values[row] = value
+
+
+@compiled
+def is_number(data: UInt8Array, position: int, end: int) -> bool:
+    """Whether the text is a number as JSON spells it."""
+    if position < end and data[position] == _MINUS:
+        position += 1
+    first = position
+    while position < end and _ZERO <= data[position] <= _NINE:
+        position += 1
+    if position == first or (data[first] == _ZERO and position - first > 1):
+        return False
+    if position < end and data[position] == _POINT:
+        position += 1
+        first = position
+        while position < end and _ZERO <= data[position] <= _NINE:
+            position += 1
+        if position == first:
+            return False
+    if position < end and (data[position] == 0x65 or data[position] == 0x45):
+        position += 1
+        if position < end and (data[position] == _MINUS or data[position] == _PLUS):
+            position += 1
+        first = position
+        while position < end and _ZERO <= data[position] <= _NINE:
+            position += 1
+        if position == first:
+            return False
+    return position == end
+
+
+@compiled
+def numbers_only(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> None:
+    """Tells which values are numbers as JSON spells them, of at most 300 characters."""
+    for row in range(len(starts)):
+        length = stops[row] - starts[row]
+        valid[row] = starts[row] >= 0 and length <= 300 and is_number(data, starts[row], stops[row])
+
+
+@compiled
+def copy_slices(
+    data: UInt8Array, starts: Int64Array, stops: Int64Array, offsets: npt.NDArray[np.int32], out: UInt8Array
+) -> None:
+    """Puts data[starts[i]:stops[i]] one after the other; `offsets`, (rows + 1,), receives the places."""
+    place = 0
+    for row in range(len(starts)):
+        offsets[row] = place
+        for position in range(starts[row], stops[row]):
+            out[place] = data[position]
+            place += 1
+    offsets[len(starts)] = place
+
+
+@compiled
+def _is_word(data: UInt8Array, first: int, last: int) -> bool:
+    """Whether a bare word is true, false or null."""
+    for word in (b"true", b"false", b"null"):
+        if last - first == len(word):
+            same = True
+            for step in range(len(word)):
+                same &= data[first + step] == word[step]
+            if same:
+                return True
+    return False
+
+
+@compiled
+def _is_hex(byte: int) -> bool:
+    return _ZERO <= byte <= _NINE or 0x41 <= byte <= 0x46 or 0x61 <= byte <= 0x66
+
+
+@compiled
+def _unit(data: UInt8Array, position: int, end: int) -> int:
+    """Value of the four hexadecimal digits behind a backslash and u at `position`; -1 if there are none."""
+    if position + 6 > end or data[position] != _BACKSLASH or data[position + 1] != _HEX_MARK:
+        return -1
+    value = 0
+    for digit in range(position + 2, position + 6):
+        byte = data[digit]
+        if not _is_hex(byte):
+            return -1
+        value = value * 16 + (byte - _ZERO if byte <= _NINE else (byte | 0x20) - 0x57)
+    return value
+
+
+@compiled
+def _copy_string(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> int:
+    """Copies the string data[position:end] with its quotes; what JSON forbids inside becomes allowed."""
+    out[place] = _QUOTE
+    place += 1
+    position += 1
+    last = end - 1
+    while position < last:
+        byte = data[position]
+        if byte != _BACKSLASH:
+            out[place] = byte if byte >= 0x20 else 0x20
+            place += 1
+            position += 1
+            continue
+        unit = _unit(data, position, last)
+        width = 2
+        if unit >= 0:
+            width = 6
+            if 0xD800 <= unit < 0xDC00 and 0xDC00 <= _unit(data, position + 6, last) < 0xE000:
+                width = 12
+            elif 0xD800 <= unit < 0xE000:  # half a pair
+                out[place] = 0x3F
+                place += 1
+                position += 6
+                continue
+        elif position + 1 >= last or not _is_escape(data[position + 1]):
+            out[place] = _BACKSLASH
+            out[place + 1] = _BACKSLASH
+            place += 2
+            position += 1
+            continue
+        for _ in range(width):
+            out[place] = data[position]
+            place += 1
+            position += 1
+    out[place] = _QUOTE
+    return place + 1
+
+
+@compiled
+def _is_escape(byte: int) -> bool:
+    """Whether a byte may follow a backslash: a quote, a backslash, a slash, b, f, n, r or t."""
+    return (
+        byte in (_QUOTE, _BACKSLASH, 0x2F, 0x62, 0x66, 0x6E, 0x72, 0x74)
+    )  # fmt: skip
+
+
+@compiled
+def _string_end(data: UInt8Array, position: int, end: int) -> int:
+    position += 1
+    while position < end:
+        if data[position] == _QUOTE:
+            return position + 1
+        position += 2 if data[position] == _BACKSLASH else 1
+    return end
+
+
+@compiled
+def _copy_valid(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> int:
+    """Copies one value without white space; -1 where it is nested too deeply."""
+    depth = 0
+    while position < end:
+        byte = data[position]
+        if byte == _QUOTE:
+            stop = _string_end(data, position, end)
+            place = _copy_string(data, position, stop, out, place)
+            position = stop
+        elif byte <= 0x20:
+            position += 1
+        elif byte == 0x7B or byte == 0x5B or byte == 0x7D or byte == 0x5D or byte == 0x2C or byte == 0x3A:
+            depth += 1 if byte == 0x7B or byte == 0x5B else 0
+            depth -= 1 if byte == 0x7D or byte == 0x5D else 0
+            if depth > DEEPEST:
+                return -1
+            if (byte == 0x7D or byte == 0x5D) and out[place - 1] == 0x2C:
+                place -= 1
+            out[place] = byte
+            place += 1
+            position += 1
+        else:
+            first = position
+            while position < end and not (
+                data[position] <= 0x20 or data[position] == 0x2C or data[position] == 0x3A
+                or data[position] == 0x7D or data[position] == 0x5D or data[position] == _QUOTE
+                or data[position] == 0x7B or data[position] == 0x5B
+            ):  # fmt: skip
+                position += 1
+            if is_number(data, first, position) or _is_word(data, first, position):
+                for source in range(first, position):
+                    out[place] = data[source]
+                    place += 1
+            else:
+                for letter in (0x6E, 0x75, 0x6C, 0x6C):
+                    out[place] = letter
+                    place += 1
+    return place
+
+
+@compiled
+def copy_valid(
+    data: UInt8Array,
+    starts: Int64Array,
+    stops: Int64Array,
+    offsets: npt.NDArray[np.int32],
+    out: UInt8Array,
+    valid: BoolArray,
+) -> None:
+    """Copies values as compact JSON that every reader takes.
+
+    White space goes, NaN and other bare words become null, control characters spaces, unknown escapes a
+    backslash and a letter; a value that is nested too deeply is left out.
+
+    Args:
+        starts, stops: int64, shape (rows,); -1 = absent.
+        offsets: int32, shape (rows + 1,): receives the places in `out`.
+        out: uint8, four times as long as all values together.
+        valid: bool, shape (rows,): receives which are there.
+    """
+    place = 0
+    for row in range(len(starts)):
+        offsets[row] = place
+        valid[row] = False
+        if starts[row] >= 0:
+            after = _copy_valid(data, starts[row], stops[row], out, place)
+            if after >= 0:
+                valid[row] = True
+                place = after
+    offsets[len(starts)] = place
+
+
+@compiled
+def text_hashes(
+    data: UInt8Array, starts: Int64Array, stops: Int64Array, hashes: npt.NDArray[np.uint64]
+) -> None:
+    """FNV-1a hash of each value's text, without its quotes; 0 where absent.
+
+    The constants are those of http://www.isthe.com/chongo/tech/comp/fnv/ for 64 bits.
+    """
+    for row in range(len(starts)):
+        first, last = starts[row], stops[row]
+        if first < 0:
+            hashes[row] = 0
+            continue
+        if data[first] == _QUOTE:
+            first, last = first + 1, last - 1
+        value = np.uint64(0xCBF29CE484222325)
+        for position in range(first, last):
+            value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
+        hashes[row] = value

@@ -1,0 +1,223 @@
+"""Members of many JSON objects as columns: texts, exact times, numbers, and JSON passed on as it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.profile.importers import json_decode, json_scan
+from neuron_tools.profile.importers.json_scan import Int64Array, UInt8Array
+
+BoolArray = npt.NDArray[np.bool_]
+TEXTS = pa.dictionary(pa.int32(), pa.string())
+QUOTE = ord('"')
+
+
+class KeySet:
+    """The wanted keys of objects, as the compiled scan takes them."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        encoded = [key.encode() for key in keys]
+        self.numbers: Mapping[str, int] = {key: number for number, key in enumerate(keys)}
+        self.text: UInt8Array = np.frombuffer(b"".join(encoded), np.uint8)
+        self.offsets: Int64Array = np.cumsum([0, *map(len, encoded)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
+
+
+class JsonRows:
+    """Objects whose wanted members have been found.
+
+    Args:
+        data: uint8, the text.
+        keys: Which members.
+        starts, stops: int64, shape (rows, keys): where each value stands; -1 = absent.
+    """
+
+    def __init__(self, data: UInt8Array, keys: KeySet, starts: Int64Array, stops: Int64Array) -> None:
+        self._data = data
+        self._keys = keys
+        self._starts = starts
+        self._stops = stops
+
+    def __len__(self) -> int:
+        return len(self._starts)
+
+    def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> JsonRows:
+        """The chosen rows."""
+        return JsonRows(self._data, self._keys, self._starts[rows], self._stops[rows])
+
+    def has(self, key: str) -> BoolArray:
+        """Which rows have the member, whatever its value."""
+        present: BoolArray = self._starts[:, self._keys.numbers[key]] >= 0
+        return present
+
+    def places(self, key: str) -> tuple[Int64Array, Int64Array]:
+        """Where the values of a member begin and end."""
+        number = self._keys.numbers[key]
+        return np.ascontiguousarray(self._starts[:, number]), np.ascontiguousarray(self._stops[:, number])
+
+    def scaled(self, key: str, scale: int) -> tuple[Int64Array, BoolArray]:
+        """A number times 10 ** scale, exactly, and whether there is one; 0 where there is none.
+
+        Microseconds with a decimal point become nanoseconds with scale 3, without the rounding of floats.
+        """
+        starts, stops = self.places(key)
+        values = np.zeros(len(starts), np.int64)
+        valid = np.zeros(len(starts), np.bool_)
+        json_decode.scaled_decimals(self._data, starts, stops, scale, values, valid)
+        return values, valid
+
+    def integers(self, key: str) -> pa.Array:
+        """Whole numbers (also those written as texts), null where there is none."""
+        values, valid = self.scaled(key, 0)
+        return pa.array(values, mask=~valid)
+
+    def numbers(self, key: str) -> pa.Array:
+        """float64, null where the value is no number."""
+        starts, stops = self.places(key)
+        return decoded_numbers(self._data, starts, stops)
+
+    def booleans(self, key: str) -> pa.Array:
+        """Truth values, also those written as texts; null where there is none."""
+        words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+        return mapped(self.texts(key), lambda text: words.get(text.lower()), pa.bool_())
+
+    def texts(self, key: str) -> pa.DictionaryArray:
+        """Texts as a dictionary; numbers and other values as they are spelled; null where absent."""
+        starts, stops = self.places(key)
+        return decoded_texts(self._data, starts, stops)
+
+    def spelled(self, key: str) -> pa.DictionaryArray:
+        """Values as they stand in the file, so that 7 and "7" differ."""
+        starts, stops = self.places(key)
+        return raw_texts(self._data, starts, stops, starts >= 0).dictionary_encode()
+
+    def json(self, key: str) -> pa.StringArray:
+        """Values as compact valid JSON text; null where absent or nested too deeply."""
+        starts, stops = self.places(key)
+        offsets = np.zeros(len(starts) + 1, np.int32)
+        out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)
+        valid = np.zeros(len(starts), np.bool_)
+        json_decode.copy_valid(self._data, starts, stops, offsets, out, valid)
+        return _string_array(offsets, out[: offsets[-1]].copy(), valid)
+
+    def objects(self, key: str, keys: KeySet) -> JsonRows:
+        """The members of an object that is itself a member; rows in which it is none have no members."""
+        firsts, lasts = self.places(key)
+        starts = np.full((len(firsts), len(keys)), -1, np.int64)
+        stops = np.full((len(firsts), len(keys)), -1, np.int64)
+        json_scan.scan_slices(self._data, firsts, lasts, keys.text, keys.offsets, starts, stops)
+        return JsonRows(self._data, keys, starts, stops)
+
+    def members(self, key: str) -> Members:
+        """All members of an object that is itself a member."""
+        firsts, lasts = self.places(key)
+        room = max(1024, 4 * len(firsts))
+        while True:
+            found = np.empty((room, 5), np.int64)
+            count = json_scan.list_members(self._data, firsts, lasts, found)
+            if count <= room:
+                return Members(self._data, found[:count])
+            room = count
+
+    def hashes(self, key: str) -> npt.NDArray[np.uint64]:
+        """A hash of each value's text, with which 7 and "7" are one; 0 where absent."""
+        starts, stops = self.places(key)
+        found = np.zeros(len(starts), np.uint64)
+        json_decode.text_hashes(self._data, starts, stops, found)
+        return found
+
+    def first_bytes(self, key: str) -> npt.NDArray[np.uint8]:
+        """The first character of each text; 0 where it is none."""
+        starts, stops = self.places(key)
+        if not len(self._data):
+            return np.zeros(len(starts), np.uint8)
+        is_text = (starts >= 0) & (stops - starts > 2) & (self._data[np.maximum(starts, 0)] == QUOTE)
+        return np.where(is_text, self._data[np.where(is_text, starts + 1, 0)], 0).astype(np.uint8)
+
+
+class Members:
+    """All members of some objects, one after the other.
+
+    Attributes:
+        row: int64, shape (members,): the object that each belongs to.
+    """
+
+    def __init__(self, data: UInt8Array, found: Int64Array) -> None:
+        self._data = data
+        self._found = found
+        self.row = found[:, 0]
+
+    def keys(self) -> pa.DictionaryArray:
+        """Names of the members."""
+        return _decoded(self._data, self._found[:, 1], self._found[:, 2], self._found[:, 1] >= 0)
+
+    def numbers(self) -> pa.Array:
+        """Values, float64; null where one is no number."""
+        return decoded_numbers(self._data, self._found[:, 3], self._found[:, 4])
+
+
+def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.StringArray:
+    """data[starts[i]:stops[i]] as texts; null where not valid."""
+    starts, stops = np.where(valid, starts, 0), np.where(valid, stops, 0)
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    out = np.empty(int((stops - starts).sum()), np.uint8)
+    json_decode.copy_slices(data, starts, stops, offsets, out)
+    return _string_array(offsets, out, valid)
+
+
+def decoded_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> pa.DictionaryArray:
+    """JSON strings decoded, other values as they are spelled; null where absent."""
+    present = starts >= 0
+    if not len(data):
+        return pa.nulls(len(starts), TEXTS)
+    quoted = present & (data[np.where(present, starts, 0)] == QUOTE)
+    return _decoded(data, starts + quoted, stops - quoted, present)
+
+
+def decoded_numbers(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> pa.Array:
+    """float64, correctly rounded; null where a value is no number."""
+    starts, stops = np.ascontiguousarray(starts), np.ascontiguousarray(stops)
+    valid = np.zeros(len(starts), np.bool_)
+    json_decode.numbers_only(data, starts, stops, valid)
+    return raw_texts(data, starts, stops, valid).cast(pa.float64())
+
+
+def _decoded(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.DictionaryArray:
+    column = raw_texts(data, np.ascontiguousarray(starts), np.ascontiguousarray(stops), valid)
+    return mapped(column.dictionary_encode(), _unescaped, pa.string())
+
+
+def mapped(column: pa.DictionaryArray, function: object, kind: pa.DataType) -> pa.Array:
+    """A function of each different text; a dictionary array again where the results are texts."""
+    texts = column.dictionary.to_pylist()
+    if kind == pa.string():
+        if not any("\\" in text for text in texts):
+            return column
+        values = pa.array([function(text) for text in texts], kind)  # type: ignore[operator]
+        return values.take(column.indices).dictionary_encode()
+    values = pa.array([function(text) for text in texts], kind)  # type: ignore[operator]
+    return values.take(column.indices)
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    try:
+        decoded: str = json.loads(f'"{text}"', strict=False)
+    except ValueError:
+        return text
+    return decoded.encode(errors="replace").decode()
+
+
+def _string_array(offsets: npt.NDArray[np.int32], data: UInt8Array, valid: BoolArray) -> pa.StringArray:
+    if valid.all():
+        return pa.StringArray.from_buffers(len(valid), pa.py_buffer(offsets), pa.py_buffer(data))
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little"))
+    return pa.StringArray.from_buffers(len(valid), pa.py_buffer(offsets), pa.py_buffer(data), bits)

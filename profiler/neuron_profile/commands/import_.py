@@ -1,0 +1,41 @@
+"""`neuron-profile import`: traces of other tools become a profile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from neuron_tools.command_line import command
+
+
+@command(
+    example=(
+        "neuron-profile import trace.json.gz -o trace.nprof\n"
+        "neuron-profile import rank*.pt.trace.json -o job.nprof"
+    )
+)
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Profile to make; FILE.nprof by default."
+)
+@click.option("--force", is_flag=True, help="Replace the profile if it exists.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def import_(files: tuple[Path, ...], output: Path | None, force: bool, as_json: bool) -> None:
+    """Turn traces of other tools into a profile.
+
+    FILE is what torch.profiler, JAX, Perfetto, Chrome, neuron-monitor or AWS's neuron-profile writes, packed
+    with gzip or not, or a folder of Neuron Explorer's Parquet tables. The content tells the format.
+    Several files become the ranks of one profile, on one clock where their clocks can be related.
+    """
+    from neuron_profile.reports import import_text
+    from neuron_profile.reports.progress_bar import ProgressBar
+    from neuron_tools.profile.importers import import_traces
+
+    target = output or import_text.default_name(files)
+    with ProgressBar(f"Importing {target}") as progress:
+        report = import_traces(files, target, progress=progress, force=force)
+    if as_json:
+        click.echo(import_text.as_json(report))
+    else:
+        click.echo(import_text.as_text(report), err=True)
