@@ -58,6 +58,8 @@ class NeuronCore:
     dma_maximum_packet_bytes: int
     dma_streaming_efficiency: float  # share of dma_bandwidth at which the bytes of a packet stream
     dma_packet_overhead_ns: float
+    dma_strided_minimum_ns: float  # least time of a packet that starts a new stretch of HBM
+    dma_strided_overhead_ns: float  # added to such a packet
     dma_partial_write_ns: float  # added to a packet under 512 B written to HBM
     dma_hbm_to_hbm_efficiency: float
     dma_transpose_efficiency: float

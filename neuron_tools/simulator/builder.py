@@ -277,6 +277,7 @@ class ProgramBuilder:
         purpose: Purpose = Purpose.INTERMEDIATE,
         dtype: DType = DType.NONE,
         transpose: bool = False,
+        strided: bool = False,
         tensor: int = -1,
         tile: int = -1,
         hlo: int = -1,
@@ -293,7 +294,7 @@ class ProgramBuilder:
         row = self._dmas.append(
             (
                 queue, int(source_memory), int(destination_memory), int(purpose), int(dtype), int(transpose),
-                bytes, descriptor_bytes, descriptors, partitions, tensor, tile, hlo, semaphore,
+                int(strided), bytes, descriptor_bytes, descriptors, partitions, tensor, tile, hlo, semaphore,
                 int(semaphore >= 0),
             )
         )  # fmt: skip

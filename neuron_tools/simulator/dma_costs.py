@@ -53,6 +53,8 @@ def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
     to_hbm = dmas["destination_memory"] == Memory.HBM
     partial = np.where(to_hbm & (size < PARTIAL_WRITE_BYTES), core.dma_partial_write_ns, 0.0)
     nanoseconds = size / core.dma_engine_bandwidth * 1e9 + packets * core.dma_packet_overhead_ns + partial
+    jump = np.maximum(nanoseconds + core.dma_strided_overhead_ns, core.dma_strided_minimum_ns)
+    nanoseconds = np.where(dmas["strided"] != 0, jump, nanoseconds)
     return np.asarray(nanoseconds * 1000.0 / _efficiency(dmas, core))
 
 

@@ -203,6 +203,7 @@ DMA_DTYPE = np.dtype(
         ("purpose", "u1"),
         ("dtype", "u1"),
         ("transpose", "u1"),
+        ("strided", "u1"),  # 1: each descriptor starts a new stretch of HBM; 0: they follow one another
         ("bytes", "i8"),  # bytes moved in all (read = written)
         ("descriptor_bytes", "i4"),  # contiguous bytes of one descriptor (element) of the smaller side
         ("descriptors", "i4"),  # how many of them

@@ -1,0 +1,1 @@
+"""Kernels behind published measurements, built from their description, and the measurements themselves."""
