@@ -17,10 +17,16 @@ import pyarrow as pa
 from neuron_tools.profile import layout, sandbox
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
 from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
+from neuron_tools.profile.timeline.track import Track
+from neuron_tools.profile.timeline.view import Timeline, TimelineError
 
-__all__ = ["NotAProfileError", "Profile", "QueryError", "open_profile"]
+__all__ = ["NotAProfileError", "Profile", "QueryError", "TimelineError", "Track", "open_profile"]
+
+DEFAULT_PIXELS = 2000
+DEFAULT_SPANS = 100_000
 
 
 class Profile:
@@ -42,6 +48,7 @@ class Profile:
         self.missing = catalog.missing
         self._catalog = catalog
         self._timeout_s = timeout_s
+        self._timeline: Timeline | None = None
         self._connection = duckdb.connect(":memory:")
         create_views(self._connection, catalog)
         sandbox.lock_down(self._connection, path, memory_limit)
@@ -116,6 +123,111 @@ class Profile:
         """The Summary metrics that are known; every `*_percent` is a fraction from 0 to 1."""
         rows = self.query('SELECT * FROM "Summary" LIMIT 1').to_pylist()
         return {name: value for name, value in rows[0].items() if value is not None} if rows else {}
+
+    def tracks(self) -> tuple[Track, ...]:
+        """All tracks of the timeline, in the order in which to draw them.
+
+        The first call maps the index that stands beside the tables, or builds it where there is none or it
+        belongs to other tables.
+        """
+        return self.timeline_index.tracks
+
+    def time_range_ns(self) -> tuple[int, int]:
+        """Start of the first and end of the last span or sample, in ns; (0, 0) in an empty profile."""
+        return self.timeline_index.range_ns()
+
+    def timeline(
+        self,
+        track: Track | str,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        pixels: int = DEFAULT_PIXELS,
+    ) -> pa.RecordBatch:
+        """What to draw of one track, pixel by pixel, at a cost that depends on the pixels, not on the spans.
+
+        Pixel i covers the i-th of `pixels` equal parts of the range. Pixels in which nothing is are left
+        out. The schema's metadata repeats `start_ns`, `end_ns` and `pixels`.
+
+        Args:
+            track: A track of `tracks()`, or its id.
+            start_ns, end_ns: The range, half open; None for the profile's own.
+
+        Returns:
+            Of a track of spans, by depth then pixel: `depth` int32; `pixel` int32; `count` int64, spans that
+            begin in the pixel; `busy_share` float32, 0 to 1; and the span that shows, which is one that
+            covers at least half of the pixel or else the longest that begins in it: `span_row` int64 (see
+            `row`), `span_start_ns` int64, `span_duration_ns` int64, `span_name` dictionary of strings.
+            Neighbouring pixels of one depth that show the same `span_row` show one span.
+
+            Of a counter, by pixel: `pixel` int32; `count` int64, samples; `least`, `greatest`, `mean`
+            float64. A value holds until the next sample, so a pixel that is left out has the last one's.
+
+        Raises:
+            TimelineError: There is no such track, the range is empty, or no pixel is asked for.
+        """
+        return self.timeline_index.one(track, start_ns, end_ns, pixels)
+
+    def timelines(
+        self,
+        tracks: Sequence[Track | str] | None = None,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        pixels: int = DEFAULT_PIXELS,
+    ) -> pa.RecordBatch:
+        """`timeline` of several tracks in one batch.
+
+        Args:
+            tracks: Tracks of spans, or counters, not both; None for all tracks of spans.
+
+        Returns:
+            The columns of `timeline` behind `track` int32, the track's place in `tracks()`.
+
+        Raises:
+            TimelineError: As `timeline`.
+        """
+        return self.timeline_index.many(tracks, start_ns, end_ns, pixels)
+
+    def spans(
+        self,
+        track: Track | str,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        limit: int = DEFAULT_SPANS,
+    ) -> pa.RecordBatch:
+        """The spans of a track that overlap a range, exactly.
+
+        Args:
+            limit: At most so many; of more, the first ones.
+
+        Returns:
+            By start, then depth: `depth` int32, `start_ns` int64, `duration_ns` int64, `name` dictionary of
+            strings, `row` int64 (see `row`).
+
+        Raises:
+            TimelineError: As `timeline`.
+        """
+        return self.timeline_index.spans(track, start_ns, end_ns, limit)
+
+    def row(self, table: str, row: int) -> dict[str, Any]:
+        """Every column of one row of a table, for example of the span that a pixel shows.
+
+        Args:
+            table: `Track.table`.
+            row: Number of the row in stored order, as `timeline` and `spans` give it.
+
+        Raises:
+            UnknownTableError: The schema has no such table.
+            IndexError: The table has no such row.
+        """
+        return stored_row(table_schema(table), self._catalog.tables.get(table), row)
+
+    @property
+    def timeline_index(self) -> Timeline:
+        """The index behind `tracks`, `timeline` and `spans`; opened or built when it is first needed."""
+        if self._timeline is None:
+            parts = {name: stored.paths for name, stored in self._catalog.tables.items()}
+            self._timeline = Timeline(self.path, parts)
+        return self._timeline
 
 
 def open_profile(

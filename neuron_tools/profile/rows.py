@@ -1,0 +1,35 @@
+"""Fetches single rows of a stored table by their place, reading no more than one row group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from neuron_tools.profile.catalog import StoredTable
+from neuron_tools.profile.schema import TableSchema
+
+
+def stored_row(table: TableSchema, stored: StoredTable | None, row: int) -> dict[str, Any]:
+    """Every column of one row; columns that the parts lack are None.
+
+    Args:
+        row: Place of the row among all rows of the table's parts, in order, from 0.
+
+    Raises:
+        IndexError: The table has no such row.
+    """
+    rest = row
+    for path in stored.paths if stored is not None and row >= 0 else ():
+        footer = pq.read_metadata(path)
+        if rest >= footer.num_rows:
+            rest -= footer.num_rows
+            continue
+        with pq.ParquetFile(path, metadata=footer) as part:
+            for group in range(footer.num_row_groups):
+                rows = footer.row_group(group).num_rows
+                if rest < rows:
+                    values: dict[str, Any] = part.read_row_group(group).slice(rest, 1).to_pylist()[0]
+                    return {name: values.pop(name, None) for name in table.column_names} | values
+                rest -= rows
+    raise IndexError(f"Table {table.name} has no row {row}.")

@@ -1,0 +1,209 @@
+"""The timeline index of a profile, mapped into memory: tracks, pixels of any range, spans."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.profile.timeline.blob import Blob
+from neuron_tools.profile.timeline.builder import DATA_NAME, HEADER_NAME
+from neuron_tools.profile.timeline.counters import SAMPLES_PER_BLOCK
+from neuron_tools.profile.timeline.lane import Lane
+from neuron_tools.profile.timeline.pixels import lane_pixels, pixel_edges
+from neuron_tools.profile.timeline.scan import Ints
+from neuron_tools.profile.timeline.signature import INDEX_VERSION
+from neuron_tools.profile.timeline.track import Track
+
+SPAN_SCHEMA = pa.schema(
+    [
+        ("track", pa.int32()),
+        ("depth", pa.int32()),
+        ("pixel", pa.int32()),
+        ("count", pa.int64()),
+        ("busy_share", pa.float32()),
+        ("span_row", pa.int64()),
+        ("span_start_ns", pa.int64()),
+        ("span_duration_ns", pa.int64()),
+        ("span_name", pa.dictionary(pa.int32(), pa.string())),
+    ]
+)
+COUNTER_SCHEMA = pa.schema(
+    [
+        ("track", pa.int32()),
+        ("pixel", pa.int32()),
+        ("count", pa.int64()),
+        ("least", pa.float64()),
+        ("greatest", pa.float64()),
+        ("mean", pa.float64()),
+    ]
+)
+SPANS_SCHEMA = pa.schema(
+    [
+        ("depth", pa.int32()),
+        ("start_ns", pa.int64()),
+        ("duration_ns", pa.int64()),
+        ("name", pa.dictionary(pa.int32(), pa.string())),
+        ("row", pa.int64()),
+    ]
+)
+
+
+class IndexMismatchError(Exception):
+    """The stored index is absent, damaged, of another version, or belongs to other tables."""
+
+
+class TimelineIndex:
+    """An index that stands in a folder.
+
+    Attributes:
+        tracks: All tracks, in the order in which they are drawn.
+
+    Raises:
+        IndexMismatchError: It does not stand there, or does not belong to tables of that signature.
+    """
+
+    def __init__(self, folder: Path, signature: str) -> None:
+        try:
+            header = json.loads((folder / HEADER_NAME).read_bytes())
+            if header.get("version") != INDEX_VERSION or header.get("signature") != signature:
+                raise IndexMismatchError(f"{folder} belongs to other tables.")
+            self._blob = Blob(folder / DATA_NAME)
+            self._stored: list[dict[str, Any]] = header["tracks"]
+            names = header["names"]
+            self._names = _texts(self._blob, names)
+            self.tracks = tuple(_track(stored) for stored in self._stored)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise IndexMismatchError(f"{folder} has no usable index: {error}") from error
+        self._lanes: dict[int, list[Lane]] = {}
+
+    def pixels(self, tracks: Sequence[int], start_ns: int, end_ns: int, pixels: int) -> pa.RecordBatch:
+        """The pixels of tracks of spans; see `Profile.timeline`.
+
+        Args:
+            tracks: Places in `tracks`.
+        """
+        edges = pixel_edges(start_ns, end_ns, pixels)
+        columns: list[list[npt.NDArray[Any]]] = [[] for _ in SPAN_SCHEMA]
+        for track in tracks:
+            for lane in self.lanes(track):
+                found = lane_pixels(lane, edges)
+                if found is None:
+                    continue
+                count = len(found.pixel)
+                values = (
+                    np.full(count, track, np.int32), np.full(count, lane.depth, np.int32), found.pixel,
+                    found.count, found.busy_share, lane.rows_of(found.span), found.start_ns,
+                    found.duration_ns, found.name,
+                )  # fmt: skip
+                for column, value in zip(columns, values, strict=True):
+                    column.append(value)
+        return self._batch(SPAN_SCHEMA, columns, start_ns, end_ns, pixels)
+
+    def counter_pixels(
+        self, tracks: Sequence[int], start_ns: int, end_ns: int, pixels: int
+    ) -> pa.RecordBatch:
+        """The pixels of counters; see `Profile.counters`."""
+        edges = pixel_edges(start_ns, end_ns, pixels)
+        columns: list[list[npt.NDArray[Any]]] = [[] for _ in COUNTER_SCHEMA]
+        for track in tracks:
+            stored = self._stored[track].get("samples")
+            if stored is None:
+                continue
+            drawn = _counter_pixels(self._blob, stored, edges)
+            values = (np.full(len(drawn[0]), track), *drawn)
+            for column, value in zip(columns, values, strict=True):
+                column.append(value)
+        return self._batch(COUNTER_SCHEMA, columns, start_ns, end_ns, pixels)
+
+    def spans(self, track: int, start_ns: int, end_ns: int, limit: int) -> pa.RecordBatch:
+        """The spans of a track that overlap a range, by start then depth, at most `limit`."""
+        parts = []
+        for lane in self.lanes(track):
+            found = lane.between(start_ns, end_ns, limit)
+            parts.append(
+                (np.full(len(found.number), lane.depth), found.start_ns, found.duration_ns, found.name,
+                 lane.rows(found.number))
+            )  # fmt: skip
+        columns = [np.concatenate(column) for column in zip(*parts)] if parts else [np.zeros(0, np.int64)] * 5
+        order = np.lexsort((columns[0], columns[1]))[:limit]
+        return self._batch(SPANS_SCHEMA, [[column[order]] for column in columns], start_ns, end_ns, 0)
+
+    def lanes(self, track: int) -> list[Lane]:
+        """The lanes of a track, by depth; none of a counter."""
+        lanes = self._lanes.get(track)
+        if lanes is None:
+            stored = self._stored[track].get("lanes", [])
+            lanes = [Lane(depth, lane, self._blob) for depth, lane in enumerate(stored)]
+            self._lanes[track] = lanes
+        return lanes
+
+    def _batch(
+        self,
+        schema: pa.Schema,
+        columns: list[list[npt.NDArray[Any]]],
+        start_ns: int,
+        end_ns: int,
+        pixels: int,
+    ) -> pa.RecordBatch:
+        arrays = [
+            self._named(np.concatenate(parts) if parts else np.zeros(0, np.int64))
+            if pa.types.is_dictionary(field.type)
+            else pa.array(_as(parts, field.type.to_pandas_dtype()), field.type)
+            for field, parts in zip(schema, columns, strict=True)
+        ]
+        metadata = {"start_ns": str(start_ns), "end_ns": str(end_ns), "pixels": str(pixels)}
+        return pa.RecordBatch.from_arrays(arrays, schema=schema.with_metadata(metadata))
+
+    def _named(self, codes: Ints) -> pa.DictionaryArray:
+        encoded = pa.array(codes).dictionary_encode()
+        texts = self._names.take(encoded.dictionary).cast(pa.string())
+        return pa.DictionaryArray.from_arrays(encoded.indices, texts)
+
+
+def _as(parts: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+    return np.concatenate(parts).astype(kind, copy=False) if parts else np.zeros(0, kind)
+
+
+def _track(stored: dict[str, Any]) -> Track:
+    values = {field.name: stored[field.name] for field in fields(Track)}
+    return Track(**{**values, "headings": tuple(values["headings"])})
+
+
+def _texts(blob: Blob, stored: dict[str, Any]) -> pa.LargeStringArray:
+    offsets, data = blob.array(stored["offsets"]), blob.array(stored["bytes"])
+    return pa.LargeStringArray.from_buffers(stored["count"], pa.py_buffer(offsets), pa.py_buffer(data))
+
+
+def _counter_pixels(blob: Blob, stored: dict[str, Any], edges: Ints) -> tuple[npt.NDArray[Any], ...]:
+    """Pixel, samples, least, greatest and mean, for the pixels in which a counter has samples."""
+    time, value = blob.array(stored["time"]), blob.array(stored["value"])
+    limits = np.iinfo(time.dtype)
+    needles = np.clip(edges - stored["start_ns"], limits.min, limits.max).astype(time.dtype)
+    beyond = edges - stored["start_ns"] > limits.max
+    place = np.where(beyond, len(time), np.searchsorted(time, needles))
+    kept = np.flatnonzero(np.diff(place))
+    if not len(kept):
+        return tuple(np.zeros(0) for _ in range(5))
+    if place[-1] - place[0] <= len(edges) * SAMPLES_PER_BLOCK:
+        edge, least, greatest, total = place, value, value, value
+    else:  # whole blocks: a sample counts at most one block early
+        edge = place // SAMPLES_PER_BLOCK
+        least, greatest, total = (blob.array(stored[name]) for name in ("least", "greatest", "total"))
+        edge[-1] = max(edge[-1], edge[0] + 1)
+        kept = np.flatnonzero(np.diff(edge))
+    first, last = edge[:-1][kept], int(edge[-1])
+    count = np.diff(place)[kept] if edge is place else np.diff(edge)[kept] * SAMPLES_PER_BLOCK
+    return (
+        kept,
+        count,
+        np.minimum.reduceat(least[:last], first),
+        np.maximum.reduceat(greatest[:last], first),
+        np.add.reduceat(total[:last], first) / count,
+    )

@@ -1,0 +1,265 @@
+"""Reads the rows of a source and splits each batch into the tracks that it holds."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from neuron_tools.profile.timeline.sources import SpanSource
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+BATCH_ROWS = 1 << 17
+LARGEST_NAMES = 1 << 22
+OTHER_NAME = "(other)"
+
+
+@dataclass(frozen=True, slots=True)
+class TrackKey:
+    """What the rows of one track have in common."""
+
+    process_idx: int
+    core_idx: int | None
+    number: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TrackRows:
+    """Rows of one track that one batch holds, in ascending order of start.
+
+    Attributes:
+        key: The track.
+        start_ns, duration_ns: int64, shape (rows,).
+        name: Codes of `Names`, int32, shape (rows,).
+        row: Row of the table, int64, shape (rows,).
+        layer: Codes of `Names` of the module's path; None where the source has none.
+    """
+
+    key: TrackKey
+    start_ns: Ints
+    duration_ns: Ints
+    name: Codes
+    row: Ints
+    layer: Codes | None = None
+
+
+class Names:
+    """Texts of a whole profile, each once, by number."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = [""]
+        self._codes: dict[str, int] = {"": 0}
+
+    def code(self, text: str | None) -> int:
+        """The text's number; beyond four million texts that of "(other)"."""
+        text = text or ""
+        known = self._codes.get(text)
+        if known is None:
+            if len(self.texts) >= LARGEST_NAMES:
+                return self._codes.setdefault(OTHER_NAME, 0)
+            known = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+    def encode(self, column: pa.DictionaryArray) -> Codes:
+        """Numbers of a text column; null counts as the empty text. int32, shape (rows,)."""
+        table = np.array([*map(self.code, column.dictionary.to_pylist()), 0], np.int32)
+        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        encoded: Codes = table[codes]
+        return encoded
+
+
+def batches(
+    paths: Sequence[Path], columns: Sequence[str], texts: Sequence[str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """A table's rows in batches, each read while the one before it is used.
+
+    Args:
+        paths: The table's parts.
+        columns: Columns to read; those that a part lacks are left out.
+        texts: Those of them that are texts: they come as dictionaries.
+
+    Yields:
+        Number of the batch's first row, and the batch.
+    """
+    reading = _batches(paths, columns, texts)
+    with ThreadPoolExecutor(1) as reader:
+        upcoming = reader.submit(next, reading, None)
+        while (found := upcoming.result()) is not None:
+            upcoming = reader.submit(next, reading, None)
+            yield found
+
+
+def _batches(
+    paths: Sequence[Path], columns: Sequence[str], texts: Sequence[str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    row = 0
+    for path in paths:
+        with pq.ParquetFile(path, read_dictionary=list(texts)) as part:
+            held = part.schema_arrow.names
+            chosen = [name for name in columns if name in held]
+            for group in range(part.num_row_groups):
+                for batch in part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen):
+                    yield row, batch
+                    row += batch.num_rows
+
+
+def split(source: SpanSource, first_row: int, batch: pa.RecordBatch, names: Names) -> Iterator[TrackRows]:
+    """The tracks of a batch. Rows without a start are left out; an end before its start counts as it.
+
+    Args:
+        first_row: Row of the table that the batch begins with.
+        names: Numbers the spans' names.
+    """
+    row: Ints = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
+    kept = _kept(source, batch)
+    if kept is not None:
+        batch, row = batch.filter(kept), row[kept.to_numpy(zero_copy_only=False)]
+    if not batch.num_rows:
+        return
+    start, duration = _times(source, batch)
+    text = text_column(batch, source.texts)
+    keys = [
+        integers(batch, "process_idx"),
+        integers(batch, source.core),
+        integers(batch, source.number),
+        np.zeros(len(row), np.int64) if text is None else _indices(text),
+    ]
+    name_column = text_column(batch, source.names)
+    name = np.zeros(len(row), np.int32) if name_column is None else names.encode(name_column)
+    layer = names.encode(_layers(batch)) if source.layers else None
+    columns = [column for column in (start, duration, name, row, layer) if column is not None]
+    order = _track_order(keys, start)
+    if order is not None:
+        keys, columns = [key[order] for key in keys], [column[order] for column in columns]
+    for begin, end in _runs(keys):
+        texts = "" if text is None or keys[3][begin] < 0 else text.dictionary[int(keys[3][begin])].as_py()
+        core = int(keys[1][begin]) if source.core else None
+        key = TrackKey(int(keys[0][begin]), core, int(keys[2][begin]), texts or "")
+        yield TrackRows(key, *(cast(Any, column[begin:end]) for column in columns))
+
+
+def integers(batch: pa.RecordBatch, name: str) -> Ints:
+    """An integer column as int64; nulls, and a column that is not there, as 0."""
+    if not name or name not in batch.schema.names:
+        return np.zeros(batch.num_rows, np.int64)
+    column = batch.column(name)
+    if column.type != pa.int64():
+        column = column.cast(pa.int64(), safe=False)
+    filled = column.fill_null(0) if column.null_count else column
+    values: Ints = filled.to_numpy(zero_copy_only=False)
+    return values
+
+
+def text_column(batch: pa.RecordBatch, names: Sequence[str]) -> pa.DictionaryArray | None:
+    """The first text of each row that is not null or empty; None without such a column."""
+    present = [_dictionary(batch.column(name)) for name in names if name in batch.schema.names]
+    present = [column for column in present if column.null_count < len(column)] or present[:1]
+    if not present:
+        return None
+    for place, column in enumerate(present):
+        if not column.null_count and not pc.any(pc.equal(column.dictionary, "")).as_py():
+            present = present[: place + 1]
+            break
+    if len(present) == 1:
+        return present[0]
+    empty = pa.scalar("", pa.string())
+    plain = [column.cast(pa.string()) for column in present]
+    filled = [pc.if_else(pc.equal(column, empty), pa.scalar(None, pa.string()), column) for column in plain]
+    return pc.coalesce(*filled).dictionary_encode()
+
+
+def _kept(source: SpanSource, batch: pa.RecordBatch) -> pa.Array | None:
+    """Which rows to take; None for all."""
+    kept = None
+    for condition, wanted in ((source.only, True), (source.but_not, False)):
+        if condition and condition[0] in batch.schema.names:
+            equal = pc.equal(_dictionary(batch.column(condition[0])).cast(pa.string()), condition[1])
+            equal = equal.fill_null(False)
+            kept = equal if wanted else pc.invert(equal)
+        elif condition and wanted:
+            kept = pa.array(np.zeros(batch.num_rows, np.bool_))
+    start = batch.column(source.start) if source.start in batch.schema.names else None
+    if start is None:
+        return pa.array(np.zeros(batch.num_rows, np.bool_))
+    if start.null_count:
+        valid = start.is_valid()
+        kept = valid if kept is None else pc.and_(kept, valid)
+    return kept
+
+
+def _times(source: SpanSource, batch: pa.RecordBatch) -> tuple[Ints, Ints]:
+    start = integers(batch, source.start)
+    if source.end and source.end in batch.schema.names:
+        end = batch.column(source.end)
+        ends = np.where(end.is_valid().to_numpy(zero_copy_only=False), integers(batch, source.end), start)
+        return start, np.maximum(ends - start, 0)
+    return start, np.maximum(integers(batch, source.duration), 0)
+
+
+def _layers(batch: pa.RecordBatch) -> pa.DictionaryArray:
+    """Paths of modules, with a segment of its own above those of a backward pass."""
+    if "layer" not in batch.schema.names:
+        return pa.nulls(batch.num_rows, pa.string()).dictionary_encode()
+    column = _dictionary(batch.column("layer"))
+    paths = column.dictionary.to_pylist()
+    codes = column.indices
+    if "is_backward" in batch.schema.names:
+        backward = batch.column("is_backward").fill_null(False)
+        codes = pc.if_else(backward, pc.add(codes, pa.scalar(len(paths), pa.int32())), codes)
+        paths = paths + [f"/backward{path}" if path else None for path in paths]
+    return pa.DictionaryArray.from_arrays(codes, pa.array(paths, pa.string()))
+
+
+def _dictionary(column: pa.Array) -> pa.DictionaryArray:
+    if not pa.types.is_dictionary(column.type):
+        return column.cast(pa.string()).dictionary_encode()
+    if column.type.index_type == pa.int32() and column.type.value_type == pa.string():
+        return column
+    return column.cast(pa.dictionary(pa.int32(), pa.string()))
+
+
+def _indices(column: pa.DictionaryArray) -> Ints:
+    indices: Any = column.indices.fill_null(-1) if column.null_count else column.indices
+    codes: Ints = indices.to_numpy(zero_copy_only=False)
+    return codes
+
+
+def _track_order(keys: list[Any], start: Ints) -> Ints | None:
+    """Order by track and start; None where the rows have it, as the writer leaves them."""
+    if len(start) < 2:
+        return None
+    changed = _changes(keys)
+    runs = int(np.count_nonzero(changed)) + 1
+    sorted_starts = bool(np.all((start[1:] >= start[:-1]) | changed))
+    if sorted_starts and runs == len({tuple(int(key[at]) for key in keys) for at in _starts(changed)}):
+        return None
+    return np.lexsort((start, *reversed(keys)))
+
+
+def _changes(keys: list[Any]) -> npt.NDArray[np.bool_]:
+    changed = np.zeros(max(len(keys[0]) - 1, 0), np.bool_)
+    for key in keys:
+        if key.strides[0]:
+            changed |= key[1:] != key[:-1]
+    return changed
+
+
+def _starts(changed: npt.NDArray[np.bool_]) -> list[int]:
+    return [0, *(np.flatnonzero(changed)[: 1 << 12] + 1).tolist()]
+
+
+def _runs(keys: list[Any]) -> list[tuple[int, int]]:
+    edges = [0, *(np.flatnonzero(_changes(keys)) + 1).tolist(), len(keys[0])]
+    return list(itertools.pairwise(edges))

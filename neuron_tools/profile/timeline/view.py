@@ -1,0 +1,123 @@
+"""The timeline of an open profile: finds the index that stands beside the tables, or builds it."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.timeline.builder import Parts, build_index
+from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
+from neuron_tools.profile.timeline.signature import parts_signature
+from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, TRACK_TABLES
+from neuron_tools.profile.timeline.track import Track
+
+INDEX_FOLDER = "timeline"
+
+
+class TimelineError(NeuronToolsError):
+    """A track does not exist, or a range of time cannot be drawn."""
+
+
+class Timeline:
+    """Tracks of a profile and what they show in any range.
+
+    Args:
+        directory: The profile.
+        parts: Its whole parts by table.
+    """
+
+    def __init__(self, directory: Path, parts: Parts) -> None:
+        self._index, self._folder = open_index(directory, parts)
+        self._places = {track.id: place for place, track in enumerate(self.tracks)}
+
+    @property
+    def tracks(self) -> tuple[Track, ...]:
+        """All tracks in drawing order."""
+        return self._index.tracks
+
+    def range_ns(self) -> tuple[int, int]:
+        """Start of the first and end of the last span or sample; (0, 0) without any."""
+        if not self.tracks:
+            return 0, 0
+        return min(track.start_ns for track in self.tracks), max(track.end_ns for track in self.tracks)
+
+    def one(
+        self, track: Track | str, start_ns: int | None, end_ns: int | None, pixels: int
+    ) -> pa.RecordBatch:
+        """The pixels of one track."""
+        place = self._place(track)
+        return self.many([self.tracks[place]], start_ns, end_ns, pixels).drop_columns(["track"])
+
+    def many(
+        self, tracks: Sequence[Track | str] | None, start_ns: int | None, end_ns: int | None, pixels: int
+    ) -> pa.RecordBatch:
+        """The pixels of several tracks, which are all of spans or all counters; None for all of spans."""
+        start, end = self._range(start_ns, end_ns)
+        if pixels < 1:
+            raise TimelineError(f"{pixels} pixels cannot be drawn: ask for at least one.")
+        if tracks is None:
+            places = [place for place, track in enumerate(self.tracks) if not track.is_counter]
+        else:
+            places = [self._place(track) for track in tracks]
+        kinds = {self.tracks[place].is_counter for place in places}
+        if len(kinds) > 1:
+            raise TimelineError("Counters and tracks of spans have different columns: ask for them apart.")
+        draw = self._index.counter_pixels if kinds == {True} else self._index.pixels
+        return draw(places, start, end, pixels)
+
+    def spans(
+        self, track: Track | str, start_ns: int | None, end_ns: int | None, limit: int
+    ) -> pa.RecordBatch:
+        """The spans of a track that overlap a range."""
+        start, end = self._range(start_ns, end_ns)
+        return self._index.spans(self._place(track), start, end, limit)
+
+    def _range(self, start_ns: int | None, end_ns: int | None) -> tuple[int, int]:
+        first, last = self.range_ns()
+        start, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
+        if end_ns is None:
+            end = max(end, start + 1)
+        if end <= start:
+            raise TimelineError(
+                f"The range from {start} to {end} ns is empty: its end must follow its start."
+            )
+        return start, end
+
+    def _place(self, track: Track | str) -> int:
+        name = track if isinstance(track, str) else track.id
+        if name not in self._places:
+            raise TimelineError(f"The profile has no track {name!r}: `tracks()` lists those it has.")
+        return self._places[name]
+
+
+def open_index(
+    directory: Path, parts: Parts
+) -> tuple[TimelineIndex, tempfile.TemporaryDirectory[str] | None]:
+    """The index of these parts: the stored one if it matches, else a new one.
+
+    Where the profile's folder cannot be written, the new one stands in a temporary folder, which is returned
+    too and lives as long as it is referred to.
+    """
+    parts = shown_parts(parts)
+    signature = parts_signature(parts)
+    folder = directory / INDEX_FOLDER
+    try:
+        return TimelineIndex(folder, signature), None
+    except IndexMismatchError:
+        pass
+    try:
+        build_index(parts, folder, signature)
+        return TimelineIndex(folder, signature), None
+    except (OSError, IndexMismatchError):
+        temporary = tempfile.TemporaryDirectory(prefix="neuron-tools-")
+        build_index(parts, Path(temporary.name) / INDEX_FOLDER, signature)
+        return TimelineIndex(Path(temporary.name) / INDEX_FOLDER, signature), temporary
+
+
+def shown_parts(parts: Parts) -> Parts:
+    """The parts of the tables that the timeline shows."""
+    return {table: parts[table] for table in (*TRACK_TABLES, *DESCRIBING_TABLES) if table in parts}
