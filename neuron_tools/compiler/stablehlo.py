@@ -28,7 +28,8 @@ _FIELD = re.compile(r"(\w+) = (\[[^\]]*\]|[\w.-]+)")
 _CONVOLUTION = re.compile(r"\[([^\]]*)\]x\[([^\]]*)\]->\[([^\]]*)\]")
 _TYPED_NUMBER = re.compile(r"^(-?[0-9][\w.+-]*) : \w+$")
 _CALLS = {"func.call": "callee", "call": "callee", "stablehlo.composite": "decomposition"}
-_TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return"}
+_TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return", "sdy.return"}
+_MANUAL_COMPUTATION = "sdy.manual_computation"
 
 
 class StableHloError(NeuronToolsError):
@@ -183,15 +184,28 @@ class _Reader:
         callee = self._functions.get(str(attributes.get(_CALLS.get(operation.name, ""), "")))
         if callee is not None:
             return self._call(operation, callee, framework)
+        if operation.name == _MANUAL_COMPUTATION:
+            return self._inline(operation, operation.regions[0].blocks[0], framework)
         return (self._record(operation, attributes, framework),)
 
     def _call(self, operation: Any, callee: Any, framework: tuple[int, ...]) -> Iterable[hlo.Operation]:
-        block = callee.regions[0].blocks[0]
-        for argument, operand in zip(block.arguments, operation.operands):
-            self._ids[argument] = self._ids[operand]
         self._calls.append(operation)
-        operations, results = self.block(block, framework)
+        operations = self._inline(operation, callee.regions[0].blocks[0], framework)
         self._calls.pop()
+        return operations
+
+    def _inline(self, operation: Any, block: Any, framework: tuple[int, ...]) -> Iterable[hlo.Operation]:
+        """The operations of a block, its arguments standing for the operands.
+
+        Inside a manual computation the arguments are this core's shards: a whole tensor that is read there
+        is taken to be the shard from the start.
+        """
+        for argument, operand in zip(block.arguments, operation.operands):
+            number = self._ids[argument] = self._ids[operand]
+            type_ = _tensor_type(str(argument.type))
+            if type_ != self.values[number].type:
+                self.values[number] = replace(self.values[number], type=type_)
+        operations, results = self.block(block, framework)
         self._ids.update(zip(operation.results, results))
         return operations
 
@@ -239,6 +253,8 @@ def _attributes(operation: Any) -> Iterator[tuple[str, Any]]:
         # Newer bindings iterate over names, older ones over named attributes.
         name, attribute = (entry, table[entry]) if isinstance(entry, str) else (entry.name, entry.attr)
         yield name, _plain(name, attribute)
+        if name == "replica_groups":
+            yield f"{name}_shape", _tensor_type(str(attribute.type)).shape
 
 
 def _plain(name: str, attribute: Any) -> Any:

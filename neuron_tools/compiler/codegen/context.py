@@ -126,6 +126,10 @@ class Context:
         """The ring for transfers whose descriptors GpSimd makes while running (gather, scatter)."""
         return self._queue("qGpSimdDynamic", Engine.GPSIMD, QueueKind.SOFTWARE_DYNAMIC)
 
+    def collective_queue(self) -> int:
+        """The ring for transfers between cores."""
+        return self._queue("qSyncCollective", Engine.SYNC, QueueKind.DATA)
+
     def _next_queue(self, use: str, count: int, engine: Engine, kind: QueueKind) -> int:
         turn = self._turn[use]
         self._turn[use] = (turn + 1) % count
@@ -146,6 +150,10 @@ class Context:
         """Take over what belongs to the whole program: queues' engines and the module's results."""
         self._queue_engines = outer._queue_engines
         self._results = outer._results
+
+    def forget_results(self) -> None:
+        """Whatever is made from here on is no output of the program."""
+        self._results = frozenset()
 
     def knows(self, value: int) -> bool:
         """Whether a value has a place already."""

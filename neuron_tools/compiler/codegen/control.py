@@ -1,4 +1,9 @@
-"""Code generation for control flow: a loop's body once per trip, a conditional's longest branch."""
+"""Code generation for control flow: a loop's body compiled once and appended per trip, a branch's code.
+
+A loop's counter lives in registers. A loop whose condition follows from its counter knows its trips; where
+data decides, the front end may say how many there were (attribute `trip_count` of the `while`, `branch` of
+a conditional), since values are computed by the host.
+"""
 
 from __future__ import annotations
 
@@ -6,61 +11,139 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.hlo import Module, Operation, Region
 from neuron_tools.compiler.passes.fusion import FusionPlan, Group
 from neuron_tools.compiler.passes.pipeline import plan_module
+from neuron_tools.compiler.passes.register_arithmetic import register_values, without_counters
 
-MAXIMUM_TRIPS = 1024
-"""Bodies emitted for one loop; longer loops are cut there, with a warning."""
+MAXIMUM_ROWS = 8_000_000
+"""Instructions emitted for one loop; longer loops are cut there, with a warning."""
+_ALTERNATING = 2
+"""Trips after which a tensor made in the body is written again: the trip between them has read it."""
 
 
 def generate_while(context: Context, group: Group) -> None:
-    """Emit the body as often as the loop runs, if its condition compares a counter with a constant."""
+    """Emit the body as often as the loop runs; every trip's operations name the loop and the trip."""
     operation = group.operations[0]
-    trips = trip_count(operation, context.module)
+    condition, body = operation.regions
+    places = [context.location(value) for value in operation.operands]
+    decides = _condition_is_data(context.module, condition)
+    section = _record_trip(context, operation, places, condition if decides else None)
+    trips = _trips(context, operation, section)
+    name = context.unique_name("while")
+    earlier: list[dict[int, int]] = []
+    for trip in range(trips):
+        context.locations.update(zip(body.parameters, places))
+        if decides:
+            context.locations.update(zip(condition.parameters, places))
+        reused = earlier[trip - _ALTERNATING] if trip >= _ALTERNATING else {}
+        tensors, made = append_section(context, section, Binding(prefix=f"{name}.{trip}.", reused=reused))
+        earlier.append({row: int(tensors[row]) for row in section.made})
+        places = [made.get(value, places[index]) for index, value in enumerate(_results(body, section))]
+        if decides:
+            decided = made[condition.results[0]].tokens
+            places = [replace(place, tokens=latest(place.tokens, decided)) for place in places]
+    _bind(context, operation, places)
+
+
+def _results(body: Region, section: Section) -> tuple[int, ...]:
+    """What the body leaves in each carried place; a counter's place is left alone (-1)."""
+    return tuple(value if value in section.outputs else -1 for value in body.results)
+
+
+def _record_trip(
+    context: Context, operation: Operation, places: list[Location], condition: Region | None
+) -> Section:
+    """One trip as a section whose parameters are the carried values."""
+    from neuron_tools.compiler.codegen.repeat import generate_plan  # which sends loops here
+
+    body = operation.regions[-1]
+    plan, results = _plan_body(context, operation, body)
+    inner = SectionContext(context, plan)
+    inner.forget_results()
+    for value, place in zip(body.parameters, places):
+        inner.parameter(value, place)
+    outputs = [value for value in results if value not in body.parameters or value in body.results]
+    generate_plan(inner)
+    if condition is not None:
+        test = plan_region(context, operation, condition)
+        for value, place in zip(condition.parameters, places):
+            inner.parameter(value, place)
+        tested = inner.nested(test, {})
+        generate_plan(tested)
+        inner.locations.update({value: tested.location(value) for value in condition.results})
+        outputs += condition.results
+    return inner.section(list(dict.fromkeys(outputs)))
+
+
+def _plan_body(context: Context, operation: Operation, body: Region) -> tuple[FusionPlan, tuple[int, ...]]:
+    """The body's plan without its counters, and the values that it leaves in memory."""
+    module, counters = without_counters(_region_module(context, operation, body))
+    plan = plan_module(module, context.options)
+    kept = [value for index, value in enumerate(body.results) if index not in counters]
+    return plan, tuple(dict.fromkeys(kept))
+
+
+def _trips(context: Context, operation: Operation, section: Section) -> int:
+    trips = operation.attributes.get("trip_count")
+    if trips is None:
+        trips = trip_count(operation, context.module)
     if trips is None:
         trips = context.options.while_trip_count
         context.builder.warning(
             f"A loop's trip count is not known before it runs: its body is timed {trips} time(s)."
         )
-    if trips > MAXIMUM_TRIPS:
-        context.builder.warning(f"A loop of {trips} trips is timed as {MAXIMUM_TRIPS}.")
-        trips = MAXIMUM_TRIPS
-    places = [context.location(value) for value in operation.operands]
-    body = plan_region(context, operation, operation.regions[-1])
-    for _ in range(trips):
-        places = run_region(context, body, places)
-    _bind(context, operation, places)
+    limit = max(1, MAXIMUM_ROWS // max(1, len(section.instructions)))
+    if trips > limit:
+        context.builder.warning(f"A loop of {trips} trips is timed as {limit}.")
+    return min(int(trips), limit)
+
+
+def _condition_is_data(module: Module, condition: Region) -> bool:
+    """Whether a loop goes on by what it computed, not by its counter."""
+    inner = replace(module, operations=condition.operations, parameters=condition.parameters)
+    outer = {value for operation in module.operations for value in operation.results}
+    held = register_values(inner, (*condition.parameters, *outer, *module.parameters))
+    return any(value not in held for value in condition.results)
 
 
 def generate_branch(context: Context, group: Group) -> None:
-    """Emit the longest branch of an `if` or `case`: which one runs is not known before."""
+    """Emit the branch that the front end names, else the longest: which one runs is not known before."""
     operation = group.operations[0]
-    longest = max(operation.regions, key=lambda region: len(region.operations))
-    context.builder.warning("A conditional is timed as its longest branch.")
-    _bind(context, operation, run_region(context, plan_region(context, operation, longest), []))
+    taken = operation.attributes.get("branch")
+    if taken is None:
+        context.builder.warning("A conditional is timed as its longest branch.")
+        region = max(operation.regions, key=lambda region: len(region.operations))
+    else:
+        region = operation.regions[min(max(int(taken), 0), len(operation.regions) - 1)]
+    _bind(context, operation, run_region(context, plan_region(context, operation, region), []))
 
 
-def plan_region(context: Context, parent: Operation, region: Region) -> FusionPlan:
-    """The fusion plan of a region's operations, which inherit `parent`'s framework rows."""
+def _region_module(context: Context, parent: Operation, region: Region) -> Module:
+    """A region's operations, which inherit `parent`'s framework rows, as a module."""
     operations = tuple(
         inner if inner.framework else replace(inner, framework=parent.framework)
         for inner in region.operations
     )
-    body = replace(
+    return replace(
         context.module, parameters=region.parameters, operations=operations, results=region.results
     )
-    return plan_module(body, context.options)
+
+
+def plan_region(context: Context, parent: Operation, region: Region) -> FusionPlan:
+    """The fusion plan of a region."""
+    return plan_module(_region_module(context, parent, region), context.options)
 
 
 def run_region(context: Context, plan: FusionPlan, arguments: list[Location]) -> list[Location]:
     """Emit a planned region on given arguments; returns where its results are."""
-    from neuron_tools.compiler.codegen.generate import generate_group  # which sends loops here
+    from neuron_tools.compiler.codegen.repeat import generate_plan  # which sends loops here
 
     nested = context.nested(plan, dict(zip(plan.module.parameters, arguments)))
-    for group in plan.groups:
-        generate_group(nested, group)
+    generate_plan(nested)
     return [nested.location(value) for value in plan.module.results]
 
 

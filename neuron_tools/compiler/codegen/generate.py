@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
+from neuron_tools.compiler.codegen.collective import COLLECTIVES
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.control import generate_branch, generate_while
 from neuron_tools.compiler.codegen.convolution import generate_convolution
@@ -36,6 +37,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "select_and_scatter": generate_select_and_scatter,
     "rng": generate_random,
     "rng_bit_generator": generate_random,
+    **COLLECTIVES,
     **MOVEMENTS,
     **SORTS,
 }

@@ -191,6 +191,7 @@ class SectionContext(Context):
 
     def section(self, outputs: Sequence[int]) -> Section:
         """What has been recorded; `outputs` are values that others may read."""
+        places = {value: self.location(value) for value in outputs}
         instructions, dmas, tiles = self.recorder.tables()
         rows, tokens = self.recorder.dependencies()
         memory = [
@@ -202,7 +203,7 @@ class SectionContext(Context):
         return Section(
             instructions, dmas, tiles, rows, tokens, tuple(self.recorder.placeholders),
             self.recorder.operations, self.recorder.hbm_tensors, dict(self.parameters), dict(self.made),
-            {value: self.location(value) for value in outputs}, tuple(memory), self.loaded_tables,
+            places, tuple(memory), self.loaded_tables,
         )  # fmt: skip
 
 

@@ -12,9 +12,11 @@ from neuron_tools.compiler.passes.fusion import FusionPlan, fuse
 from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
+from neuron_tools.compiler.passes.register_arithmetic import address_by_register
 from neuron_tools.compiler.passes.simplify import simplify
 
 PASSES = (
+    address_by_register,
     eliminate_dead_code,
     narrow_types,
     simplify,

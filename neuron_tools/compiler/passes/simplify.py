@@ -21,6 +21,16 @@ _STATIC_FORM = {
     "optimization_barrier": "optimization_barrier",
 }
 _TRANSPARENT = frozenset({"optimization_barrier", "copy", "custom_sharding", "sharding_constraint"})
+_TRANSPARENT_TARGETS = frozenset(
+    {
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "annotate_device_placement",
+        "LayoutConstraint",
+    }
+)
+"""Custom calls that only tell XLA where values belong."""
 
 
 def simplify(module: Module) -> Module:
@@ -45,7 +55,7 @@ class _Simplifier:
 
     def _simplified(self, operation: Operation) -> Operation | None:
         """The plainer operation, or None when its results now stand for other values."""
-        if operation.opcode in _TRANSPARENT and len(operation.operands) == len(operation.results):
+        if _is_transparent(operation):
             for result, operand in zip(operation.results, operation.operands):
                 self._rewriter.alias(result, operand)
             return None
@@ -120,6 +130,15 @@ class _Simplifier:
                 _with_operand(operation, inner.operands[0], broadcast_dimensions=composed)
             )
         return operation
+
+
+def _is_transparent(operation: Operation) -> bool:
+    if len(operation.operands) != len(operation.results):
+        return False
+    target = operation.attributes.get("call_target_name")
+    return operation.opcode in _TRANSPARENT or (
+        operation.opcode == "custom_call" and target in _TRANSPARENT_TARGETS
+    )
 
 
 def _with_operand(operation: Operation, operand: int, **attributes: object) -> Operation:
