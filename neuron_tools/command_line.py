@@ -24,7 +24,7 @@ EXTRA_OF_MODULE = {
     "ml_dtypes": "nki",
     "dash": "explorer",
     "plotly": "explorer",
-    "prometheus_client": "monitor",
+    "orjson": "monitor",
     "textual": "monitor",
     "dask": "cluster",
     "distributed": "cluster",

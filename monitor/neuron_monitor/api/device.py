@@ -1,0 +1,256 @@
+"""One device's nodes: what they are, and reading them with as few system calls as the changes allow."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+from neuron_monitor.api import layout
+from neuron_monitor.api.nodes import Fault, NodeTable, describe_os_error, read_text
+from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
+from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
+
+# A core whose progress stands still is read as a whole this often all the same; so is what seldom changes.
+QUIET_INTERVAL_NS = 2_000_000_000
+# How often folders are looked at for cores that came, went, or were made anew.
+FOLDER_INTERVAL_NS = 250_000_000
+DEVICE_COLUMNS = (
+    *((name, f"stats/hardware/{name}") for name in layout.ECC_NODES),
+    *((name, f"stats/memory_usage/host_mem/{name}") for name in layout.HOST_MEMORY_CATEGORIES),
+)
+_ECC_COUNT = len(layout.ECC_NODES)
+_PLAIN = ("/total", "")
+PCI_DRIVER = "/sys/bus/pci/drivers/neuron-driver"
+PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
+
+
+@dataclass(slots=True)
+class _Core:
+    """The nodes of one core: its own table, and which of them exist."""
+
+    core: int
+    path: str
+    inode: int
+    table: NodeTable
+    progress: list[int]
+    others: list[int]
+    is_clocked: bool
+    missing: list[Fault]
+    due_ns: int
+    reading: CoreReading
+
+    def read(self, now_ns: int) -> CoreReading:
+        changed = self.table.read(self.progress)
+        if changed or now_ns >= self.due_ns:
+            self.due_ns = now_ns + QUIET_INTERVAL_NS
+            changed += self.table.read(self.others)
+        if changed:
+            old = self.reading
+            self.reading = CoreReading(
+                old.id, old.device, old.core, tuple(self.table.values), self.is_clocked
+            )
+        return self.reading
+
+
+class DeviceNodes:
+    """The nodes of one device.
+
+    Args:
+        root: The tree's folder.
+        index: N of `neuronN`.
+        memory_node: Name of the node that holds a memory category's bytes held now: "total" on the real
+            driver (sysfs guide, "memory_usage"), "present" on the simulated one.
+        with_counts: Whether counters are read; without, the devices are only listed.
+    """
+
+    def __init__(
+        self, root: str, index: int, memory_node: str = "total", *, with_counts: bool = True
+    ) -> None:
+        self.path = f"{root}/neuron{index}"
+        self.facts = read_facts(self.path, index)
+        self._memory_node = memory_node
+        self._with_counts = with_counts
+        self._inode = os.stat(self.path).st_ino
+        self._cores: dict[int, _Core] = {}
+        self._unused: dict[int, CoreReading] = {}
+        self._folders_due_ns = 0
+        self._quiet_due_ns = 0
+        self._power: Power | None = None
+        self._device_faults: list[Fault] = []
+        names = [_existing(self.path, [path + end for end in _PLAIN]) for _, path in DEVICE_COLUMNS]
+        self._table = NodeTable([name or "" for name in names])
+        self._positions = [position for position, name in enumerate(names) if name]
+
+    def read(self, now_ns: int, first_core_id: int) -> DeviceReading:
+        """Read what may have changed.
+
+        Raises:
+            OSError: The device is gone, or is another one than it was.
+        """
+        if now_ns >= self._folders_due_ns:
+            self._folders_due_ns = now_ns + FOLDER_INTERVAL_NS
+            self._look_at_folders(now_ns, first_core_id)
+        if now_ns >= self._quiet_due_ns:
+            self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS // 2
+            self._table.read(self._positions)
+            self._read_power()
+        values = self._table.values
+        return DeviceReading(
+            facts=self.facts,
+            cores=tuple(
+                self._cores[core].read(now_ns) if core in self._cores else self._unused[core]
+                for core in sorted([*self._cores, *self._unused])
+            ),
+            ecc=dict(zip(layout.ECC_NODES, values[:_ECC_COUNT])),
+            host_memory=dict(zip(layout.HOST_MEMORY_CATEGORIES, values[_ECC_COUNT:])),
+            power=self._power,
+        )
+
+    def faults(self) -> list[Fault]:
+        """What could not be read the last time."""
+        found = [*self._device_faults, *self._table.fault_list()]
+        for core in self._cores.values():
+            found += core.missing
+            found += core.table.fault_list()
+        return found
+
+    def close(self) -> None:
+        """Give back all descriptors."""
+        self._table.close()
+        for core in self._cores.values():
+            core.table.close()
+
+    def _look_at_folders(self, now_ns: int, first_core_id: int) -> None:
+        if os.stat(self.path).st_ino != self._inode:
+            raise FileNotFoundError(2, "the device was made anew", self.path)
+        present = list_indices(self.path, CORE_NAME)
+        for gone in set(self._cores) - set(present):
+            self._cores.pop(gone).table.close()
+        self._unused = {}
+        for core in present:
+            self._look_at_core(core, first_core_id + core, now_ns)
+
+    def _look_at_core(self, core: int, core_id: int, now_ns: int) -> None:
+        """Open a core that is new; a link stands for a core that nobody used, whose counters are all 0."""
+        path = f"{self.path}/neuron_core{core}"
+        known = self._cores.get(core)
+        try:
+            entry = os.lstat(path)
+        except OSError:
+            return
+        if known is not None and known.inode == entry.st_ino:
+            return
+        if known is not None:
+            self._cores.pop(core).table.close()
+        if not self._with_counts or os.path.islink(path):
+            is_clocked = os.path.exists(f"{path}/stats/clock")
+            self._unused[core] = CoreReading(core_id, self.facts.index, core, is_clocked=is_clocked)
+        else:
+            self._cores[core] = self._open_core(core, core_id, path, entry.st_ino, now_ns)
+
+    def _open_core(self, core: int, core_id: int, path: str, inode: int, now_ns: int) -> _Core:
+        paths: list[str] = []
+        readable: list[int] = []
+        missing: list[Fault] = []
+        for position, (_, candidates, is_required) in enumerate(layout.CORE_COLUMNS):
+            names = [name.format(held=self._memory_node) for name in candidates]
+            found = _existing(path, names)
+            paths.append(found or f"{path}/{names[0]}")
+            if found:
+                readable.append(position)
+            elif is_required:
+                missing.append(Fault(paths[-1], "no such file or directory"))
+        progress = [layout.COLUMN_OF[name] for name in layout.PROGRESS_COLUMNS]
+        is_clocked = layout.COLUMN_OF["elapsed_ns"] in readable
+        return _Core(
+            core=core,
+            path=path,
+            inode=inode,
+            table=NodeTable(paths),
+            progress=[position for position in progress if position in readable],
+            others=[position for position in readable if position not in progress],
+            is_clocked=is_clocked,
+            missing=missing,
+            due_ns=now_ns,
+            reading=CoreReading(core_id, self.facts.index, core, is_clocked=is_clocked),
+        )
+
+    def _read_power(self) -> None:
+        path = f"{self.path}/stats/power/utilization"
+        self._device_faults = []
+        try:
+            self._power = parse_power(read_text(path))
+        except FileNotFoundError:
+            self._power = None  # Drivers before 2025 have no such node.
+        except (OSError, ValueError) as error:
+            self._power = None
+            reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
+            self._device_faults.append(Fault(path, reason))
+
+
+def parse_power(text: str) -> Power:
+    """Reads "STATUS,EPOCH_S,MIN,MAX,AVG" (sysfs guide, "power/utilization").
+
+    Raises:
+        ValueError: It is not of that form.
+    """
+    parts = text.strip().split(",")
+    if len(parts) != 5:
+        raise ValueError(f"not STATUS,TIME,MIN,MAX,AVG: {text.strip()[:40]!r}")
+    try:
+        return Power(parts[0], int(parts[1]), float(parts[2]), float(parts[3]), float(parts[4]))
+    except ValueError:
+        raise ValueError(f"not STATUS,TIME,MIN,MAX,AVG: {text.strip()[:40]!r}") from None
+
+
+def read_facts(path: str, index: int) -> DeviceFacts:
+    """What does not change about a device; what cannot be read stays empty."""
+    cores = list_indices(path, CORE_NAME)
+    pci = _pci_folder(path)
+    return DeviceFacts(
+        index=index,
+        core_count=_integer(_text(f"{path}/core_count")) or len(cores),
+        architecture=_text(f"{path}/info/architecture/arch_type"),
+        core_architecture=_text(f"{path}/neuron_core{cores[0]}/info/architecture/arch_type") if cores else "",
+        name=_text(f"{path}/info/architecture/device_name"),
+        family=_text(f"{path}/info/architecture/instance_type"),
+        serial_number=_text(f"{path}/info/serial_number"),
+        connected_to=tuple(
+            int(part) for part in _text(f"{path}/connected_devices").split(",") if part.strip().isdigit()
+        ),
+        memory_bytes=_integer(_text(f"{path}/info/memory_size")),
+        bdf=os.path.basename(pci),
+        numa_node=_text(f"{pci}/numa_node") if pci else "",
+        cpu_affinity=_text(f"{pci}/local_cpulist") if pci else "",
+    )
+
+
+def _pci_folder(path: str) -> str:
+    """The PCI device behind a Neuron device, "" where that cannot be told.
+
+    The driver's tree does not name it. With one Neuron device in the host there is one candidate.
+    """
+    if len(list_indices(os.path.dirname(path), DEVICE_NAME)) != 1 or not path.startswith(layout.REAL_ROOT):
+        return ""
+    try:
+        bound = [name for name in os.listdir(PCI_DRIVER) if PCI_ADDRESS.fullmatch(name)]
+    except OSError:
+        return ""
+    return os.path.realpath(f"{PCI_DRIVER}/{bound[0]}") if len(bound) == 1 else ""
+
+
+def _existing(folder: str, names: list[str]) -> str | None:
+    """The first of the nodes that exists below a folder."""
+    return next((path for path in (f"{folder}/{name}" for name in names) if os.path.isfile(path)), None)
+
+
+def _text(path: str) -> str:
+    try:
+        return read_text(path).split("\n", 1)[0].strip()
+    except OSError:
+        return ""
+
+
+def _integer(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() else 0

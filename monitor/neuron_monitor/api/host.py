@@ -1,0 +1,143 @@
+"""The host's processors and memory, and the processor time of single processes, from `/proc`.
+
+The files stay open and are read again, which costs less than psutil's way (benchmarks/monitor.py compares).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
+
+PROCESSES = "/proc"
+STAT_BYTES = 1 << 20
+# Kinds of /proc/stat (man 5 proc_stat) as the report names them; steal and guest time are left out there.
+CPU_KINDS = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
+_USER_TICKS = 11  # Fields 14 and 15 of /proc/PID/stat, counted behind the name.
+_SYSTEM_TICKS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class HostReading:
+    """Processors and memory at one moment.
+
+    Attributes:
+        cpu_ticks: Clock ticks by `CPU_KINDS` of each processor, by its number.
+        context_switches: Since the host started.
+        container: Limits of this container, all None outside of one.
+    """
+
+    cpu_ticks: Mapping[int, tuple[int, ...]]
+    context_switches: int
+    memory_total_bytes: int
+    memory_used_bytes: int
+    swap_total_bytes: int
+    swap_used_bytes: int
+    container: Container = field(default_factory=Container)
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessTime:
+    """Processor time of one process since it started, in seconds."""
+
+    user_s: float
+    system_s: float
+
+
+class Host:
+    """Reads the host again and again.
+
+    Args:
+        processes: Where the proc file system is mounted, e.g. "/host/proc".
+        mount_point: Where control groups are mounted.
+        sees_container: Whether a container's own limits stand for the machine's.
+    """
+
+    def __init__(
+        self, processes: str = PROCESSES, mount_point: str = MOUNT_POINT, *, sees_container: bool = True
+    ) -> None:
+        self._processes = processes
+        self._mount_point = mount_point
+        self._sees_container = sees_container
+        self._open: dict[str, int] = {}
+        self._ticks_per_second = os.sysconf("SC_CLK_TCK")
+
+    def read(self) -> HostReading:
+        """Processors and memory now.
+
+        Raises:
+            OSError: The proc file system is not there.
+        """
+        cpus, switches = parse_stat(self._read("stat"))
+        memory = parse_meminfo(self._read("meminfo"))
+        container = read_container(self._mount_point) if self._sees_container else Container()
+        total = memory.get("MemTotal", 0)
+        used = max(0, total - memory.get("MemAvailable", memory.get("MemFree", 0)))
+        swap_total = memory.get("SwapTotal", 0)
+        swap_used = max(0, swap_total - memory.get("SwapFree", 0))
+        if container.memory_limit_bytes is not None and container.memory_limit_bytes < total:
+            total, used = container.memory_limit_bytes, container.memory_used_bytes
+            swap_total = min(swap_total, container.swap_limit_bytes or 0)
+            swap_used = min(swap_total, container.swap_used_bytes)
+        return HostReading(cpus, switches, total, used, swap_total, swap_used, container)
+
+    def process_times(self, pids: Iterable[int]) -> dict[int, ProcessTime]:
+        """Processor time of those processes that are there."""
+        wanted = {f"{pid}/stat": pid for pid in pids}
+        for name in [name for name in self._open if name[0].isdigit() and name not in wanted]:
+            os.close(self._open.pop(name))
+        found = {}
+        for name, pid in wanted.items():
+            try:
+                found[pid] = self._process_time(self._read(name))
+            except (OSError, ValueError, IndexError):
+                continue
+        return found
+
+    def _process_time(self, text: bytes) -> ProcessTime:
+        fields = text.rpartition(b")")[2].split(None, _SYSTEM_TICKS + 1)
+        ticks = self._ticks_per_second
+        return ProcessTime(int(fields[_USER_TICKS]) / ticks, int(fields[_SYSTEM_TICKS]) / ticks)
+
+    def _read(self, name: str) -> bytes:
+        """The text of a file below `/proc`; a process of the same pid that came later is opened anew."""
+        descriptor = self._open.get(name)
+        if descriptor is not None:
+            try:
+                return os.pread(descriptor, STAT_BYTES, 0)
+            except OSError:
+                os.close(self._open.pop(name))
+        descriptor = self._open[name] = os.open(f"{self._processes}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        return os.pread(descriptor, STAT_BYTES, 0)
+
+
+def parse_stat(text: bytes) -> tuple[dict[int, tuple[int, ...]], int]:
+    """Ticks of each processor, and the context switches, from `/proc/stat`."""
+    cpus: dict[int, tuple[int, ...]] = {}
+    for line in text.splitlines():
+        if line.startswith(b"cpu") and line[3:4].isdigit():
+            name, *fields = line.split(None, len(CPU_KINDS) + 1)
+            cpus[int(name[3:])] = tuple(map(int, fields[: len(CPU_KINDS)]))
+        elif line.startswith(b"ctxt"):
+            return cpus, int(line.split()[1])
+    return cpus, 0
+
+
+def parse_meminfo(text: bytes) -> dict[str, int]:
+    """Bytes by name from `/proc/meminfo`."""
+    found = {}
+    for line in text.decode("ascii", "replace").splitlines():
+        name, _, rest = line.partition(":")
+        value, _, unit = rest.strip().partition(" ")
+        if value.isdigit():
+            found[name] = int(value) * (1024 if unit == "kB" else 1)
+    return found
+
+
+def cpu_percents(before: tuple[int, ...], after: tuple[int, ...]) -> dict[str, float]:
+    """Share of each kind of time in percent; all 0 where the clock stood still or went back."""
+    deltas = [max(0, new - old) for old, new in zip(before, after)]
+    total = sum(deltas)
+    return {name: round(100 * delta / total, 2) if total else 0.0 for name, delta in zip(CPU_KINDS, deltas)}

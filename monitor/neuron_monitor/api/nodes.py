@@ -1,0 +1,168 @@
+"""A table of sysfs nodes: each is one small text file, read over and over at the least possible cost.
+
+Descriptors stay open and are read again at offset 0, which makes a sysfs node compute its text anew and costs
+a tenth of opening the file. What cannot be read keeps its last value and is named among the faults.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+READ_BYTES = 64
+DESCRIPTORS_WANTED = 16384
+CLOSED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that could not be read: which node, and why."""
+
+    path: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+def parse_count(raw: bytes) -> int | None:
+    """The number on a node's first line; None where there is none.
+
+    Only the first line counts: a simulated node that got shorter may still carry the rest of the old text.
+    """
+    line = raw.partition(b"\n")[0].strip()
+    # Not int() alone: it also takes "1_000" and "+1", which no driver prints.
+    return int(line) if line.removeprefix(b"-").isdigit() else None
+
+
+def read_text(path: str, limit: int = 4096) -> str:
+    """The text of one node, opened anew; undecodable bytes become U+FFFD.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(descriptor, limit).decode("utf-8", "replace")
+    finally:
+        os.close(descriptor)
+
+
+class NodeTable:
+    """Numeric nodes in columns: path, descriptor, last text, last value, last fault.
+
+    Attributes:
+        values: Last value of each node; 0 until one was read.
+        faults: Reason for which a node could not be read the last time, by its position.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = list(paths)
+        self.values = [0] * len(self.paths)
+        self.faults: dict[int, str] = {}
+        self._texts = [b""] * len(self.paths)
+        self._descriptors = [CLOSED] * len(self.paths)
+        self._keep_open = True
+
+    def read(self, positions: Iterable[int]) -> list[int]:
+        """Read nodes anew.
+
+        Returns:
+            Positions whose value changed, in the given order.
+        """
+        changed: list[int] = []
+        descriptors, texts, pread = self._descriptors, self._texts, os.pread
+        for position in positions:
+            try:
+                text = pread(descriptors[position], READ_BYTES, 0)
+            except OSError:
+                text = self._read_after_failure(position)
+            if text != texts[position]:
+                texts[position] = text
+                if self._take(position, text):
+                    changed.append(position)
+        return changed
+
+    def close(self) -> None:
+        """Close every descriptor; the table can still be read, it opens them again."""
+        for position, descriptor in enumerate(self._descriptors):
+            if descriptor != CLOSED:
+                os.close(descriptor)
+                self._descriptors[position] = CLOSED
+
+    def fault_list(self) -> list[Fault]:
+        """What could not be read the last time it was tried."""
+        return [Fault(self.paths[position], reason) for position, reason in self.faults.items()]
+
+    def _take(self, position: int, text: bytes) -> bool:
+        value = parse_count(text)
+        if value is None:
+            if text or position not in self.faults:
+                self.faults[position] = _describe_garbage(text)
+            return False
+        self.faults.pop(position, None)
+        if value == self.values[position]:
+            return False
+        self.values[position] = value
+        return True
+
+    def _read_after_failure(self, position: int) -> bytes:
+        """Open a node, for the first time or because its descriptor does not serve any more."""
+        descriptor = self._descriptors[position]
+        if descriptor != CLOSED:
+            os.close(descriptor)
+            self._descriptors[position] = CLOSED
+        try:
+            descriptor = self._open(self.paths[position])
+        except OSError as error:
+            self.faults[position] = describe_os_error(error)
+            return b""
+        try:
+            text = os.pread(descriptor, READ_BYTES, 0)
+        except OSError as error:
+            os.close(descriptor)
+            self.faults[position] = describe_os_error(error)
+            return b""
+        if self._keep_open:
+            self._descriptors[position] = descriptor
+        else:
+            os.close(descriptor)
+        if not text:
+            self.faults[position] = _describe_garbage(text)
+        return text
+
+    def _open(self, path: str) -> int:
+        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            return os.open(path, flags)
+        except OSError as error:
+            if error.errno != errno.EMFILE:
+                raise
+        # The limit is low: from now on this table opens each node for each read.
+        self._keep_open = False
+        self.close()
+        return os.open(path, flags)
+
+
+def describe_os_error(error: OSError) -> str:
+    """A short reason, e.g. "no such file or directory"."""
+    if error.errno == errno.ENODEV:
+        return "the device is gone"
+    return (error.strerror or str(error)).lower()
+
+
+def _describe_garbage(text: bytes) -> str:
+    if not text.strip():
+        return "empty"
+    return f"not a number: {text[:24]!r}"
+
+
+def raise_descriptor_limit() -> None:
+    """Let this process keep as many descriptors as its hard limit allows, up to what 16 devices need."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = DESCRIPTORS_WANTED if hard == resource.RLIM_INFINITY else min(DESCRIPTORS_WANTED, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

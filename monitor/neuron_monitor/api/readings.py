@@ -1,0 +1,204 @@
+"""Records of what was read at one moment: devices, their cores, the processes that use them.
+
+Counters only grow while a tree stands; a rate is the difference of two readings by the time between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from neuron_monitor.api import layout
+from neuron_monitor.api.nodes import Fault
+
+NOTHING: Mapping[str, int] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What does not change while a device is there.
+
+    Attributes:
+        index: N of `/dev/neuronN`.
+        core_count: Physical NeuronCores.
+        architecture: e.g. "NDv3".
+        core_architecture: e.g. "NCv3".
+        name: e.g. "Trainium2".
+        family: e.g. "Trn2".
+        connected_to: Neighbours' indices, in the driver's order.
+        memory_bytes: Device memory, 0 where nothing tells it.
+        bdf: PCI address, "" where unknown.
+        numa_node: NUMA node as text, "" where unknown.
+        cpu_affinity: e.g. "0-47,96-143", "" where unknown.
+    """
+
+    index: int
+    core_count: int
+    architecture: str = ""
+    core_architecture: str = ""
+    name: str = ""
+    family: str = ""
+    serial_number: str = ""
+    connected_to: tuple[int, ...] = ()
+    memory_bytes: int = 0
+    bdf: str = ""
+    numa_node: str = ""
+    cpu_affinity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """Power over the driver's last minute, in percent of the largest power."""
+
+    status: str
+    sampled_at_s: int
+    minimum_percent: float
+    maximum_percent: float
+    average_percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class CoreReading:
+    """Counters of one physical NeuronCore, as one row of `layout.CORE_COLUMNS`.
+
+    Attributes:
+        id: Index of the physical core in the host.
+        counts: One number a column; 0 where the driver has no such node.
+        is_clocked: Whether the driver counts simulated time, engines, traffic and throttling.
+    """
+
+    id: int
+    device: int
+    core: int
+    counts: tuple[int, ...] = layout.NO_COUNTS
+    is_clocked: bool = False
+
+    def count(self, column: str) -> int:
+        """One counter, e.g. "flop_count" or "success"."""
+        return self.counts[layout.COLUMN_OF[column]]
+
+    @property
+    def busy_us(self) -> int:
+        """Time in which the core executed something, in µs; of simulated time where `is_clocked`."""
+        return self.count("nc_time_in_use")
+
+    @property
+    def elapsed_ns(self) -> int | None:
+        """Simulated time that passed on the core; None on a real driver, where wall time counts."""
+        return self.count("elapsed_ns") if self.is_clocked else None
+
+    @property
+    def statuses(self) -> Mapping[str, int]:
+        """Executions by how they ended."""
+        return dict(zip(layout.STATUS_NODES, self.counts[layout.STATUS_SLICE]))
+
+    @property
+    def device_memory(self) -> Mapping[str, int]:
+        """Bytes of device memory held now, by category."""
+        return dict(zip(layout.DEVICE_MEMORY_CATEGORIES, self.counts[layout.MEMORY_SLICE]))
+
+    @property
+    def device_memory_bytes(self) -> int:
+        """Bytes of device memory held now, all categories."""
+        return sum(self.counts[layout.MEMORY_SLICE])
+
+    @property
+    def engine_busy_ns(self) -> Mapping[str, int]:
+        """Simulated time in which each engine executed; all 0 on a real driver."""
+        return dict(zip(layout.ENGINES, self.counts[layout.ENGINE_SLICE]))
+
+    @property
+    def traffic(self) -> Mapping[str, int]:
+        """Bytes by kind; all 0 on a real driver."""
+        return dict(zip(layout.TRAFFIC_NODES, self.counts[layout.TRAFFIC_SLICE]))
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceReading:
+    """One device at one moment."""
+
+    facts: DeviceFacts
+    cores: tuple[CoreReading, ...]
+    ecc: Mapping[str, int]
+    host_memory: Mapping[str, int]
+    power: Power | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """One loaded executable of a process."""
+
+    name: str
+    uuid: str
+    model_id: int
+    is_running: bool
+    core: int
+    execution_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessCore:
+    """What one process did on one physical core, since it started.
+
+    Attributes:
+        counters: The core's counters as far as they are this process's.
+        latency: Histograms {upper bound in ns: count}, "device" and "total"; empty on a real driver.
+    """
+
+    counters: CoreReading
+    latency: Mapping[str, Mapping[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessReading:
+    """One process that uses devices.
+
+    Attributes:
+        tag: NEURON_PROCESS_TAG, else the pid as text.
+        logical_core_size: Physical cores that make one core of the process.
+        is_timed: Whether its times are known: on a simulated device, only while simulated time is kept.
+        elapsed_ns: Its own simulated time; None on a real driver, where wall time counts.
+        published_at_s: When it told all this (Unix time); None on a real driver.
+        cores: By physical core id.
+        is_shared: Whether some core is used by other processes too, whose counts cannot be told apart.
+    """
+
+    pid: int
+    tag: str
+    command: str
+    runtime_version: str
+    logical_core_size: int
+    cores: Mapping[int, ProcessCore]
+    host_memory: Mapping[str, int] = field(default_factory=lambda: NOTHING)
+    models: tuple[Model, ...] = ()
+    is_timed: bool = True
+    elapsed_ns: int | None = None
+    published_at_s: float | None = None
+    rank: int | None = None
+    profile: str | None = None
+    is_shared: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TreeReading:
+    """Everything that was read from a tree.
+
+    Attributes:
+        taken_ns: Monotonic time of the reading.
+        logical_core_size: Of the instance.
+        instance_type: As the simulated driver tells it; "" on a real one.
+        is_simulated: Whether the tree is of the simulated driver.
+    """
+
+    taken_ns: int
+    root: str
+    devices: tuple[DeviceReading, ...]
+    processes: tuple[ProcessReading, ...]
+    faults: tuple[Fault, ...]
+    logical_core_size: int = 1
+    instance_type: str = ""
+    is_simulated: bool = False
+
+    def core_count(self) -> int:
+        """Physical NeuronCores of all devices."""
+        return sum(device.facts.core_count for device in self.devices)

@@ -1,0 +1,163 @@
+"""The tree of all devices of a host: found, followed while devices come and go, and read."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+
+import orjson
+
+from neuron_monitor.api.device import DeviceNodes
+from neuron_monitor.api.guard import BlockedError, Guard
+from neuron_monitor.api.nodes import Fault, describe_os_error, raise_descriptor_limit, read_text
+from neuron_monitor.api.owners import Owners, attribute
+from neuron_monitor.api.published import PublishedProcesses
+from neuron_monitor.api.readings import DeviceReading, ProcessReading, TreeReading
+from neuron_monitor.api.root import DEVICE_NAME, list_indices
+
+LIST_INTERVAL_NS = 500_000_000
+DEFAULT_TIMEOUT_S = 1.0
+# Logical cores where neither the process nor the simulated driver says otherwise: the runtime joins two
+# physical cores from the third generation on (aws-neuron-sdk, "Logical NeuronCore configuration").
+PAIRED_ARCHITECTURES = ("NDv3", "NDv4")
+LOGICAL_SIZE_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
+
+
+class DeviceTree:
+    """Reads a tree of Neuron devices again and again.
+
+    Args:
+        root: Folder that holds `neuron0`, `neuron1`, ...; it may come and go.
+        clock: Monotonic nanoseconds.
+        timeout_s: How long one device may take; a driver that does not answer is left alone until it does.
+        owners: Finds the processes of a real host.
+        with_counts: Whether counters are read; without, devices and processes are only listed.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        *,
+        clock: Callable[[], int] = time.monotonic_ns,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
+        owners: Owners | None = None,
+        with_counts: bool = True,
+    ) -> None:
+        self.root = root
+        self._clock = clock
+        self._with_counts = with_counts
+        self._opening: Guard[int, DeviceNodes] = Guard(timeout_s, clock)
+        self._reading: Guard[int, DeviceReading] = Guard(timeout_s, clock)
+        self._owners = owners or Owners()
+        self._published = PublishedProcesses(f"{root}/processes")
+        self._devices: dict[int, DeviceNodes] = {}
+        self._latest: dict[int, DeviceReading] = {}
+        self._faults: dict[int, list[Fault]] = {}
+        self._list_due_ns = 0
+        self._driver: dict[str, object] = {}
+        raise_descriptor_limit()
+
+    def read(self) -> TreeReading:
+        """Everything as it is now; what cannot be read is among the faults, and keeps its last value."""
+        now_ns = self._clock()
+        if now_ns >= self._list_due_ns or not self._devices:
+            self._list_due_ns = now_ns + LIST_INTERVAL_NS
+            self._list_devices()
+        self._read_devices(now_ns)
+        devices = tuple(self._latest[index] for index in sorted(self._devices) if index in self._latest)
+        size = self._logical_core_size(devices)
+        return TreeReading(
+            taken_ns=now_ns,
+            root=self.root,
+            devices=devices,
+            processes=self._processes(devices, size, now_ns),
+            faults=(
+                *(fault for index in sorted(self._faults) for fault in self._faults[index]),
+                *self._published.faults,
+            ),
+            logical_core_size=size,
+            instance_type=str(self._driver.get("instance_type") or ""),
+            is_simulated=bool(self._driver),
+        )
+
+    def close(self) -> None:
+        """Give back all descriptors."""
+        for index in list(self._devices):
+            self._forget(index)
+
+    def _list_devices(self) -> None:
+        self._driver = _read_driver(f"{self.root}/driver.json")
+        present = list_indices(self.root, DEVICE_NAME)
+        for index in set(self._devices) - set(present):
+            self._forget(index)
+        for index in set(self._faults) - set(present):
+            del self._faults[index]
+        for index in present:
+            if index not in self._devices:
+                self._open_device(index)
+
+    def _open_device(self, index: int) -> None:
+        memory_node = "present" if self._driver else "total"
+        make = partial(DeviceNodes, self.root, index, memory_node, with_counts=self._with_counts)
+        opened = self._opening.run({index: make})[index]
+        if isinstance(opened, Exception):
+            self._faults[index] = [_fault(f"{self.root}/neuron{index}", opened)]
+        else:
+            self._devices[index] = opened
+
+    def _read_devices(self, now_ns: int) -> None:
+        reads: dict[int, Callable[[], DeviceReading]] = {}
+        first_core_id = 0
+        for index, nodes in sorted(self._devices.items()):
+            reads[index] = partial(nodes.read, now_ns, first_core_id)
+            first_core_id += nodes.facts.core_count
+        for index, outcome in self._reading.run(reads).items():
+            self._take(index, outcome)
+
+    def _take(self, index: int, outcome: DeviceReading | Exception) -> None:
+        nodes = self._devices[index]
+        if isinstance(outcome, DeviceReading):
+            self._latest[index] = outcome
+            self._faults[index] = nodes.faults()
+        elif isinstance(outcome, BlockedError):
+            self._faults[index] = [_fault(nodes.path, outcome)]
+        elif isinstance(outcome, OSError):
+            self._forget(index)
+            self._faults[index] = [_fault(nodes.path, outcome)]
+            self._list_due_ns = 0
+        else:
+            raise outcome
+
+    def _forget(self, index: int) -> None:
+        self._devices.pop(index).close()
+        self._latest.pop(index, None)
+        self._faults.pop(index, None)
+
+    def _processes(
+        self, devices: tuple[DeviceReading, ...], size: int, now_ns: int
+    ) -> tuple[ProcessReading, ...]:
+        if self._driver:
+            return self._published.read(now_ns)
+        return attribute(self._owners.find(now_ns), devices, size) if devices else ()
+
+    def _logical_core_size(self, devices: tuple[DeviceReading, ...]) -> int:
+        told = self._driver.get("logical_core_size") or os.environ.get(LOGICAL_SIZE_VARIABLE)
+        if isinstance(told, int) or (isinstance(told, str) and told.isdigit()):
+            return max(1, int(told))
+        is_paired = any(device.facts.architecture in PAIRED_ARCHITECTURES for device in devices)
+        return 2 if is_paired else 1
+
+
+def _read_driver(path: str) -> dict[str, object]:
+    """What the simulated driver says of itself; {} on a real one."""
+    try:
+        told = orjson.loads(read_text(path))
+    except (OSError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _fault(path: str, error: Exception) -> Fault:
+    return Fault(path, describe_os_error(error) if isinstance(error, OSError) else str(error))

@@ -1,0 +1,71 @@
+"""The `neuron-monitor` command: reports on standard output; other screens are its subcommands."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from neuron_monitor.commands.options import host_option, pods_option, spelling_option, tree_option
+from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
+
+COMMANDS = ("prometheus", "dashboard")
+
+
+class CommandFolder(click.Group):
+    """A group whose subcommand NAME is `neuron_monitor.commands.NAME.NAME`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the subcommand; None where there is none of that name."""
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(import_module(f"neuron_monitor.commands.{cmd_name}"), cmd_name)
+        return found
+
+
+@click.group(
+    cls=CommandFolder,
+    invoke_without_command=True,
+    context_settings=CONTEXT_SETTINGS,
+    epilog="\b\nExample:\n  neuron-monitor | jq .neuron_runtime_data\n  neuron-monitor -c monitor.json\n"
+    "  neuron-monitor prometheus --port 8000",
+)
+@click.option("-c", "--config-file", "--config", metavar="FILE", help="Which groups, of what, how often.")
+@click.option("--period", metavar="DURATION", help="Period of all groups without a file  [default: 5s]")
+@click.option("--count", type=click.IntRange(1), metavar="N", help="End after N reports.")
+@click.option(
+    "--extras/--no-extras", default=True, help="Without a file: our own groups too.", show_default=True
+)
+@click.option("--verbose", type=click.IntRange(0, 4), hidden=True, help="Taken for AWS's sake; no effect.")
+@spelling_option
+@pods_option
+@host_option
+@tree_option
+@click.pass_context
+def neuron_monitor(context: click.Context, /, **options: Any) -> None:
+    """Report on Neuron devices, real or simulated: one JSON object a line on standard output.
+
+    Without a configuration file: all groups of all processes, every 5 seconds.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    stream = import_module("neuron_monitor.commands.stream_command")
+    stream.run(**options)
+
+
+standard_options(neuron_monitor)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(neuron_monitor, "neuron-monitor", sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""The subcommands of `neuron-monitor`, one per file."""

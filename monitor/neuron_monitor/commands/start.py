@@ -1,0 +1,23 @@
+"""Makes the parts that every command of the monitor reads from."""
+
+from __future__ import annotations
+
+import os
+
+from neuron_monitor.api.host import Host
+from neuron_monitor.api.kubernetes import LOG_FOLDER, PodWatch
+from neuron_monitor.api.root import find_root
+from neuron_monitor.api.sample import Sampler
+from neuron_monitor.api.tree import DeviceTree
+
+
+def make_sampler(sysfs_root: str | None, host_metrics: str = "auto") -> Sampler:
+    """What reads the devices and the host; `host_metrics` is "auto" or "host"."""
+    host = Host(sees_container=host_metrics == "auto")
+    return Sampler(DeviceTree(find_root(sysfs_root)), host)
+
+
+def make_pods(kubernetes: bool | None) -> PodWatch | None:
+    """What finds the pods of processes; by default, where there are any."""
+    wanted = os.path.isdir(LOG_FOLDER) if kubernetes is None else kubernetes
+    return PodWatch() if wanted else None

@@ -1,0 +1,62 @@
+"""`neuron-monitor`: one JSON report a line on standard output, for ever."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+
+import orjson
+
+from neuron_monitor.api.kubernetes import PodWatch
+from neuron_monitor.api.sample import Sampler
+from neuron_monitor.report.config import Configuration
+from neuron_monitor.report.reporter import Report, Reporter
+from neuron_monitor.report.schedule import Schedule
+from neuron_monitor.report.spelling import Spelling
+
+# The first report is of this short first period, so that whoever started the monitor sees that it works.
+FIRST_PERIOD_NS = 100_000_000
+
+
+def reports(
+    sampler: Sampler,
+    configuration: Configuration,
+    *,
+    spelling: Spelling = "observed",
+    pods: PodWatch | None = None,
+    clock: Callable[[], int] = time.monotonic_ns,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Iterator[Report]:
+    """Reports, each when some group is due; endless."""
+    first = sampler.sample()
+    reporter = Reporter(configuration, first, spelling=spelling, pods=pods)
+    shortest_ns = round(min(configuration.periods()) * 1e9)
+    schedule = Schedule(configuration, first.taken_ns, min(FIRST_PERIOD_NS, shortest_ns))
+    while True:
+        remaining_ns = schedule.next_ns() - clock()
+        if remaining_ns > 0:
+            sleep(remaining_ns / 1e9)
+        due = schedule.take_due(clock())
+        if due:
+            yield reporter.report(sampler.sample(), due)
+
+
+def write_lines(found: Iterator[Report], count: int | None = None) -> None:
+    """Write reports to standard output, each as one line at once; at most `count` of them.
+
+    Raises:
+        OSError: Standard output cannot be written to: its reader is gone, or its disk is full.
+    """
+    descriptor = sys.stdout.fileno()
+    for number, report in enumerate(found, start=1):
+        _write_whole(descriptor, orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE))
+        if number == count:
+            return
+
+
+def _write_whole(descriptor: int, line: bytes) -> None:
+    view = memoryview(line)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -1,0 +1,34 @@
+"""The `neuron-ls` command."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from neuron_monitor.commands.options import tree_option
+from neuron_tools.command_line import command, run
+
+
+@command(example="neuron-ls\nneuron-ls --topology\nneuron-ls -j | jq '.[].neuron_processes'")
+@click.option("-w", "--wide", is_flag=True, help="Longer command lines.")
+@click.option("-a", "--show-all-procs", is_flag=True, help="Also processes that have no Neuron runtime.")
+@click.option("-t", "--topology", is_flag=True, help="Also draw how the devices are linked.")
+@click.option("-j", "--json-output", "--json", is_flag=True, help="Print JSON as AWS's neuron-ls does.")
+@tree_option
+def neuron_ls(
+    wide: bool, show_all_procs: bool, topology: bool, json_output: bool, sysfs_root: str | None
+) -> None:
+    """List the Neuron devices of this machine, real or simulated, and the processes that use them."""
+    from neuron_monitor.listing.show import show
+
+    show(sysfs_root, wide=wide, with_all=show_all_procs, topology=topology, as_json=json_output)
+
+
+def main() -> None:
+    """Entry point of the console script."""
+    sys.exit(run(neuron_ls, "neuron-ls", sys.argv[1:]))
+
+
+if __name__ == "__main__":
+    main()
