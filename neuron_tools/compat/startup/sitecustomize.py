@@ -19,12 +19,14 @@ def _start() -> None:
         pass
     else:
         compat.install()
-    sys.modules.pop("sitecustomize", None)
+    own = sys.modules.pop("sitecustomize", None)
     try:
         import_module("sitecustomize")
     except ImportError as error:
         if error.name != "sitecustomize":
             raise
+        if own is not None:  # Python looks the module up when its import ends
+            sys.modules["sitecustomize"] = own
 
 
 _start()
