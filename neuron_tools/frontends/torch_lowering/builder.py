@@ -11,7 +11,14 @@ from torch import fx
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import multi_tensor
-from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
+from neuron_tools.frontends.torch_lowering.combining_scatter import as_sum
+from neuron_tools.frontends.torch_lowering.decompositions import replacement_table
+from neuron_tools.frontends.torch_lowering.expansion import (
+    Expansion,
+    as_vector,
+    expand,
+    takes_dimensions_of_scalar,
+)
 from neuron_tools.frontends.torch_lowering.fake import refake
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS
@@ -94,8 +101,16 @@ class GraphBuilder:
         """The node in this graph, or what it was decomposed to because it failed before."""
         if node.target is operator.getitem and not isinstance(copies[node.args[0]], fx.Node):
             return copies[node.args[0]][node.args[1]]
+        if isinstance(node.target, type):  # the named tuple that some of PyTorch's decompositions return
+            return pytree.tree_leaves(fx.node.map_arg(node.args, copies.__getitem__))
         copy = self.graph.node_copy(node, copies.__getitem__)
         copy.meta = {"val": node.meta.get("val"), "row": row}
+        as_sum(copy)
+        values = [leaf.meta["val"] if isinstance(leaf, fx.Node) else leaf for leaf in copy.args]
+        if takes_dimensions_of_scalar(copy.target, values):
+            return self._taken_apart(copy, as_vector(copy.target))
+        if copy.target in replacement_table():
+            return self._taken_apart(copy, replacement_table()[copy.target])
         verdict = VERDICTS.of(copy) or _intrinsic(copy)
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict

@@ -13,7 +13,7 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
 from torch.utils import _pytree as pytree
 
-from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table
+from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, replacement_table
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
 
 
@@ -33,6 +33,7 @@ class Expansion:
 
 
 _DIMENSION_ARGUMENTS = ("dim", "dims", "dimension")
+_WITH_INDEX = ("aten::scatter", "aten::gather")  # an index, and values, that have the tensor's rank
 
 _EXPANSIONS: dict[Any, Expansion] = {}
 
@@ -57,13 +58,14 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
 
 
 def _expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
-    if _takes_dimensions_of_scalar(target, leaves) and not is_mutable(target):
-        target = _as_vector(target)
+    target = replacement_table().get(target, target)
+    if takes_dimensions_of_scalar(target, leaves) and not is_mutable(target):
+        target = as_vector(target)
     if is_direct(target):
         return _single(target, leaves, structure)
     graph = _trace(target, leaves, structure, functional=is_mutable(target))
     if any(is_mutable(node.target) for node in graph.nodes if node.op == "call_function"):
-        graph = _trace(target, leaves, structure, functional=True)
+        graph = _retraced(graph, [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
     return _finish(graph)
 
 
@@ -82,7 +84,7 @@ def is_direct(target: Any) -> bool:
     return not (implicit or target._schema.is_mutable or returns_list)
 
 
-def _takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
+def takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
     """Whether an operator gets dimensions of a tensor that has none, which torch-mlir does not survive."""
     if not isinstance(target, torch._ops.OpOverload) or not leaves or not isinstance(leaves[0], torch.Tensor):
         return False
@@ -92,16 +94,22 @@ def _takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
     return leaves[0].dim() == 0 and not names.isdisjoint(_DIMENSION_ARGUMENTS)
 
 
-def _as_vector(target: Any) -> Callable[..., Any]:
+def as_vector(target: Any) -> Callable[..., Any]:
     """`target` on a vector of one element, its results in the shapes that the scalar gives."""
+    with_index = target._schema.name.startswith(_WITH_INDEX)
 
     def run(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        results = target(tensor.reshape(1), *args, **kwargs)
+        vectors = [_vector(arg) if with_index else arg for arg in args]
+        results = target(tensor.reshape(1), *vectors, **kwargs)
         with disable_proxy_modes_tracing():
             wanted = target(fake_tensor((), None, tensor.dtype), *args, **kwargs)
         return pytree.tree_map(lambda result, like: result.reshape(like.shape), results, wanted)
 
     return run
+
+
+def _vector(value: Any) -> Any:
+    return value.reshape(1) if isinstance(value, torch.Tensor) and value.dim() == 0 else value
 
 
 def _single(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
@@ -155,6 +163,14 @@ def _trace(
     with FAKE_MODE, torch.no_grad():
         graph = make_fx(traced, decomposition_table=decomposition_table())(*tensors).graph
     return _without_write_back(graph)
+
+
+def _retraced(graph: fx.Graph, tensors: list[Any]) -> fx.Graph:
+    """A traced graph without the writes that its decompositions made."""
+    traced = torch.func.functionalize(graph.owning_module, remove="mutations")
+    with FAKE_MODE, torch.no_grad():
+        functional = make_fx(traced, decomposition_table=decomposition_table())(*tensors).graph
+    return _without_write_back(functional)
 
 
 def _dense(tensor: Any) -> Any:

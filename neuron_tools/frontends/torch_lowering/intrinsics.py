@@ -50,6 +50,7 @@ ACTIVATIONS: dict[str, str] = {
     "aten::erfinv": "erf_inv",
     "aten::lgamma": "lgamma",
     "aten::digamma": "digamma",
+    "aten::polygamma": "polygamma",
 }
 
 

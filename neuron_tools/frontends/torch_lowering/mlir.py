@@ -17,6 +17,8 @@ from torch_mlir.dialects import torch as torch_dialect
 from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 from torch_mlir.passmanager import PassManager
 
+from neuron_tools.frontends.torch_lowering.combining_scatter import COMBINER, restore_combiners
+
 _PIPELINES = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"
     "torchdynamo-export-to-torch-backend-pipeline{ extra-library=})",
@@ -77,6 +79,8 @@ def to_stablehlo(graph: fx.Graph, name: str = "main") -> ir.Module:
         failed = [cache.current] if cache.current is not None else []
         raise LoweringFailure(failed, _first_line(error)) from error
     _run_passes(importer.module, cache)
+    nodes = cache.indices.items()
+    restore_combiners(importer.module, {i: n.meta[COMBINER] for n, i in nodes if COMBINER in n.meta})
     return importer.module
 
 

@@ -59,6 +59,30 @@ def _backward_as_convolutions(
     return results[0], results[1], results[2]
 
 
+@decomposes_refused(_aten.convolution.default)
+def _cropped_transposed_convolution(
+    data: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, transposed: bool,
+    output_padding: Any, groups: int,
+) -> Any:  # fmt: skip
+    """A transposed convolution without padding, cropped: torch-mlir mixes up uneven output paddings."""
+    rank = data.dim() - 2
+    stride, padding, dilation, output_padding = (
+        list(value) * (rank if len(value) == 1 else 1)
+        for value in (stride, padding, dilation, output_padding)
+    )
+    if not transposed or not any(padding + output_padding):
+        raise NotImplementedError("only padding of transposed convolutions can be taken away")
+    zeros = [0] * rank
+    result = _aten.convolution(data, weight, None, stride, zeros, dilation, True, zeros, groups)
+    for d in range(rank):
+        wanted = result.shape[d + 2] - 2 * padding[d] + output_padding[d]
+        missing = padding[d] + wanted - result.shape[d + 2]
+        if missing > 0:
+            result = _aten.constant_pad_nd(result, [0, 0] * (rank - 1 - d) + [0, missing])
+        result = _aten.slice(result, d + 2, padding[d], padding[d] + wanted)
+    return result if bias is None else result + bias.reshape(-1, *[1] * rank)
+
+
 def _missing(data: Any, gradient: Any, weight: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
     """How much a transposed convolution's result falls short of the data, per dimension."""
     return [

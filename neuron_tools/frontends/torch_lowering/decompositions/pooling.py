@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes
+from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes, decomposes_refused
 
 _aten = torch.ops.aten
 
@@ -83,6 +83,25 @@ def _max_pool3d_backward(
     return _scatter_gradient(gradient, data, indices, 3)
 
 
+@decomposes(_aten.adaptive_max_pool3d_backward.default)
+def _adaptive_max_pool3d_backward(gradient: Any, data: Any, indices: Any) -> Any:
+    return _scatter_gradient(gradient, data, indices, 3)
+
+
+@decomposes(_aten.fractional_max_pool2d_backward.default)
+def _fractional_max_pool2d_backward(
+    gradient: Any, data: Any, kernel_size: Any, output_size: Any, indices: Any
+) -> Any:
+    return _scatter_gradient(gradient, data, indices)
+
+
+@decomposes(_aten.fractional_max_pool3d_backward.default)
+def _fractional_max_pool3d_backward(
+    gradient: Any, data: Any, kernel_size: Any, output_size: Any, indices: Any
+) -> Any:
+    return _scatter_gradient(gradient, data, indices, 3)
+
+
 @decomposes(_aten.adaptive_max_pool2d_backward.default)
 def _adaptive_max_pool_backward(gradient: Any, data: Any, indices: Any) -> Any:
     return _scatter_gradient(gradient, data, indices)
@@ -112,6 +131,41 @@ def _average_pool_backward(
         ).to(gradient.dtype)  # fmt: skip
         result = apply_along(result, matrix.transpose(0, 1), dim)
     return result if divisor_override is None else result / divisor_override
+
+
+@decomposes_refused(_aten.avg_pool2d.default, _aten.avg_pool3d.default)
+def _average_pool(
+    data: Any, kernel_size: Any, stride: Any = (), padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    """One small matrix per dimension, for windows that torch-mlir does not lower."""
+    sizes = _pooled_sizes(data, kernel_size, stride, padding, ceil_mode)
+    rank = len(sizes)
+    kernel, padding = _each(kernel_size, rank), _each(padding or [0], rank)
+    stride = _each(stride, rank, kernel)
+    result = data
+    for position, dim in enumerate(range(-rank, 0)):
+        matrix = _window_matrix(
+            data.shape[dim], sizes[position], kernel[position], stride[position], padding[position],
+            count_include_pad, divisor_override is not None,
+        ).to(data.dtype)  # fmt: skip
+        result = apply_along(result, matrix, dim)
+    return result if divisor_override is None else result / divisor_override
+
+
+def _pooled_sizes(data: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool) -> list[int]:
+    """Spatial sizes of a pooling's result, as ATen computes them."""
+    rank = len(kernel_size) if len(kernel_size) > 1 else max(data.dim() - 2, 1)
+    kernel, padding = _each(kernel_size, rank), _each(padding or [0], rank)
+    stride = _each(stride, rank, kernel)
+    sizes = []
+    for extent, window, step, pad in zip(data.shape[-rank:], kernel, stride, padding):
+        room = extent + 2 * pad - window
+        count = (-(-room // step) if ceil_mode else room // step) + 1
+        if ceil_mode and (count - 1) * step >= extent + pad:
+            count -= 1
+        sizes.append(count)
+    return sizes
 
 
 def _window_matrix(
@@ -176,6 +230,21 @@ def _adaptive_average_backward(gradient: Any, data: Any) -> Any:
         )
     result = apply_along(gradient, _adaptive_matrix(height, rows).to(gradient.dtype).transpose(0, 1), -2)
     return apply_along(result, _adaptive_matrix(width, columns).to(gradient.dtype).transpose(0, 1), -1)
+
+
+@decomposes(_aten._adaptive_avg_pool3d.default)
+def _adaptive_average3d(data: Any, output_size: Any) -> Any:
+    for dim, outputs in zip((-3, -2, -1), output_size):
+        data = apply_along(data, _adaptive_matrix(data.shape[dim], outputs).to(data.dtype), dim)
+    return data
+
+
+@decomposes(_aten._adaptive_avg_pool3d_backward.default)
+def _adaptive_average3d_backward(gradient: Any, data: Any) -> Any:
+    for dim in (-3, -2, -1):
+        matrix = _adaptive_matrix(data.shape[dim], gradient.shape[dim]).to(gradient.dtype)
+        gradient = apply_along(gradient, matrix.transpose(0, 1), dim)
+    return gradient
 
 
 @decomposes(_aten.adaptive_max_pool2d.default)

@@ -9,6 +9,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 OWN: dict[Any, Callable[..., Any]] = {}
 REFUSED: dict[Any, Callable[..., Any]] = {}
+REPLACED: dict[Any, Callable[..., Any]] = {}
 
 
 def decomposes(*overloads: Any) -> Callable[[Function], Function]:
@@ -28,6 +29,21 @@ def decomposes_refused(*overloads: Any) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         for overload in overloads:
             REFUSED[overload] = function
+        return function
+
+    return register
+
+
+def replaces(*overloads: Any) -> Callable[[Function], Function]:
+    """Register what is traced by itself in an operator's place.
+
+    For decompositions that differentiate, which only the outermost level of a trace can, and for operators
+    that write their arguments and that functionalisation does not know: the function returns the new values.
+    """
+
+    def register(function: Function) -> Function:
+        for overload in overloads:
+            REPLACED[overload] = function
         return function
 
     return register

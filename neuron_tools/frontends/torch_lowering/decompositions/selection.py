@@ -6,7 +6,11 @@ from typing import Any
 
 import torch
 
-from neuron_tools.frontends.torch_lowering.decompositions.registry import decomposes
+from neuron_tools.frontends.torch_lowering.decompositions.registry import (
+    decomposes,
+    decomposes_refused,
+    replaces,
+)
 
 _aten = torch.ops.aten
 
@@ -40,7 +44,7 @@ def _cumulative_product(tensor: Any, dim: int, *, dtype: Any = None) -> Any:
     return result
 
 
-@decomposes(_aten.logcumsumexp.default)
+@decomposes(_aten.logcumsumexp.default, _aten._logcumsumexp.default)
 def _log_cumulative_sum(tensor: Any, dim: int) -> Any:
     largest = tensor.amax(dim, keepdim=True)
     return torch.log(torch.cumsum(torch.exp(tensor - largest), dim)) + largest
@@ -56,7 +60,19 @@ def _cumulative_minimum(tensor: Any, dim: int) -> tuple[Any, Any]:
     return _cumulative_extreme(tensor, dim, torch.le)
 
 
+@replaces(_aten._cummax_helper.default)
+def _cumulative_maximum_into(tensor: Any, values: Any, indices: Any, dim: int) -> tuple[Any, Any]:
+    return _cumulative_extreme(tensor, dim, torch.ge)
+
+
+@replaces(_aten._cummin_helper.default)
+def _cumulative_minimum_into(tensor: Any, values: Any, indices: Any, dim: int) -> tuple[Any, Any]:
+    return _cumulative_extreme(tensor, dim, torch.le)
+
+
 def _cumulative_extreme(tensor: Any, dim: int, better: Any) -> tuple[Any, Any]:
+    if tensor.dim() == 0:
+        return tensor.clone(), torch.zeros((), dtype=torch.int64)
     extent = tensor.shape[dim]
     shape = [1] * tensor.dim()
     shape[dim] = extent
@@ -166,3 +182,20 @@ def _histogram(tensor: Any, bins: int = 100, min: float = 0, max: float = 0) -> 
     position = torch.clamp(torch.floor((values - low) * bins / (high - low)), max=bins - 1)
     position = torch.where((values >= low) & (values <= high), position, -1.0)
     return (position.unsqueeze(1) == torch.arange(bins)).sum(0).to(tensor.dtype)
+
+
+@replaces(_aten.equal.default)
+def _equal(first: Any, second: Any) -> Any:
+    if first.shape != second.shape:
+        return torch.zeros((), dtype=torch.bool)
+    return torch.eq(first, second).all()
+
+
+@replaces(_aten.detach_.default)
+def _detached(tensor: Any) -> Any:
+    return tensor.detach()
+
+
+@decomposes_refused(torch.ops.prims.fmod.default)
+def _remainder_towards_zero(first: Any, second: Any) -> Any:
+    return first - torch.trunc(first / second).to(first.dtype) * second

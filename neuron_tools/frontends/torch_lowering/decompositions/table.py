@@ -18,6 +18,8 @@ from torch_mlir.extras.fx_decomp_util import get_decomposition_table
 from neuron_tools.frontends.torch_lowering.decompositions import (
     attention,
     convolution,
+    embedding_bag,
+    gradients,
     indexing,
     normalization,
     pooling,
@@ -25,15 +27,16 @@ from neuron_tools.frontends.torch_lowering.decompositions import (
     random_numbers,
     recurrent,
     resampling,
+    scatter,
     selection,
 )
-from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, REFUSED
+from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, REFUSED, REPLACED
 
 _aten = torch.ops.aten
 # Importing a family registers its decompositions.
 FAMILIES = (
-    attention, convolution, indexing, normalization, pooling, products, random_numbers, recurrent, resampling,
-    selection,
+    attention, convolution, embedding_bag, gradients, indexing, normalization, pooling, products,
+    random_numbers, recurrent, resampling, scatter, selection,
 )  # fmt: skip
 
 # Single activation functions of the Scalar engine: never spelled out.
@@ -60,6 +63,11 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     for overload in _KEPT:
         table.pop(overload, None)
     return table
+
+
+def replacement_table() -> dict[Any, Callable[..., Any]]:
+    """Functions that are traced by themselves in the place of an operator."""
+    return REPLACED
 
 
 @functools.cache

@@ -9,6 +9,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import mlir
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
+from neuron_tools.frontends.torch_lowering.decompositions import fallback_table
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.partition import partition
 from tests.unit.frontends import xla
@@ -26,6 +27,15 @@ def f(*sizes):
 ATTENTION = (f(2, 4, 6, 8), f(2, 2, 6, 8), f(2, 2, 6, 8))
 ATTENDED = aten._scaled_dot_product_flash_attention_for_cpu(*ATTENTION, 0.0, True)
 POOLED = aten.max_pool2d_with_indices(f(2, 3, 9, 9), [3, 3], [2, 2], [1, 1])
+PLACES = torch.tensor([[0, 1, 4], [0, 3, 4], [2, 1, 0], [2, 2, 4]])
+BAGGED, OFFSETS = torch.tensor([0, 2, 5, 1, 1, 3, 4]), torch.tensor([0, 3, 3])
+
+
+def bags(*args):
+    """The other results are kept for the backward pass, each kernel in its own way."""
+    return aten._embedding_bag.default(*args)[0]
+
+
 CALLS = {
     "addmm": (aten.addmm.default, (f(3), f(4, 6), f(3, 6).t())),
     "baddbmm": (aten.baddbmm.default, (f(2, 4, 3), f(2, 4, 6), f(2, 6, 3)), {"beta": 0.5, "alpha": 2}),
@@ -78,6 +88,54 @@ CALLS = {
         (f(5, 3), torch.tensor([1, 2, 1, 0, 3]), 4, -1, False),
     ),
     "searchsorted": (aten.searchsorted.Tensor, (torch.arange(5.0), f(3, 4))),
+    "scatter maximum": (aten.scatter_reduce.two, (f(5, 3), 0, PLACES, f(6, 3), "amax")),
+    "scatter product": (
+        aten.scatter_reduce.two,
+        (f(5, 3), 0, PLACES, f(6, 3), "prod"),
+        {"include_self": False},
+    ),
+    "scatter mean": (aten.scatter_reduce.two, (f(5, 3), 0, PLACES, f(6, 3), "mean")),
+    "integer scatter minimum": (
+        aten.scatter_reduce.two,
+        (torch.arange(15).reshape(5, 3), 0, PLACES, torch.arange(18).reshape(6, 3), "amin"),
+        {"include_self": False},
+    ),
+    "index reduce": (aten.index_reduce.default, (f(5, 3), 0, PLACES[:, 0], f(4, 3), "amin")),
+    "take": (aten.take.default, (f(4, 3), torch.tensor([[0, -1], [5, 7]]))),
+    "put": (aten.put.default, (f(4, 3), torch.tensor([0, -1, 5]), f(3), True)),
+    "bag sum": (bags, (f(6, 4), BAGGED, OFFSETS, False, 0, False, f(7))),
+    "bag maximum": (bags, (f(6, 4), BAGGED, OFFSETS, False, 2)),
+    "bag mean": (bags, (f(6, 4), BAGGED, OFFSETS, False, 1, False, None, False, 2)),
+    "replication pad backward": (
+        aten.replication_pad2d_backward.default,
+        (f(1, 2, 5, 9), f(1, 2, 4, 6), [1, 2, -1, 2]),
+    ),
+    "distances backward": (
+        aten._cdist_backward.default,
+        (f(3, 4), f(3, 2), f(4, 2), 2.0, f(3, 4).abs() + 1),
+    ),
+    "soft shrink backward": (aten.softshrink_backward.default, (f(9), f(9), 0.5)),
+    "adaptive volume pool": (aten._adaptive_avg_pool3d.default, (f(1, 2, 5, 4, 3), [2, 3, 1])),
+    "adaptive volume pool backward": (
+        aten._adaptive_avg_pool3d_backward.default,
+        (f(1, 2, 2, 3, 1), f(1, 2, 5, 4, 3)),
+    ),
+    "bicubic backward": (
+        aten.upsample_bicubic2d_backward.default,
+        (f(1, 2, 6, 7), [6, 7], [1, 2, 4, 3], False),
+    ),
+    "grid sampler backward": (
+        aten.grid_sampler_2d_backward.default,
+        (f(1, 2, 3, 4), f(1, 2, 5, 6), f(1, 3, 4, 2) / 2, 0, 0, False, [True, True]),
+    ),
+    "nearest grid sampler backward": (
+        aten.grid_sampler_2d_backward.default,
+        (f(1, 2, 3, 4), f(1, 2, 5, 6), f(1, 3, 4, 2) / 2, 1, 1, True, [True, True]),
+    ),
+    "margin loss backward": (
+        aten.multi_margin_loss_backward.default,
+        (f(4), f(4, 3), torch.tensor([0, 2, 1, 1]), 1, 1.0, None, 0),
+    ),
     "index put": (aten.index_put.default, (f(4, 3), [torch.tensor([1, 1, 3])], f(3, 3), True)),
 }
 
@@ -102,6 +160,27 @@ def lowered_results(target, args, kwargs):
         text = str(mlir.to_stablehlo(cut.graph))
     computed = xla.run(text, inputs)
     return [computed[position] for position in cut.results]
+
+
+REFUSED = {
+    "cropped convolution": (
+        aten.convolution.default,
+        (f(2, 4, 1, 8), f(4, 3, 1, 3), f(3), [1, 2], [0, 1], [1, 1], True, [0, 1], 1),
+    ),
+    "outgrown convolution": (
+        aten.convolution.default,
+        (f(2, 4, 5), f(4, 3, 3), None, [3], [1], [1], True, [2], 1),
+    ),
+    "average pool": (aten.avg_pool2d.default, (f(2, 7, 9), [3, 2], [2, 2], [1, 0], True, False)),
+    "divided average pool": (aten.avg_pool2d.default, (f(1, 2, 7, 9), [3], [], [1], False, True, 5)),
+    "volume average pool": (aten.avg_pool3d.default, (f(1, 2, 4, 5, 6), [2, 3, 2], [2, 2, 2])),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_stands_for_refused_shapes_computes_atens_values(name):
+    target, args = REFUSED[name]
+    torch.testing.assert_close(fallback_table()[target](*args), target(*args), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", CALLS)
