@@ -1,42 +1,67 @@
-"""Starts recording in a process of a captured command, when it imports torch."""
+"""Starts recording in a process of a captured command, when it imports torch or JAX."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-_started = False
+if TYPE_CHECKING:
+    from neuron_tools.capture.runtimes import Runtime
+
+_started: set[str] = set()
 
 
 def autostart() -> None:
-    """Entry point of torch's back-end autoload: does nothing unless this process is being captured.
+    """Entry point of torch's back-end autoload: does nothing unless this process is being captured."""
 
-    It must never break `import torch`: a failure becomes one line on standard error.
+    def torch_runtime() -> Runtime:
+        from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
+        from neuron_tools.device.autoload import autoload
+
+        autoload()
+        return TorchRuntime()
+
+    _start_once("torch", torch_runtime)
+
+
+def start_jax() -> None:
+    """The same for JAX, whose plug-in calls this."""
+
+    def jax_runtime() -> Runtime:
+        from neuron_tools.capture.runtimes.jax_runtime import JaxRuntime
+
+        return JaxRuntime()
+
+    _start_once("jax", jax_runtime)
+
+
+def _start_once(name: str, make_runtime: Callable[[], Runtime]) -> None:
+    """Record the rest of this process with a runtime.
+
+    It must never break the user's import: a failure becomes one line on standard error.
     """
-    global _started
     from neuron_tools.capture.options import VARIABLE
 
-    if _started or VARIABLE not in os.environ:
+    if name in _started or VARIABLE not in os.environ:
         return
-    _started = True
+    _started.add(name)
     try:
-        _start()
+        _start(make_runtime)
     except Exception as error:
         print(f"neuron-profile: this process is not recorded: {error}", file=sys.stderr)
 
 
-def _start() -> None:
+def _start(make_runtime: Callable[[], Runtime]) -> None:
     import atexit
 
     from neuron_tools.capture.options import from_environment
-    from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
     from neuron_tools.capture.session import CaptureSession
-    from neuron_tools.device.autoload import autoload
 
     options = from_environment(os.environ)
     if options is None:
         return
-    autoload()
-    session = CaptureSession(options, TorchRuntime())
+    session = CaptureSession(options, make_runtime())
     session.start()
     atexit.register(session.stop)

@@ -293,7 +293,7 @@ def _parse(text: str) -> Any:
     if text.startswith("#"):
         return _structure(text)
     number = _TYPED_NUMBER.match(text)
-    return _number(number[1] if number else text.strip('"').lstrip("@"))
+    return _number(number[1] if number else text.lstrip("@").strip('"'))
 
 
 def _structure(text: str) -> Any:
