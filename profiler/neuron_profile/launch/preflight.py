@@ -14,12 +14,10 @@ from pathlib import Path
 from neuron_profile.launch.target_command import TargetCommand
 from neuron_tools.errors import NeuronToolsError
 
-# Packages whose import brings torch in.
-TORCH_USERS = frozenset({"torch", "torchvision", "torchaudio", "transformers", "accelerate", "lightning"})
 PROBE_TIMEOUT_SECONDS = 60
 _PROBE = """
 import importlib.metadata, importlib.util, json
-names = ("torch", "neuron_tools", "torch_mlir", "numba")
+names = ("torch", "jax", "neuron_tools", "torch_mlir", "numba", "ml_dtypes")
 found = {name: importlib.util.find_spec(name) is not None for name in names}
 built = False
 if found["torch"] and found["neuron_tools"]:
@@ -41,58 +39,89 @@ class DeviceError(NeuronToolsError):
 
 
 @dataclass(frozen=True, slots=True)
+class Framework:
+    """A way in which a program reaches the simulated device.
+
+    Attributes:
+        name: The package, and the extra of ours that goes with it.
+        users: Packages whose import brings it in.
+        needs: What recording it needs beside the package and Neuron Tools.
+    """
+
+    name: str
+    users: frozenset[str]
+    needs: tuple[str, ...]
+
+
+TORCH = Framework(
+    "torch",
+    frozenset({"torch", "torchvision", "torchaudio", "transformers", "accelerate", "lightning"}),
+    ("torch_mlir", "numba"),
+)
+JAX = Framework(
+    "jax", frozenset({"jax", "flax", "optax", "equinox", "haiku", "orbax"}), ("numba", "ml_dtypes")
+)
+FRAMEWORKS = (TORCH, JAX)
+
+
+@dataclass(frozen=True, slots=True)
 class Interpreter:
     """What the command's Python can import.
 
     Attributes:
-        missing: Packages that the simulated device needs and that are not there.
+        packages: Those of the probed packages that are there.
         has_device: The device has been built for its torch before.
     """
 
     path: Path
-    has_torch: bool
-    has_neuron_tools: bool
-    missing: tuple[str, ...]
+    packages: frozenset[str]
     has_device: bool
+
+    def missing(self, framework: Framework) -> list[str]:
+        """What recording a framework needs and that is not there."""
+        return [name for name in framework.needs if name not in self.packages]
 
 
 def check(target: TargetCommand) -> Interpreter | None:
     """Make sure that the command can be recorded; None where it is not a Python program.
 
     Raises:
-        InterpreterError: Its script imports torch and its Python has none, or that Python cannot record.
+        InterpreterError: Its script imports a framework that its Python lacks or cannot record.
         DeviceError: The device is not built yet and cannot be.
     """
     if target.interpreter is None:
         return None
     interpreter = probe(target.interpreter, os.environ)
-    if interpreter.has_torch:
-        _require_recorder(interpreter)
+    imported = imported_packages(target.script) if target.script is not None else frozenset()
+    for framework in FRAMEWORKS:
+        if imported & framework.users:
+            _require(framework, interpreter, target.script)
+    uses_torch = bool(imported & TORCH.users) or not imported & JAX.users
+    if "torch" in interpreter.packages and uses_torch:
+        _require(TORCH, interpreter, target.script)
         if not interpreter.has_device:
             build_device(interpreter.path)
-    elif target.script is not None and imports_torch(target.script):
-        raise InterpreterError(
-            f"{target.script} imports torch, which {interpreter.path} does not have: "
-            f"{_install(interpreter)}, or run the script with a Python that has it."
-        )
     return interpreter
 
 
-def _require_recorder(interpreter: Interpreter) -> None:
-    if not interpreter.has_neuron_tools:
+def _require(framework: Framework, interpreter: Interpreter, script: Path | None) -> None:
+    """Refuse a Python that cannot run or cannot record a framework."""
+    install = f"install it with '{interpreter.path} -m pip install \"neuron-tools[{framework.name}]\"'"
+    if framework.name not in interpreter.packages:
         raise InterpreterError(
-            f"{interpreter.path} has torch but not Neuron Tools, so it cannot be recorded: "
-            f"{_install(interpreter)}."
+            f"{script} imports {framework.name}, which {interpreter.path} does not have: "
+            f"{install}, or run the script with a Python that has it."
         )
-    if interpreter.missing:
+    if "neuron_tools" not in interpreter.packages:
         raise InterpreterError(
-            f"{interpreter.path} lacks {' and '.join(interpreter.missing)}, which the simulated device "
-            f"needs: {_install(interpreter)}."
+            f"{interpreter.path} has {framework.name} but not Neuron Tools, so it cannot be recorded: "
+            f"{install}."
         )
-
-
-def _install(interpreter: Interpreter) -> str:
-    return f"install it with '{interpreter.path} -m pip install \"neuron-tools[torch]\"'"
+    missing = interpreter.missing(framework)
+    if missing:
+        raise InterpreterError(
+            f"{interpreter.path} lacks {' and '.join(missing)}, which the simulated device needs: {install}."
+        )
 
 
 def probe(python: Path, environment: Mapping[str, str]) -> Interpreter:
@@ -113,8 +142,8 @@ def probe(python: Path, environment: Mapping[str, str]) -> Interpreter:
         found = json.loads(answer.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InterpreterError(f"{python} is not a Python that works: {_last_line(error)}") from error
-    missing = tuple(name for name in ("torch_mlir", "numba") if not found[name])
-    return Interpreter(python, found["torch"], found["neuron_tools"], missing, found["built"])
+    packages = frozenset(name for name, there in found.items() if there and name != "built")
+    return Interpreter(python, packages, bool(found["built"]))
 
 
 def build_device(python: Path) -> None:
@@ -131,14 +160,14 @@ def build_device(python: Path) -> None:
         raise DeviceError(reason)
 
 
-def imports_torch(script: Path) -> bool:
-    """Whether a script's own text imports torch or a package that needs it."""
+def imported_packages(script: Path) -> frozenset[str]:
+    """Top-level packages that a script's own text imports."""
     file = script / "__main__.py" if script.is_dir() else script
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError):
-        return False
-    return any(_imported(node) & TORCH_USERS for node in ast.walk(tree))
+        return frozenset()
+    return frozenset().union(*(_imported(node) for node in ast.walk(tree)))
 
 
 def _imported(node: ast.AST) -> set[str]:

@@ -5,10 +5,18 @@ from pathlib import Path
 import pytest
 
 from neuron_profile.launch import preflight
-from neuron_profile.launch.preflight import DeviceError, InterpreterError, check, imports_torch, probe
+from neuron_profile.launch.preflight import (
+    TORCH,
+    DeviceError,
+    InterpreterError,
+    check,
+    imported_packages,
+    probe,
+)
 from neuron_profile.launch.target_command import TargetCommand
 
-ALL = {"torch": True, "neuron_tools": True, "torch_mlir": True, "numba": True, "built": True}
+NAMES = ("torch", "jax", "neuron_tools", "torch_mlir", "numba", "ml_dtypes", "built")
+ALL = dict.fromkeys(NAMES, True)
 
 
 @pytest.fixture
@@ -52,12 +60,12 @@ def target(python: Path, script: Path | None = None) -> TargetCommand:
 def test_whether_a_script_imports_torch(tmp_path: Path, text: str, answer: bool) -> None:
     script = tmp_path / "script.py"
     script.write_text(text)
-    assert imports_torch(script) is answer
+    assert bool(imported_packages(script) & TORCH.users) is answer
 
 
 def test_the_probe_tells_what_this_python_has() -> None:
     interpreter = probe(Path(sys.executable), {})
-    assert interpreter.has_neuron_tools
+    assert {"neuron_tools", "torch", "numba"} <= interpreter.packages
 
 
 def test_a_script_that_imports_torch_needs_it(fake_python, torch_script: Path) -> None:
@@ -75,7 +83,23 @@ def test_a_script_without_torch_needs_none(fake_python, tmp_path: Path) -> None:
     script.write_text("print(1)")
     checked = check(target(fake_python(torch=False), script))
     assert checked is not None
-    assert not checked.has_torch
+    assert "torch" not in checked.packages
+
+
+def test_a_script_that_imports_jax_needs_it_and_what_records_it(fake_python, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("import flax.nnx as nnx")
+    with pytest.raises(InterpreterError, match=r"imports jax, which .* pip install \"neuron-tools\[jax\]\"'"):
+        check(target(fake_python(jax=False), script))
+    with pytest.raises(InterpreterError, match="lacks ml_dtypes, which the simulated device needs"):
+        check(target(fake_python(ml_dtypes=False), script))
+
+
+def test_a_jax_script_needs_no_torch_device(fake_python, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr(preflight, "build_device", lambda python: pytest.fail("built"))
+    script = tmp_path / "train.py"
+    script.write_text("import jax")
+    assert check(target(fake_python(built=False, torch_mlir=False), script)) is not None
 
 
 def test_a_python_with_torch_needs_the_recorder(fake_python) -> None:
