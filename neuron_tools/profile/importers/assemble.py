@@ -32,8 +32,7 @@ def assemble(
         placed = _Placed(recording, relation, first_process, dict(first_id))
         for table in recording.row_counts:
             for batch in recording.batches(table):
-                columns = placed.columns(table, batch)
-                writer.append(table, columns)
+                writer.append(table, placed.columns(table, batch))
                 rows[table] += batch.num_rows
         _write_layout(recording, relation, first_process, related.start_unix_ns, writer)
         first_process += max(len(recording.processes), 1)
@@ -78,7 +77,7 @@ class _Placed:
         """Ids stay unique when files are joined, and what refers to them still does."""
         if table == "TraceSpan":
             columns["id"] = pc.add(columns["id"], self._first_id.get("TraceSpan", 0))
-        if table == "Flow":
+        if table == "Flow" and columns["in_table"][0].as_py() == "TraceSpan":
             first = self._first_id.get("TraceSpan", 0)
             for end in ("in", "out"):
                 columns[f"{end}_id"] = pc.add(columns[f"{end}_id"], first)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.profile.importers.ahead import ahead
 from neuron_tools.profile.importers.chrome_flows import FlowEvents
 from neuron_tools.profile.importers.chrome_layout import ChromeLayout
 from neuron_tools.profile.importers.dialect import Dialect
@@ -57,6 +58,7 @@ class ChromeReader:
     def __init__(self, recording: Recording, dialect: Dialect) -> None:
         self._recording = recording
         self._dialect = dialect
+        self._argument_keys = KeySet(["source", *dialect.argument_keys])
         self._layout = ChromeLayout(recording, dialect)
         self._thread_spans = OpenSpans()
         self._async_spans = OpenSpans()
@@ -68,7 +70,7 @@ class ChromeReader:
         """Reads a whole document, in the array form or the object form."""
         for key in document.members():
             if key in ("", "traceEvents") and document.is_list():
-                for rows in document.objects(EVENT_KEYS):
+                for rows in ahead(document.objects(EVENT_KEYS)):
                     self.add(rows)
             else:
                 self._dialect.add_header(key, document.value())
@@ -147,13 +149,15 @@ class ChromeReader:
         duration, known = rows.scaled("dur", MICROSECONDS)
         self._count_negative(duration < 0)
         duration = np.where(known & (phase == _COMPLETE[0]), np.maximum(duration, 0), 0)
-        columns = self._span_columns(rows, lane, time_ns)
+        inside = rows.objects("args", self._argument_keys)
+        columns = self._span_columns(rows, inside, lane, time_ns)
         columns["end_ts"] = pa.array(np.minimum(time_ns + duration, LARGEST_TIME))
-        self._dialect.add_instants(rows, phase, time_ns, self._layout, self._recording)
+        self._dialect.add_instants(rows, inside, phase, time_ns, self._layout, self._recording)
         self._stage(pa.table(columns))
 
     def _add_pairs(self, rows: JsonRows, is_begin: BoolArray, time_ns: Int64Array, lane: Int64Array) -> None:
-        table = pa.table(self._span_columns(rows, lane, time_ns))
+        inside = rows.objects("args", self._argument_keys)
+        table = pa.table(self._span_columns(rows, inside, lane, time_ns))
         closed = self._thread_spans.add(table, lane, is_begin)
         self._stage_closed(closed)
 
@@ -164,7 +168,8 @@ class ChromeReader:
         rows, phase, time_ns = rows.take(chosen), phase[chosen], time_ns[chosen]
         lane = self._layout.async_lanes(rows)
         instant = np.isin(phase, _ASYNC_INSTANTS)
-        table = pa.table(self._span_columns(rows, lane, time_ns))
+        inside = rows.objects("args", self._argument_keys)
+        table = pa.table(self._span_columns(rows, inside, lane, time_ns))
         if instant.any():
             alone = table.filter(pa.array(instant))
             self._stage(alone.append_column("end_ts", alone["start_ts"]))
@@ -194,12 +199,14 @@ class ChromeReader:
             },
         )
 
-    def _span_columns(self, rows: JsonRows, lane: Int64Array, time_ns: Int64Array) -> dict[str, Any]:
+    def _span_columns(
+        self, rows: JsonRows, inside: JsonRows, lane: Int64Array, time_ns: Int64Array
+    ) -> dict[str, Any]:
         """Columns of spans but their ends: lane, start_ts, name, category, source, correlation, arguments."""
         arguments = rows.json("args")
-        extra = self._dialect.columns(rows)
+        extra = self._dialect.columns(rows, inside)
         if "source_file" not in extra:
-            arguments, place = _with_source_apart(rows, arguments)
+            arguments, place = _with_source_apart(inside.texts("source"), arguments)
             extra = {**extra, **place}
         empty = pc.equal(arguments, "{}")
         return {
@@ -246,9 +253,10 @@ def _filled(names: pa.DictionaryArray) -> pa.DictionaryArray:
     return names.cast(pa.string()).fill_null("").dictionary_encode()
 
 
-def _with_source_apart(rows: JsonRows, arguments: pa.StringArray) -> tuple[pa.StringArray, dict[str, Any]]:
+def _with_source_apart(
+    sources: pa.DictionaryArray, arguments: pa.StringArray
+) -> tuple[pa.StringArray, dict[str, Any]]:
     """Arguments without their last member `source`, which our own exports write, and its file and line."""
-    sources = rows.objects("args", SOURCE_KEY).texts("source")
     found = places(sources, source_place) if sources.null_count < len(sources) else None
     if found is None:
         return arguments, {}
@@ -258,9 +266,6 @@ def _with_source_apart(rows: JsonRows, arguments: pa.StringArray) -> tuple[pa.St
     files = pc.if_else(is_apart, found[0].cast(pa.string()), none).dictionary_encode()
     lines = pc.if_else(is_apart, found[1], pa.scalar(None, pa.int32()))
     return pc.if_else(is_apart, stripped, arguments), {"source_file": files, "source_line": lines}
-
-
-SOURCE_KEY = KeySet(["source"])
 
 
 def _one_chunk(column: pa.ChunkedArray) -> pa.Array:

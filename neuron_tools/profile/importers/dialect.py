@@ -21,13 +21,17 @@ class Dialect:
     def add_header(self, key: str, value: Any) -> None:
         """Takes a top-level member of the document other than the events."""
 
-    def columns(self, rows: JsonRows) -> dict[str, Any]:
-        """Further columns of TraceSpan for some events."""
+    argument_keys: tuple[str, ...] = ()
+    """Members of `args` that the dialect looks at."""
+
+    def columns(self, rows: JsonRows, arguments: JsonRows) -> dict[str, Any]:
+        """Further columns of TraceSpan for some events and their `argument_keys`."""
         return {}
 
     def add_instants(
         self,
         rows: JsonRows,
+        arguments: JsonRows,
         phase: npt.NDArray[np.uint8],
         time_ns: Int64Array,
         layout: ChromeLayout,

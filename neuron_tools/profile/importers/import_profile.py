@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neuron_tools.errors import UsageError
+from neuron_tools.profile import layout
+from neuron_tools.profile.derive import derive_tables
+from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.importers.assemble import assemble
 from neuron_tools.profile.importers.clocks import relate
 from neuron_tools.profile.importers.errors import TraceError
@@ -17,6 +20,7 @@ from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 from neuron_tools.profile.writer import ProfileWriter
 
+DEVICE_TABLES = frozenset({"Instruction", "DmaPacketAggregated", "DmaPacket"})
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all)."""
 
@@ -106,6 +110,19 @@ def _read(path: Path, folder: Path) -> Recording:
     return recording
 
 
+def _derive(recordings: Sequence[Recording], rows: dict[str, int], writer: ProfileWriter) -> None:
+    """Tables that follow from device rows; a single file's own Summary is kept as its tool gave it."""
+    if DEVICE_TABLES & rows.keys():
+        derive_tables(writer.directory, writer)
+        summary = recordings[0].summary if len(recordings) == 1 else None
+        if summary is not None:
+            writer.replace("Summary", {name: [value] for name, value in summary.items() if value is not None})
+        return
+    writer.flush()
+    stored = {table for table, _ in layout.stored_tables(writer.directory)}
+    writer.replace("SchemaFields", schema_fields(sorted(stored | {"SchemaFields"})))
+
+
 def _write(recordings: Sequence[Recording], target: Path, *, force: bool) -> ImportReport:
     related = relate(recordings)
     metadata = {
@@ -115,6 +132,7 @@ def _write(recordings: Sequence[Recording], target: Path, *, force: bool) -> Imp
     }
     with ProfileWriter(target, metadata, overwrite=force) as writer:
         rows = assemble(recordings, related, writer)
+        _derive(recordings, rows, writer)
     warnings = [sentence for recording in recordings for sentence, _ in recording.warnings]
     return ImportReport(
         path=target,

@@ -12,7 +12,8 @@ Int64Array = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_TIME = (1 << 62) - 1
-"""Bound on what `scaled_decimals` accepts, so that differences of two results never overflow."""
+"""Bound on times, so that the difference of two never overflows."""
+LARGEST_INTEGER = (1 << 63) - 1
 DEEPEST = 100
 """Nesting beyond which arguments are dropped: their readers recurse."""
 
@@ -22,7 +23,7 @@ _HEX_MARK = 0x75  # u
 
 
 @compiled
-def _scaled(data: UInt8Array, position: int, end: int, scale: int) -> tuple[bool, int]:
+def _scaled(data: UInt8Array, position: int, end: int, scale: int, limit: int) -> tuple[bool, int]:
     """One decimal number times 10 ** scale, rounded half away from zero; False if none or too big."""
     negative = False
     if position < end and (data[position] == _MINUS or data[position] == _PLUS):
@@ -35,7 +36,7 @@ def _scaled(data: UInt8Array, position: int, end: int, scale: int) -> tuple[bool
             digits += 1
             if behind_point and fraction >= 20:
                 pass
-            elif mantissa > LARGEST_TIME // 10 - 1:
+            elif mantissa > (limit - (byte - _ZERO)) // 10:
                 if not behind_point:
                     return False, 0
             else:
@@ -65,7 +66,7 @@ def _scaled(data: UInt8Array, position: int, end: int, scale: int) -> tuple[bool
         return False, 0
     shift = scale - fraction + exponent
     while shift > 0 and mantissa:
-        if mantissa > LARGEST_TIME // 10:
+        if mantissa > limit // 10:
             return False, 0
         mantissa *= 10
         shift -= 1
@@ -80,12 +81,19 @@ def _scaled(data: UInt8Array, position: int, end: int, scale: int) -> tuple[bool
 
 @compiled
 def scaled_decimals(
-    data: UInt8Array, starts: Int64Array, stops: Int64Array, scale: int, values: Int64Array, valid: BoolArray
+    data: UInt8Array,
+    starts: Int64Array,
+    stops: Int64Array,
+    scale: int,
+    limit: int,
+    values: Int64Array,
+    valid: BoolArray,
 ) -> None:
     """Numbers, or texts of numbers, times 10 ** scale, exactly.
 
     Args:
         starts, stops: int64, shape (rows,); -1 = absent.
+        limit: The largest size of a result; what is larger is not valid.
         values: int64, shape (rows,): receives the results; 0 where `valid` becomes False.
         valid: bool, shape (rows,).
     """
@@ -93,7 +101,7 @@ def scaled_decimals(
         first, last = starts[row], stops[row]
         if first >= 0 and last - first > 1 and data[first] == _QUOTE:
             first, last = first + 1, last - 1
-        ok, value = (False, 0) if first < 0 else _scaled(data, first, last, scale)
+        ok, value = (False, 0) if first < 0 else _scaled(data, first, last, scale, limit)
         valid[row] = ok
         values[row] = value
 

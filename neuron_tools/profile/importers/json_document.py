@@ -19,7 +19,7 @@ from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.json_scan import UInt8Array
 from neuron_tools.profile.importers.trace_file import TraceFile
 
-CHUNK_ROWS = 1 << 16
+CHUNK_ROWS = 1 << 15
 LARGEST_ELEMENT_BYTES = 32 << 20
 LONGEST_UTF8_TAIL = 3
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -117,7 +117,7 @@ class JsonDocument:
         return self._byte() == b"["
 
     def objects(self, keys: KeySet, *, lines: bool = False) -> Iterator[JsonRows]:
-        """The objects of the current member's list, in chunks of at most 64 Ki, with the wanted members.
+        """The objects of the current member's list, in chunks of at most 32 Ki, with the wanted members.
 
         Args:
             keys: The members that are wanted.
@@ -146,8 +146,7 @@ class JsonDocument:
                 return
 
     def _scan(self, keys: KeySet) -> tuple[JsonRows | None, bool]:
-        starts = np.full((CHUNK_ROWS, len(keys)), -1, np.int64)
-        stops = np.full((CHUNK_ROWS, len(keys)), -1, np.int64)
+        starts, stops = (np.full((CHUNK_ROWS, len(keys)), -1, np.int32) for _ in range(2))
         result = np.zeros(4, np.int64)
         count = json_scan.scan_objects(
             self._data, self._position, len(self._data), keys.text, keys.offsets, starts, stops, result

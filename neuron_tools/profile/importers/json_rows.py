@@ -14,6 +14,7 @@ from neuron_tools.profile.importers.json_scan import Int64Array, UInt8Array
 
 BoolArray = npt.NDArray[np.bool_]
 TEXTS = pa.dictionary(pa.int32(), pa.string())
+Places = npt.NDArray[np.int32]
 QUOTE = ord('"')
 
 
@@ -36,14 +37,15 @@ class JsonRows:
     Args:
         data: uint8, the text.
         keys: Which members.
-        starts, stops: int64, shape (rows, keys): where each value stands; -1 = absent.
+        starts, stops: int32, shape (rows, keys): where each value stands; -1 = absent.
     """
 
-    def __init__(self, data: UInt8Array, keys: KeySet, starts: Int64Array, stops: Int64Array) -> None:
+    def __init__(self, data: UInt8Array, keys: KeySet, starts: Places, stops: Places) -> None:
         self._data = data
         self._keys = keys
         self._starts = starts
         self._stops = stops
+        self._known: dict[str, pa.DictionaryArray] = {}
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -60,9 +62,11 @@ class JsonRows:
     def places(self, key: str) -> tuple[Int64Array, Int64Array]:
         """Where the values of a member begin and end."""
         number = self._keys.numbers[key]
-        return np.ascontiguousarray(self._starts[:, number]), np.ascontiguousarray(self._stops[:, number])
+        return self._starts[:, number].astype(np.int64), self._stops[:, number].astype(np.int64)
 
-    def scaled(self, key: str, scale: int) -> tuple[Int64Array, BoolArray]:
+    def scaled(
+        self, key: str, scale: int, limit: int = json_decode.LARGEST_TIME
+    ) -> tuple[Int64Array, BoolArray]:
         """A number times 10 ** scale, exactly, and whether there is one; 0 where there is none.
 
         Microseconds with a decimal point become nanoseconds with scale 3, without the rounding of floats.
@@ -70,12 +74,12 @@ class JsonRows:
         starts, stops = self.places(key)
         values = np.zeros(len(starts), np.int64)
         valid = np.zeros(len(starts), np.bool_)
-        json_decode.scaled_decimals(self._data, starts, stops, scale, values, valid)
+        json_decode.scaled_decimals(self._data, starts, stops, scale, limit, values, valid)
         return values, valid
 
     def integers(self, key: str) -> pa.Array:
         """Whole numbers (also those written as texts), null where there is none."""
-        values, valid = self.scaled(key, 0)
+        values, valid = self.scaled(key, 0, json_decode.LARGEST_INTEGER)
         return pa.array(values, mask=~valid)
 
     def numbers(self, key: str) -> pa.Array:
@@ -90,8 +94,9 @@ class JsonRows:
 
     def texts(self, key: str) -> pa.DictionaryArray:
         """Texts as a dictionary; numbers and other values as they are spelled; null where absent."""
-        starts, stops = self.places(key)
-        return decoded_texts(self._data, starts, stops)
+        if key not in self._known:
+            self._known[key] = decoded_texts(self._data, *self.places(key))
+        return self._known[key]
 
     def spelled(self, key: str) -> pa.DictionaryArray:
         """Values as they stand in the file, so that 7 and "7" differ."""
@@ -110,8 +115,7 @@ class JsonRows:
     def objects(self, key: str, keys: KeySet) -> JsonRows:
         """The members of an object that is itself a member; rows in which it is none have no members."""
         firsts, lasts = self.places(key)
-        starts = np.full((len(firsts), len(keys)), -1, np.int64)
-        stops = np.full((len(firsts), len(keys)), -1, np.int64)
+        starts, stops = (np.full((len(firsts), len(keys)), -1, np.int32) for _ in range(2))
         json_scan.scan_slices(self._data, firsts, lasts, keys.text, keys.offsets, starts, stops)
         return JsonRows(self._data, keys, starts, stops)
 

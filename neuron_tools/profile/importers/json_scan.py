@@ -15,6 +15,8 @@ from neuron_tools.profile.importers.compiled import compiled
 
 UInt8Array = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
+Places = npt.NDArray[np.int32]
+"""Places in a text of less than two gigabytes."""
 
 INCOMPLETE = -1
 """A value or object goes on past the end of the text."""
@@ -124,8 +126,8 @@ def _scan_object(
     end: int,
     keys: UInt8Array,
     key_offsets: Int64Array,
-    starts: Int64Array,
-    stops: Int64Array,
+    starts: Places,
+    stops: Places,
 ) -> tuple[int, int]:
     """Finds the wanted members of the object at `position`; a key that repeats counts where it stands last.
 
@@ -190,8 +192,8 @@ def scan_objects(
     end: int,
     keys: UInt8Array,
     key_offsets: Int64Array,
-    starts: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
+    starts: Places,
+    stops: Places,
     result: Int64Array,
 ) -> int:
     """Finds the objects of a list and their wanted members.
@@ -203,7 +205,7 @@ def scan_objects(
         end: Where the text ends.
         keys: uint8, the wanted keys one after the other.
         key_offsets: int64, shape (keys + 1,): where each begins in `keys`.
-        starts, stops: int64, shape (rows, keys), filled with -1: receive the places of the values.
+        starts, stops: int32, shape (rows, keys), filled with -1: receive the places of the values.
         result: int64, shape (4,): receives POSITION, DAMAGED, IS_CLOSED and ELSEWHERE.
 
     Returns:
@@ -256,8 +258,8 @@ def scan_slices(
     lasts: Int64Array,
     keys: UInt8Array,
     key_offsets: Int64Array,
-    starts: npt.NDArray[np.int64],
-    stops: npt.NDArray[np.int64],
+    starts: Places,
+    stops: Places,
 ) -> None:
     """As `scan_objects`, where row i is the object data[firsts[i]:lasts[i]]; other values have no members."""
     for row in range(len(firsts)):

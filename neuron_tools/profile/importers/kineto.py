@@ -19,7 +19,7 @@ from neuron_tools.profile.importers.collectives import CollectiveEnds
 from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_document import JsonDocument
-from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
+from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.names import device_number, places, python_function_place
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
@@ -36,8 +36,6 @@ _HEADER_KEYS = frozenset(
     {"schemaVersion", "deviceProperties", "baseTimeNanoseconds", "distributedInfo", "trace_id", "with_stack",
      "record_shapes", "profile_memory", "with_modules", "cuda_runtime_version"}
 )  # fmt: skip
-_CORRELATION = KeySet(["correlation"])
-_MEMORY = KeySet(["Total Allocated", "Total Reserved", "Device Type", "Device Id"])
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 12: "XPU", 20: "PrivateUse1"}
 _COUNTED = ("Total Allocated", "Total Reserved")
 
@@ -68,9 +66,11 @@ class KinetoDialect(Dialect):
         """Keeps the small members of the file."""
         self._headers[key] = value
 
-    def columns(self, rows: JsonRows) -> dict[str, Any]:
+    argument_keys = ("correlation", "Total Allocated", "Total Reserved", "Device Type", "Device Id")
+
+    def columns(self, rows: JsonRows, arguments: JsonRows) -> dict[str, Any]:
         """Correlation ids, and source lines of Python functions."""
-        found: dict[str, Any] = {"correlation_id": rows.objects("args", _CORRELATION).integers("correlation")}
+        found: dict[str, Any] = {"correlation_id": arguments.integers("correlation")}
         names, categories = rows.texts("name"), rows.texts("cat")
         if "python_function" not in categories.dictionary.to_pylist():
             return found
@@ -85,6 +85,7 @@ class KinetoDialect(Dialect):
     def add_instants(
         self,
         rows: JsonRows,
+        arguments: JsonRows,
         phase: npt.NDArray[np.uint8],
         time_ns: Int64Array,
         layout: ChromeLayout,
@@ -97,7 +98,7 @@ class KinetoDialect(Dialect):
         if "[memory]" in texts:
             is_memory = pc.fill_null(pc.equal(names.indices, texts.index("[memory]")), False)
             chosen = np.flatnonzero(is_memory.to_numpy(zero_copy_only=False))
-            _add_memory(rows.take(chosen), time_ns[chosen], layout, recording)
+            _add_memory(rows.take(chosen), arguments.take(chosen), time_ns[chosen], layout, recording)
 
     def device_of(self, pid: str, name: str | None, labels: str | None) -> int | None:
         """The number of the label `GPU n`."""
@@ -127,8 +128,9 @@ def _small(value: Any) -> int | None:
     return value if isinstance(value, int) and 0 <= value < LARGEST_RANK else None
 
 
-def _add_memory(rows: JsonRows, time_ns: Int64Array, layout: ChromeLayout, recording: Recording) -> None:
-    inside = rows.objects("args", _MEMORY)
+def _add_memory(
+    rows: JsonRows, inside: JsonRows, time_ns: Int64Array, layout: ChromeLayout, recording: Recording
+) -> None:
     kind, _ = inside.scaled("Device Type", 0)
     number, _ = inside.scaled("Device Id", 0)
     pids = rows.spelled("pid").to_pylist()

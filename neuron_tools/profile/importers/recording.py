@@ -76,6 +76,7 @@ class Recording:
         folder: Where its rows wait.
         lanes: Track (index into `tracks`) of each number that staged rows carry in the column `lane`.
         rank: Rank in its distributed job; None if it does not say.
+        summary: The Summary row that the tool itself gave; None if it gave none.
         collectives: Ends of collective operations by name and number of occurrence: these happen at one
             time on all ranks. Sequences of int64 nanoseconds on the file's clock.
     """
@@ -90,7 +91,7 @@ class Recording:
     rank: int | None = None
     world_size: int | None = None
     collectives: dict[str, Int64Array] = field(default_factory=dict)
-    metadata: dict[str, Any] = field(default_factory=dict)
+    summary: dict[str, Any] | None = None
     warnings: Counter[tuple[str, str]] = field(default_factory=Counter)
     first_ns: int | None = None
     last_ns: int | None = None
@@ -109,6 +110,11 @@ class Recording:
             self._writers[table] = (stream, pa.ipc.new_stream(stream, batch.schema, options=_IPC_OPTIONS))
         self._writers[table][1].write_batch(batch)
         self.row_counts[table] += batch.num_rows
+
+    def append_if_any(self, table: str, columns: Mapping[str, Any] | None) -> None:
+        """As `append`, where there is something to stage."""
+        if columns is not None:
+            self.append(table, columns)
 
     def finish(self) -> None:
         """Closes what is staged; it can be read from now on."""
@@ -130,7 +136,7 @@ class Recording:
         path = self.folder / f"{table}.arrows"
         if not path.exists():
             return
-        with pa.memory_map(os.fspath(path)) as source, pa.ipc.open_stream(source) as reader:
+        with pa.OSFile(os.fspath(path)) as source, pa.ipc.open_stream(source) as reader:
             yield from reader
 
     def warn(self, message: str, category: str = "Import", count: int = 1) -> None:

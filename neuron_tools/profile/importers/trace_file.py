@@ -7,10 +7,10 @@ import os
 import stat
 import zlib
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO
 
+from neuron_tools.profile.importers.ahead import ahead
 from neuron_tools.profile.importers.errors import TraceError
 
 BLOCK_BYTES = 8 << 20
@@ -52,12 +52,7 @@ class TraceFile:
         Raises:
             TraceError: The disk fails, or the file unpacks to far more than any trace does.
         """
-        with ThreadPoolExecutor(1) as reader:
-            pending = self._blocks(size)
-            upcoming = reader.submit(next, pending, None)
-            while (block := upcoming.result()) is not None:
-                upcoming = reader.submit(next, pending, None)
-                yield block
+        yield from ahead(self._blocks(size))
 
     def _blocks(self, size: int) -> Iterator[bytes]:
         unpacked = 0
