@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import multi_tensor
 from neuron_tools.frontends.torch_lowering.combining_scatter import as_sum
-from neuron_tools.frontends.torch_lowering.decompositions import replacement_table
+from neuron_tools.frontends.torch_lowering.decompositions import replacement_of
 from neuron_tools.frontends.torch_lowering.expansion import (
     Expansion,
     as_vector,
@@ -109,8 +109,9 @@ class GraphBuilder:
         values = [leaf.meta["val"] if isinstance(leaf, fx.Node) else leaf for leaf in copy.args]
         if takes_dimensions_of_scalar(copy.target, values):
             return self._taken_apart(copy, as_vector(copy.target))
-        if copy.target in replacement_table():
-            return self._taken_apart(copy, replacement_table()[copy.target])
+        replacement = replacement_of(copy.target)
+        if replacement is not None:
+            return self._taken_apart(copy, replacement)
         verdict = VERDICTS.of(copy) or _intrinsic(copy)
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict

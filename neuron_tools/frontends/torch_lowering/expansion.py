@@ -13,7 +13,7 @@ from torch import fx
 from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
 from torch.utils import _pytree as pytree
 
-from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, replacement_table
+from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, replacement_of
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
 
 
@@ -58,7 +58,7 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
 
 
 def _expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
-    target = replacement_table().get(target, target)
+    target = replacement_of(target) or target
     if takes_dimensions_of_scalar(target, leaves) and not is_mutable(target):
         target = as_vector(target)
     if is_direct(target):

@@ -3,7 +3,7 @@
 from neuron_tools.frontends.torch_lowering.decompositions.table import (
     decomposition_table,
     fallback_table,
-    replacement_table,
+    replacement_of,
 )
 
-__all__ = ["decomposition_table", "fallback_table", "replacement_table"]
+__all__ = ["decomposition_table", "fallback_table", "replacement_of"]

@@ -39,6 +39,7 @@ def replaces(*overloads: Any) -> Callable[[Function], Function]:
 
     For decompositions that differentiate, which only the outermost level of a trace can, and for operators
     that write their arguments and that functionalisation does not know: the function returns the new values.
+    An operator of another package is given by its name, since it may not be there (yet).
     """
 
     def register(function: Function) -> Function:

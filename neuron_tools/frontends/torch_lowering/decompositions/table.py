@@ -20,6 +20,7 @@ from neuron_tools.frontends.torch_lowering.decompositions import (
     convolution,
     embedding_bag,
     gradients,
+    grouped,
     indexing,
     normalization,
     pooling,
@@ -35,7 +36,7 @@ from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, R
 _aten = torch.ops.aten
 # Importing a family registers its decompositions.
 FAMILIES = (
-    attention, convolution, embedding_bag, gradients, indexing, normalization, pooling, products,
+    attention, convolution, embedding_bag, gradients, grouped, indexing, normalization, pooling, products,
     random_numbers, recurrent, resampling, scatter, selection,
 )  # fmt: skip
 
@@ -65,9 +66,12 @@ def decomposition_table() -> dict[Any, Callable[..., Any]]:
     return table
 
 
-def replacement_table() -> dict[Any, Callable[..., Any]]:
-    """Functions that are traced by themselves in the place of an operator."""
-    return REPLACED
+def replacement_of(target: Any) -> Callable[..., Any] | None:
+    """The function that is traced by itself in the place of an operator, or None."""
+    found = REPLACED.get(target)
+    if found is None and isinstance(target, torch._ops.OpOverload):
+        found = REPLACED.get(target._schema.name)
+    return found
 
 
 @functools.cache

@@ -9,7 +9,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import mlir
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
-from neuron_tools.frontends.torch_lowering.decompositions import fallback_table
+from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, fallback_table
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.partition import partition
 from tests.unit.frontends import xla
@@ -160,6 +160,22 @@ def lowered_results(target, args, kwargs):
         text = str(mlir.to_stablehlo(cut.graph))
     computed = xla.run(text, inputs)
     return [computed[position] for position in cut.results]
+
+
+GROUPED = {
+    "rows": ((7, 16), (3, 16, 8), [3, 3, 7]),
+    "columns": ((5, 16), (16, 8), [8, 8, 16]),
+    "columns of the second": ((3, 5, 16), (16, 8), [3, 3, 8]),
+    "batches": ((3, 5, 16), (3, 16, 8), None),
+}
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_grouped_products_are_the_products_of_the_groups(name):
+    first, second, ends = GROUPED[name]
+    arguments = (f(*first), f(*second), None if ends is None else torch.tensor(ends, dtype=torch.int32))
+    expected = aten._grouped_mm.default(*arguments)
+    torch.testing.assert_close(decomposition_table()[aten._grouped_mm.default](*arguments), expected)
 
 
 REFUSED = {
