@@ -97,7 +97,7 @@ class TimelineIndex:
                 if found is None:
                     continue
                 count = len(found.pixel)
-                values = (
+                values: tuple[npt.NDArray[Any], ...] = (
                     np.full(count, track, np.int32), np.full(count, lane.depth, np.int32), found.pixel,
                     found.count, found.busy_share, lane.rows_of(found.span), found.start_ns,
                     found.duration_ns, found.name,
