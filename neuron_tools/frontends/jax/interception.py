@@ -9,7 +9,9 @@ hooks go in; a JAX without one of them is refused with a sentence.
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -19,6 +21,7 @@ from neuron_tools.frontends.executables import ExecutableProvider
 from neuron_tools.frontends.jax.computation import Computation
 from neuron_tools.frontends.jax.patches import Patches
 
+_PACKAGE = str(Path(__file__).parents[2]) + os.sep
 TESTED_VERSION = "0.10.2"
 
 _FINISH = "_neuron_finish_ns"  # attribute of an array: device time at which it is there
@@ -53,6 +56,7 @@ class Interception:
         import jax
 
         try:
+            _hide_our_frames()
             self._wrap()
         except (AttributeError, ImportError) as error:
             self._patches.undo()
@@ -183,6 +187,14 @@ class Interception:
                 return function(*arguments, **options)
 
         return wrapper
+
+
+def _hide_our_frames() -> None:
+    """The wrappers are not part of the user's program, in source locations and in tracebacks."""
+    from jax._src import source_info_util, traceback_util
+
+    source_info_util.register_exclusion(_PACKAGE)
+    traceback_util.register_exclusion(__file__)
 
 
 def _forget_fast_paths() -> None:
