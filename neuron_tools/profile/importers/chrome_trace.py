@@ -6,8 +6,6 @@ JAX write it with additions, which their own modules add as a `Dialect`.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +24,7 @@ from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.names import places, source_place
 from neuron_tools.profile.importers.open_spans import OpenSpans
 from neuron_tools.profile.importers.recording import LANE, Recording
+from neuron_tools.profile.importers.spans import stage_spans
 
 EVENT_KEYS = KeySet(
     ["ph", "name", "cat", "pid", "tid", "ts", "dur", "args", "id", "id2", "scope", "bp", "tts", "tdur"]
@@ -147,8 +146,7 @@ class ChromeReader:
         self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Int64Array, lane: Int64Array
     ) -> None:
         duration, known = rows.scaled("dur", MICROSECONDS)
-        self._count_negative(duration < 0)
-        duration = np.where(known & (phase == _COMPLETE[0]), np.maximum(duration, 0), 0)
+        duration = np.where(known & (phase == _COMPLETE[0]), duration, 0)
         inside = rows.objects("args", self._argument_keys)
         columns = self._span_columns(rows, inside, lane, time_ns)
         columns["end_ts"] = pa.array(np.minimum(time_ns + duration, LARGEST_TIME))
@@ -220,31 +218,12 @@ class ChromeReader:
 
     def _stage_closed(self, closed: pa.Table | None) -> None:
         if closed is not None:
-            start, end = closed["start_ts"].to_numpy(), closed["end_ts"].to_numpy()
-            self._count_negative(end < start)
-            number = closed.schema.get_field_index("end_ts")
-            self._stage(closed.set_column(number, "end_ts", pa.array(np.maximum(start, end))))
-
-    def _count_negative(self, which: BoolArray) -> None:
-        self._recording.warn("Negative durations were set to 0.", count=int(np.count_nonzero(which)))
+            self._stage(closed)
 
     def _stage(self, spans: pa.Table) -> None:
         ids = np.arange(self._ids, self._ids + spans.num_rows)
         self._ids += spans.num_rows
-        columns: Mapping[str, Any] = {name: _one_chunk(spans[name]) for name in spans.column_names}
-        optional = {
-            name: pa.nulls(spans.num_rows, kind) for name, kind in OPTIONAL.items() if name not in columns
-        }
-        everything = {"id": pa.array(ids), **columns, **optional}
-        self._recording.append("TraceSpan", {name: everything[name] for name in SPAN_COLUMNS})
-
-
-TEXTS = pa.dictionary(pa.int32(), pa.string())
-OPTIONAL = {"source_file": TEXTS, "source_line": pa.int32(), "correlation_id": pa.int64(), "layer": TEXTS}
-SPAN_COLUMNS = (
-    "id", LANE, "start_ts", "end_ts", "name", "category", "correlation_id", "layer", "source_file",
-    "source_line", "arguments_json",
-)  # fmt: skip
+        stage_spans(self._recording, spans.append_column("id", pa.array(ids)))
 
 
 def _filled(names: pa.DictionaryArray) -> pa.DictionaryArray:
@@ -266,16 +245,3 @@ def _with_source_apart(
     files = pc.if_else(is_apart, found[0].cast(pa.string()), none).dictionary_encode()
     lines = pc.if_else(is_apart, found[1], pa.scalar(None, pa.int32()))
     return pc.if_else(is_apart, stripped, arguments), {"source_file": files, "source_line": lines}
-
-
-def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
-    if column.num_chunks == 1:
-        return column.chunk(0)
-    if pa.types.is_dictionary(column.type):
-        column = column.unify_dictionaries()
-    return column.combine_chunks() if column.num_chunks else pa.array([], column.type)
-
-
-def header_text(value: Any) -> str:
-    """A header's value as text."""
-    return value if isinstance(value, str) else json.dumps(value)

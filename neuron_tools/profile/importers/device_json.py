@@ -19,9 +19,11 @@ from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.recording import Clock, Process, Recording
 from neuron_tools.profile.importers.sections import section_keys, stage_rows
+from neuron_tools.profile.importers.system_events import EVENT_KEYS, SystemEvents
 from neuron_tools.profile.importers.trace_file import TraceFile
 from neuron_tools.profile.schema import SCHEMA_VERSION, TABLES
 
+EVENT_LISTS = ("trace_events", "trace_event")
 NAME = "AWS Neuron profile JSON"
 YEAR_2001_NS = 1_000_000_000 * 1_000_000_000
 """Times above it can only be counted from 1970."""
@@ -44,7 +46,7 @@ def recognise(head: Head) -> bool:
 def read(file: TraceFile, recording: Recording) -> None:
     """Stages the profile."""
     document = JsonDocument(file)
-    reader = _Reader(recording)
+    reader, events = _Reader(recording), SystemEvents(recording)
     for key in document.members():
         sections = SECTIONS.get(key)
         if sections is not None and document.is_list():
@@ -53,6 +55,9 @@ def read(file: TraceFile, recording: Recording) -> None:
                 for section in sections:
                     stage_rows(section, rows, recording)
                 reader.add(key, rows)
+        elif key in EVENT_LISTS and document.is_list():
+            for rows in document.objects(EVENT_KEYS):
+                events.add(rows)
         elif key in reader.SMALL:
             reader.add_small(key, document.value())
     reader.finish()

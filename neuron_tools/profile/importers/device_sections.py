@@ -68,16 +68,6 @@ _AGGREGATED = Section(
     is_span=True,
 )
 
-_EVENT = Section(
-    "SystemProfileEvents",
-    {
-        "extra_attributes_json": "attributes",
-        **_same("id", "name", "instance_id", "process_id", "thread_id", "nc_idx", "trace_event_source"),
-    },
-    defaults={"trace_event_source": "neuron_rt"},
-    is_span=True,
-)
-
 _OF_100 = 0.01
 _PROCESSOR_LOAD = Section(
     "CpuUsage",
@@ -171,7 +161,6 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
             },
         ),
     ),
-    "trace_events": (_EVENT,),
     "cpu_util": (_PROCESSOR_LOAD,),
     "mem_usage": (
         Section(

@@ -12,7 +12,7 @@ from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 _PACKAGE = "neuron_tools.profile.importers"
-_MODULES = ("device_json", "kineto", "xla_trace", "chrome")
+_MODULES = ("device_json", "kineto", "xla_trace", "chrome", "perfetto")
 """In the order in which they are asked: producers with marks of their own before the general format."""
 
 

@@ -110,7 +110,7 @@ class JsonRows:
         out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)
         valid = np.zeros(len(starts), np.bool_)
         json_decode.copy_valid(self._data, starts, stops, offsets, out, valid)
-        return _string_array(offsets, out[: offsets[-1]].copy(), valid)
+        return string_array(offsets, out[: offsets[-1]].copy(), valid)
 
     def objects(self, key: str, keys: KeySet) -> JsonRows:
         """The members of an object that is itself a member; rows in which it is none have no members."""
@@ -173,7 +173,7 @@ def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: Bo
     offsets = np.zeros(len(starts) + 1, np.int32)
     out = np.empty(int((stops - starts).sum()), np.uint8)
     json_decode.copy_slices(data, starts, stops, offsets, out)
-    return _string_array(offsets, out, valid)
+    return string_array(offsets, out, valid)
 
 
 def decoded_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array) -> pa.DictionaryArray:
@@ -220,7 +220,8 @@ def _unescaped(text: str) -> str:
     return decoded.encode(errors="replace").decode()
 
 
-def _string_array(offsets: npt.NDArray[np.int32], data: UInt8Array, valid: BoolArray) -> pa.StringArray:
+def string_array(offsets: npt.NDArray[np.int32], data: UInt8Array, valid: BoolArray) -> pa.StringArray:
+    """Texts from their places in UTF-8 bytes; null where not valid."""
     if valid.all():
         return pa.StringArray.from_buffers(len(valid), pa.py_buffer(offsets), pa.py_buffer(data))
     bits = pa.py_buffer(np.packbits(valid, bitorder="little"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,8 +54,13 @@ def section_keys(sections: tuple[Section, ...]) -> KeySet:
     return KeySet(tuple(dict.fromkeys(key for section in sections for key in section.needed())))
 
 
-def stage_rows(section: Section, rows: JsonRows, recording: Recording) -> None:
-    """Stages the rows of a list that belong to a section."""
+def stage_rows(
+    section: Section,
+    rows: JsonRows,
+    recording: Recording,
+    further: Callable[[JsonRows], dict[str, pa.Array]] | None = None,
+) -> None:
+    """Stages the rows of a list that belong to a section; `further` computes more columns of them."""
     if section.where is not None:
         chosen = is_one_of(rows.texts(section.where[0]), section.where[1])
         if not chosen.any():
@@ -72,6 +77,8 @@ def stage_rows(section: Section, rows: JsonRows, recording: Recording) -> None:
         if name in section.factors:
             values = pc.multiply(values, section.factors[name])
         columns[name] = _filled(values, field_, section.defaults.get(name))
+    if further is not None:
+        columns |= further(rows)
     _fill_required(section, columns, len(rows))
     recording.append(section.table, columns)
 

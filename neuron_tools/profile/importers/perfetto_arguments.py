@@ -1,0 +1,169 @@
+"""Debug annotations of Perfetto events as one JSON object an event."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from google.protobuf.message import DecodeError
+from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
+
+from neuron_tools.profile.importers import json_decode
+from neuron_tools.profile.importers.interned import InternedTexts
+from neuron_tools.profile.importers.json_rows import BoolArray, string_array
+from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.protobuf_fields import Messages, valid_texts
+
+MOST_LEVELS = 32
+
+
+def _number(field: str) -> int:
+    number: int = protos.DebugAnnotation.DESCRIPTOR.fields_by_name[field].number
+    return number
+
+
+NAME_IID, NAME = _number("name_iid"), _number("name")
+BOOL, UINT, INT, DOUBLE = (_number(f"{kind}_value") for kind in ("bool", "uint", "int", "double"))
+TEXT, TEXT_IID, POINTER = _number("string_value"), _number("string_value_iid"), _number("pointer_value")
+JSON = _number("legacy_json_value")
+NESTED = tuple(_number(field) for field in ("nested_value", "dict_entries", "array_values"))
+
+
+def arguments_json(
+    events: int,
+    row: Int64Array,
+    annotations: Messages,
+    epoch: Int64Array,
+    names: InternedTexts,
+    texts: InternedTexts,
+) -> pa.StringArray:
+    """Arguments of events.
+
+    Args:
+        events: Number of events.
+        row: int64, shape (annotations,), ascending: the event that each annotation belongs to.
+        annotations: DebugAnnotation messages.
+        epoch: int64, shape (annotations,): stretch in which its numbers are to be looked up.
+        names, texts: What the numbers of names and of text values mean.
+
+    Returns:
+        JSON objects, shape (events,); null where an event has no arguments.
+    """
+    if not len(annotations):
+        return pa.nulls(events, pa.string())
+    iids, has_iid = annotations.number(NAME_IID)
+    key = pc.coalesce(names.look_up(epoch, np.where(has_iid, iids, 0)), annotations.texts(NAME), "argument")
+    values = _values(annotations, epoch, texts)
+    known = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
+    members = pc.binary_join_element_wise(_quoted(key), values, ":").take(pa.array(known))
+    offsets = np.searchsorted(row[known], np.arange(events + 1)).astype(np.int32)
+    lists = pa.ListArray.from_arrays(pa.array(offsets), members)
+    objects = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
+    return pc.if_else(pa.array(np.diff(offsets) > 0), objects, pa.scalar(None, pa.string()))
+
+
+def _values(annotations: Messages, epoch: Int64Array, texts: InternedTexts) -> pa.Array:
+    """Values as JSON text; the first kind that is set counts."""
+    text_iids, has_text = annotations.number(TEXT_IID)
+    candidates = [
+        _if(annotations.number(INT), lambda values: pa.array(values).cast(pa.string())),
+        _if(annotations.number(UINT), lambda values: pa.array(values.view(np.uint64)).cast(pa.string())),
+        _if(annotations.double(DOUBLE), _doubles),
+        _if(annotations.number(BOOL), lambda values: pa.array(np.where(values != 0, "true", "false"))),
+        _quoted(pc.coalesce(annotations.texts(TEXT), texts.look_up(epoch, np.where(has_text, text_iids, 0)))),
+        _if(annotations.number(POINTER), lambda values: pa.array(values.view(np.uint64)).cast(pa.string())),
+        _valid_json(annotations),
+    ]
+    return pc.coalesce(*candidates, _nested(annotations))
+
+
+def _if(found: tuple[Any, BoolArray], convert: Any) -> pa.Array:
+    values, present = found
+    if not present.any():
+        return pa.nulls(len(values), pa.string())
+    return pc.if_else(pa.array(present), convert(values), pa.scalar(None, pa.string()))
+
+
+def _doubles(values: Any) -> pa.Array:
+    texts = pa.array(values).cast(pa.string())
+    return pc.if_else(pa.array(np.isfinite(values)), texts, "null")
+
+
+def _quoted(column: pa.Array) -> pa.Array:
+    coded = column.dictionary_encode()
+    quoted = pa.array(
+        [json.dumps(text, ensure_ascii=False) for text in coded.dictionary.to_pylist()], pa.string()
+    )
+    return quoted.take(coded.indices)
+
+
+def _valid_json(annotations: Messages) -> pa.Array:
+    starts, stops = annotations.places(JSON)
+    if not (starts >= 0).any():
+        return pa.nulls(len(starts), pa.string())
+    offsets = np.zeros(len(starts) + 1, np.int32)
+    out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)
+    valid = np.zeros(len(starts), np.bool_)
+    json_decode.copy_valid(annotations.data, starts, stops, offsets, out, valid)
+    found = valid_texts(string_array(offsets, out[: offsets[-1]].copy(), valid))
+    return pa.array(
+        [text if text is not None and _is_json(text) else None for text in found.to_pylist()], pa.string()
+    )
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _nested(annotations: Messages) -> pa.Array:
+    """Dictionaries and lists, which are rare: read one by one by the generated classes."""
+    found: list[str | None] = [None] * len(annotations)
+    rows = np.unique(np.concatenate([annotations.messages(field)[0] for field in NESTED]))
+    for row in rows.tolist():
+        try:
+            value = _plain(protos.DebugAnnotation.FromString(annotations.content(row)), 0)
+        except DecodeError:
+            continue
+        found[row] = json.dumps(value, ensure_ascii=False, allow_nan=False, default=str)
+    return pa.array(found, pa.string())
+
+
+def _plain(annotation: Any, level: int) -> Any:
+    if level > MOST_LEVELS:
+        return None
+    if annotation.dict_entries:
+        return {
+            entry.name or f"{entry.name_iid}": _plain(entry, level + 1) for entry in annotation.dict_entries
+        }
+    if annotation.array_values:
+        return [_plain(element, level + 1) for element in annotation.array_values]
+    kind = annotation.WhichOneof("value")
+    if kind == "nested_value":
+        return _plain_nested(annotation.nested_value, level + 1)
+    value = None if kind is None else getattr(annotation, kind)
+    if isinstance(value, float) and not np.isfinite(value):
+        return None
+    return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _plain_nested(nested: Any, level: int) -> Any:
+    if level > MOST_LEVELS:
+        return None
+    if nested.dict_keys:
+        return {
+            key: _plain_nested(value, level + 1) for key, value in zip(nested.dict_keys, nested.dict_values)
+        }
+    if nested.array_values:
+        return [_plain_nested(value, level + 1) for value in nested.array_values]
+    for kind in ("int_value", "double_value", "bool_value", "string_value"):
+        if nested.HasField(kind):
+            value = getattr(nested, kind)
+            return None if isinstance(value, float) and not np.isfinite(value) else value
+    return None
