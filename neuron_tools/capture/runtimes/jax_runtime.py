@@ -36,9 +36,10 @@ class JaxRuntime:
         """Wrap JAX's execution, and record."""
         from neuron_tools.frontends.jax.annotations import Annotations
         from neuron_tools.frontends.jax.interception import Interception
+        from neuron_tools.frontends.jax.modules import ModuleScopes
 
         recorder = self._recorder = _recorder(recording)
-        for hook in (Interception(recorder, recording.store), Annotations(recorder)):
+        for hook in (Interception(recorder, recording.store), Annotations(recorder), ModuleScopes()):
             hook.install()
             self._hooks.append(hook.uninstall)
         recording.definitions.write("warning", message=CPU_DEVICES_WARNING, category="values")
