@@ -1,0 +1,112 @@
+"""Who may see the page: whoever opens the printed address, which carries a token."""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, urlencode
+
+from flask import Flask, Request, Response, redirect, request
+
+TOKEN_BYTES = 24
+TOKEN_PARAMETER = "token"
+REFUSAL = "Not allowed. Open the address that neuron-monitor printed; it carries the token.\n"
+
+
+def new_token() -> str:
+    """A fresh secret for one run of the server."""
+    return secrets.token_urlsafe(TOKEN_BYTES)
+
+
+@dataclass(frozen=True)
+class Access:
+    """The rules of one running server.
+
+    Attributes:
+        host: Name in the printed address.
+        port: Port that is listened on.
+        names: Further names by which browsers may ask, e.g. of the machine.
+        script_hashes: CSP sources of the inline scripts that our own page has.
+    """
+
+    host: str
+    port: int
+    token: str = field(default_factory=new_token, repr=False)
+    names: Sequence[str] = ()
+    script_hashes: Sequence[str] = ()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Values of the Host header that mean this server."""
+        names = {self.host, "127.0.0.1", "localhost", *self.names}
+        return frozenset(f"{name}:{self.port}" for name in names)
+
+    @property
+    def cookie_name(self) -> str:
+        """Cookies are shared by all ports of a host, so the port is in the name."""
+        return f"neuron-monitor-{self.port}"
+
+    @property
+    def url(self) -> str:
+        """The address to open."""
+        return f"http://{self.host}:{self.port}/?{urlencode({TOKEN_PARAMETER: self.token})}"
+
+    def policy(self) -> str:
+        """The Content-Security-Policy. Styles are inline because the plots make them so."""
+        scripts = " ".join(["'self'", *self.script_hashes])
+        return (
+            f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; "
+            "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
+            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        )
+
+
+def protect(server: Flask, access: Access) -> None:
+    """Check every request to a server, and put the policy on every answer."""
+
+    def check() -> Response | None:
+        if not _is_ours(request, access):
+            return _refuse()
+        if _matches(request.args.get(TOKEN_PARAMETER), access.token):
+            return _admit(request, access)
+        if _matches(request.cookies.get(access.cookie_name), access.token):
+            return None
+        return _refuse()
+
+    def add_policy(response: Response) -> Response:
+        response.headers["Content-Security-Policy"] = access.policy()
+        response.headers["X-Content-Type-Options"] = "nosniff"
+        response.headers["Referrer-Policy"] = "no-referrer"
+        response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        response.headers["Cross-Origin-Resource-Policy"] = "same-origin"
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    server.before_request(check)
+    server.after_request(add_policy)
+
+
+def _is_ours(request: Request, access: Access) -> bool:
+    """Whether a request names this server and does not come from another site's page."""
+    origin = request.headers.get("Origin")
+    allowed = {f"http://{host}" for host in access.hosts}
+    return request.host in access.hosts and (origin is None or origin in allowed)
+
+
+def _matches(given: str | None, token: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), token.encode())
+
+
+def _admit(request: Request, access: Access) -> Response:
+    """Keep the token in a cookie and take it out of the address, so that it stays out of the history."""
+    given = parse_qsl(request.query_string.decode())
+    kept = [(name, value) for name, value in given if name != TOKEN_PARAMETER]
+    response: Response = redirect(request.path + (f"?{urlencode(kept)}" if kept else ""))
+    response.set_cookie(access.cookie_name, access.token, httponly=True, samesite="Lax")
+    return response
+
+
+def _refuse() -> Response:
+    return Response(REFUSAL, status=403, mimetype="text/plain")
