@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
+from neuron_tools.compiler.codegen.attention import generate_attention
 from neuron_tools.compiler.codegen.collective import COLLECTIVES
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.control import generate_branch, generate_while
@@ -23,6 +24,7 @@ from neuron_tools.compiler.passes.fusion import Group
 
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "loop": generate_loop,
+    "attention": generate_attention,
     "dot": generate_dot,
     "convolution": generate_convolution,
     "while": generate_while,

@@ -267,7 +267,10 @@ class TileLoop:
         return sum(slot.bytes_per_partition < size for size in PREFETCH_BELOW_BYTES)
 
     def _allocate(self) -> None:
+        must_pipeline = any(step.pinned_stage for step in self._steps)
         for pipelined, extra in ((True, True), (True, False), (False, True), (False, False)):
+            if must_pipeline and not pipelined:
+                continue
             self._prefetch = extra
             if not extra:
                 for slot in self._slots:

@@ -16,6 +16,7 @@ from enum import Enum
 from neuron_tools.compiler.graph import operands_of, producers
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.compiler.passes.attention import AttentionBlock, find_attention
 from neuron_tools.compiler.views import Block, View, Views, is_lazy, merged_blocks
 
 
@@ -47,6 +48,7 @@ class Group:
     shapes: dict[int, Shape] = field(default_factory=dict)  # values made here
     ancestors: int = 0  # bit set of groups that must come before
     outputs: tuple[int, ...] = ()
+    attention: AttentionBlock | None = None
 
     @property
     def framework(self) -> tuple[int, ...]:
@@ -118,6 +120,9 @@ def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
     return None
 
 
+_MOVED = frozenset({"reshape", "convert", "broadcast_in_dim", "iota", "constant"})
+
+
 class _Fusion:
     def __init__(self, module: Module, fuse_operations: bool) -> None:
         self._module = module
@@ -131,8 +136,14 @@ class _Fusion:
 
     def run(self) -> FusionPlan:
         """Place all operations, then add what results and special groups need materialised."""
+        blocks = find_attention(self._module) if self._fuse_operations else ()
+        last = {id(block.values): block for block in blocks}
+        inside = {id(operation) for block in blocks for operation in block.replaced}
+        hidden = self._masks_of(blocks)
         for operation in self._module.operations:
-            if not is_lazy(operation, self._module):
+            if id(operation) in last:
+                self._place_attention(last[id(operation)])
+            elif id(operation) not in inside | hidden and not is_lazy(operation, self._module):
                 self._place(operation)
         for value in self._module.results:
             self._materialise(value)
@@ -166,6 +177,41 @@ class _Fusion:
         elif kind == "convolution":
             group.domain = convolution_domain(operation, self._module)
         self._add(group, operation, Shape.FULL)
+
+    def _masks_of(self, blocks: Iterable[AttentionBlock]) -> set[int]:
+        """Operations that only made the masks of causal blocks: nothing reads them any more."""
+        kept = {id(op) for block in blocks for op in (block.scores, *block.body, block.values)}
+        replaced = {id(op) for block in blocks for op in block.replaced}
+        read = set(self._module.results)
+        for block in blocks:
+            for operation in (block.scores, *block.body, block.values):
+                read.update(operands_of(operation))
+        unread: set[int] = set()
+        for operation in reversed(self._module.operations):
+            if id(operation) in replaced | kept:
+                continue
+            if blocks and read.isdisjoint(operation.results) and operation.opcode in (*ELEMENTWISE, *_MOVED):
+                unread.add(id(operation))
+            else:
+                read.update(operands_of(operation))
+        return unread
+
+    def _place_attention(self, block: AttentionBlock) -> None:
+        """A group of its own; only its rows' statistics and its result leave it."""
+        operations = (block.scores, *(op for op in block.body if not is_lazy(op, self._module)), block.values)
+        for operation in operations:
+            for value in self._read(operation):
+                self._ensure(self._read_view(operation, value).root)
+        count = self._count(block.scores.results[0])
+        columns = self._module.values[block.scores.results[0]].type.shape[-1]
+        group = Group("attention", element_count=count, domain=Domain(1, count // columns, columns))
+        group.attention = block
+        self._groups.append(group)
+        index = len(self._groups) - 1
+        for operation in operations:
+            views = [self._read_view(operation, value) for value in self._read(operation)]
+            shape = Shape.FULL if self._count(operation.results[0]) == count else Shape.ROW
+            self._add_to(group, index, operation, Shape.LATE if operation is block.values else shape, views)
 
     def _read(self, operation: Operation) -> tuple[int, ...]:
         """Operands that matter: a reduction's initial values do not."""

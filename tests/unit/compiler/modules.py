@@ -224,3 +224,54 @@ def _races(program: Program, memory: Memory, begin: np.ndarray, end: np.ndarray)
         races += int(busy_until[taken].max(initial=-1) > begin[row])
         busy_until[taken] = np.maximum(busy_until[taken], end[row])
     return races
+
+
+def attention(
+    heads: int = 2, rows: int = 256, columns: int = 256, depth: int = 64, *, causal: bool = False,
+    dtype: str = "bf16", returns_weights: bool = False,
+) -> str:  # fmt: skip
+    """softmax(q @ k.T / 8, hidden above the diagonal if causal) @ v, statistics in f32."""
+    query, key = tensor((heads, rows, depth), dtype), tensor((heads, columns, depth), dtype)
+    half, full = tensor((heads, rows, columns), dtype), tensor((heads, rows, columns))
+    row, square = tensor((heads, rows)), (rows, columns)
+    lines = [
+        "%low = stablehlo.constant dense<0xFF800000> : tensor<f32>",
+        "%zero = stablehlo.constant dense<0.0> : tensor<f32>",
+        f"%scale = stablehlo.constant dense<0.125> : {full}",
+        f"%hidden = stablehlo.constant dense<0xFF800000> : {full}",
+        "%s = stablehlo.dot_general %q, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2] "
+        f": ({query}, {key}) -> {half}",
+        f"%s1 = stablehlo.convert %s : ({half}) -> {full}",
+        f"%s2 = stablehlo.multiply %s1, %scale : {full}",
+    ]
+    if causal:
+        lines += [
+            f"%i = stablehlo.iota dim = 0 : {tensor(square, 'i32')}",
+            f"%j = stablehlo.iota dim = 1 : {tensor(square, 'i32')}",
+            f"%c = stablehlo.compare GE, %i, %j : ({tensor(square, 'i32')}, {tensor(square, 'i32')}) "
+            f"-> {tensor(square, 'i1')}",
+            f"%cb = stablehlo.broadcast_in_dim %c, dims = [1, 2] : ({tensor(square, 'i1')}) "
+            f"-> {tensor((heads, *square), 'i1')}",
+            f"%x = stablehlo.select %cb, %s2, %hidden : {tensor((heads, *square), 'i1')}, {full}",
+        ]
+    else:
+        lines += [f"%x = stablehlo.add %s2, %s2 : {full}"]
+    lines += [
+        f"%m = stablehlo.reduce(%x init: %low) applies stablehlo.maximum across dimensions = [2] "
+        f": ({full}, tensor<f32>) -> {row}",
+        f"%mb = stablehlo.broadcast_in_dim %m, dims = [0, 1] : ({row}) -> {full}",
+        f"%d = stablehlo.subtract %x, %mb : {full}",
+        f"%e = stablehlo.exponential %d : {full}",
+        f"%t = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [2] "
+        f": ({full}, tensor<f32>) -> {row}",
+        f"%tb = stablehlo.broadcast_in_dim %t, dims = [0, 1] : ({row}) -> {full}",
+        f"%p = stablehlo.divide %e, %tb : {full}",
+        f"%w = stablehlo.convert %p : ({full}) -> {half}",
+        "%r = stablehlo.dot_general %w, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1] "
+        f": ({half}, {key}) -> {query}",
+    ]
+    text = function(f"%q: {query}, %k: {key}, %v: {key}", query, *lines)
+    if returns_weights:
+        text = text.replace(f"-> {query} {{", f"-> ({query}, {half}) {{")
+        text = text.replace(f"return %r : {query}", f"return %r, %w : {query}, {half}")
+    return text

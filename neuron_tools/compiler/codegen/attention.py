@@ -1,0 +1,487 @@
+"""Code generation for attention: scores, softmax and weighted values of a tile of queries, all on chip.
+
+An iteration is a tile of 128 queries against a chunk of keys. Its scores go from PSUM to SBUF with their
+row maximum; when all chunks of the tile are there, exponentials follow chunk by chunk with their row sums,
+are turned on the Tensor engine, and multiply the values, accumulating in PSUM. The division by the sums is
+left to the result (Dao et al., FlashAttention-2, section 3.1). Keys and values of a head stay in SBUF for
+all its queries. In a causal block the chunks that lie in a tile's future are left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.loop import load_tables
+from neuron_tools.compiler.codegen.matmul import Operand, describe
+from neuron_tools.compiler.codegen.selection import External, Key, Micro, select
+from neuron_tools.compiler.codegen.tile_loop import Slot, Step, TileLoop, Transfer
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.passes.fusion import Group, Shape
+from neuron_tools.compiler.views import contiguous
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+CHUNK_BANKS = 2
+"""PSUM banks that a chunk of scores takes; two chunks, turned weights and results share the eight."""
+QUERY_TILES = 8
+"""Tiles of queries loaded together."""
+_STATISTICS_STAGE = 3
+"""Pipeline stage at which a row's maximum is final: after product, copy and reduction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """`batch` heads, each `shared` with the same keys: `rows` queries x `columns` keys; sizes of a head."""
+
+    batch: int
+    shared: int
+    rows: int
+    columns: int
+    depth: int
+    width: int
+
+    def row_tiles(self, tile: int) -> int:
+        """Tiles of queries of a head."""
+        return -(-self.rows // tile)
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """Which head, tile of queries and chunk of keys each iteration is; all arrays (iterations,)."""
+
+    head: IntArray
+    row: IntArray
+    chunk: IntArray
+    tile: IntArray  # number of the (head, row) pair
+    first: BoolArray  # of its tile
+    last: BoolArray
+    rows: IntArray  # queries in the tile
+    width: IntArray  # keys in the chunk that are not all hidden
+    masked: BoolArray  # some keys are hidden from some queries
+
+
+def iterations(shapes: Shapes, tile: int, chunk: int, is_causal: bool) -> Iterations:
+    """The iterations of a block; a causal one ends each tile at its own diagonal."""
+    tiles, chunks = shapes.row_tiles(tile), -(-shapes.columns // chunk)
+    last_row = np.minimum((np.arange(tiles) + 1) * tile, shapes.rows) - 1
+    needed = np.minimum(last_row // chunk + 1, chunks) if is_causal else np.full(tiles, chunks)
+    per_tile = np.tile(needed, shapes.batch)
+    number = np.repeat(np.arange(len(per_tile)), per_tile)
+    row = number % tiles
+    position = np.arange(len(number)) - np.repeat(np.cumsum(per_tile) - per_tile, per_tile)
+    width = np.minimum(chunk, shapes.columns - position * chunk)
+    masked = np.zeros(len(number), bool)
+    if is_causal:
+        end = (row + 1) * tile
+        masked = (position * chunk + width) > row * tile + 1
+        width = np.minimum(width, np.maximum(end - position * chunk, 1))
+    return Iterations(
+        head=number // tiles,
+        row=row,
+        chunk=position,
+        tile=number,
+        first=position == 0,
+        last=position == per_tile[number] - 1,
+        rows=np.minimum(tile, shapes.rows - row * tile),
+        width=width,
+        masked=masked,
+    )
+
+
+def generate_attention(context: Context, group: Group) -> None:
+    """Emit an attention group."""
+    _Attention(context, group).generate()
+
+
+class _Attention:
+    def __init__(self, context: Context, group: Group) -> None:
+        assert group.attention is not None
+        assert group.domain is not None
+        self._context = context
+        self._group = group
+        self._block = block = group.attention
+        core = context.core
+        self._tile = core.tensor_columns
+        self._bank = core.psum_bank_bytes // 4
+        numbers = [op.attributes.get("dot_dimension_numbers", {}) for op in (block.scores, block.values)]
+        self._query, self._key, first = describe(context, block.scores.operands, numbers[0])
+        _, self._value, second = describe(context, block.values.operands, numbers[1])
+        self._shapes = Shapes(
+            first.batch, _shared_heads(context, block.scores.operands[1], first.batch), first.rows,
+            first.columns, first.depth, second.columns,
+        )  # fmt: skip
+        self._flops = first.flops + second.flops
+        self._chunk = min(CHUNK_BANKS * self._bank, -(-first.columns // self._tile) * self._tile)
+        self._at = iterations(self._shapes, self._tile, self._chunk, block.is_causal)
+        self._chunks = int(self._at.chunk.max()) + 1
+        self._selection = select(group, context.module, context.plan.views, group.domain)
+        self._dtype = chip_dtype(context.type_of(block.values.operands[0]).dtype)
+        self._slots: dict[Key, Slot] = {}
+        self._stores: list[tuple[int, Step]] = []
+
+    def generate(self) -> None:
+        """Declare the loop and append it."""
+        context, group = self._context, self._group
+        weights = [float(self._flops) / 2 / 128, *(self._elements(op) for op in group.operations[1:-1])]
+        hlo = context.hlo(
+            group, opcode="fusion", model_flops=self._flops, weights=[*weights, self._flops / 2 / 128]
+        )
+        for value in dict.fromkeys((*group.outputs, self._block.values.results[0])):
+            context.define(value)
+        self._loop = TileLoop(context, len(self._at.tile), hlo)
+        functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
+        load_tables(context, self._loop, functions)
+        self._scores()
+        exponentials = self._softmax()
+        self._store_statistics()
+        sums = self._weighted_values(exponentials)
+        self._result(sums)
+        self._loop.emit()
+        for value, step in self._stores:
+            context.complete(value, self._loop.completion(step))
+
+    def _elements(self, operation: object) -> float:
+        return float(self._context.type_of(operation.results[0]).element_count)  # type: ignore[attr-defined]
+
+    # Products
+
+    def _scores(self) -> None:
+        """Scores of a tile and a chunk in PSUM."""
+        at, shapes = self._at, self._shapes
+        queries = self._operand(
+            self._query, "queries", at.head * -(-shapes.row_tiles(self._tile) // QUERY_TILES)
+            + at.row // QUERY_TILES, self._query_columns(),
+        )  # fmt: skip
+        keys = self._operand(self._key, "keys", at.head // shapes.shared, shapes.columns)
+        banks = -(-self._chunk // self._bank)
+        self._product = self._loop.slot(
+            "scores", banks * self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM
+        )
+        depths = [min(self._tile, shapes.depth - start) for start in range(0, shapes.depth, self._tile)]
+        for index, depth in enumerate(depths):
+            self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(queries,), partitions=depth,
+                            columns=at.rows)  # fmt: skip
+            for bank in range(banks):
+                columns = np.clip(at.width - bank * self._bank, 0, self._bank)
+                self._loop.step(
+                    Engine.TENSOR, Opcode.MATMUL, reads=(keys, queries), writes=(self._product,),
+                    partitions=depth, columns=at.rows, elements=columns, active=columns > 0, accumulates=True,
+                    flags=Flag.ACCUMULATE if index else Flag.NONE,
+                )  # fmt: skip
+        self._hide_future()
+
+    def _hide_future(self) -> None:
+        """Add -inf above the diagonal: identity @ mask, accumulated into the block on the diagonal."""
+        at, loop = self._at, self._loop
+        if not at.masked.any():
+            return
+        item = self._dtype.byte_count
+        first = np.arange(len(at.tile)) == 0
+        identity = loop.slot("identity", self._tile * item, self._dtype, stationary=True)
+        mask = loop.slot("mask", self._tile * item, self._dtype, stationary=True)
+        for constant in (identity, mask):
+            loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(constant,), elements=self._tile, active=first)
+            loop.step(Engine.GPSIMD, Opcode.AFFINE_SELECT, reads=(constant,), writes=(constant,),
+                      elements=self._tile, active=first)  # fmt: skip
+        columns = np.minimum(at.width, self._tile)
+        loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(identity,), partitions=at.rows, columns=at.rows,
+                  active=at.masked)  # fmt: skip
+        loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(mask, identity), writes=(self._product,),
+                  partitions=at.rows, columns=at.rows, elements=columns, active=at.masked, accumulates=True,
+                  flags=Flag.ACCUMULATE)  # fmt: skip
+
+    def _query_columns(self) -> IntArray:
+        """(iterations,) queries in the block of tiles that an iteration's tile belongs to."""
+        span = QUERY_TILES * self._tile
+        return np.minimum(span, self._shapes.rows - self._at.row // QUERY_TILES * span)
+
+    def _operand(self, operand: Operand, name: str, key: IntArray, free: int | IntArray) -> Slot:
+        """An operand block with the contraction on partitions, loaded when `key` changes."""
+        version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
+        item = operand.dtype.byte_count
+        count = np.broadcast_to(np.asarray(free), version.shape)
+        folds = -(-self._shapes.depth // self._tile)
+        slot = self._loop.slot(name, folds * int(count.max()) * item, operand.dtype, version=version,
+                               extra_buffers=1)  # fmt: skip
+        self._fetch(operand, slot, count * self._shapes.depth, min(self._tile, self._shapes.depth))
+        return slot
+
+    def _fetch(self, operand: Operand, slot: Slot, elements: IntArray, partitions: int) -> None:
+        location = self._context.location(operand.root)
+        slot.tensor = location.tensor
+        item = location.dtype.byte_count
+        transfer = Transfer(
+            self._context.load_queue(), Memory.HBM, Memory.SBUF, elements * item, operand.run * item,
+            partitions, location.purpose, location.dtype, location.tensor,
+            transpose=operand.method == "dma",
+        )  # fmt: skip
+        self._loop.load(slot, transfer, active=self._loop.first_of(slot.version), after=location.tokens)
+
+    def _weighted_values(self, weights: Slot) -> Slot:
+        """Turn a chunk's weights and multiply them with the values; a tile's sum in PSUM."""
+        at, shapes, loop = self._at, self._shapes, self._loop
+        item = self._dtype.byte_count
+        turning = loop.slot("turning", self._chunk * item, self._dtype, memory=Memory.PSUM)
+        for block in range(-(-self._chunk // self._tile)):
+            columns = np.clip(at.width - block * self._tile, 0, self._tile)
+            loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(weights,), partitions=at.rows, columns=columns,
+                      active=columns > 0, flags=Flag.TRANSPOSE)  # fmt: skip
+            loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(weights,), writes=(turning,),
+                      partitions=at.rows, columns=columns, elements=at.rows, active=columns > 0,
+                      flags=Flag.TRANSPOSE, output_dtype=self._dtype, accumulates=True)  # fmt: skip
+        turned = loop.slot("turned weights", self._chunk * item, self._dtype)
+        self._copy(turning, turned, np.minimum(at.width, self._tile), -(-at.width // self._tile) * at.rows)
+        values = self._values()
+        sums = loop.slot("result", self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM,
+                         version=at.tile)  # fmt: skip
+        for block in range(-(-self._chunk // self._tile)):
+            depth = np.clip(at.width - block * self._tile, 0, self._tile)
+            loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(turned,), partitions=depth, columns=at.rows,
+                      active=depth > 0)  # fmt: skip
+            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(values, turned), writes=(sums,), partitions=depth,
+                      columns=at.rows, elements=shapes.width, active=depth > 0, accumulates=True,
+                      flags=Flag.ACCUMULATE)  # fmt: skip
+        return sums
+
+    def _values(self) -> Slot:
+        """A head's values, keys' positions on partitions."""
+        shapes = self._shapes
+        key = self._at.head // shapes.shared
+        version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
+        folds = -(-shapes.columns // self._tile)
+        slot = self._loop.slot(
+            "values", folds * shapes.width * self._value.dtype.byte_count, self._value.dtype, version=version,
+            extra_buffers=1,
+        )  # fmt: skip
+        count = np.full(len(version), shapes.columns * shapes.width, np.int64)
+        self._fetch(self._value, slot, count, min(self._tile, shapes.columns))
+        return slot
+
+    # Softmax
+
+    def _softmax(self) -> Slot:
+        """Emit what stands between the products; returns the slot of a chunk's unnormalised weights."""
+        scores = self._block.scores.results[0]
+        wide = self._loop.slot("chunk of scores", self._chunk * 4, DType.F32)
+        self._slots[scores] = wide
+        for key, external in self._selection.externals.items():
+            if external.value != scores:
+                self._external(key, external)
+        exponentials = wide
+        evacuated = False
+        for micro in self._selection.micros:
+            if micro.shape is Shape.ROW:
+                self._row(micro)
+            elif micro.level == 0:
+                evacuated = self._chunk_of_scores(micro, wide, evacuated)
+            elif not self._is_division(micro):
+                exponentials = self._exponentials(micro, exponentials)
+        return exponentials
+
+    def _chunk_of_scores(self, micro: Micro, wide: Slot, evacuated: bool) -> bool:
+        """One step on a chunk before the maximum; the first reads PSUM, the last gives the maximum too."""
+        if not evacuated:
+            self._evacuate(micro, wide)
+        elif micro.reduces is not None:
+            if micro.reduces not in self._slots:
+                self._loop.step(
+                    Engine.VECTOR, Opcode.TENSOR_REDUCE, reads=(wide,), writes=(self._partial(micro),),
+                    partitions=self._at.rows, elements=self._at.width, accumulates=True,
+                )  # fmt: skip
+        else:
+            self._instruction(micro, [self._slots[key] for key in micro.reads if key in self._slots], wide)
+        if micro.reduces != micro.writes:
+            self._slots[micro.writes] = wide
+        return True
+
+    def _maximum_after(self, micro: Micro) -> Micro | None:
+        """The next instruction, if it takes the row maximum of what this one makes."""
+        micros = self._selection.micros
+        index = micros.index(micro) + 1
+        return micros[index] if index < len(micros) and micros[index].reduces is not None else None
+
+    def _evacuate(self, micro: Micro, wide: Slot) -> None:
+        """From PSUM to SBUF with the operation on the way, and with the row maximum if that comes next."""
+        others = [slot for key in micro.reads if (slot := self._slots.get(key)) not in (None, wide)]
+        reducing = micro if micro.reduces is not None else self._maximum_after(micro)
+        one_pass = reducing is not None and (
+            micro.reduces is not None or micro.opcode is Opcode.TENSOR_SCALAR
+        )
+        writes = (wide, self._partial(reducing)) if one_pass and reducing is not None else (wide,)
+        self._loop.step(
+            Engine.VECTOR, micro.opcode if micro.reduces is None else Opcode.TENSOR_SCALAR,
+            reads=(self._product, *others), writes=writes, partitions=self._at.rows, elements=self._at.width,
+            flags=Flag.REDUCES if one_pass else Flag.NONE, accumulates=True,
+        )  # fmt: skip
+
+    def _partial(self, micro: Micro) -> Slot:
+        """Where a row's result goes: one number per chunk, joined by `_combine` if there are several."""
+        assert micro.reduces is not None
+        key: Key = ("partial", self._selection.micros.index(micro))
+        if key not in self._slots:
+            size = 4 * self._chunks
+            self._slots[key] = partial = self._loop.slot("statistics", size, DType.F32, version=self._at.tile)
+            self._slots[micro.reduces] = (
+                partial if self._chunks == 1
+                else self._loop.slot("statistics", 4, DType.F32, version=self._at.tile)
+            )  # fmt: skip
+        return self._slots[key]
+
+    def _combine(self, micro: Micro, stage: int) -> None:
+        assert micro.reduces is not None
+        if self._chunks == 1:
+            return
+        self._loop.step(
+            Engine.VECTOR, Opcode.TENSOR_REDUCE, reads=(self._partial(micro),),
+            writes=(self._slots[micro.reduces],), partitions=self._at.rows, elements=self._at.chunk + 1,
+            active=self._at.last, stage=stage,
+        )  # fmt: skip
+
+    def _exponentials(self, micro: Micro, source: Slot) -> Slot:
+        """exp(score - maximum) of a chunk with its row sum, once the maximum of all chunks is known."""
+        at = self._at
+        if source.name == "chunk of scores":
+            maximum = next(m for m in self._selection.micros if m.reduces is not None)
+            self._combine(maximum, _STATISTICS_STAGE - 1)
+        if micro.opcode is Opcode.TENSOR_REDUCE:
+            partial = self._partial(micro)
+            self._loop.step(Engine.VECTOR, micro.opcode, reads=(source,), writes=(partial,),
+                            partitions=at.rows, elements=at.width, accumulates=True)  # fmt: skip
+            self._combine_sum(micro)
+            return source
+        is_last = micro.reduces is not None or self._selection.micros[-1] is micro
+        dtype = self._dtype if is_last or micro.activation == "exp" else DType.F32
+        target = self._loop.slot("weights", self._chunk * dtype.byte_count, dtype)
+        rows = [self._slots[key] for key in micro.reads if key in self._slots]
+        reads = (source, *(slot for slot in rows if slot.name in ("statistics", "row", "column")))
+        writes: tuple[Slot, ...] = (target,)
+        if micro.reduces is not None:
+            writes = (target, self._partial(micro))
+        engine = Engine.SCALAR if Engine.SCALAR in micro.engines else Engine.VECTOR
+        self._loop.step(
+            engine, micro.opcode, reads=reads, writes=writes, partitions=at.rows, elements=at.width,
+            activation=micro.activation, flags=micro.flags, stage=self._exponential_stage,
+        )  # fmt: skip
+        self._slots[micro.writes] = target
+        if micro.reduces is not None:
+            self._combine_sum(micro)
+        return target
+
+    @property
+    def _exponential_stage(self) -> int:
+        """All chunks of a tile are there and its maximum is final."""
+        return self._chunks + _STATISTICS_STAGE
+
+    def _combine_sum(self, micro: Micro) -> None:
+        self._combine(micro, self._exponential_stage + 1)
+
+    def _is_division(self, micro: Micro) -> bool:
+        return micro.source.results == self._block.normalised.results
+
+    def _row(self, micro: Micro) -> None:
+        """An operation on one number per query."""
+        slot = self._loop.slot("statistics", 4, DType.F32, version=self._at.tile)
+        reads = [self._slots[key] for key in micro.reads if key in self._slots]
+        self._loop.step(
+            micro.engines[0], micro.opcode, reads=reads, writes=(slot,), partitions=self._at.rows, elements=1,
+            activation=micro.activation, active=self._at.last,
+        )  # fmt: skip
+        self._slots[micro.writes] = slot
+
+    # Operands from outside
+
+    def _external(self, key: Key, external: External) -> None:
+        at = self._at
+        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
+        per_chunk = external.form not in ("scalar", "row", "iota_row")
+        width = at.width if per_chunk else np.ones_like(at.width)
+        name = "operand" if per_chunk else "row"
+        slot = self._loop.slot(name, (self._chunk if per_chunk else 1) * dtype.byte_count, dtype,
+                               version=None if per_chunk else at.tile, extra_buffers=1)  # fmt: skip
+        self._slots[key] = slot
+        active = self._loop.first_of(slot.version)
+        if external.view.root < 0:
+            self._loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(slot,), partitions=at.rows, elements=width,
+                            active=active)  # fmt: skip
+            return
+        location = self._context.location(external.view.root)
+        slot.tensor = location.tensor
+        item = location.dtype.byte_count
+        run = max(1, min(int(width.max()), external.view.run_elements))
+        transfer = Transfer(
+            self._context.load_queue(), Memory.HBM, Memory.SBUF, at.rows * width * item, run * item, at.rows,
+            location.purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._loop.load(slot, transfer, active=active, after=location.tokens)
+
+    # Results
+
+    def _result(self, sums: Slot) -> None:
+        """Divide a tile's sums by its row sums on the way out of PSUM, and store it."""
+        at, shapes = self._at, self._shapes
+        value = self._block.values.results[0]
+        location = self._context.locations[value]
+        dtype = chip_dtype(location.type.dtype)
+        divisor = next(
+            (self._slots[key] for micro in self._selection.micros if self._is_division(micro)
+             for key in micro.reads[1:] if key in self._slots), None,
+        )  # fmt: skip
+        output = self._loop.slot("output", shapes.width * dtype.byte_count, dtype, version=at.tile)
+        reads = (sums,) if divisor is None else (sums, divisor)
+        self._loop.step(Engine.VECTOR, Opcode.TENSOR_SCALAR, reads=reads, writes=(output,),
+                        partitions=at.rows, elements=shapes.width, active=at.last)  # fmt: skip
+        self._save(value, output, shapes.width)
+
+    def _store_statistics(self) -> None:
+        for value, key in self._selection.stored.items():
+            if self._group.shapes[value] is Shape.ROW and key in self._slots:
+                self._save(value, self._slots[key], 1)
+
+    def _save(self, value: int, slot: Slot, width: int) -> None:
+        location = self._context.locations[value]
+        item = location.dtype.byte_count
+        transfer = Transfer(
+            self._context.store_queue(), Memory.SBUF, Memory.HBM, self._at.rows * width * item, width * item,
+            self._at.rows, location.store_purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._stores.append((value, self._loop.store(slot, transfer, active=self._at.last)))
+
+    # Engines
+
+    def _instruction(self, micro: Micro, reads: Sequence[Slot], target: Slot) -> None:
+        self._loop.step(
+            Engine.VECTOR if Engine.VECTOR in micro.engines else micro.engines[0], micro.opcode, reads=reads,
+            writes=(target,), partitions=self._at.rows, elements=self._at.width, activation=micro.activation,
+        )  # fmt: skip
+
+    def _copy(self, source: Slot, target: Slot, partitions: IntArray, elements: IntArray) -> None:
+        """Out of PSUM by the Scalar and the Vector engine in turn: both have other work on every chunk."""
+        odd = np.arange(len(partitions)) % 2 == 1
+        for engine, active in ((Engine.SCALAR, odd), (Engine.VECTOR, ~odd)):
+            self._loop.step(
+                engine, Opcode.TENSOR_COPY, reads=(source,), writes=(target,), partitions=partitions,
+                elements=elements, input_dtype=source.dtype, output_dtype=target.dtype, active=active,
+                accumulates=True, stage=self._exponential_stage + 2,
+            )  # fmt: skip
+
+
+def _shared_heads(context: Context, value: int, batch: int) -> int:
+    """Consecutive heads that read the same keys: trailing repeated factors of the batch axes."""
+    layout = context.plan.views.layout(value)
+    shape = context.type_of(value).shape
+    shared, left = 1, batch
+    for axis in range(len(shape) - 3, -1, -1):
+        factors = layout.dims[axis] or contiguous((shape[axis],))[0]
+        for extent, stride in reversed(factors):
+            if stride != 0:
+                return shared
+            shared *= extent
+            left //= extent
+    return shared if left else 1
