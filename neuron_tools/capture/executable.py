@@ -11,32 +11,21 @@ import json
 import os
 import struct
 import zlib
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from zipfile import BadZipFile
 
 import numpy as np
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.simulator.program import (
-    DType,
-    Engine,
-    Frame,
-    FrameworkOperation,
-    HloOperation,
-    Program,
-    Queue,
-    QueueKind,
-    Tensor,
-    TensorKind,
-)
+from neuron_tools.neff.records import decode, encode, field_types
+from neuron_tools.simulator.program import Program
 from neuron_tools.simulator.simulation import Simulation
 
-_PROGRAM_ARRAYS = ("instructions", "waits", "dmas", "tiles")
-_SIMULATION_ARRAYS = tuple(field.name for field in fields(Simulation) if field.name != "duration_ps")
-_SIMULATION_PREFIX = "simulation_"
+Built = TypeVar("Built", Program, Simulation)
+_PROGRAM_PREFIX, _SIMULATION_PREFIX = "program_", "simulation_"
 # What reading a damaged archive ends in: zipfile, NumPy and JSON each have their own ways.
 _DAMAGE = (
     OSError, EOFError, BadZipFile, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
@@ -78,16 +67,21 @@ def save(executable: Executable, path: Path) -> None:
     Raises:
         OSError: The disk is full or the folder cannot be written.
     """
-    program = executable.program
-    arrays: dict[str, Any] = {name: getattr(program, name) for name in _PROGRAM_ARRAYS}
-    for name in _SIMULATION_ARRAYS:
-        arrays[_SIMULATION_PREFIX + name] = getattr(executable.simulation, name)
-    header = json.dumps(_header(executable), separators=(",", ":")).encode()
-    arrays["header"] = np.frombuffer(header, np.uint8)
+    program, arrays = _taken_apart(executable.program, _PROGRAM_PREFIX)
+    simulation, times = _taken_apart(executable.simulation, _SIMULATION_PREFIX)
+    header = {
+        "number": executable.number,
+        "name": executable.name,
+        "kind": executable.kind,
+        "compile_time_ns": executable.compile_time_ns,
+        "program": program,
+        "simulation": simulation,
+    }
+    text = np.frombuffer(json.dumps(header, separators=(",", ":")).encode(), np.uint8)
     temporary = path.with_suffix(".tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, **arrays)
+            np.savez(file, header=text, **arrays, **times)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -103,69 +97,24 @@ def load(path: Path) -> Executable:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         header = json.loads(arrays.pop("header").tobytes())
-        return _from_parts(header, arrays)
+        program = _put_together(Program, header.pop("program"), arrays, _PROGRAM_PREFIX)
+        simulation = _put_together(Simulation, header.pop("simulation"), arrays, _SIMULATION_PREFIX)
+        return Executable(program=program, simulation=simulation, **header)
     except _DAMAGE as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
 
 
-def _header(executable: Executable) -> dict[str, Any]:
-    program = executable.program
-    return {
-        "number": executable.number,
-        "name": executable.name,
-        "kind": executable.kind,
-        "compile_time_ns": executable.compile_time_ns,
-        "program": {
-            "name": program.name,
-            "target": program.target,
-            "semaphore_count": program.semaphore_count,
-            "queues": [(q.name, int(q.engine), int(q.kind)) for q in program.queues],
-            "tensors": [(t.name, int(t.kind), int(t.dtype), t.shape) for t in program.tensors],
-            "hlo": [asdict(h) for h in program.hlo],
-            "framework": [asdict(f) for f in program.framework],
-            "activations": program.activations,
-            "warnings": program.warnings,
-            "metadata": dict(program.metadata),
-        },
-        "simulation_duration_ps": int(executable.simulation.duration_ps),
-    }
+def _taken_apart(record: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A dataclass's fields as JSON values, and its tables under prefixed names."""
+    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    tables = {name for name, value in values.items() if isinstance(value, np.ndarray)}
+    others = {name: encode(value) for name, value in values.items() if name not in tables}
+    return others, {prefix + name: values[name] for name in sorted(tables)}
 
 
-def _from_parts(header: Mapping[str, Any], arrays: Mapping[str, Any]) -> Executable:
-    text = header["program"]
-    program = Program(
-        name=text["name"],
-        target=text["target"],
-        **{name: arrays[name] for name in _PROGRAM_ARRAYS},
-        semaphore_count=text["semaphore_count"],
-        queues=tuple(Queue(n, Engine(e), QueueKind(k)) for n, e, k in text["queues"]),
-        tensors=tuple(Tensor(n, TensorKind(k), DType(d), tuple(s)) for n, k, d, s in text["tensors"]),
-        hlo=tuple(_hlo(h) for h in text["hlo"]),
-        framework=tuple(_framework(f) for f in text["framework"]),
-        activations=tuple(text["activations"]),
-        warnings=tuple(text["warnings"]),
-        metadata=text["metadata"],
-    )
-    simulation = Simulation(
-        **{name: arrays[_SIMULATION_PREFIX + name] for name in _SIMULATION_ARRAYS},
-        duration_ps=header["simulation_duration_ps"],
-    )
-    return Executable(
-        number=header["number"],
-        name=header["name"],
-        kind=header["kind"],
-        program=program,
-        simulation=simulation,
-        compile_time_ns=header["compile_time_ns"],
-    )
-
-
-def _hlo(fields: Mapping[str, Any]) -> HloOperation:
-    return HloOperation(
-        **{**fields, "framework": tuple(fields["framework"]), "shares": tuple(fields["shares"])}
-    )
-
-
-def _framework(fields: Mapping[str, Any]) -> FrameworkOperation:
-    stack = tuple(Frame(**frame) for frame in fields["stack"])
-    return FrameworkOperation(**{**fields, "stack": stack})
+def _put_together(
+    kind: Callable[..., Built], others: Mapping[str, Any], arrays: Mapping[str, Any], prefix: str
+) -> Built:
+    types = field_types(kind)
+    tables = {name.removeprefix(prefix): table for name, table in arrays.items() if name.startswith(prefix)}
+    return kind(**tables, **{name: decode(types[name], value) for name, value in others.items()})

@@ -1,0 +1,155 @@
+"""The `.neff` archive: one compiled computation in one file.
+
+A zip archive (so that any tool lists it) of `manifest.json`, the Program (`program.json` and a `.npy` file
+per table), `module.mlir` (the StableHLO it was compiled from), `sources.json` (the source lines it came from)
+and `attachments/`. It holds no code that reading would run. The same computation gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.neff.files import write_whole
+from neuron_tools.neff.manifest import FORMAT, VERSION, manifest_of
+from neuron_tools.neff.program_file import program_from_pieces, program_pieces
+from neuron_tools.simulator.program import Program
+
+MANIFEST, MODULE, SOURCES, ATTACHMENTS = "manifest.json", "module.mlir", "sources.json", "attachments/"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can tell
+_AWS_HEADER_BYTES = 1024  # AWS's archives: a header, then a compressed tar archive
+_GZIP = b"\x1f\x8b"
+_DAMAGE = (
+    zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, AttributeError, EOFError,
+    NotImplementedError, OSError, RuntimeError,
+)  # fmt: skip
+
+
+class NeffError(NeuronToolsError):
+    """A file is no compiled artifact that can be read, or cannot be written."""
+
+
+@dataclass(frozen=True)
+class Neff:
+    """A compiled computation.
+
+    Attributes:
+        program: What the chip would run.
+        stablehlo: Text of the StableHLO module it was compiled from; empty where there was none.
+        options: Compiler options that were chosen, by name.
+        sources: Text of each source line that the Program names, by file and line number.
+        attachments: Further files, by name; a front end keeps there what it needs to compute values.
+    """
+
+    program: Program
+    stablehlo: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
+    attachments: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def manifest(self) -> dict[str, Any]:
+        """What `manifest.json` tells: names, target, tensors, counts, warnings."""
+        return manifest_of(self.program, self.options)
+
+    def to_bytes(self) -> bytes:
+        """The archive."""
+        sources = {file: {str(n): text for n, text in lines.items()} for file, lines in self.sources.items()}
+        pieces = {
+            MANIFEST: json.dumps(self.manifest, indent=1).encode(),
+            **program_pieces(self.program),
+            MODULE: self.stablehlo.encode(),
+            SOURCES: json.dumps(sources).encode(),
+            **{ATTACHMENTS + name: data for name, data in self.attachments.items()},
+        }
+        buffer = io.BytesIO()
+        with zipfile.ZipFile(buffer, "w") as archive:
+            for name, data in pieces.items():
+                entry = zipfile.ZipInfo(name, _EPOCH)
+                entry.compress_type = zipfile.ZIP_DEFLATED
+                archive.writestr(entry, data, compresslevel=1)
+        return buffer.getvalue()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, what: str = "The artifact") -> Neff:
+        """The computation that `to_bytes` put into an archive.
+
+        Args:
+            data: The archive.
+            what: What error messages call it.
+
+        Raises:
+            NeffError: It is another kind of file, damaged, or of a newer version.
+        """
+        _refuse_foreign(data, what)
+        try:
+            with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                pieces = {name: archive.read(name) for name in archive.namelist()}
+            manifest = json.loads(pieces[MANIFEST])
+            if manifest["format"] == FORMAT and manifest["version"] > VERSION:
+                raise NeffError(
+                    f"{what} was written by a newer Neuron Tools (format {manifest['version']}, this one "
+                    f"reads {VERSION}): update Neuron Tools."
+                )
+            return _from_pieces(pieces, manifest)
+        except _DAMAGE as error:
+            raise NeffError(f"{what} is damaged and cannot be read: compile the model again.") from error
+
+
+def read_neff(path: Path) -> Neff:
+    """Read a `.neff` file.
+
+    Raises:
+        NeffError: It is missing, another kind of file, damaged, or of a newer version.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise NeffError(f"{path} cannot be read: {error.strerror}.") from error
+    return Neff.from_bytes(data, str(path))
+
+
+def write_neff(neff: Neff, path: Path) -> None:
+    """Write a `.neff` file; it appears whole or not at all.
+
+    Raises:
+        NeffError: The disk is full or the folder cannot be written.
+    """
+    try:
+        write_whole(path, neff.to_bytes())
+    except OSError as error:
+        raise NeffError(f"{path} cannot be written: {error.strerror}.") from error
+
+
+def _refuse_foreign(data: bytes, what: str) -> None:
+    if data[_AWS_HEADER_BYTES : _AWS_HEADER_BYTES + 2] == _GZIP:
+        raise NeffError(
+            f"{what} comes from AWS's compiler: what its instructions take is known to the chip only. "
+            "Compile the model with Neuron Tools (torch_neuronx.trace) to simulate it."
+        )
+    if not data.startswith(b"PK"):
+        raise NeffError(f"{what} is not a compiled artifact (.neff): it is another kind of file, or cut off.")
+
+
+def _from_pieces(pieces: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Neff:
+    if manifest["format"] != FORMAT:
+        raise ValueError(manifest["format"])
+    sources = json.loads(pieces[SOURCES])
+    return Neff(
+        program=program_from_pieces(pieces),
+        stablehlo=pieces[MODULE].decode(),
+        options=manifest["compiler_options"],
+        sources={file: {int(n): text for n, text in lines.items()} for file, lines in sources.items()},
+        attachments={
+            name.removeprefix(ATTACHMENTS): data
+            for name, data in pieces.items()
+            if name.startswith(ATTACHMENTS)
+        },
+    )
