@@ -26,7 +26,7 @@ MODULE_NAME = "_neuron_device"
 SOURCE_FOLDER = Path(__file__).parent / "csrc"
 _COMPILE_FLAGS = (
     "-std=c++20",
-    "-O1",
+    "-O2",
     "-fPIC",
     "-w",
     "-fvisibility=hidden",

@@ -13,7 +13,8 @@ namespace neuron {
 void open_event_log(const std::string& path);
 void close_event_log();
 
-void append_record(const Record& record);
+// False where so many records wait to be written that the caller should flush, once it holds no lock.
+bool append_record(const Record& record);
 void flush_event_log();
 void discard_pending_records();
 

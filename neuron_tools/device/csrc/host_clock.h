@@ -20,8 +20,8 @@ int64_t host_now_ns();
 // What the host spends on one dispatch: moves the fixed clock by its constant, reads the measured one.
 int64_t host_dispatch_ns();
 
-// The two at once: the dispatch is over, what follows is not the user's time.
-int64_t dispatch_and_pause_host_clock();
+// The same while time is paused: the measured clock moves by what the caller measured with `elapsed_now_ns`.
+int64_t dispatch_while_paused_ns(int64_t measured_ns);
 
 // Between the two, time does not pass. They nest, also over threads. Pausing gives the time it stopped at.
 int64_t pause_host_clock();
@@ -30,8 +30,11 @@ void resume_host_clock();
 // Moves the host forward to `time_ns`; nothing where it is already past it.
 void host_wait_until(int64_t time_ns);
 
-// steady_clock, for durations outside virtual time.
+// steady_clock, for times outside virtual time.
 int64_t wall_now_ns();
+
+// For durations: cheaper than `wall_now_ns`, from a start of its own.
+int64_t elapsed_now_ns();
 
 class HostClockPause {
  public:

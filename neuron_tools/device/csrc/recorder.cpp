@@ -70,12 +70,18 @@ Record make_host_record(RecordKind kind, int device, uint32_t stack, int64_t sta
   return record;
 }
 
-void append_memory_record(RecordKind kind, int device, uint32_t stack, int64_t bytes, int64_t ordinal) {
+void log_record(const Record& record) {
+  if (!append_record(record)) {
+    flush_event_log();
+  }
+}
+
+void log_memory_record(RecordKind kind, int device, uint32_t stack, int64_t bytes, int64_t ordinal) {
   const int64_t now = host_now_ns();
   Record record = make_host_record(kind, device, stack, now, now);
   record.bytes = bytes;
   record.address = ordinal;
-  append_record(record);
+  log_record(record);
 }
 
 // A forked child goes on computing, unrecorded: the log is its parent's.
@@ -107,7 +113,7 @@ void start_recording(const std::string& log_path) {
   open_event_log(log_path);
   begin_session(kTiming | kRecording);
   for (const auto& live : live_allocations()) {
-    append_memory_record(RecordKind::kAllocate, live.device, 0, live.bytes, live.ordinal);
+    log_memory_record(RecordKind::kAllocate, live.device, 0, live.bytes, live.ordinal);
   }
 }
 
@@ -161,16 +167,19 @@ bool exchange_suppressed(bool suppressed) {
   return std::exchange(thread_state.suppressed, suppressed);
 }
 
-// Executions stand in the log in the order in which they run on the device, whichever threads issue them.
-// Nothing below takes the GIL.
+// Executions stand in the log in the order in which they run on the device.
 static Interval place_in_order(int device, int64_t issued_ns, int64_t duration_ns, Record* record) {
-  static auto* order_mutex = new std::mutex;
-  std::lock_guard<std::mutex> order(*order_mutex);
-  const auto interval = place_compute(device, current_stream(device), issued_ns, duration_ns);
-  if (record != nullptr) {
-    record->device_start_ns = interval.start_ns;
-    record->device_end_ns = interval.end_ns;
-    append_record(*record);
+  bool has_room = true;
+  const auto log = [&](const Interval& interval) {
+    if (record != nullptr) {
+      record->device_start_ns = interval.start_ns;
+      record->device_end_ns = interval.end_ns;
+      has_room = append_record(*record);
+    }
+  };
+  const auto interval = place_compute(device, current_stream(device), issued_ns, duration_ns, log);
+  if (!has_room) {
+    flush_event_log();
   }
   return interval;
 }
@@ -182,14 +191,13 @@ DeviceWork::DeviceWork(const OperatorInfo& info)
       observers_(current_observers()) {}
 
 DeviceWork::~DeviceWork() {
-  if (computing_ && (observers_ & kTiming) != 0) {
+  if (started_) {
     resume_host_clock();
   }
   thread_state.operation = outer_operation_;
   thread_state.stack = outer_stack_;
 }
 
-// Time stands still from here until the caller resumes it.
 void DeviceWork::start() {
   started_ = true;
   host_start_ns_ = pause_host_clock();
@@ -208,7 +216,7 @@ void DeviceWork::describe(const Stack& stack) {
   if (signature.requires_grad && c10::GradMode::is_enabled()) {
     sequence_ = last_made_sequence();
   }
-  resume_host_clock();
+  described_ns_ = elapsed_now_ns();
 }
 
 void DeviceWork::begin_compute(int device) {
@@ -217,11 +225,11 @@ void DeviceWork::begin_compute(int device) {
     return;
   }
   if ((observers_ & kTiming) != 0) {
+    const int64_t dispatch_ns = started_ ? elapsed_now_ns() - described_ns_ : 0;
     if (!started_) {
       start();
-      resume_host_clock();
     }
-    host_end_ns_ = dispatch_and_pause_host_clock();
+    host_end_ns_ = dispatch_while_paused_ns(dispatch_ns);
   }
   if ((observers_ & kProfiling) != 0) {
     wall_start_ns_ = wall_now_ns();
@@ -295,7 +303,7 @@ void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
       complete(record);
       record.device_start_ns = interval.start_ns;
       record.device_end_ns = interval.end_ns;
-      append_record(record);
+      log_record(record);
     }
   }
   if ((observers_ & kProfiling) != 0) {
@@ -309,8 +317,8 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name) {
     return;
   }
   const int device = current_device();
-  const int64_t host_start = host_now_ns();
-  const int64_t host_end = dispatch_and_pause_host_clock();
+  const int64_t host_start = pause_host_clock();
+  const int64_t host_end = dispatch_while_paused_ns(0);
   const bool recorded = (watching & kRecording) != 0;
   Record record;
   if (recorded) {
@@ -332,7 +340,7 @@ void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind ki
   const HostClockPause not_the_users_time;
   Record record = make_host_record(kind, current_device(), capture_stack(), start_ns, end_ns);
   record.name = name;
-  append_record(record);
+  log_record(record);
 }
 
 void record_synchronize(int device, int stream, int64_t finish_ns) {
@@ -347,7 +355,7 @@ void record_synchronize(int device, int stream, int64_t finish_ns) {
     const HostClockPause not_the_users_time;
     Record record = make_host_record(RecordKind::kSynchronize, device, capture_stack(), start, host_now_ns());
     record.stream = static_cast<uint16_t>(stream);
-    append_record(record);
+    log_record(record);
   }
 }
 
@@ -358,14 +366,14 @@ AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
       const HostClockPause not_the_users_time;
       site.stack = capture_stack();
     }
-    append_memory_record(RecordKind::kAllocate, device, site.stack, bytes, ordinal);
+    log_memory_record(RecordKind::kAllocate, device, site.stack, bytes, ordinal);
   }
   return site;
 }
 
 void record_free(int device, int64_t bytes, int64_t ordinal) {
   if (is_recording()) {
-    append_memory_record(RecordKind::kFree, device, 0, bytes, ordinal);
+    log_memory_record(RecordKind::kFree, device, 0, bytes, ordinal);
   }
 }
 

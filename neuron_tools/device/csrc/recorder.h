@@ -43,7 +43,8 @@ class DeviceWork {
   DeviceWork(const DeviceWork&) = delete;
   DeviceWork& operator=(const DeviceWork&) = delete;
 
-  // Looks up what this operator with these arguments costs; `stack` ends with the arguments.
+  // Looks up what this operator with these arguments costs; `stack` ends with the arguments. From here to the end of
+  // the object, time is not the user's, but for what passes until `begin_compute`: the dispatch.
   void describe(const Stack& stack);
 
   // From here to the end of the object, time is not the user's.
@@ -61,13 +62,14 @@ class DeviceWork {
   const std::string* outer_operation_;
   uint32_t outer_stack_;
   uint8_t observers_;
-  bool started_ = false;
+  bool started_ = false;  // time stands still until the end of the object
   bool computing_ = false;
   int device_ = 0;
   Cost cost_;
   int64_t sequence_ = -1;
   int64_t host_start_ns_ = 0;
   int64_t host_end_ns_ = 0;
+  int64_t described_ns_ = 0;  // by `elapsed_now_ns`
   int64_t wall_start_ns_ = 0;
 };
 

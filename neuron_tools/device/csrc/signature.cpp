@@ -10,6 +10,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <bit>
+#include <cmath>
 #include <functional>
 #include <sstream>
 
@@ -45,6 +46,18 @@ bool is_on_device(const at::Tensor& tensor) {
   return tensor.device().type() == kNeuron;
 }
 
+// A learning rate that changes in each step is not another signature: an ordinary number stands for all of its sign
+// on its side of 1/2 and 1. Special ones (whole and half numbers up to 16, infinities) stand for themselves.
+// The front ends' twin is `neuron_tools/frontends/torch_eager/canonical.py`.
+double standing_for(double number) {
+  constexpr double kLargestSpecial = 16;
+  const double magnitude = std::fabs(number);
+  if (!std::isfinite(number) || (magnitude <= kLargestSpecial && std::trunc(2 * number) == 2 * number)) {
+    return number;
+  }
+  return std::copysign(magnitude < 0.5 ? 0.3 : magnitude < 1 ? 0.7 : 1.7, number);
+}
+
 class Hasher {
  public:
   void value(const c10::IValue& value) {
@@ -53,7 +66,7 @@ class Hasher {
     } else if (value.isInt()) {
       mix(1, static_cast<uint64_t>(value.toInt()));
     } else if (value.isDouble()) {
-      mix(2, std::bit_cast<uint64_t>(value.toDouble()));
+      mix(2, std::bit_cast<uint64_t>(standing_for(value.toDouble())));
     } else if (value.isBool()) {
       mix(3, value.toBool());
     } else if (value.isNone()) {

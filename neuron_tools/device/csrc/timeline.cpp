@@ -1,6 +1,7 @@
 #include "timeline.h"
 
 #include "device.h"
+#include "spin_lock.h"
 
 #include <algorithm>
 #include <array>
@@ -16,7 +17,7 @@ struct CoreClocks {
   std::array<int64_t, kStreams> stream_ns{};
 };
 
-std::mutex mutex;
+SpinLock timeline_lock;
 std::array<CoreClocks, kMaxDevices> cores;
 int64_t launch_overhead_ns = 0;
 double copy_bytes_per_second = 0;  // 0: copies take their latency only
@@ -39,21 +40,24 @@ int64_t& stream_clock(int device, int stream) {
 }  // namespace
 
 void reset_timeline() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   cores.fill(CoreClocks{});
 }
 
-Interval place_compute(int device, int stream, int64_t issued_ns, int64_t duration_ns) {
-  std::lock_guard<std::mutex> lock(mutex);
+Interval place_compute(
+    int device, int stream, int64_t issued_ns, int64_t duration_ns, c10::function_ref<void(const Interval&)> placed) {
+  std::lock_guard<SpinLock> lock(timeline_lock);
   auto& core = cores[device];
   auto& queue = stream_clock(device, stream);
   const int64_t start = std::max({queue, core.compute_ns, issued_ns}) + launch_overhead_ns;
   queue = core.compute_ns = start + duration_ns;
-  return {start, queue};
+  const Interval interval{start, queue};
+  placed(interval);
+  return interval;
 }
 
 Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   auto& core = cores[device];
   auto& queue = stream_clock(device, stream);
   const int64_t start = std::max({queue, core.copy_ns, issued_ns});
@@ -62,30 +66,30 @@ Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes) {
 }
 
 int64_t stream_finish_ns(int device, int stream) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   return stream_clock(device, stream);
 }
 
 int64_t device_finish_ns(int device) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   const auto& core = cores[device];
   const int64_t streams = *std::max_element(core.stream_ns.begin(), core.stream_ns.end());
   return std::max({streams, core.compute_ns, core.copy_ns});
 }
 
 void hold_stream_until(int device, int stream, int64_t time_ns) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   auto& queue = stream_clock(device, stream);
   queue = std::max(queue, time_ns);
 }
 
 void set_launch_overhead_ns(int64_t overhead_ns) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   launch_overhead_ns = std::max<int64_t>(0, overhead_ns);
 }
 
 void set_copy_model(double bytes_per_second, int64_t latency_ns) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<SpinLock> lock(timeline_lock);
   copy_bytes_per_second = bytes_per_second;
   copy_latency_ns = std::max<int64_t>(0, latency_ns);
 }

@@ -2,6 +2,8 @@
 // Times are virtual nanoseconds, as the host clock's.
 #pragma once
 
+#include <c10/util/FunctionRef.h>
+
 #include <cstdint>
 
 namespace neuron {
@@ -15,8 +17,10 @@ struct Interval {
 
 void reset_timeline();
 
-// Compute of all streams of one NeuronCore is serialised.
-Interval place_compute(int device, int stream, int64_t issued_ns, int64_t duration_ns);
+// Compute of all streams of one NeuronCore is serialised. `placed` is called in the order in which executions run,
+// whichever threads issue them: it holds up all others and must not call Python.
+Interval place_compute(
+    int device, int stream, int64_t issued_ns, int64_t duration_ns, c10::function_ref<void(const Interval&)> placed);
 
 // Copies run beside compute and queue behind each other.
 Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes);

@@ -62,6 +62,23 @@ def test_a_signature_is_asked_for_once_and_tells_everything_but_values(tmp_path)
     assert total[1:] == (("list", (0,)), False, ("dtype", "float64"))
 
 
+def test_a_number_that_is_nothing_special_makes_no_new_signature(tmp_path):
+    def program():
+        x, y = torch.ones(2, device="neuron"), torch.ones(2, device="neuron")
+        for rate in (0.1, 0.01, 0.25, 0.6, 3.3, 1e9, -0.1):
+            torch.ops.aten.leaky_relu(x, rate)
+        for special in (0.0, 0.5, 1.0, 16.0, float("inf")):
+            torch.ops.aten.leaky_relu(x, special)
+        for rates in ([0.1, 0.2], [0.3, 0.4]):
+            torch._foreach_mul([x, y], rates)
+
+    log = record(program, tmp_path / "log")
+    asked = [arguments[1] for name, arguments in log.signatures if name == "aten::leaky_relu"]
+    assert asked == [0.1, 0.6, 3.3, -0.1, 0.0, 0.5, 1.0, 16.0, float("inf")]
+    assert [name for name, _ in log.signatures].count("aten::_foreach_mul.ScalarList") == 1
+    assert len(log.of(RecordKind.OPERATION, "aten::leaky_relu")) == 12
+
+
 def test_backward_operations_carry_their_forward_operation(tmp_path):
     log = record(train_step, tmp_path / "log")
     (forward,) = log.of(RecordKind.OPERATION, "aten::addmm")
