@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812  # PyTorch's own name for it
+import torch.nn.functional as F
 from torch import nn
 
 from benchmarks.fake_lowering import lower_fake
