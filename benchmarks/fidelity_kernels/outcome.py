@@ -9,7 +9,7 @@ import numpy as np
 
 from neuron_tools import hardware
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator import simulate
+from neuron_tools.simulator import simulate_cores
 from neuron_tools.simulator.counters import dma_counters
 from neuron_tools.simulator.dma_costs import SHARE, dma_costs, engines_used
 from neuron_tools.simulator.program import Engine, Opcode, Program
@@ -97,8 +97,8 @@ class Outcome:
 
 
 def execute(programs: Sequence[Program], core: NeuronCore, work: float = 0.0) -> Outcome:
-    """Run Programs, one a core."""
-    return Outcome(core, programs, [simulate(program, core) for program in programs], work)
+    """Run Programs at the same time on neighbouring cores."""
+    return Outcome(core, programs, simulate_cores(programs, hardware.device_of(core)), work)
 
 
 def core_of(target: str) -> NeuronCore:

@@ -4,6 +4,7 @@ from neuron_tools.hardware.catalogue import (
     Figure,
     chips,
     device,
+    device_of,
     figure,
     figure_names,
     get,
@@ -12,6 +13,7 @@ from neuron_tools.hardware.catalogue import (
 )
 from neuron_tools.hardware.device import Chip, Device, Instance
 from neuron_tools.hardware.errors import UnknownFigureError, UnknownTargetError
+from neuron_tools.hardware.links import Links, Place, links
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.hardware.settings import apply_settings
 
@@ -20,15 +22,19 @@ __all__ = [
     "Device",
     "Figure",
     "Instance",
+    "Links",
     "NeuronCore",
+    "Place",
     "UnknownFigureError",
     "UnknownTargetError",
     "apply_settings",
     "chips",
     "device",
+    "device_of",
     "figure",
     "figure_names",
     "get",
     "instances",
+    "links",
     "targets",
 ]

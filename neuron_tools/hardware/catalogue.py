@@ -74,6 +74,11 @@ def device(target: str, *, lnc: int | None = None) -> Device:
     return Device(core=core, chip=chips()[core.chip], instance=instances()[core.instance_type])
 
 
+def device_of(core: NeuronCore) -> Device:
+    """The machine that a core, perhaps with changed figures, belongs to."""
+    return Device(core=core, chip=chips()[core.chip], instance=instances()[core.instance_type])
+
+
 @lru_cache(maxsize=1)
 def chips() -> Mapping[str, Chip]:
     """All chips by name."""

@@ -50,6 +50,7 @@ class NeuronCore:
 
     hbm_bytes: int  # of the default logical core
     hbm_bandwidth: float  # of the stack the core uses
+    hbm_cores: int  # physical cores that share that stack
 
     dma_bandwidth: float  # peak of all the core's DMA engines
     dma_engines: int

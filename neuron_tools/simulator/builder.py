@@ -18,6 +18,7 @@ from neuron_tools.simulator.program import (
     INSTRUCTION_DTYPE,
     TILE_DTYPE,
     WAIT_DTYPE,
+    Collective,
     DType,
     Engine,
     Flag,
@@ -43,6 +44,11 @@ ENGINE_COUNT = len(Engine)
 def dma_token(dma_row: int) -> int:
     """The token by which `after=` names the completion of a DMA: -2 - dma_row (-1 means nothing)."""
     return -2 - dma_row
+
+
+def dma_row(token: int) -> int:
+    """The row of the DMA table that a token of `dma` or `collective` names."""
+    return -2 - token
 
 
 class _Rows:
@@ -134,6 +140,8 @@ class ProgramBuilder:
         self._queues = _Names()
         self._queue_engines: list[int] = []
         self._activations = _Names([""])
+        self._collectives: list[Collective] = []
+        self._parts: dict[int, int] = {}
         self._tensors: list[Tensor] = []
         self._hlo: list[HloOperation] = []
         self._framework: list[FrameworkOperation] = []
@@ -295,7 +303,7 @@ class ProgramBuilder:
             (
                 queue, int(source_memory), int(destination_memory), int(purpose), int(dtype), int(transpose),
                 int(strided), bytes, descriptor_bytes, descriptors, partitions, tensor, tile, hlo, semaphore,
-                int(semaphore >= 0),
+                int(semaphore >= 0), -1,
             )
         )  # fmt: skip
         self.instruction(
@@ -303,6 +311,26 @@ class ProgramBuilder:
             after=after, waits=waits,
         )  # fmt: skip
         return dma_token(row)
+
+    def collective(
+        self, queue: int, collective: Collective, *, hlo: int = -1, after: Iterable[int] = ()
+    ) -> int:
+        """Append a rank's part in a collective, on a queue of kind COLLECTIVE; returns its token.
+
+        Args:
+            queue: Its collective stream; streams run side by side, each in order.
+            collective: What happens, and between whom.
+            hlo: Its HLO operation.
+            after: What must be complete before this rank joins.
+        """
+        self._collectives.append(collective)
+        token = self.dma(
+            queue, source_memory=Memory.HBM, destination_memory=Memory.HBM, bytes=collective.byte_count,
+            descriptor_bytes=min(collective.byte_count, 1 << 30), dtype=collective.dtype, hlo=hlo,
+            after=after,
+        )  # fmt: skip
+        self._parts[dma_row(token)] = len(self._collectives) - 1
+        return token
 
     def instructions(self, block: Table, dmas: Table | None = None) -> int:
         """Append rows of INSTRUCTION_DTYPE; returns the row of the first.
@@ -337,6 +365,8 @@ class ProgramBuilder:
         """
         instructions = self._instructions.table()
         dmas = self._dmas.table()
+        if self._parts:
+            dmas["collective"][list(self._parts)] = list(self._parts.values())
         tiles = self._tiles.table()
         waits, semaphores = self._synchronise(instructions, dmas)
         self._note_tile_uses(instructions, dmas, tiles)
@@ -353,6 +383,7 @@ class ProgramBuilder:
             hlo=tuple(self._hlo),
             framework=tuple(self._framework),
             activations=_keys(self._activations, str),
+            collectives=tuple(self._collectives),
             warnings=tuple(self._warnings),
             metadata=dict(self._metadata),
         )
@@ -498,4 +529,4 @@ def _keys(names: _Names, kind: type[_Key]) -> tuple[_Key, ...]:
     return tuple(name for name in names.rows if isinstance(name, kind))
 
 
-__all__ = ["ENGINE_COUNT", "ProgramBuilder", "dma_token"]
+__all__ = ["ENGINE_COUNT", "ProgramBuilder", "dma_row", "dma_token"]

@@ -5,6 +5,8 @@ Every breach is a ProgramError of one sentence that names the instruction and it
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
@@ -170,6 +172,20 @@ def held_instruction(
     return ProgramError(f"Program {program.name!r} deadlocks: {describe(program, row)} can never start.")
 
 
+def held_collective(programs: Sequence[Program], dma: int) -> ProgramError:
+    """The error for a collective, row `dma` of all Programs' DMAs, that waits for a rank that never comes."""
+    for program in programs:
+        if dma < len(program.dmas):
+            break
+        dma -= len(program.dmas)
+    row = int(np.flatnonzero(program.instructions["dma"] == dma)[0])
+    part = program.collectives[int(program.dmas["collective"][dma])]
+    return ProgramError(
+        f"Program {program.name!r} waits for ever: {describe(program, row)} takes part in "
+        f"{part.kind.name.lower()} {part.name!r} of ranks {list(part.group)}, which another rank never joins."
+    )
+
+
 def _check_waits(program: Program) -> None:
     instructions, waits = program.instructions, program.waits
     first = instructions["first_wait"].astype(np.int64)
@@ -209,6 +225,7 @@ def _check_dmas(program: Program) -> None:
         ("semaphore", program.semaphore_count, "an undefined semaphore"),
         ("tensor", len(program.tensors), "a tensor that does not exist"),
         ("tile", len(program.tiles), "a tile that does not exist"),
+        ("collective", len(program.collectives), "a collective that does not exist"),
     ):
         bad = _outside(dmas[column], limit)
         _refuse_rows(program, trigger[bad], f"starts a DMA with {what}")

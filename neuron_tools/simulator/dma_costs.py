@@ -79,13 +79,14 @@ def dma_costs(program: Program, core: NeuronCore) -> DmaCosts:
     touched = dmas["bytes"] * (reads_hbm.astype(np.int64) + writes_hbm)
     kind = _queue_kinds(program)
     software = kind == QueueKind.SOFTWARE_DYNAMIC
+    moves = dmas["collective"] < 0
     return DmaCosts(
         work=work,
         cap=engines * SHARE,
         hbm_bytes_per_work=touched / work,
         issue_ps=np.where(software, _picoseconds(_software_issue_ns(dmas, core)), 0),
-        delay_ps=_picoseconds(_delay_ns(kind, reads_hbm, core)),
-        startup_ps=_picoseconds(_startup_ns(software, reads_hbm | ~writes_hbm, core)),
+        delay_ps=_picoseconds(_delay_ns(kind, reads_hbm, core)) * moves,
+        startup_ps=_picoseconds(_startup_ns(software, reads_hbm | ~writes_hbm, core)) * moves,
     )
 
 

@@ -6,10 +6,15 @@ Engines run ahead on their own until a semaphore holds them; completions are the
 time. That is exact because semaphores only count up: an instruction found released starts at the later of
 its own readiness and the time of the release. Everything is int64 picoseconds, and ties are broken by
 engine and queue, never by table row, so the interleaving of engines in the table cannot matter.
+
+Several cores run in one loop: engine e of core c is engine c * ENGINES + e, and rows, semaphores and queues
+of the cores follow one another. Cores meet in the HBM that they share and in collectives, which are heads of
+DMA queues that start to move when the last participant has come.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numba
@@ -30,6 +35,7 @@ FINISHED, DEADLOCK = 0, 1
 _TENSOR = int(Engine.TENSOR)
 _LDWEIGHTS, _MATMUL, _TRANSPOSE = int(Opcode.LDWEIGHTS), int(Opcode.MATMUL), int(Opcode.TRANSPOSE)
 _ISSUE, _WEIGHTS, _ARRAY = 0, 1, 2  # what an instruction occupies: its engine, or a part of Tensor
+_IDLE, _STREAMING, GATHERING, _COLLECTIVE = 0, 1, 2, 3  # what the head of a DMA queue does
 
 # Nothing is allocated inside the loop, so reference counts, which cost more than the work, are left out.
 _compiled = numba.njit(cache=True, _nrt=False)
@@ -69,6 +75,11 @@ class Work(NamedTuple):
     queue_rows: Int32Array
     hazard: Int32Array
     dma: DmaCosts
+    collective: Int32Array  # (dmas,) collective that the DMA takes part in; -1 = none
+    members: Int64Array  # (collectives,) participants that it needs
+    collective_ps: Int64Array  # (collectives,) how long it moves
+    core_queues: Int64Array  # (cores + 1,) first queue of each core
+    bank_of: Int64Array  # (cores,) HBM that the core uses
     figures: Figures
 
 
@@ -91,7 +102,7 @@ class State(NamedTuple):
     position: Int64Array  # (engines,) next row to start
     wait_index: Int64Array  # (engines,) waits of the head already passed
     head_ps: Int64Array  # (engines,) when the head got there
-    free_ps: Int64Array  # (3,) when the weights port and the array of Tensor are free; [0] is not used
+    free_ps: Int64Array  # (cores, 3) when the weights port and the array of Tensor are free
     release_ps: Int64Array  # (engines,) last release of the head
     cause: Int64Array  # (engines,) what released it
     blocked_on: Int64Array  # (engines,) semaphore, -1 none, -2 - queue for back-pressure
@@ -100,23 +111,36 @@ class State(NamedTuple):
     completed_ps: Int64Array  # (engines,) time of the last delivery
     queue_triggered: Int64Array  # (queues,) DMAs triggered
     queue_done: Int64Array  # (queues,) DMAs finished
-    queue_active: Int64Array  # (queues,) 1 while the head streams
+    queue_active: Int64Array  # (queues,) what the head does: _IDLE .. _COLLECTIVE
     queue_free_ps: Int64Array  # (queues,) when its last DMA finished streaming
     remaining: Int64Array  # (queues,) work left of the head
     rate: Int64Array  # (queues,) engine shares the head has
     finished: Int32Array  # (dmas,) ring of finished DMAs in order
     scalars: Int64Array  # single numbers, at the places named below
+    gathered: Int64Array  # (collectives,) participants that have come
+    demand: npt.NDArray[np.float64]  # (banks,) bytes per picosecond asked of each HBM
+    window: Int64Array  # (cores, 4) the Tensor engine's window, at the places named below
+    first_k: Int64Array  # (cores,) limit at the beginning
+    limit_start: Int64Array  # (cores + 1,) first change of each core in the next two
     limit_at: Int64Array  # (changes,) when the Tensor engine's limit changed
     limit_k: Int64Array  # (changes,)
 
 
+class WindowState(NamedTuple):
+    """Where a core's Tensor engine stands in its window when an execution begins."""
+
+    left_ps: int  # until the window closes
+    k: int
+    busy_ps: int
+
+
 _FINISHED_COUNT, _DELIVERED, _DMA_NOW, _DMA_NEXT = 0, 1, 2, 3
-_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES = 4, 5, 6, 7
+_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES = 0, 1, 2, 3
 
 
 @numba.njit(cache=True)
 def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array]:
-    """Rows of each engine in table order: (start (6,), rows)."""
+    """Rows of each engine of one core in table order: (start (6,), rows)."""
     start = np.zeros(ENGINES + 1, np.int64)
     for row in range(engines.shape[0]):
         start[engines[row] + 1] += 1
@@ -162,27 +186,40 @@ def same_engine_hazards(
     return hazard
 
 
-def new_state(work: Work, semaphore_count: int) -> State:
-    """The state before anything has run."""
-    queues = len(work.queue_start) - 1
-    figures = work.figures
-    scalars = np.zeros(8, np.int64)
+def new_state(
+    work: Work, semaphore_count: int, windows: Sequence[WindowState] = (), starts_ps: Sequence[int] = ()
+) -> State:
+    """The state before anything has run.
+
+    Args:
+        work: What will run.
+        semaphore_count: Semaphores of all cores.
+        windows: One for each core; fresh ones if there are none.
+        starts_ps: When each core begins; 0 if there are none.
+    """
+    queues, cores = len(work.queue_start) - 1, len(work.bank_of)
+    engines = cores * ENGINES
+    scalars = np.zeros(4, np.int64)
     scalars[_DMA_NEXT] = NEVER
-    scalars[_WINDOW_END] = figures.window_ps
-    scalars[_WINDOW_K] = figures.initial_k
-    changes = _most_limit_changes(work)
+    fresh = WindowState(work.figures.window_ps, work.figures.initial_k, 0)
+    window = np.zeros((cores, 4), np.int64)
+    begins = np.array(starts_ps or [0] * cores, np.int64)
+    for core in range(cores):
+        state = windows[core] if windows else fresh
+        window[core] = begins[core] + state.left_ps, state.k, state.busy_ps, 0
+    changes = np.concatenate([[0], np.cumsum([_most_limit_changes(work, core) for core in range(cores)])])
     return State(
         semaphores=np.zeros(semaphore_count, np.int64),
         position=work.engine_start[:-1].copy(),
-        wait_index=np.zeros(ENGINES, np.int64),
-        head_ps=np.zeros(ENGINES, np.int64),
-        free_ps=np.zeros(3, np.int64),
-        release_ps=np.zeros(ENGINES, np.int64),
-        cause=np.full(ENGINES, -1, np.int64),
-        blocked_on=np.full(ENGINES, -1, np.int64),
-        blocked_value=np.zeros(ENGINES, np.int64),
+        wait_index=np.zeros(engines, np.int64),
+        head_ps=np.repeat(begins, ENGINES),
+        free_ps=np.zeros((cores, 3), np.int64),
+        release_ps=np.zeros(engines, np.int64),
+        cause=np.full(engines, -1, np.int64),
+        blocked_on=np.full(engines, -1, np.int64),
+        blocked_value=np.zeros(engines, np.int64),
         completed=work.engine_start[:-1].copy(),
-        completed_ps=np.zeros(ENGINES, np.int64),
+        completed_ps=np.zeros(engines, np.int64),
         queue_triggered=np.zeros(queues, np.int64),
         queue_done=np.zeros(queues, np.int64),
         queue_active=np.zeros(queues, np.int64),
@@ -191,120 +228,153 @@ def new_state(work: Work, semaphore_count: int) -> State:
         rate=np.zeros(queues, np.int64),
         finished=np.empty(len(work.dma_table), np.int32),
         scalars=scalars,
-        limit_at=np.empty(changes, np.int64),
-        limit_k=np.empty(changes, np.int64),
+        gathered=np.zeros(len(work.members), np.int64),
+        demand=np.zeros(int(work.bank_of.max()) + 1, np.float64),
+        window=window,
+        first_k=window[:, _WINDOW_K].copy(),
+        limit_start=changes,
+        limit_at=np.empty(changes[-1], np.int64),
+        limit_k=np.empty(changes[-1], np.int64),
     )
 
 
-def limit_changes(state: State) -> tuple[Int64Array, Int64Array]:
-    """(times, new K) of every change of the Tensor engine's limit, in order of time."""
-    count = state.scalars[_CHANGES]
-    return state.limit_at[:count], state.limit_k[:count]
+def limit_changes(state: State, core: int = 0) -> tuple[Int64Array, Int64Array]:
+    """(times, new K) of every change of a core's Tensor engine's limit, in order of time."""
+    first = state.limit_start[core]
+    last = first + state.window[core, _CHANGES]
+    return state.limit_at[first:last], state.limit_k[first:last]
 
 
-def _most_limit_changes(work: Work) -> int:
+def last_window(state: State, core: int) -> WindowState:
+    """A core's last window as of its end: `left_ps` is that time from 0."""
+    end, k, busy, _ = state.window[core]
+    return WindowState(int(end), int(k), int(busy))
+
+
+def _most_limit_changes(work: Work, core: int) -> int:
     """Bound on the changes: each rise needs a window's threshold of streaming, each fall a rise.
 
     Windows of a few picoseconds, which only overridden figures can make, record their first changes only.
     """
-    rows = work.engine_rows[work.engine_start[_TENSOR] : work.engine_start[_TENSOR + 1]]
+    tensor = core * ENGINES + _TENSOR
+    rows = work.engine_rows[work.engine_start[tensor] : work.engine_start[tensor + 1]]
     needed = max(int(work.figures.threshold * work.figures.window_ps), 1)
     by_work = 2 * (int(work.interval_ps[rows].sum()) // needed)
-    return min(by_work, 4 * len(rows) + 100_000) + 4
+    return min(by_work, 4 * len(rows) + 100_000) + 6
 
 
 # Tensor engine under its utilisation limit
 
 
 @_compiled
-def _next_window(state: State, figures: Figures) -> None:
+def _next_window(core: int, state: State, figures: Figures) -> None:
     """Close the current window: the next one's limit follows from how busy this one was."""
-    scalars = state.scalars
-    busy = scalars[_WINDOW_BUSY] > figures.threshold * figures.window_ps
+    window = state.window[core]
+    busy = window[_WINDOW_BUSY] > figures.threshold * figures.window_ps
     limit = figures.busy_k if busy else figures.idle_k
-    if limit != scalars[_WINDOW_K] and scalars[_CHANGES] < state.limit_at.shape[0]:
-        state.limit_at[scalars[_CHANGES]] = scalars[_WINDOW_END]
-        state.limit_k[scalars[_CHANGES]] = limit
-        scalars[_CHANGES] += 1
-    scalars[_WINDOW_K] = limit
-    scalars[_WINDOW_BUSY] = 0
-    scalars[_WINDOW_END] += figures.window_ps
+    place = state.limit_start[core] + window[_CHANGES]
+    if limit != window[_WINDOW_K] and place < state.limit_start[core + 1]:
+        state.limit_at[place] = window[_WINDOW_END]
+        state.limit_k[place] = limit
+        window[_CHANGES] += 1
+    window[_WINDOW_K] = limit
+    window[_WINDOW_BUSY] = 0
+    window[_WINDOW_END] += figures.window_ps
 
 
 @_compiled
-def _move_window(time: int, state: State, figures: Figures) -> None:
+def _move_window(time: int, core: int, state: State, figures: Figures) -> None:
     """Close windows until `time` lies in the current one; idle stretches are skipped at once."""
-    scalars = state.scalars
-    while scalars[_WINDOW_END] <= time:
-        settled = scalars[_WINDOW_BUSY] == 0 and scalars[_WINDOW_K] == figures.idle_k
-        behind = (time - scalars[_WINDOW_END]) // figures.window_ps
+    window = state.window[core]
+    while window[_WINDOW_END] <= time:
+        settled = window[_WINDOW_BUSY] == 0 and window[_WINDOW_K] == figures.idle_k
+        behind = (time - window[_WINDOW_END]) // figures.window_ps
         if settled and behind > 0:
-            scalars[_WINDOW_END] += behind * figures.window_ps
-        _next_window(state, figures)
+            window[_WINDOW_END] += behind * figures.window_ps
+        _next_window(core, state, figures)
 
 
 @_compiled
-def _throttled_end(start: int, work_ps: int, streams: bool, state: State, figures: Figures) -> int:
+def _throttled_end(start: int, work_ps: int, streams: bool, core: int, state: State, figures: Figures) -> int:
     """When `work_ps` of full-rate Tensor time, begun at `start`, is done under the limits."""
     if figures.idle_k == figures.busy_k == figures.initial_k:
         return start + work_ps * figures.steps // figures.busy_k
-    scalars = state.scalars
-    _move_window(start, state, figures)
+    window = state.window[core]
+    _move_window(start, core, state, figures)
     time = start
     left = work_ps
     if not streams:  # loading weights follows the limit but does not count as use
-        return start + left * figures.steps // scalars[_WINDOW_K]
+        return start + left * figures.steps // window[_WINDOW_K]
     while True:
-        possible = (scalars[_WINDOW_END] - time) * scalars[_WINDOW_K] // figures.steps
+        possible = (window[_WINDOW_END] - time) * window[_WINDOW_K] // figures.steps
         if possible >= left:
-            scalars[_WINDOW_BUSY] += left
-            return time + (left * figures.steps + scalars[_WINDOW_K] - 1) // scalars[_WINDOW_K]
-        scalars[_WINDOW_BUSY] += possible
+            window[_WINDOW_BUSY] += left
+            return time + (left * figures.steps + window[_WINDOW_K] - 1) // window[_WINDOW_K]
+        window[_WINDOW_BUSY] += possible
         left -= possible
-        time = scalars[_WINDOW_END]
-        _next_window(state, figures)
+        time = window[_WINDOW_END]
+        _next_window(core, state, figures)
 
 
 # DMA queues sharing the DMA engines
 
 
 @_compiled
-def _share_engines(work: Work, state: State) -> None:
-    """Give active queues max-min fair engine shares, then slow HBM users to the HBM's bandwidth."""
-    queues = state.rate.shape[0]
+def _head(queue: int, work: Work, state: State) -> int:
+    """The DMA at the head of a queue."""
+    return np.int64(work.queue_rows[work.queue_start[queue] + state.queue_done[queue]])
+
+
+@_compiled
+def _share_engines(core: int, work: Work, state: State) -> None:
+    """Give the streaming queues of a core max-min fair shares of its DMA engines."""
+    first, last = work.core_queues[core], work.core_queues[core + 1]
     left = work.figures.dma_engines * SHARE
     open_queues = 0
-    for queue in range(queues):
+    for queue in range(first, last):
+        if state.queue_active[queue] == _COLLECTIVE:
+            continue
         state.rate[queue] = 0
-        open_queues += state.queue_active[queue]
+        open_queues += state.queue_active[queue] == _STREAMING
     while open_queues > 0:
         share = left // open_queues
         settled = 0
-        for queue in range(queues):
-            if state.queue_active[queue] and state.rate[queue] == 0:
-                cap = work.dma.cap[work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]]
+        for queue in range(first, last):
+            if state.queue_active[queue] == _STREAMING and state.rate[queue] == 0:
+                cap = work.dma.cap[_head(queue, work, state)]
                 if cap <= share:
                     state.rate[queue] = cap
                     left -= cap
                     settled += 1
         open_queues -= settled
         if settled == 0:
-            for queue in range(queues):
-                if state.queue_active[queue] and state.rate[queue] == 0:
+            for queue in range(first, last):
+                if state.queue_active[queue] == _STREAMING and state.rate[queue] == 0:
                     state.rate[queue] = max(share, 1)
             break
-    demand = 0.0
-    for queue in range(queues):
-        if state.queue_active[queue]:
-            dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
-            demand += state.rate[queue] * work.dma.hbm_bytes_per_work[dma]
-    if demand > work.figures.hbm_bytes_per_ps:
+
+
+@_compiled
+def _share_hbm(work: Work, state: State) -> None:
+    """Slow the users of each HBM to its bandwidth, all by the same factor."""
+    cores = work.bank_of.shape[0]
+    for bank in range(state.demand.shape[0]):
+        state.demand[bank] = 0.0
+    for core in range(cores):
+        for queue in range(work.core_queues[core], work.core_queues[core + 1]):
+            if state.queue_active[queue] == _STREAMING:
+                asked = state.rate[queue] * work.dma.hbm_bytes_per_work[_head(queue, work, state)]
+                state.demand[work.bank_of[core]] += asked
+    for core in range(cores):
+        demand = state.demand[work.bank_of[core]]
+        if demand <= work.figures.hbm_bytes_per_ps:
+            continue
         factor = work.figures.hbm_bytes_per_ps / demand
-        for queue in range(queues):
-            if state.queue_active[queue]:
-                dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
-                if work.dma.hbm_bytes_per_work[dma] > 0:
-                    state.rate[queue] = max(np.int64(state.rate[queue] * factor), 1)
+        for queue in range(work.core_queues[core], work.core_queues[core + 1]):
+            if state.queue_active[queue] != _STREAMING:
+                continue
+            if work.dma.hbm_bytes_per_work[_head(queue, work, state)] > 0:
+                state.rate[queue] = max(np.int64(state.rate[queue] * factor), 1)
 
 
 @_compiled
@@ -322,12 +392,48 @@ def _plan_dma(work: Work, state: State, times: Times) -> None:
     """Find the next DMA event: a head that finishes or one that starts to stream."""
     soonest = NEVER
     for queue in range(state.rate.shape[0]):
-        if state.queue_active[queue]:
+        doing = state.queue_active[queue]
+        if doing in (_STREAMING, _COLLECTIVE):
             finish = state.scalars[_DMA_NOW] - (-state.remaining[queue] // state.rate[queue])
             soonest = min(soonest, finish)
-        elif state.queue_done[queue] < state.queue_triggered[queue]:
+        elif doing == _IDLE and state.queue_done[queue] < state.queue_triggered[queue]:
             soonest = min(soonest, _activation_ps(queue, work, state, times))
     state.scalars[_DMA_NEXT] = soonest
+
+
+@_compiled
+def _gather(queue: int, collective: int, work: Work, state: State, times: Times) -> None:
+    """A participant has come; the last one sets all in motion."""
+    state.queue_active[queue] = GATHERING
+    state.gathered[collective] += 1
+    if state.gathered[collective] < work.members[collective]:
+        return
+    now = state.scalars[_DMA_NOW]
+    for other in range(state.rate.shape[0]):
+        if state.queue_active[other] == GATHERING:
+            dma = _head(other, work, state)
+            if work.collective[dma] == collective:
+                times.dma_start_ps[dma] = now
+                state.queue_active[other] = _COLLECTIVE
+                state.remaining[other] = work.collective_ps[collective]
+                state.rate[other] = 1
+
+
+@_compiled
+def _finish_heads(now: int, elapsed: int, work: Work, state: State, times: Times) -> None:
+    """Let all heads move on for `elapsed` and take away those that are done."""
+    for queue in range(state.rate.shape[0]):
+        doing = state.queue_active[queue]
+        if doing in (_STREAMING, _COLLECTIVE):
+            state.remaining[queue] -= state.rate[queue] * elapsed
+            if state.remaining[queue] <= 0:
+                dma = _head(queue, work, state)
+                times.dma_end_ps[dma] = now + work.figures.dma_semaphore_ps
+                state.finished[state.scalars[_FINISHED_COUNT]] = dma
+                state.scalars[_FINISHED_COUNT] += 1
+                state.queue_done[queue] += 1
+                state.queue_free_ps[queue] = now
+                state.queue_active[queue] = _IDLE
 
 
 @_compiled
@@ -336,24 +442,21 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
     now = state.scalars[_DMA_NEXT]
     elapsed = now - state.scalars[_DMA_NOW]
     state.scalars[_DMA_NOW] = now
+    _finish_heads(now, elapsed, work, state, times)
     for queue in range(state.rate.shape[0]):
-        if state.queue_active[queue]:
-            state.remaining[queue] -= state.rate[queue] * elapsed
-            if state.remaining[queue] <= 0:
-                dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
-                times.dma_end_ps[dma] = now + work.figures.dma_semaphore_ps
-                state.finished[state.scalars[_FINISHED_COUNT]] = dma
-                state.scalars[_FINISHED_COUNT] += 1
-                state.queue_done[queue] += 1
-                state.queue_free_ps[queue] = now
-                state.queue_active[queue] = 0
-    for queue in range(state.rate.shape[0]):
-        waiting = not state.queue_active[queue] and state.queue_done[queue] < state.queue_triggered[queue]
+        waiting = (
+            state.queue_active[queue] == _IDLE and state.queue_done[queue] < state.queue_triggered[queue]
+        )
         if waiting and _activation_ps(queue, work, state, times) <= now:
-            state.queue_active[queue] = 1
-            dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
-            state.remaining[queue] = work.dma.work[dma]
-    _share_engines(work, state)
+            dma = _head(queue, work, state)
+            if work.collective[dma] >= 0:
+                _gather(queue, np.int64(work.collective[dma]), work, state, times)
+            else:
+                state.queue_active[queue] = _STREAMING
+                state.remaining[queue] = work.dma.work[dma]
+    for core in range(work.bank_of.shape[0]):
+        _share_engines(core, work, state)
+    _share_hbm(work, state)
     _plan_dma(work, state, times)
 
 
@@ -363,7 +466,7 @@ def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> Non
     queue = np.int64(work.dma_table[dma].queue)
     times.dma_trigger_ps[dma] = time + work.dma.issue_ps[dma]
     state.queue_triggered[queue] += 1
-    if not state.queue_active[queue] and state.queue_triggered[queue] == state.queue_done[queue] + 1:
+    if state.queue_active[queue] == _IDLE and state.queue_triggered[queue] == state.queue_done[queue] + 1:
         state.scalars[_DMA_NEXT] = min(state.scalars[_DMA_NEXT], _activation_ps(queue, work, state, times))
 
 
@@ -395,6 +498,8 @@ def _released(engine: int, row: int, work: Work, state: State) -> bool:
 def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
     """Start instructions of one engine until one is held or none is left."""
     figures = work.figures
+    core = engine // ENGINES
+    is_tensor = engine % ENGINES == _TENSOR
     last = work.engine_start[engine + 1]
     while state.position[engine] < last:
         row = np.int64(work.engine_rows[state.position[engine]])
@@ -403,18 +508,18 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
         opcode = work.instructions[row].opcode
         unit = _ISSUE
         ready = state.head_ps[engine]
-        if engine == _TENSOR:
+        if is_tensor:
             if opcode == _LDWEIGHTS:
                 unit = _WEIGHTS
-                ready = max(ready, state.free_ps[_WEIGHTS])
+                ready = max(ready, state.free_ps[core, _WEIGHTS])
             elif opcode in (_MATMUL, _TRANSPOSE):
                 unit = _ARRAY
-                ready = max(ready, state.free_ps[_WEIGHTS], state.free_ps[_ARRAY])
+                ready = max(ready, state.free_ps[core, _WEIGHTS], state.free_ps[core, _ARRAY])
         if work.hazard[row] >= 0:
             ready = max(ready, times.end_ps[work.hazard[row]] + figures.semaphore_ps)
         start = ready
         if state.release_ps[engine] > ready:
-            start = state.release_ps[engine] + (figures.tensor_semaphore_ps if engine == _TENSOR else 0)
+            start = state.release_ps[engine] + (figures.tensor_semaphore_ps if is_tensor else 0)
             times.wait_cause[row] = state.cause[engine]
         times.ready_ps[row] = ready
         times.start_ps[row] = start
@@ -423,8 +528,8 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
             state.head_ps[engine] = start + interval
             times.end_ps[row] = start + latency
         else:
-            free = _throttled_end(start, interval, unit == _ARRAY, state, figures)
-            state.free_ps[unit] = free
+            free = _throttled_end(start, interval, unit == _ARRAY, core, state, figures)
+            state.free_ps[core, unit] = free
             state.head_ps[engine] = start + figures.dispatch_ps
             slowed = free - start - interval
             drained = 0
@@ -440,9 +545,11 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
 
 
 @_compiled
-def _release(semaphore: int, time: int, cause: int, work: Work, state: State, times: Times) -> None:
-    """Let engines that wait for a semaphore (or -2 - queue) look again at `time`."""
-    for engine in range(ENGINES):
+def _release(
+    core: int, semaphore: int, time: int, cause: int, work: Work, state: State, times: Times
+) -> None:
+    """Let engines of a core that wait for its semaphore (or -2 - queue) look again at `time`."""
+    for engine in range(core * ENGINES, core * ENGINES + ENGINES):
         if state.blocked_on[engine] != semaphore or state.position[engine] >= work.engine_start[engine + 1]:
             continue
         if semaphore >= 0 and state.semaphores[semaphore] < state.blocked_value[engine]:
@@ -467,48 +574,62 @@ def _next_completion(engine: int, work: Work, state: State, times: Times) -> int
 
 
 @_compiled
+def _core_of(queue: int, work: Work) -> int:
+    core = 0
+    while work.core_queues[core + 1] <= queue:
+        core += 1
+    return core
+
+
+@_compiled
 def _deliver(work: Work, state: State, times: Times) -> bool:
     """Deliver the earliest completion or DMA event; False when there is none.
 
     Of simultaneous ones, engines go first (by number), then finished DMAs, then the DMA queues.
     """
     scalars = state.scalars
+    engines = state.position.shape[0]
     soonest = scalars[_DMA_NEXT]
-    source = ENGINES + 1
+    source = engines + 1
     if scalars[_DELIVERED] < scalars[_FINISHED_COUNT]:
         dma = state.finished[scalars[_DELIVERED]]
         visible = times.dma_end_ps[dma] + work.figures.dma_visible_ps
         if visible <= soonest:
             soonest = visible
-            source = ENGINES
-    for engine in range(ENGINES - 1, -1, -1):
+            source = engines
+    for engine in range(engines - 1, -1, -1):
         visible = _next_completion(engine, work, state, times)
         if visible <= soonest:
             soonest = visible
             source = engine
     if soonest >= NEVER:
         return False
-    if source == ENGINES + 1:
-        before = scalars[_FINISHED_COUNT]
+    first, last = np.int64(0), np.int64(1)
+    if source == engines + 1:
+        first = scalars[_FINISHED_COUNT]
         _dma_event(work, state, times)
-        for index in range(before, scalars[_FINISHED_COUNT]):
-            dma = state.finished[index]
-            queue = np.int64(work.dma_table[dma].queue)
-            _release(-2 - queue, soonest, -2 - np.int64(dma), work, state, times)
-    elif source == ENGINES:
-        dma = state.finished[scalars[_DELIVERED]]
-        scalars[_DELIVERED] += 1
-        semaphore = np.int64(work.dma_table[dma].semaphore)
-        if semaphore >= 0:
-            state.semaphores[semaphore] += work.dma_table[dma].increment
-            _release(semaphore, soonest, -2 - np.int64(dma), work, state, times)
-    else:
-        row = np.int64(work.engine_rows[state.completed[source]])
-        state.completed[source] += 1
-        state.completed_ps[source] = soonest
-        semaphore = np.int64(work.instructions[row].signal)
-        state.semaphores[semaphore] += 1
-        _release(semaphore, soonest, row, work, state, times)
+        last = scalars[_FINISHED_COUNT]
+    for index in range(first, last):  # one site for _release: it is large, and compiled where it is called
+        if source < engines:
+            cause = np.int64(work.engine_rows[state.completed[source]])
+            state.completed[source] += 1
+            state.completed_ps[source] = soonest
+            core = source // ENGINES
+            semaphore = np.int64(work.instructions[cause].signal)
+            state.semaphores[semaphore] += 1
+        else:
+            delivers = source == engines
+            dma = np.int64(state.finished[scalars[_DELIVERED] if delivers else index])
+            cause = -2 - dma
+            core = _core_of(np.int64(work.dma_table[dma].queue), work)
+            semaphore = -2 - np.int64(work.dma_table[dma].queue)
+            if delivers:
+                scalars[_DELIVERED] += 1
+                semaphore = np.int64(work.dma_table[dma].semaphore)
+                if semaphore < 0:
+                    continue
+                state.semaphores[semaphore] += work.dma_table[dma].increment
+        _release(core, semaphore, soonest, cause, work, state, times)
     return True
 
 
@@ -524,11 +645,15 @@ def simulate_program(work: Work, state: State, times: Times) -> int:
     Returns:
         FINISHED, or DEADLOCK if an engine is held for ever.
     """
-    for engine in range(ENGINES):
+    engines = state.position.shape[0]
+    for engine in range(engines):
         _run_engine(engine, work, state, times)
     while _deliver(work, state, times):
         pass
-    for engine in range(ENGINES):
+    for engine in range(engines):
         if state.position[engine] < work.engine_start[engine + 1]:
+            return DEADLOCK
+    for queue in range(state.queue_done.shape[0]):
+        if state.queue_done[queue] < state.queue_triggered[queue]:
             return DEADLOCK
     return FINISHED

@@ -13,6 +13,8 @@ Order and synchronisation
       when it completes; a DMA adds its `increment` to its `semaphore` when its last byte is written.
     * A DMA is started by an instruction (`Opcode.DMA_TRIGGER`, column `dma`). DMAs of one queue run in the
       order in which they are triggered; queues share the DMA engines.
+    * A collective is a DMA (column `collective`) on a queue of kind COLLECTIVE. It moves when the last rank
+      of its group has triggered its part.
 
 All tables are NumPy structured arrays (structure of arrays is the simulator's own business).
 """
@@ -146,6 +148,7 @@ class QueueKind(IntEnum):
     DATA = 3
     SOFTWARE_DYNAMIC = 4
     HARDWARE_DYNAMIC = 5
+    COLLECTIVE = 6  # not of the schema: a stream of collectives
 
 
 class Purpose(IntEnum):
@@ -157,6 +160,18 @@ class Purpose(IntEnum):
     INTERMEDIATE = 3
     SPILL_SAVE = 4
     SPILL_RELOAD = 5
+
+
+class CollectiveKind(IntEnum):
+    """What ranks do together."""
+
+    ALL_REDUCE = 0
+    ALL_GATHER = 1
+    REDUCE_SCATTER = 2
+    ALL_TO_ALL = 3
+    BROADCAST = 4
+    PERMUTE = 5  # every rank sends to one and receives from one; also send and receive
+    BARRIER = 6
 
 
 class TensorKind(IntEnum):
@@ -213,6 +228,7 @@ DMA_DTYPE = np.dtype(
         ("hlo", "i4"),
         ("semaphore", "i4"),
         ("increment", "i4"),
+        ("collective", "i4"),  # row of Program.collectives; -1 = none
     ]
 )
 
@@ -298,6 +314,20 @@ class Queue:
     kind: QueueKind
 
 
+@dataclass(frozen=True, slots=True)
+class Collective:
+    """One rank's part in an operation of several ranks.
+
+    The n-th collective of a rank on a group meets the n-th one of every other rank of that group.
+    """
+
+    kind: CollectiveKind
+    byte_count: int  # of the larger of a rank's input and output
+    group: tuple[int, ...]  # logical cores that take part, this one among them
+    dtype: DType = DType.NONE
+    name: str = ""
+
+
 def empty_table(dtype: np.dtype, rows: int = 0) -> npt.NDArray[np.void]:
     """A table of `rows` zeroed rows in which every reference column ('i4' rows) is -1."""
     table = np.zeros(rows, dtype)
@@ -311,6 +341,7 @@ def empty_table(dtype: np.dtype, rows: int = 0) -> npt.NDArray[np.void]:
         "tensor",
         "tile",
         "semaphore",
+        "collective",
     )
     for column in references:
         if dtype.names and column in dtype.names:
@@ -334,5 +365,6 @@ class Program:
     hlo: tuple[HloOperation, ...]
     framework: tuple[FrameworkOperation, ...]
     activations: tuple[str, ...] = ("",)
+    collectives: tuple[Collective, ...] = ()
     warnings: tuple[str, ...] = ()  # e.g. operations without a native lowering
     metadata: Mapping[str, str] = field(default_factory=dict)

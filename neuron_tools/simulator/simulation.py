@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.check import check_references, held_instruction
-from neuron_tools.simulator.dma_costs import dma_costs, trigger_costs
-from neuron_tools.simulator.instruction_costs import instruction_costs
+from neuron_tools.simulator.check import check_references, held_collective, held_instruction
+from neuron_tools.simulator.collectives import lone_meetings
 from neuron_tools.simulator.program import Program
+from neuron_tools.simulator.work import NO_CAUSE, empty_times, make_work
 
 if TYPE_CHECKING:
-    from neuron_tools.simulator.kernel import Figures, Times, Work
+    from neuron_tools.simulator.kernel import State, Times, Work
 
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
@@ -23,8 +23,30 @@ Int64Array = npt.NDArray[np.int64]
 THROTTLE_DTYPE = np.dtype([("start_ps", "i8"), ("duration_ps", "i8"), ("k", "i4"), ("n", "i4")])
 """One stretch of time during which the Tensor engine may stream k of n cycles."""
 
-NO_CAUSE = -1
-"""`wait_cause` of an instruction that no release delayed."""
+
+@dataclass(frozen=True, slots=True)
+class ThrottleState:
+    """Where the Tensor engine stands in its utilisation window: carried from one execution to the next.
+
+    Attributes:
+        left_ps: Until the window closes.
+        k: Of every `core.throttle_steps` cycles, those that may stream in this window.
+        busy_ps: Full-rate streaming in this window so far.
+    """
+
+    left_ps: int
+    k: int
+    busy_ps: int
+
+    def after_idle(self, idle_ps: int, core: NeuronCore) -> ThrottleState:
+        """The state after the Tensor engine has done nothing for `idle_ps`."""
+        window_ps = max(round(core.throttle_window_ns * 1000.0), 1)
+        if idle_ps < self.left_ps:
+            return ThrottleState(self.left_ps - idle_ps, self.k, self.busy_ps)
+        beyond = idle_ps - self.left_ps
+        busy = beyond < window_ps and self.busy_ps > core.throttle_threshold * window_ps
+        k = core.throttle_busy if busy else core.throttle_idle
+        return ThrottleState(window_ps - beyond % window_ps, k, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +63,11 @@ class Simulation:
             -2 - dma row, or -1 where nothing delayed it.
         dma_trigger_ps: (dmas,) when the queue got it: the start of its trigger instruction, plus the time
             software takes to make descriptors.
-        dma_start_ps: (dmas,) first packet.
+        dma_start_ps: (dmas,) first packet; of a collective, when the last rank had joined.
         dma_end_ps: (dmas,) completion: last byte and semaphore written.
         throttle: (stretches,) of THROTTLE_DTYPE, without gaps from 0 to the end of the execution.
         duration_ps: The end of the last instruction or DMA.
+        throttle_state: The Tensor engine's limit when the execution ends.
     """
 
     start_ps: Int64Array
@@ -56,128 +79,104 @@ class Simulation:
     dma_end_ps: Int64Array
     throttle: npt.NDArray[np.void]
     duration_ps: int
+    throttle_state: ThrottleState | None = None
 
 
-def simulate(program: Program, core: NeuronCore) -> Simulation:
+def simulate(program: Program, core: NeuronCore, throttle: ThrottleState | None = None) -> Simulation:
     """Time a Program on a core, to the picosecond, and the same every time.
 
     Rows of different engines may be interleaved in any way: only the order within each engine matters.
-    Linear in instructions.
+    Linear in instructions. A collective is taken to find all other ranks ready: see `simulate_cores`.
+
+    Args:
+        program: What runs.
+        core: On what.
+        throttle: State of the Tensor engine's limit to begin with; that of a core at rest if None.
 
     Raises:
         ProgramError: The program deadlocks or refers to what does not exist; the sentence names the
             instruction and its source line. `check` finds illegal tiles as well.
     """
+    check_references(program)
+    work = make_work([program], core, [0], lone_meetings(program, core))
+    times, state = run([program], work, (throttle,) if throttle else ())
+    duration = max(latest(times.end_ps), latest(times.dma_end_ps))
+    return result(times, state, work, core, 0, duration)
+
+
+def run(
+    programs: list[Program], work: Work, throttles: tuple[ThrottleState, ...], starts_ps: tuple[int, ...] = ()
+) -> tuple[Times, State]:
+    """Run the kernel over joined Programs.
+
+    Raises:
+        ProgramError: A deadlock.
+    """
     from neuron_tools.simulator import kernel
 
-    check_references(program)
-    work = _work(program, core)
-    times = _empty_times(len(program.instructions), len(program.dmas))
-    state = kernel.new_state(work, program.semaphore_count)
+    times = empty_times(len(work.instructions), len(work.dma_table))
+    windows = [kernel.WindowState(state.left_ps, state.k, state.busy_ps) for state in throttles]
+    state = kernel.new_state(work, sum(program.semaphore_count for program in programs), windows, starts_ps)
     if kernel.simulate_program(work, state, times) == kernel.DEADLOCK:
-        raise held_instruction(program, work.engine_start, work.engine_rows, state.position, state.semaphores)
-    at, limit = kernel.limit_changes(state)
-    duration = max(_latest(times.end_ps), _latest(times.dma_end_ps))
+        raise _deadlock(programs, work, state)
+    return times, state
+
+
+def result(
+    times: Times, state: State, work: Work, core: NeuronCore, index: int, duration_ps: int
+) -> Simulation:
+    """The results of one core, with its throttling from 0 to `duration_ps`."""
+    from neuron_tools.simulator import kernel
+
+    at, limit = kernel.limit_changes(state, index)
+    end, k, busy = kernel.last_window(state, index)
+    window = work.figures.window_ps
     return Simulation(
         *times,
-        throttle=_throttle_table(at, limit, core, duration),
-        duration_ps=duration,
-    )
-
-
-def _work(program: Program, core: NeuronCore) -> Work:
-    """The program's tables and costs as the kernel reads them."""
-    from neuron_tools.simulator import kernel
-
-    instructions, dmas = program.instructions, program.dmas
-    engine_start, engine_rows = kernel.engine_order(np.ascontiguousarray(instructions["engine"]))
-    interval_ps, latency_ps = instruction_costs(instructions, core)
-    dma = instructions["dma"]
-    triggers = np.flatnonzero(dma >= 0)
-    if len(triggers):
-        queue_interval, queue_latency = trigger_costs(program, core)
-        interval_ps[triggers] = queue_interval[dma[triggers]]
-        latency_ps[triggers] = queue_latency[dma[triggers]]
-    queue_start, queue_rows = _queue_order(program, triggers)
-    return kernel.Work(
-        instructions=instructions,
-        waits=program.waits,
-        dma_table=dmas,
-        interval_ps=interval_ps,
-        latency_ps=latency_ps,
-        engine_start=engine_start,
-        engine_rows=engine_rows,
-        queue_start=queue_start,
-        queue_rows=queue_rows,
-        hazard=kernel.same_engine_hazards(instructions, dmas, engine_start, engine_rows, len(program.tiles)),
-        dma=dma_costs(program, core),
-        figures=_figures(core),
-    )
-
-
-def _queue_order(program: Program, triggers: npt.NDArray[np.int64]) -> tuple[Int64Array, Int32Array]:
-    """DMAs of each queue in the order of their triggers: (start (queues + 1,), rows)."""
-    rows = program.instructions["dma"][triggers]
-    queue = program.dmas["queue"][rows]
-    start = np.zeros(len(program.queues) + 1, np.int64)
-    np.cumsum(np.bincount(queue, minlength=len(program.queues)), out=start[1:])
-    return start, rows[np.argsort(queue, kind="stable")].astype(np.int32)
-
-
-def _figures(core: NeuronCore) -> Figures:
-    from neuron_tools.simulator import kernel
-
-    return kernel.Figures(
-        semaphore_ps=_picoseconds(core.semaphore_ns),
-        tensor_semaphore_ps=max(_picoseconds(core.semaphore_tensor_ns - core.semaphore_ns), 0),
-        dispatch_ps=_picoseconds(core.tensor_dispatch_ns),
-        column_ps=1000.0 / core.tensor_clock_ghz,
-        dma_semaphore_ps=_picoseconds(core.dma_semaphore_ns),
-        dma_visible_ps=_picoseconds(core.dma_semaphore_latency_ns),
-        dma_engines=core.dma_engines,
-        outstanding=core.dma_outstanding_per_queue,
-        hbm_bytes_per_ps=core.hbm_bandwidth * 1e-12,
-        window_ps=max(_picoseconds(core.throttle_window_ns), 1),
-        steps=core.throttle_steps,
-        initial_k=core.throttle_initial,
-        idle_k=core.throttle_idle,
-        busy_k=core.throttle_busy,
-        threshold=core.throttle_threshold,
-    )
-
-
-def _empty_times(instructions: int, dmas: int) -> Times:
-    from neuron_tools.simulator import kernel
-
-    return kernel.Times(
-        start_ps=np.zeros(instructions, np.int64),
-        end_ps=np.zeros(instructions, np.int64),
-        ready_ps=np.zeros(instructions, np.int64),
-        wait_cause=np.full(instructions, NO_CAUSE, np.int32),
-        dma_trigger_ps=np.zeros(dmas, np.int64),
-        dma_start_ps=np.zeros(dmas, np.int64),
-        dma_end_ps=np.zeros(dmas, np.int64),
+        throttle=_throttle_table(at, limit, int(state.first_k[index]), core.throttle_steps, duration_ps),
+        duration_ps=duration_ps,
+        throttle_state=ThrottleState(window, k, busy).after_idle(duration_ps - end + window, core),
     )
 
 
 def _throttle_table(
-    at: Int64Array, limit: Int64Array, core: NeuronCore, duration: int
+    at: Int64Array, limit: Int64Array, first_k: int, steps: int, duration: int
 ) -> npt.NDArray[np.void]:
     start = np.concatenate([[0], at[at < duration]])
     table = np.zeros(len(start), THROTTLE_DTYPE)
     table["start_ps"] = start
     table["duration_ps"] = np.diff(start, append=duration)
-    table["k"] = np.concatenate([[core.throttle_initial], limit[at < duration]])
-    table["n"] = core.throttle_steps
+    table["k"] = np.concatenate([[first_k], limit[at < duration]])
+    table["n"] = steps
     return table
 
 
-def _latest(times: Int64Array) -> int:
+def _deadlock(programs: list[Program], work: Work, state: State) -> Exception:
+    """The error for what is held: a collective before the instructions that wait for it."""
+    from neuron_tools.simulator.kernel import ENGINES, GATHERING
+
+    gathering = np.flatnonzero(state.queue_active == GATHERING)
+    if len(gathering):
+        queue = int(gathering[0])
+        dma = int(work.queue_rows[work.queue_start[queue] + state.queue_done[queue]])
+        return held_collective(programs, dma)
+    rows = semaphores = 0
+    for core, program in enumerate(programs):
+        ends = work.engine_start[core * ENGINES : (core + 1) * ENGINES + 1]
+        positions = state.position[core * ENGINES : (core + 1) * ENGINES]
+        last = rows + len(program.instructions)
+        if np.any(positions < ends[1:]):
+            break
+        rows, semaphores = last, semaphores + program.semaphore_count
+    return held_instruction(
+        program, ends - rows, work.engine_rows[rows:last] - rows, positions - rows,
+        state.semaphores[semaphores : semaphores + program.semaphore_count],
+    )  # fmt: skip
+
+
+def latest(times: Int64Array) -> int:
+    """The largest of some times; 0 of none."""
     return int(times.max()) if len(times) else 0
 
 
-def _picoseconds(nanoseconds: float) -> int:
-    return round(nanoseconds * 1000.0)
-
-
-__all__ = ["NO_CAUSE", "THROTTLE_DTYPE", "Simulation", "simulate"]
+__all__ = ["NO_CAUSE", "THROTTLE_DTYPE", "Simulation", "ThrottleState", "simulate"]

@@ -1,0 +1,189 @@
+"""Programs, one a core, as the tables that the kernel reads: costs evaluated, rows of the cores joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.dma_costs import DmaCosts, dma_costs, trigger_costs
+from neuron_tools.simulator.instruction_costs import instruction_costs
+from neuron_tools.simulator.program import Program
+
+if TYPE_CHECKING:
+    from neuron_tools.simulator.kernel import Figures, Times, Work
+
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+
+NO_CAUSE = -1
+
+
+class Meetings:
+    """Which collective each DMA takes part in, how many ranks each needs, and how long it moves.
+
+    `part` lists by core the collective of each DMA (-1 = none), counted over all cores.
+    """
+
+    def __init__(
+        self, part: Sequence[Int32Array], members: Sequence[int], duration_ps: Sequence[int]
+    ) -> None:
+        self.part = tuple(part)
+        self.members = np.array(members, np.int64)
+        self.duration_ps = np.array(duration_ps, np.int64)
+
+
+def make_work(
+    programs: Sequence[Program], core: NeuronCore, banks: Sequence[int], meetings: Meetings
+) -> Work:
+    """The tables of Programs that run together, one a core.
+
+    Args:
+        programs: One a core, references checked.
+        core: What every core is.
+        banks: The HBM that each core uses, counted from 0.
+        meetings: Their collectives.
+    """
+    parts = [
+        _part(program, core, part, meetings) for program, part in zip(programs, meetings.part, strict=True)
+    ]
+    return parts[0] if len(parts) == 1 else _join(programs, parts, banks)
+
+
+def empty_times(instructions: int, dmas: int) -> Times:
+    """Zeroed results."""
+    from neuron_tools.simulator import kernel
+
+    return kernel.Times(
+        start_ps=np.zeros(instructions, np.int64),
+        end_ps=np.zeros(instructions, np.int64),
+        ready_ps=np.zeros(instructions, np.int64),
+        wait_cause=np.full(instructions, NO_CAUSE, np.int32),
+        dma_trigger_ps=np.zeros(dmas, np.int64),
+        dma_start_ps=np.zeros(dmas, np.int64),
+        dma_end_ps=np.zeros(dmas, np.int64),
+    )
+
+
+def _part(program: Program, core: NeuronCore, part: Int32Array, meetings: Meetings) -> Work:
+    """The tables of one core alone."""
+    from neuron_tools.simulator import kernel
+
+    instructions, dmas = program.instructions, program.dmas
+    engine_start, engine_rows = kernel.engine_order(np.ascontiguousarray(instructions["engine"]))
+    interval_ps, latency_ps = instruction_costs(instructions, core)
+    dma = instructions["dma"]
+    triggers = np.flatnonzero(dma >= 0)
+    if len(triggers):
+        queue_interval, queue_latency = trigger_costs(program, core)
+        interval_ps[triggers] = queue_interval[dma[triggers]]
+        latency_ps[triggers] = queue_latency[dma[triggers]]
+    queue_start, queue_rows = _queue_order(program, triggers)
+    return kernel.Work(
+        instructions=instructions,
+        waits=program.waits,
+        dma_table=dmas,
+        interval_ps=interval_ps,
+        latency_ps=latency_ps,
+        engine_start=engine_start,
+        engine_rows=engine_rows,
+        queue_start=queue_start,
+        queue_rows=queue_rows,
+        hazard=kernel.same_engine_hazards(instructions, dmas, engine_start, engine_rows, len(program.tiles)),
+        dma=dma_costs(program, core),
+        collective=part.astype(np.int32),
+        members=meetings.members,
+        collective_ps=meetings.duration_ps,
+        core_queues=np.array([0, len(program.queues)], np.int64),
+        bank_of=np.zeros(1, np.int64),
+        figures=_figures(core),
+    )
+
+
+def _queue_order(program: Program, triggers: Int64Array) -> tuple[Int64Array, Int32Array]:
+    """DMAs of each queue in the order of their triggers: (start (queues + 1,), rows)."""
+    rows = program.instructions["dma"][triggers]
+    queue = program.dmas["queue"][rows]
+    start = np.zeros(len(program.queues) + 1, np.int64)
+    np.cumsum(np.bincount(queue, minlength=len(program.queues)), out=start[1:])
+    return start, rows[np.argsort(queue, kind="stable")].astype(np.int32)
+
+
+def _join(programs: Sequence[Program], parts: Sequence[Work], banks: Sequence[int]) -> Work:
+    """The tables of all cores behind one another, their references moved."""
+    moved, rows, waits, dmas, queues, semaphores = [], 0, 0, 0, 0, 0
+    for program, part in zip(programs, parts, strict=True):
+        moved.append(_moved(part, rows, waits, dmas, queues, semaphores))
+        rows, waits, dmas = rows + len(part.instructions), waits + len(part.waits), dmas + len(part.dma_table)
+        queues, semaphores = queues + len(program.queues), semaphores + program.semaphore_count
+    last = np.array([rows], np.int64), np.array([dmas], np.int64)
+    joined: dict[str, Any] = {
+        name: np.concatenate([getattr(part, name) for part in moved])
+        for name in ("instructions", "waits", "dma_table", "interval_ps", "latency_ps", "engine_rows",
+                     "queue_rows", "hazard", "collective")
+    }  # fmt: skip
+    return parts[0]._replace(
+        **joined,
+        engine_start=np.concatenate([*(part.engine_start[:-1] for part in moved), last[0]]),
+        queue_start=np.concatenate([*(part.queue_start[:-1] for part in moved), last[1]]),
+        dma=DmaCosts(*(np.concatenate(values) for values in zip(*(p.dma for p in moved), strict=True))),
+        core_queues=np.concatenate([[0], np.cumsum([len(program.queues) for program in programs])]),
+        bank_of=np.array(banks, np.int64),
+    )
+
+
+def _moved(part: Work, rows: int, waits: int, dmas: int, queues: int, semaphores: int) -> Work:
+    """A core's tables as they stand behind those of the cores before it."""
+    instructions, wait_table, dma_table = part.instructions.copy(), part.waits.copy(), part.dma_table.copy()
+    instructions["first_wait"] += waits
+    _shift(instructions, "signal", semaphores)
+    _shift(instructions, "dma", dmas)
+    wait_table["semaphore"] += semaphores
+    _shift(dma_table, "semaphore", semaphores)
+    dma_table["queue"] += queues
+    return part._replace(
+        instructions=instructions,
+        waits=wait_table,
+        dma_table=dma_table,
+        engine_start=part.engine_start + rows,
+        engine_rows=part.engine_rows + np.int32(rows),
+        queue_start=part.queue_start + dmas,
+        queue_rows=part.queue_rows + np.int32(dmas),
+        hazard=np.where(part.hazard >= 0, part.hazard + np.int32(rows), np.int32(-1)),
+    )
+
+
+def _shift(table: npt.NDArray[np.void], column: str, offset: int) -> None:
+    table[column] += np.where(table[column] >= 0, offset, 0).astype(table[column].dtype)
+
+
+def _figures(core: NeuronCore) -> Figures:
+    from neuron_tools.simulator import kernel
+
+    return kernel.Figures(
+        semaphore_ps=_picoseconds(core.semaphore_ns),
+        tensor_semaphore_ps=max(_picoseconds(core.semaphore_tensor_ns - core.semaphore_ns), 0),
+        dispatch_ps=_picoseconds(core.tensor_dispatch_ns),
+        column_ps=1000.0 / core.tensor_clock_ghz,
+        dma_semaphore_ps=_picoseconds(core.dma_semaphore_ns),
+        dma_visible_ps=_picoseconds(core.dma_semaphore_latency_ns),
+        dma_engines=core.dma_engines,
+        outstanding=core.dma_outstanding_per_queue,
+        hbm_bytes_per_ps=core.hbm_bandwidth * 1e-12,
+        window_ps=max(_picoseconds(core.throttle_window_ns), 1),
+        steps=core.throttle_steps,
+        initial_k=core.throttle_initial,
+        idle_k=core.throttle_idle,
+        busy_k=core.throttle_busy,
+        threshold=core.throttle_threshold,
+    )
+
+
+def _picoseconds(nanoseconds: float) -> int:
+    return round(nanoseconds * 1000.0)
+
+
+__all__ = ["NO_CAUSE", "Meetings", "empty_times", "make_work"]
