@@ -1,7 +1,8 @@
 """Chrome trace-event JSON, as chrome://tracing, Perfetto and Speedscope read it.
 
 The format knows two levels, process and thread, so a NeuronCore stands as a process of its own beside its
-host process, and each engine, queue or lane is a thread of it. Times are exact decimal microseconds.
+host process, and each engine, queue or lane is a thread of it. Times are exact decimal microseconds. The
+metadata events carry the whole path of each track beside the joined name, for readers that know trees.
 """
 
 from __future__ import annotations
@@ -14,9 +15,17 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neuron_tools.profile.export.destination import new_file
-from neuron_tools.profile.export.json_text import JsonList, joined, json_objects, json_values, microseconds
+from neuron_tools.profile.export.json_text import (
+    JsonList,
+    joined,
+    json_objects,
+    json_values,
+    merged_objects,
+    microseconds,
+)
 from neuron_tools.profile.export.report import ExportReport, Progress
 from neuron_tools.profile.export.source import ProfileSource
 from neuron_tools.profile.export.timeline import Int64Array, SliceEvents, Slices, Track, TrackKind
@@ -69,13 +78,19 @@ class ChromeSink:
         """Names the process or thread that stands for a track."""
         pid, tid = _process_number(track), _thread_number(track)
         if track is _process_like(track):
-            name = " / ".join(_names(track))
-            self._metadata("process_name", pid, tid, {"name": name})
+            path = _names(track)
+            about = {"name": " / ".join(path), "path": path, "process_id": track.process_id}
+            self._metadata("process_name", pid, tid, about)
             self._metadata("process_sort_index", pid, tid, {"sort_index": track.uid})
         elif track.kind in (TrackKind.THREAD, TrackKind.SLICES):
             own = _names(track)[len(_names(_process_like(track))) :]
-            self._metadata("thread_name", pid, tid, {"name": " / ".join(own)})
+            self._metadata(
+                "thread_name", pid, tid, {"name": " / ".join(own), "path": own, "kind": track.kind.value}
+            )
             self._metadata("thread_sort_index", pid, tid, {"sort_index": _sort_index(track)})
+        elif track.kind is TrackKind.COUNTER:
+            own = _names(track)[len(_names(_process_like(track))) :]
+            self._metadata(f"counter_unit {track.name}", pid, tid, {"unit": track.unit, "path": own})
 
     def add_slices(self, lanes: Sequence[Track], slices: Slices, events: SliceEvents) -> None:
         """Writes complete events ("X"), each followed by its flow events ("s" where one starts, "f" ends).
@@ -123,7 +138,12 @@ def _complete_events(slices: Slices, threads: pa.Array) -> pa.Array:
     duration = microseconds(slices.end_ns - slices.start_ns)
     times = joined(',"ts":', microseconds(slices.start_ns), ',"dur":', duration)
     names = json_values(slices.name)
-    return joined('{"ph":"X",', threads, ',"name":', names, times, ',"args":', _arguments(slices), "}")
+    category = ""
+    if slices.category is not None:
+        category = pc.fill_null(joined(',"cat":', json_values(slices.category)), "")
+    return joined(
+        '{"ph":"X",', threads, ',"name":', names, category, times, ',"args":', _arguments(slices), "}"
+    )
 
 
 def _flow_events(phase: str, threads: pa.Array, time_ns: Int64Array, lists: pa.Array) -> pa.Array:
@@ -140,7 +160,8 @@ def _arguments(slices: Slices) -> pa.Array:
         columns["source"] = joined(
             slices.source_file.cast(pa.string()), ":", line.fill_null(0).cast(pa.string())
         )
-    return json_objects(columns, len(slices))
+    own = json_objects(columns, len(slices))
+    return own if slices.arguments_json is None else merged_objects(slices.arguments_json, own)
 
 
 def _process_like(track: Track) -> Track:

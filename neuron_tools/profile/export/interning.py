@@ -77,7 +77,7 @@ def _compact(codes: Int64Array, count: int) -> tuple[Int64Array, Int64Array]:
 def _definitions(field: str, texts: pa.Array, first_iid: int, lines: Int64Array | None = None) -> bytes:
     """Definitions of texts without nulls, numbered from `first_iid`; with lines, of source locations."""
     number = protos.InternedData.DESCRIPTOR.fields_by_name[field].number
-    offsets, data = _text_buffers(texts)
+    offsets, data = text_buffers(texts)
     lengths = np.diff(offsets)
     parts = []
     first = 0
@@ -101,7 +101,7 @@ def _rows_that_fit(lengths: Int64Array) -> int:
     return max(1, int(np.argmax(too_large))) if too_large.any() else len(lengths)
 
 
-def _text_buffers(texts: pa.Array) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
+def text_buffers(texts: pa.Array) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
     """Offsets (rows + 1) and UTF-8 bytes of a string array without nulls."""
     _, offsets, data = texts.cast(pa.string()).buffers()
     if not len(texts):

@@ -12,6 +12,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.profile.export import wire
 from neuron_tools.profile.export.interning import intern_locations, intern_texts
+from neuron_tools.profile.export.json_annotations import JsonAnnotations
 from neuron_tools.profile.export.timeline import (
     TEXTS,
     Int64Array,
@@ -41,6 +42,7 @@ INTERNED_DATA = _number("TracePacket", "interned_data")
 EVENT_TYPE = _number("TrackEvent", "type")
 TRACK_UUID = _number("TrackEvent", "track_uuid")
 NAME_IID = _number("TrackEvent", "name_iid")
+CATEGORY_IIDS = _number("TrackEvent", "category_iids")
 SOURCE_LOCATION_IID = _number("TrackEvent", "source_location_iid")
 DEBUG_ANNOTATIONS = _number("TrackEvent", "debug_annotations")
 FLOW_IDS = _number("TrackEvent", "flow_ids")
@@ -115,7 +117,7 @@ def _alternating(
     track: Track, columns: _EventColumns, time_ns: Int64Array, row: Int64Array, uid: Int64Array
 ) -> Iterator[bytes]:
     """Packets of events of which each second one ends what the one before it began."""
-    if columns.flow_bytes(row[::2]) > LARGEST_CHUNK_BYTES and len(row) > 2:
+    if columns.wide_bytes(row[::2]) > LARGEST_CHUNK_BYTES and len(row) > 2:
         middle = len(row) // 4 * 2
         for part in (slice(0, middle), slice(middle, None)):
             yield from _alternating(track, columns, time_ns[part], row[part], uid[part])
@@ -130,7 +132,7 @@ def _mixed(
 ) -> Iterator[bytes]:
     """Packets of events in any order."""
     begins = row >= 0
-    if columns.flow_bytes(row[begins]) > LARGEST_CHUNK_BYTES and len(row) > 1:
+    if columns.wide_bytes(row[begins]) > LARGEST_CHUNK_BYTES and len(row) > 1:
         middle = len(row) // 2
         for part in (slice(0, middle), slice(middle, None)):
             yield from _mixed(track, columns, time_ns[part], row[part], uid[part])
@@ -150,30 +152,44 @@ class _EventColumns:
     location_iid: Int64Array | None
     arguments: tuple[tuple[int, Cells, npt.NDArray[np.bool_]], ...]
     flows: tuple[tuple[Int64Array, npt.NDArray[np.uint64]], ...]
+    category_iid: Int64Array | None = None
+    further: JsonAnnotations | None = None
 
     @classmethod
     def of(cls, slices: Slices) -> _EventColumns:
         names = intern_texts("event_names", slices.name)
         labels = intern_texts("debug_annotation_names", pa.array(list(slices.arguments), TEXTS))
         locations = intern_locations(slices)
-        text_definitions, text_iids = _intern_argument_texts(slices)
+        text_definitions, text_iids, next_iid = _intern_argument_texts(slices)
+        categories = None if slices.category is None else intern_texts("event_categories", slices.category)
+        further = None
+        if slices.arguments_json is not None:
+            further = JsonAnnotations.of(slices.arguments_json, len(slices.arguments) + 1, next_iid)
         arguments = tuple(
             _argument(label_iid, column, text_iids)
             for label_iid, column in zip(labels.iid.tolist(), slices.arguments.items(), strict=True)
         )
-        definitions = [part.message for part in (names, labels, locations) if part is not None]
+        definitions = [part.message for part in (names, labels, locations, categories) if part is not None]
+        if further is not None:
+            definitions.append(further.interned)
         return cls(
             interned=b"".join([*definitions, text_definitions]),
             name_iid=names.iid,
             location_iid=None if locations is None else locations.iid,
             arguments=arguments,
             flows=tuple(_flow_lists(column) for column in (slices.flow_out, slices.flow_in) if column),
+            category_iid=None if categories is None else categories.iid,
+            further=further,
         )
 
-    def flow_bytes(self, rows: Int64Array) -> int:
-        """Bytes of the rectangle that the rows' flow lists need."""
-        widest = [int(np.diff(offsets)[rows].max()) if len(rows) else 0 for offsets, _ in self.flows]
-        return len(rows) * sum(widest) * 10
+    def wide_bytes(self, rows: Int64Array) -> int:
+        """Bytes of the rectangle that the rows' flow lists and JSON arguments need."""
+        if not len(rows):
+            return 0
+        widest = [10 * int(np.diff(offsets)[rows].max()) for offsets, _ in self.flows]
+        if self.further is not None:
+            widest.append(int(self.further.widths(rows).max()))
+        return len(rows) * sum(widest)
 
     def begin_events(self, rows: Int64Array, uid: Int64Array) -> Cells:
         """TrackEvent messages of the given rows, on the tracks of the given numbers."""
@@ -184,17 +200,22 @@ class _EventColumns:
         if self.location_iid is not None:
             iids = self.location_iid[rows]
             pieces.append(wire.number_field(SOURCE_LOCATION_IID, iids).where(iids > 0))
+        if self.category_iid is not None:
+            iids = self.category_iid[rows]
+            pieces.append(wire.number_field(CATEGORY_IIDS, iids).where(iids > 0))
         for label_iid, value, present in self.arguments:
             head = wire.tag(ANNOTATION_NAME_IID, wire.VARINT) + wire.varint_bytes(label_iid)
             annotation = wire.joined(wire.constant(head, len(rows)), value.take(rows))
             pieces.append(wire.message_field(DEBUG_ANNOTATIONS, annotation).where(present[rows]))
+        if self.further is not None:
+            pieces.append(self.further.cells(rows))
         for offsets, values in self.flows:
             pieces.append(_flow_field(offsets, values, rows))
         return wire.joined(*pieces)
 
 
-def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Int64Array]]:
-    """Definitions of the texts of all textual arguments, and each argument's numbers by label."""
+def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Int64Array], int]:
+    """Definitions of the texts of textual arguments, each argument's numbers by label, the next number."""
     definitions, iids, first = b"", {}, 1
     for label, column in slices.arguments.items():
         if pa.types.is_dictionary(column.type):
@@ -202,7 +223,7 @@ def _intern_argument_texts(slices: Slices) -> tuple[bytes, dict[str, Int64Array]
             definitions += interned.message
             iids[label] = interned.iid
             first += interned.count
-    return definitions, iids
+    return definitions, iids, first
 
 
 def _argument(

@@ -67,6 +67,8 @@ class Slices:
         arguments: Label -> text, integer or floating column; null = the span has no such argument.
         source_file: Texts; null = unknown.
         source_line: int64 array; null or 0 = unknown.
+        category: Texts; null = none.
+        arguments_json: Texts of JSON objects with further arguments; null = none.
         flow_out, flow_in: Lists of uint64 flow numbers that start and end here; None = no flows.
     """
 
@@ -78,6 +80,8 @@ class Slices:
     source_line: pa.Array | None = None
     flow_out: pa.Array | None = None
     flow_in: pa.Array | None = None
+    category: pa.Array | None = None
+    arguments_json: pa.Array | None = None
 
     def __len__(self) -> int:
         return len(self.start_ns)
@@ -90,7 +94,14 @@ class Slices:
     def take(self, rows: Int64Array) -> Slices:
         """The given rows, in the given order."""
         index = pa.array(rows)
-        optional = (self.source_file, self.source_line, self.flow_out, self.flow_in)
+        optional = (
+            self.source_file,
+            self.source_line,
+            self.flow_out,
+            self.flow_in,
+            self.category,
+            self.arguments_json,
+        )
         taken = [None if column is None else column.take(index) for column in optional]
         arguments = {label: column.take(index) for label, column in self.arguments.items()}
         return Slices(self.start_ns[rows], self.end_ns[rows], self.name.take(index), arguments, *taken)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.export.timeline_sources import CounterSource, SpanSource
 
-FLOW_TABLES = ("Instruction", "DmaPacketAggregated")
+FLOW_TABLES = ("Instruction", "DmaPacketAggregated", "TraceSpan")
 """Tables between whose rows dependencies are drawn."""
 
 
@@ -23,7 +23,7 @@ def span_query(source: SpanSource, tables: Tables, window: str, *, flows: bool) 
 
     Returns:
         A query with the columns process_idx, place_idx, track, start_ns, end_ns, name, layer, is_backward,
-        source_file, source_line, flow_out, flow_in, and one column arg_LABEL per argument.
+        source_file, source_line, category, arguments_json, flow_out, flow_in, and arg_LABEL per argument.
     """
     table = source.table
     with_flows = flows and has_flows(tables) and table in FLOW_TABLES and tables.has(table, "id")
@@ -44,6 +44,8 @@ def span_query(source: SpanSource, tables: Tables, window: str, *, flows: bool) 
         f" CAST({tables.column_or(table, 'is_backward', 'FALSE')} AS BOOLEAN) AS is_backward,"
         f" CAST({tables.column_or(table, 'source_file', 'NULL')} AS VARCHAR) AS source_file,"
         f" CAST({tables.column_or(table, 'source_line', 'NULL')} AS BIGINT) AS source_line,"
+        f" CAST({tables.column_or(table, 'category', 'NULL')} AS VARCHAR) AS category,"
+        f" CAST({tables.column_or(table, 'arguments_json', 'NULL')} AS VARCHAR) AS arguments_json,"
         f" CAST({out_list} AS UBIGINT[]) AS flow_out, CAST({in_list} AS UBIGINT[]) AS flow_in"
         + "".join(_arguments(source, tables))
         + f' FROM "{table}" t{FLOW_JOINS if with_flows else ""} {chosen}'

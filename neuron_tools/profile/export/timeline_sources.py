@@ -13,6 +13,7 @@ class Place(Enum):
     CORE = "core"
     PROCESS = "process"
     THREAD = "thread"
+    TRACE = "trace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,8 @@ ENGINE_RANKS = {"Tensor": 10, "TensorMatrix": 11, "Vector": 12, "Scalar": 13, "G
 FRAMEWORK_RANK, HLO_RANK, EXECUTION_RANK, OTHER_ENGINE_RANK = 1, 2, 0, 19
 QUEUE_RANK, COLLECTIVE_RANK, COLLECTIVE_CORE_RANK, THROTTLE_RANK, COUNTER_RANK = 20, 30, 31, 32, 40
 RUNTIME_RANK = 1 << 20
+TRACE_COUNTER = "TraceCounter"
+"""Its samples say themselves which counter they belong to."""
 
 _PLAIN = ("id", "layer")
 _BYTES = ("hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes")
@@ -222,9 +225,21 @@ HOST_SPANS = SpanSource(
     nested=True,
 )
 
+TRACE_SPANS = SpanSource(
+    kind="trace_spans",
+    table="TraceSpan",
+    place=Place.TRACE,
+    index="track_idx",
+    track="''",
+    name='t."name"',
+    rank=0,
+    arguments=_same("layer"),
+    nested=True,
+)
+
 SPAN_SOURCES = (
     HOST_SPANS, RUNTIME_CALLS, EXECUTIONS, FRAMEWORK_OPERATIONS, HLO_OPERATIONS, INSTRUCTIONS, DMA_TRANSFERS,
-    COLLECTIVES, COLLECTIVE_CORES, THROTTLING,
+    COLLECTIVES, COLLECTIVE_CORES, THROTTLING, TRACE_SPANS,
 )  # fmt: skip
 
 COUNTER_SOURCES = (
@@ -236,4 +251,5 @@ COUNTER_SOURCES = (
     CounterSource(
         "SystemProfileHbmUsage", "total_bytes", "HBM bytes", "bytes", COUNTER_RANK + 5, index="device_idx"
     ),
+    CounterSource(TRACE_COUNTER, "value", "", "", 0, index="track_idx"),
 )

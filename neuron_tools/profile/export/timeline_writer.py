@@ -29,11 +29,12 @@ from neuron_tools.profile.export.timeline_sources import (
     COUNTER_SOURCES,
     ENGINE_RANKS,
     SPAN_SOURCES,
+    TRACE_COUNTER,
     CounterSource,
     Place,
     SpanSource,
 )
-from neuron_tools.profile.export.tracks import TrackTree, process_names
+from neuron_tools.profile.export.tracks import TrackTree, process_names, trace_tracks
 
 
 def write_timeline(
@@ -55,7 +56,7 @@ def write_timeline(
     counters = [source for source in COUNTER_SOURCES if tables.has(source.table, source.column)]
     read_tables = [*(source.table for source in sources), *(source.table for source in counters)]
     rows = RowCounter(progress, sum(tables.count(table) for table in read_tables))
-    writer = _Writer(sink, TrackTree(sink, process_names(tables)), rows)
+    writer = _Writer(sink, TrackTree(sink, process_names(tables), trace_tracks(tables)), rows)
     for source in sources:
         writer.write_spans(source, tables, flows=flows)
     for counter in counters:
@@ -134,13 +135,17 @@ class _Writer:
         for batch in tables.batches(counter_query(source, tables, window)):
             place = _int_columns(batch, "process_idx", "place_idx")
             for first, last in _equal_stretches(place):
-                process_idx, place_idx = place[first].tolist()
-                parent = self.tree.core(process_idx, place_idx)
-                track = self.tree.counter(parent, source.name, source.unit, source.rank)
+                track = self._counter_track(source, *place[first].tolist())
                 part = batch.slice(first, last - first)
                 self.sink.add_counter(track, _numpy(part, "time_ns"), _numpy(part, "value"))
             self.counts["counters"] += batch.num_rows
             self._rows.advance(batch.num_rows)
+
+    def _counter_track(self, source: CounterSource, process_idx: int, place_idx: int) -> Track:
+        if source.table == TRACE_COUNTER:
+            return self.tree.trace(process_idx, place_idx, 0)
+        parent = self.tree.core(process_idx, place_idx)
+        return self.tree.counter(parent, source.name, source.unit, source.rank)
 
     def _add(self, source: SpanSource, current: _OpenTrack, run: _Run) -> None:
         slices = _slices(run.rows)
@@ -168,6 +173,8 @@ class _Writer:
 
     def _track(self, source: SpanSource, key: tuple[int, int, str], lane: int) -> Track:
         process_idx, place_idx, name = key
+        if source.place is Place.TRACE:
+            return self.tree.trace(process_idx, place_idx, lane)
         if source.place is Place.THREAD and lane == 0:
             return self.tree.thread(process_idx, place_idx)
         if source.place is Place.THREAD:
@@ -251,6 +258,8 @@ def _slices(rows: pa.RecordBatch) -> Slices:
         source_line=_unless_null(rows, "source_line"),
         flow_out=_unless_null(rows, "flow_out"),
         flow_in=_unless_null(rows, "flow_in"),
+        category=_unless_null(rows, "category"),
+        arguments_json=_texts_unless_null(rows, "arguments_json"),
     )
 
 
@@ -265,6 +274,11 @@ def _unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:
     if column.null_count == len(column):
         return None
     return column.dictionary_encode() if pa.types.is_string(column.type) else column
+
+
+def _texts_unless_null(rows: pa.RecordBatch, name: str) -> pa.Array | None:
+    column = rows.column(name)
+    return None if column.null_count == len(column) else column
 
 
 def _list_items(lists: pa.Array | None) -> int:

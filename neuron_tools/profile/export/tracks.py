@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
 from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.export.timeline import TimelineSink, Track, TrackKind
 
 LARGEST_LINUX_PID = 1 << 22
 MOST_THREADS = 1 << 16
+LARGEST_THREAD_ID = 1 << 31
+LARGEST_RANK = (1 << 31) - 1
 
 
 class TrackTree:
     """Makes each track once, with its headings above it, and declares it to the sink."""
 
-    def __init__(self, sink: TimelineSink, processes: Mapping[int, tuple[int, str]]) -> None:
+    def __init__(
+        self,
+        sink: TimelineSink,
+        processes: Mapping[int, tuple[int, str]],
+        traces: Mapping[tuple[int, int], TraceTrack] = MappingProxyType({}),
+    ) -> None:
         self._sink = sink
         self._processes = processes
+        self._traces = traces
+        self._thread_ids: set[tuple[int, int]] = set()
         self._tracks: dict[tuple[object, ...], Track] = {}
 
     def __len__(self) -> int:
@@ -57,6 +68,45 @@ class TrackTree:
         key = (parent.uid, "counter", name)
         return self._track(key, name, TrackKind.COUNTER, parent, rank, parent.process_id, unit=unit)
 
+    def trace(self, process_idx: int, track_idx: int, lane: int) -> Track:
+        """A track of an imported trace, under those that it stood under."""
+        process = self.process(process_idx)
+        known = self._traces.get((process_idx, track_idx), TraceTrack(f"track {track_idx}"))
+        parent = process if known.parent is None else self.trace(process_idx, known.parent, 0)
+        key: tuple[object, ...] = (process.uid, "trace", track_idx, lane)
+        if lane and known.kind == "thread" and known.parent is None:
+            name = f"{known.name} (overlapping)"
+            return self._track(key, name, TrackKind.SLICES, process, known.rank, process.process_id)
+        kind = self._trace_kind(known, process, key)
+        thread_id = known.thread_id if kind is TrackKind.THREAD else 0
+        return self._track(
+            key,
+            known.name,
+            kind,
+            parent,
+            known.rank,
+            process.process_id,
+            thread_id=thread_id,
+            unit=known.unit,
+        )
+
+    def _trace_kind(self, known: TraceTrack, process: Track, key: tuple[object, ...]) -> TrackKind:
+        """A thread only once for each number: viewers take threads of one number for one."""
+        if key in self._tracks:
+            return self._tracks[key].kind
+        if known.kind == "counter":
+            return TrackKind.COUNTER
+        own = (process.process_id, known.thread_id)
+        if (
+            known.kind != "thread"
+            or known.parent is not None
+            or own in self._thread_ids
+            or known.thread_id <= 0
+        ):
+            return TrackKind.SLICES if known.has_rows else TrackKind.CORE
+        self._thread_ids.add(own)
+        return TrackKind.THREAD
+
     def _child(self, parent: Track, key: tuple[object, ...], name: str, kind: TrackKind, rank: int) -> Track:
         return self._track((parent.uid, *key), name, kind, parent, rank, parent.process_id)
 
@@ -79,6 +129,61 @@ class TrackTree:
         return self._tracks[key]
 
 
+@dataclass(frozen=True, slots=True)
+class TraceTrack:
+    """A row of the table TraceTrack, as far as it is drawn.
+
+    Attributes:
+        parent: Number of the track above it; None below the process.
+        thread_id: Of the operating system; 0 = not known.
+        rank: Place among its siblings.
+        has_rows: Whether spans stand on it, not only tracks under it.
+    """
+
+    name: str
+    kind: str = "other"
+    parent: int | None = None
+    thread_id: int = 0
+    rank: int = 0
+    unit: str = ""
+    has_rows: bool = True
+
+
+def trace_tracks(tables: Tables) -> dict[tuple[int, int], TraceTrack]:
+    """Tracks of imported traces by process and number; a chain of parents that turns in a circle is cut."""
+    if not tables.count("TraceTrack"):
+        return {}
+    rows = tables.rows(
+        "SELECT process_idx, track_idx, name, kind, parent_track_idx, coalesce(thread_id, 0),"
+        " coalesce(sort_index, 0), coalesce(unit, ''), (process_idx, track_idx) IN"
+        " (SELECT (process_idx, track_idx) FROM TraceSpan) FROM TraceTrack ORDER BY 1, 2"
+    )
+    parents = {(row[0], row[1]): row[4] for row in rows}
+    return {
+        (process, number): TraceTrack(
+            name,
+            kind,
+            None if _is_circle(parents, process, number) else parent,
+            thread_id if 0 < thread_id < LARGEST_THREAD_ID else 0,
+            min(max(rank, -LARGEST_RANK), LARGEST_RANK),
+            unit,
+            bool(has_rows),
+        )
+        for process, number, name, kind, parent, thread_id, rank, unit, has_rows in rows
+    }
+
+
+def _is_circle(parents: Mapping[tuple[int, int], int | None], process: int, number: int) -> bool:
+    seen = {number}
+    above = parents[(process, number)]
+    while above is not None:
+        if above in seen or (process, above) not in parents:
+            return True
+        seen.add(above)
+        above = parents[(process, above)]
+    return False
+
+
 def process_names(tables: Tables) -> dict[int, tuple[int, str]]:
     """process_idx -> (process number, name) from ProcessInfo; numbers that repeat are replaced.
 
@@ -87,7 +192,8 @@ def process_names(tables: Tables) -> dict[int, tuple[int, str]]:
     if not tables.has("ProcessInfo", "process_idx"):
         return {}
     number = next((c for c in ("process_id", "pid") if tables.has("ProcessInfo", c)), "process_idx + 1")
-    command = next((c for c in ("command", "name") if tables.has("ProcessInfo", c)), "NULL")
+    known = [column for column in ("name", "command") if tables.has("ProcessInfo", column)]
+    command = f"coalesce({', '.join([*known, 'NULL'])})"
     rank = "rank" if tables.has("ProcessInfo", "rank") else "NULL"
     rows = tables.rows(
         f"SELECT process_idx, {number}, CAST({command} AS VARCHAR), {rank} FROM ProcessInfo ORDER BY 1"

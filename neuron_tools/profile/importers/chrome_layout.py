@@ -19,6 +19,9 @@ from neuron_tools.profile.recorded import Numbering, TextCodes
 LARGEST_NUMBER = (1 << 63) - 1
 SHIFT = 31
 MOST_METADATA = 1 << 20
+COUNTER_UNIT = "counter_unit "
+"""Begins the name of the metadata events with which our own export tells units, before the counter's name."""
+_OF_PROCESS = ("process_", COUNTER_UNIT)
 _LOCAL = KeySet(["local", "global"])
 
 
@@ -104,7 +107,7 @@ class ChromeLayout:
                 return
             values = _arguments(arguments)
             if values is not None and name is not None:
-                owner = "" if name.startswith("process_") else tid or ""
+                owner = "" if name.startswith(_OF_PROCESS) else tid or ""
                 self._metadata[(name, pid or "", owner)] = values
 
     def finish(self) -> None:
@@ -201,8 +204,8 @@ class ChromeLayout:
         if path:
             kind, name = _text(named.get("kind")) or "other", path[-1]
             kind = kind if kind in ("thread", "other") else "other"
-            for length in range(1, len(path)):
-                group = self._group(process, (*self._path_of(group), path[length - 1]), None, group)
+            for heading in path[:-1]:
+                group = self._group(process, (*self._path_of(group), heading), None, group)
         sort_index = _integer(self._of("thread_sort_index", key.pid, key.name).get("sort_index"))
         number = _number(key.name) if kind != "other" else None
         return Track(process, name, kind, group, device, number, sort_index)
@@ -221,7 +224,10 @@ class ChromeLayout:
     def _counter(self, key: _LaneKey, is_one_of_several: bool) -> Track:
         process, group = self._process(key.pid)
         name = f"{key.name} {key.series}".strip() if is_one_of_several else key.name
-        unit = _text(self._of(f"counter_unit {key.name}", key.pid).get("unit"))
+        about = self._of(f"{COUNTER_UNIT}{key.name}", key.pid)
+        unit = _text(about.get("unit"))
+        for heading in _path(about)[:-1]:
+            group = self._group(process, (*self._path_of(group), heading), None, group)
         return Track(process, name or key.series, "counter", group, self._device(key.pid), unit=unit)
 
 

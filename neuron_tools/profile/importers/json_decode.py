@@ -107,6 +107,24 @@ def scaled_decimals(
 
 
 @compiled
+def whole_numbers(
+    data: UInt8Array, starts: Int64Array, stops: Int64Array, values: Int64Array, valid: BoolArray
+) -> None:
+    """Numbers that are written as digits alone and fit 64 bits; `valid` tells which are."""
+    for row in range(len(starts)):
+        first, last = starts[row], stops[row]
+        digits = first + 1 if first < last and data[first] == _MINUS else first
+        ok = digits < last
+        for position in range(digits, last):
+            ok &= _ZERO <= data[position] <= _NINE
+        value = np.int64(0)
+        if ok:
+            ok, value = _scaled(data, first, last, 0, LARGEST_INTEGER)
+        valid[row] = ok
+        values[row] = value
+
+
+@compiled
 def is_number(data: UInt8Array, position: int, end: int) -> bool:
     """Whether the text is a number as JSON spells it."""
     if position < end and data[position] == _MINUS:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from neuron_tools.profile.importers import json_decode, json_scan
 from neuron_tools.profile.importers.json_scan import Int64Array, UInt8Array
@@ -121,14 +122,7 @@ class JsonRows:
 
     def members(self, key: str) -> Members:
         """All members of an object that is itself a member."""
-        firsts, lasts = self.places(key)
-        room = max(1024, 4 * len(firsts))
-        while True:
-            found = np.empty((room, 5), np.int64)
-            count = json_scan.list_members(self._data, firsts, lasts, found)
-            if count <= room:
-                return Members(self._data, found[:count])
-            room = count
+        return listed_members(self._data, *self.places(key))
 
     def hashes(self, key: str) -> npt.NDArray[np.uint64]:
         """A hash of each value's text, with which 7 and "7" are one; 0 where absent."""
@@ -158,6 +152,43 @@ class Members:
         self._found = found
         self.row = found[:, 0]
 
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, chosen: Int64Array) -> Members:
+        """The chosen members."""
+        return Members(self._data, self._found[chosen])
+
+    def widths(self) -> Int64Array:
+        """Bytes of each value's text."""
+        widths: Int64Array = self._found[:, 4] - self._found[:, 3]
+        return widths
+
+    def texts(self) -> pa.Array:
+        """Values that are JSON strings, decoded; null where one is not."""
+        starts, stops = self._found[:, 3], self._found[:, 4]
+        quoted = self._data[starts] == QUOTE if len(starts) else np.zeros(0, np.bool_)
+        return _decoded(self._data, starts + 1, stops - 1, quoted)
+
+    def integers(self) -> tuple[Int64Array, BoolArray]:
+        """Values that are whole numbers of 64 bits, and which are."""
+        starts, stops = (np.ascontiguousarray(self._found[:, column]) for column in (3, 4))
+        values, valid = np.zeros(len(starts), np.int64), np.zeros(len(starts), np.bool_)
+        json_decode.whole_numbers(self._data, starts, stops, values, valid)
+        return values, valid
+
+    def is_word(self, word: str) -> BoolArray:
+        """Which values are a bare word."""
+        spelled = self.spelled(self.widths() == len(word))
+        same: BoolArray = pc.fill_null(pc.equal(spelled, word), False).to_numpy(zero_copy_only=False)
+        return same
+
+    def spelled(self, chosen: BoolArray) -> pa.StringArray:
+        """Values as they stand in the text; empty where not chosen."""
+        starts, stops = self._found[:, 3], self._found[:, 4]
+        stops = np.where(chosen, stops, starts)
+        return raw_texts(self._data, starts, stops, np.ones(len(starts), np.bool_))
+
     def keys(self) -> pa.DictionaryArray:
         """Names of the members."""
         return _decoded(self._data, self._found[:, 1], self._found[:, 2], self._found[:, 1] >= 0)
@@ -165,6 +196,31 @@ class Members:
     def numbers(self) -> pa.Array:
         """Values, float64; null where one is no number."""
         return decoded_numbers(self._data, self._found[:, 3], self._found[:, 4])
+
+
+def members_of_texts(texts: pa.Array) -> Members:
+    """All members of JSON objects, one an entry; other texts and null have none."""
+    column = texts.cast(pa.string())
+    _, offsets, content = column.buffers()
+    places = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(
+        np.int64
+    )
+    data = np.frombuffer(content, np.uint8) if content is not None else np.zeros(0, np.uint8)
+    known = np.diff(places) > 0
+    if column.null_count:
+        known &= column.is_valid().to_numpy(zero_copy_only=False)
+    return listed_members(data, np.where(known, places[:-1], -1), places[1:].copy())
+
+
+def listed_members(data: UInt8Array, firsts: Int64Array, lasts: Int64Array) -> Members:
+    """All members of the objects data[firsts[i]:lasts[i]]; -1 = no object."""
+    room = max(1024, 4 * len(firsts))
+    while True:
+        found = np.empty((room, 5), np.int64)
+        count = json_scan.list_members(data, firsts, lasts, found)
+        if count <= room:
+            return Members(data, found[:count])
+        room = count
 
 
 def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.StringArray:

@@ -11,6 +11,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 from neuron_tools.profile.importers.recording import Process, Recording, Track
 
 MOST_LEVELS = 64
+OVERLAP = " (overlapping)"
 _RANK = re.compile(r"^rank (\d{1,6}): ")
 _UNITS = {1: "ns", 2: "count", 3: "bytes"}
 
@@ -96,11 +97,26 @@ class PerfettoTracks:
         process, parent = self._place(descriptor)
         if descriptor.HasField("thread"):
             return self._add(self._thread(descriptor.thread, process, descriptor))
+        twin = self._thread_of_overlap(descriptor, process)
+        if twin is not None:
+            return twin
         rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         counter = descriptor.counter if descriptor.HasField("counter") else None
         unit = None if counter is None else counter.unit_name or _UNITS.get(counter.unit)
         name = _name(descriptor) or ("counter" if is_counter else "events")
         return self._add(Track(process, name, _kind(is_counter), parent, sort_index=rank, unit=unit))
+
+    def _thread_of_overlap(self, descriptor: Any, process: int) -> int | None:
+        """The thread whose overlapping spans a track holds, as our own export sets them apart."""
+        name = _name(descriptor)
+        if not name.endswith(OVERLAP):
+            return None
+        wanted = name.removesuffix(OVERLAP)
+        for key, other in self._descriptors.items():
+            is_twin = other.HasField("thread") and other.thread.thread_name == wanted
+            if is_twin and self._process_of(self._process_uuid(int(other.thread.pid))) == process:
+                return self._track(key, False)
+        return None
 
     def _thread(self, thread: Any, process: int, descriptor: Any) -> Track:
         name = thread.thread_name or self._thread_names.get((thread.pid, thread.tid)) or _name(descriptor)
@@ -116,11 +132,12 @@ class PerfettoTracks:
             return self._process_of(self._process_uuid(int(descriptor.thread.pid))), None
         chain = self._ancestors(descriptor)
         parent: int | None = None
-        process = self._process_of(0)
+        root = 0
         if chain and chain[0].HasField("process"):
-            process = self._process_of(chain[0].uuid)
+            root = chain[0].uuid
         elif chain and chain[0].HasField("thread"):
-            process = self._process_of(self._process_uuid(int(chain[0].thread.pid)))
+            root = self._process_uuid(int(chain[0].thread.pid))
+        process = self._process_of(root)
         for above in chain:
             if above.HasField("process"):
                 continue
@@ -164,7 +181,8 @@ class PerfettoTracks:
         pid = int(descriptor.process.pid)
         name = descriptor.process.process_name or self._process_names.get(pid) or f"Process {pid}"
         found = _RANK.match(name)
-        return Process(name=name, process_id=pid, rank=int(found.group(1)) if found else None)
+        rank = int(found.group(1)) if found else None
+        return Process(name=_RANK.sub("", name, count=1), process_id=pid, rank=rank)
 
     def _add(self, track: Track) -> int:
         """Adds a track; one with the same name in the same place is the same, as viewers show it."""
