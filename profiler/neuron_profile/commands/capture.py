@@ -20,7 +20,8 @@ DEFAULT_TARGET = "trn2"
     example=(
         "neuron-profile capture -- python train.py --epochs 1\n"
         "neuron-profile capture -o run.nprof --host-clock fixed -- python train.py\n"
-        "neuron-profile capture --set hbm_bandwidth=2x -- python train.py"
+        "neuron-profile capture --set hbm_bandwidth=2x -- python train.py\n"
+        "neuron-profile capture -n model.neff -s model.nprof --num-exec 3"
     ),
     context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
 )
@@ -28,7 +29,9 @@ DEFAULT_TARGET = "trn2"
     "-o", "--output", type=click.Path(path_type=Path), help="Folder to write; must not exist. [NAME.nprof]"
 )
 @click.option(
-    "--target", default=DEFAULT_TARGET, show_default=True, help="Generation or instance to simulate."
+    "--target",
+    default=None,
+    help=f"Generation or instance to simulate.  [default: {DEFAULT_TARGET}, or what FILE.neff is for]",
 )
 @click.option(
     "--lnc", type=click.Choice(["1", "2"]), default="1", show_default=True, help="Cores per logical core."
@@ -43,21 +46,53 @@ DEFAULT_TARGET = "trn2"
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
 )
+@click.option(
+    "-n", "--neff", type=click.Path(path_type=Path), help="Execute this compiled artifact, not a command."
+)
+@click.option(
+    "-s", "--session-file", type=click.Path(path_type=Path), help="With -n: the profile to write, as -o."
+)
+@click.option("--num-exec", default=1, show_default=True, help="With -n: how often to execute it.")
+@click.option(
+    "--profile-nth-exec", default=1, show_default=True, help="With -n: profile every so manyth execution."
+)
 @click.argument("arguments", metavar="-- COMMAND...", nargs=-1, type=click.UNPROCESSED)
 def capture(
     output: Path | None,
-    target: str,
+    target: str | None,
     lnc: str,
     host_clock: str,
     settings: tuple[str, ...],
+    neff: Path | None,
+    session_file: Path | None,
+    num_exec: int,
+    profile_nth_exec: int,
     arguments: tuple[str, ...],
 ) -> int:
     """Run COMMAND on the simulated device and write its profile.
 
     COMMAND keeps its input, output and exit status; Python processes that it starts are recorded too.
     What this prints goes to standard error. The folder is NAME.nprof after the script's name (then
-    NAME-2.nprof, ...) unless -o names another.
+    NAME-2.nprof, ...) unless -o names another. With -n a compiled artifact is executed instead.
     """
+    chosen = (lnc, host_clock, settings)
+    if neff is not None:
+        from neuron_profile.launch.artifact import capture_artifact
+        from neuron_tools.capture.artifact import Repetition
+
+        repetition = Repetition(num_exec, profile_nth_exec)
+        directory = capture_artifact(neff, session_file or output, target, chosen, repetition, arguments)
+        _print_summary(directory)
+        path = _shown(directory)
+        click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
+        return 0
+    return _capture_command(output, target or DEFAULT_TARGET, chosen, arguments)
+
+
+def _capture_command(
+    output: Path | None, target: str, chosen: tuple[str, str, tuple[str, ...]], arguments: tuple[str, ...]
+) -> int:
+    lnc, host_clock, settings = chosen
     from neuron_profile.launch.destination import default_name, find_destination
     from neuron_profile.launch.preflight import check
     from neuron_profile.launch.target_command import understand

@@ -4,55 +4,18 @@ import gzip
 import os
 import zipfile
 from dataclasses import fields
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from neuron_tools import hardware
-from neuron_tools.compiler import compile_module
-from neuron_tools.compiler.hlo import Module, Operation, TensorType, Value
 from neuron_tools.neff import Neff, NeffError, files, read_neff, write_neff
-from neuron_tools.neff.sources import source_lines
-from neuron_tools.simulator.program import Frame, FrameworkOperation
-
-CONTRACTED = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (0,)}
-FIRST_LINE = Path(__file__).read_text().splitlines()[0]
-SQUARE = TensorType((64, 64), "f32")
-
-
-def program():
-    module = Module(
-        name="product",
-        values=tuple(Value(number, SQUARE) for number in range(4)),
-        parameters=(0, 1),
-        operations=(
-            Operation(
-                "dot_general",
-                (0, 1),
-                (2,),
-                {
-                    "dot_dimension_numbers": {
-                        "lhs_contracting_dimensions": (1,),
-                        "rhs_contracting_dimensions": (0,),
-                    }
-                },
-                (0,),
-            ),
-            Operation("tanh", (2,), (3,), {}, (0,)),
-        ),
-        results=(3,),
-        framework=(FrameworkOperation("aten::mm", "Model.head", "Linear", (Frame(__file__, 1, "forward"),)),),
-        parameter_kinds=("input", "weight"),
-        parameter_names=("x", "head.weight"),
-    )
-    return compile_module(module, hardware.get("trn2"))
+from tests.unit.neff import computation
+from tests.unit.neff.computation import artifact
 
 
 @pytest.fixture(scope="module")
 def neff():
-    made = program()
-    return Neff(made, "module {}", {"auto_cast": "none"}, source_lines(made), {"model.pt": b"\0\1"})
+    return artifact()
 
 
 def assert_same_program(first, second):
@@ -89,7 +52,7 @@ def test_the_manifest_names_the_tensors_and_counts(neff):
     assert manifest["inputs"] == [{"name": "x", "dtype": "f32", "shape": [64, 64]}]
     assert manifest["model_flops"] == 2 * 64**3
     assert sum(manifest["instructions"].values()) == len(neff.program.instructions)
-    assert manifest["source_files"] == [__file__]
+    assert manifest["source_files"] == [computation.__file__]
 
 
 def cut_off(data):
