@@ -37,9 +37,7 @@ def test_an_archive_gives_back_what_was_put_in(neff, tmp_path):
         neff.options,
         neff.attachments,
     )
-    assert found.sources == {
-        __file__: {1: '"""Archives give back what was put in; anything else is refused in one sentence."""'}
-    }
+    assert found.sources == {computation.__file__: {1: computation.FIRST_LINE}}
 
 
 def test_the_same_computation_gives_the_same_bytes(neff):
