@@ -1,0 +1,1 @@
+"""`neuron-top`: devices, cores, memory and processes in the terminal."""
