@@ -1,0 +1,9 @@
+"""`nki.isa`."""
+
+from neuron_tools.nki import isa as _isa
+from neuron_tools.nki.missing import missing_name
+
+__nki_names__ = True
+globals().update({name: getattr(_isa, name) for name in _isa.__all__})
+__all__ = list(_isa.__all__)
+__getattr__ = missing_name("nki.isa", "nisa", globals())

@@ -1,0 +1,9 @@
+"""`nki.language`."""
+
+from neuron_tools.nki import language as _language
+from neuron_tools.nki.missing import missing_name
+
+__nki_names__ = True
+globals().update({name: getattr(_language, name) for name in _language.__all__})
+__all__ = list(_language.__all__)
+__getattr__ = missing_name("nki.language", "nl", globals())

@@ -1,0 +1,97 @@
+"""Arrays of other libraries as kernel arguments: NumPy here; frameworks register their own kind."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki.dtypes import DType, find_dtype
+
+Array = npt.NDArray[Any]
+
+
+class Adapter(Protocol):
+    """How one kind of array goes into a kernel and results come out."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether the value is of this kind."""
+        ...
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        """Its shape."""
+        ...
+
+    def dtype(self, value: Any) -> Any:
+        """Its type, in any spelling that `as_dtype` knows."""
+        ...
+
+    def array(self, value: Any) -> Array:
+        """Its elements, C-contiguous and of the storage type; the kernel may write into them."""
+        ...
+
+    def update(self, value: Any, array: Array) -> None:
+        """Take back what the kernel wrote into `array(value)`."""
+        ...
+
+    def result(self, array: Array, dtype: DType, example: Any) -> Any:
+        """A result of this kind from elements; `example` is the first argument of this kind."""
+        ...
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, example: Any) -> Any:
+        """A result of this kind whose values were not computed."""
+        ...
+
+
+class NumpyAdapter:
+    """NumPy arrays, and whatever has `__array__` and a type NKI knows."""
+
+    def accepts(self, value: Any) -> bool:
+        """Whether it is a NumPy array."""
+        return isinstance(value, np.ndarray)
+
+    def shape(self, value: Any) -> tuple[int, ...]:
+        """Its shape."""
+        return tuple(value.shape)
+
+    def dtype(self, value: Any) -> Any:
+        """Its type; float64 and int64 become what the chip has."""
+        return {"float64": "float32", "int64": "int32"}.get(value.dtype.name, value.dtype)
+
+    def array(self, value: Any) -> Array:
+        """Its elements; a copy only where they do not lie in order or have another type."""
+        found = find_dtype(self.dtype(value))
+        assert found is not None
+        return np.ascontiguousarray(value, dtype=found.dtype)
+
+    def update(self, value: Any, array: Array) -> None:
+        """Copy back what was written into a copy."""
+        if not np.shares_memory(value, array) and value.flags.writeable and not np.array_equal(value, array):
+            value[...] = array
+
+    def result(self, array: Array, dtype: DType, example: Any) -> Any:
+        """The elements as a NumPy array of their own."""
+        return np.array(array)
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, example: Any) -> Any:
+        """Zeros."""
+        return np.zeros(shape, dtype.dtype)
+
+
+_ADAPTERS: list[Adapter] = [NumpyAdapter()]
+
+
+def register_adapter(adapter: Adapter) -> None:
+    """Let another kind of array be a kernel argument; asked before those registered earlier."""
+    _ADAPTERS.insert(0, adapter)
+
+
+def find_adapter(value: Any) -> Adapter | None:
+    """The adapter of a value; None where it is no array."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return None
+    for adapter in _ADAPTERS:
+        if adapter.accepts(value):
+            return adapter
+    return None

@@ -1,0 +1,173 @@
+"""Buffers: the storage behind tensors, with what of it has been written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki.dtypes import DType
+from neuron_tools.nki.memory_region import MemoryRegion
+
+Box = tuple[int, int, int, int]
+"""Lines `first .. last` and bytes `low .. high` of each line: (first, last, low, high), ends exclusive."""
+
+_MAXIMUM_BOXES = 12
+
+
+class Buffer:
+    """One declared tensor's memory.
+
+    Memory is a table of lines: a line is one partition of SBUF or PSUM (blocks of the older dialect follow
+    one another), or one row of an HBM tensor. Dependencies and bounds are boxes of lines and bytes.
+
+    Attributes:
+        number: Its place in the trace.
+        region: Which memory.
+        dtype: Element type it was declared with.
+        shape: Shape it was declared with.
+        lines: How many lines.
+        pitch: Elements of one line.
+        pitch_bytes: Bytes of one line.
+        blocks: Groups of lines that take the same partitions at other addresses (older dialect).
+        line_bytes_all: Bytes of one partition over all blocks.
+        site: Call site that declared it.
+        name: Given by the kernel or made up.
+        address: Byte in each partition where the kernel put it, or None.
+        kind: "input", "output", "constant" or "scratch".
+    """
+
+    __slots__ = (
+        "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype", "factory", "kind", "lines",
+        "name", "number", "partition", "pitch", "pitch_bytes", "region", "shape", "site", "touched",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        number: int,
+        region: MemoryRegion,
+        dtype: DType,
+        shape: tuple[int, ...],
+        *,
+        lines: int,
+        pitch: int,
+        blocks: int = 1,
+        site: int = -1,
+        name: str = "",
+        kind: str = "scratch",
+    ) -> None:
+        self.number = number
+        self.region = region
+        self.dtype = dtype
+        self.shape = shape
+        self.lines = lines
+        self.pitch = pitch
+        self.pitch_bytes = pitch * dtype.itemsize
+        self.blocks = blocks
+        self.site = site
+        self.name = name
+        self.kind = kind
+        self.address: int | None = None
+        self.partition = 0
+        self.block_addresses: tuple[int, ...] = ()
+        self.complete = False
+        self.touched = False
+        self.factory: Callable[[], npt.NDArray[Any]] | None = None
+        self._data: npt.NDArray[Any] | None = None
+        self._boxes: list[Box] = []
+        self._marks: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def data(self) -> npt.NDArray[Any]:
+        """The storage: one dimension, of the declared type; made on first use, zeroed."""
+        if self._data is None:
+            if self.factory is not None:
+                self._data = self.factory()
+            else:
+                self._data = np.zeros(self.lines * self.pitch, self.dtype.dtype)
+        return self._data
+
+    @data.setter
+    def data(self, values: npt.NDArray[Any]) -> None:
+        self._data = values
+
+    @property
+    def bytes_per_partition(self) -> int:
+        """Bytes of each partition that it takes, all blocks together."""
+        return self.pitch_bytes * self.blocks
+
+    @property
+    def partitions(self) -> int:
+        """Partitions that it takes."""
+        return self.lines // self.blocks
+
+    def written_all(self) -> None:
+        """Everything holds data from now on."""
+        self.complete = self.touched = True
+        self._boxes, self._marks = [], None
+
+    def mark(self, first: int, last: int, low: int, high: int) -> None:
+        """Note that a box was written."""
+        self.touched = True
+        if self._marks is not None:
+            self._marks[first:last, low:high] = True
+            self.complete = bool(self._marks.all())
+            return
+        box = _merged(self._boxes, (first, last, low, high))
+        if box[0] == 0 and box[1] >= self.lines and box[2] == 0 and box[3] >= self.pitch_bytes:
+            self.written_all()
+        elif len(self._boxes) > _MAXIMUM_BOXES:
+            self._to_marks()
+
+    def holds(self, first: int, last: int, low: int, high: int) -> int:
+        """How much of a box was written: 0 nothing, 1 a part, 2 all."""
+        if self.complete:
+            return 2
+        if not self.touched:
+            return 0
+        if self._marks is None:
+            part = 0
+            for box in self._boxes:
+                if box[0] <= first and last <= box[1] and box[2] <= low and high <= box[3]:
+                    return 2
+                if box[0] < last and first < box[1] and box[2] < high and low < box[3]:
+                    part = 1
+            if not part:
+                return 0
+            self._to_marks()
+        assert self._marks is not None
+        inside = self._marks[first:last, low:high]
+        return 2 if inside.all() else int(inside.any())
+
+    def _to_marks(self) -> None:
+        if self.lines * self.pitch_bytes > 1 << 26:  # too large to keep a byte map of: take it as written
+            self.written_all()
+            return
+        self._marks = np.zeros((self.lines, self.pitch_bytes), np.bool_)
+        for first, last, low, high in self._boxes:
+            self._marks[first:last, low:high] = True
+        self._boxes = []
+        self.complete = bool(self._marks.all())
+
+
+def _merged(boxes: list[Box], box: Box) -> Box:
+    """Add a box, joined with those that it continues; returns the joined box."""
+    first, last, low, high = box
+    again = True
+    while again:
+        again = False
+        for index, (f, l, a, b) in enumerate(boxes):  # noqa: E741
+            if f <= first and last <= l and a <= low and high <= b:
+                return boxes[index]
+            same_lines = f == first and l == last and a <= high and low <= b
+            same_bytes = a == low and b == high and f <= last and first <= l
+            inside = first <= f and l <= last and low <= a and b <= high
+            if same_lines or same_bytes or inside:
+                first, last, low, high = min(f, first), max(l, last), min(a, low), max(b, high)
+                del boxes[index]
+                again = True
+                break
+    boxes.append((first, last, low, high))
+    return boxes[-1]

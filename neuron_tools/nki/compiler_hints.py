@@ -1,0 +1,43 @@
+"""`nki.compiler`: hints to the compiler, which change nothing that the simulator does not do already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+def _decorator(name: str, about: str) -> Callable[..., Any]:
+    def hint(func: Callable[..., Any] | None = None, **_options: Any) -> Any:
+        return (lambda inner: inner) if func is None else func
+
+    hint.__name__ = hint.__qualname__ = name
+    hint.__doc__ = about
+    return hint
+
+
+enable_stack_allocator = _decorator("enable_stack_allocator", "Allocate on-chip tiles like a stack.")
+force_auto_alloc = _decorator("force_auto_alloc", "Ignore the kernel's own placement of tiles.")
+skip_middle_end_transformations = _decorator(
+    "skip_middle_end_transformations", "Leave the kernel's instructions as they are."
+)
+
+
+@contextmanager
+def _block(*_arguments: Any, **_options: Any) -> Iterator[None]:
+    yield
+
+
+def no_reorder(*arguments: Any, **options: Any) -> Any:
+    """Keep the instructions of a block in order; the simulator never reorders an engine's."""
+    return _block(*arguments, **options)
+
+
+def allocation_scope(*arguments: Any, **options: Any) -> Any:
+    """Tiles of a block end with it; the simulator ends every tile with its last use."""
+    return _block(*arguments, **options)
+
+
+def multi_buffer(factor: int = 2) -> Any:
+    """Let tiles of a loop be buffered several times; the simulator buffers as SBUF allows."""
+    return _block(factor)

@@ -1,0 +1,39 @@
+"""Calls of kernels: compiled and timed once per signature where somebody listens, computed every time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from neuron_tools.nki.kernel import Kernel
+    from neuron_tools.nki.run import Run
+
+Listener = Callable[["Kernel", tuple[Any, ...], Mapping[str, Any]], Any]
+_LISTENERS: list[Listener] = []
+"""Asked in turn to execute a call; the first that does not return NotImplemented decides."""
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Let `listener(kernel, arguments, keywords)` execute calls; returns a function that ends that."""
+    _LISTENERS.insert(0, listener)
+
+    def stop() -> None:
+        if listener in _LISTENERS:
+            _LISTENERS.remove(listener)
+
+    return stop
+
+
+def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """Execute a call: by a listener, or by computing its values."""
+    for listener in _LISTENERS:
+        result = listener(kernel, arguments, keywords)
+        if result is not NotImplemented:
+            return result
+    return compute(kernel, arguments, keywords).outputs
+
+
+def compute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
+    """Run a kernel for its values."""
+    return kernel.run(*arguments, recording=False, **keywords)

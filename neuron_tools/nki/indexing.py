@@ -1,0 +1,301 @@
+"""The slower ways to index: ellipsis, index expressions, registers, tensors of indices, access patterns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
+from neuron_tools.nki.index import Index, as_index, pad
+from neuron_tools.nki.layout import row_major
+from neuron_tools.nki.registers import VirtualRegister, register_value
+from neuron_tools.nki.tensor import NkiTensor
+
+IntArray = npt.NDArray[np.int64]
+
+
+def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
+    """`tensor[key]` for any key that the quick path does not take.
+
+    Raises:
+        OutOfBoundsError: A number or slice reaches outside the tensor.
+        NkiValidationError: Too many indices, or an index of a kind that NKI has not.
+    """
+    items = _expanded(tensor, key)
+    if any(isinstance(item, (Index, np.ndarray, NkiTensor)) for item in items) or tensor.gather is not None:
+        return _advanced(tensor, items)
+    shape: list[int] = []
+    strides: list[int] = []
+    offset, axis = tensor.offset, 0
+    for item in items:
+        if item is None:
+            shape.append(1)
+            strides.append(0)
+            continue
+        extent, stride = tensor.shape[axis], tensor.strides[axis]
+        if isinstance(item, slice):
+            start, count, step = _slice_limits(tensor, item, extent, axis)
+            offset += start * stride
+            shape.append(count)
+            strides.append(stride * step)
+        else:
+            offset += _position(tensor, item, extent, axis) * stride
+        axis += 1
+    return NkiTensor(tensor.backing, tensor.dtype, tuple(shape), tuple(strides), offset)
+
+
+def _expanded(tensor: NkiTensor, key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The key with one item per dimension: ellipsis and missing dimensions become full slices."""
+    flat: list[Any] = []
+    for item in key:
+        flat.extend(item) if isinstance(item, (tuple, list)) else flat.append(item)
+    named = sum(item is not None and item is not Ellipsis for item in flat)
+    missing = tensor.ndim - named
+    if missing < 0:
+        raise NkiValidationError(
+            f"{named} indices for a tensor of {tensor.ndim} dimensions (shape {tensor.shape})",
+            tracing.where(),
+        )
+    fill = [slice(None)] * missing
+    for place, item in enumerate(flat):
+        if item is Ellipsis:
+            return (*flat[:place], *fill, *(i for i in flat[place + 1 :] if i is not Ellipsis))
+    return (*flat, *fill)
+
+
+def _slice_limits(tensor: NkiTensor, item: slice, extent: int, axis: int) -> tuple[int, int, int]:
+    """(start, count, step) of a slice that stays inside."""
+    step = 1 if item.step is None else register_value(item.step)
+    start = 0 if item.start is None else register_value(item.start)
+    stop = extent if item.stop is None else register_value(item.stop)
+    start, stop = (start + extent if start < 0 else start), (stop + extent if stop < 0 else stop)
+    if step <= 0:
+        raise NkiValidationError(f"a slice needs a positive step, got {step}", tracing.where())
+    if not 0 <= start <= stop <= extent:
+        raise OutOfBoundsError(
+            f"slice {start}:{stop} of dimension {axis} is outside tensor {tensor.name!r} of shape "
+            f"{tensor.shape}; end it at {extent}",
+            tracing.where(),
+        )
+    return start, -(-(stop - start) // step), step
+
+
+def _position(tensor: NkiTensor, item: Any, extent: int, axis: int) -> int:
+    if not isinstance(item, (int, np.integer, VirtualRegister)):
+        raise NkiValidationError(f"a tensor cannot be indexed by {item!r}", tracing.where())
+    position = int(item)
+    if position < 0:
+        position += extent
+    if not 0 <= position < extent:
+        raise OutOfBoundsError(
+            f"index {int(item)} of dimension {axis} is outside tensor {tensor.name!r} of shape {tensor.shape}",
+            tracing.where(),
+        )
+    return position
+
+
+def _advanced(tensor: NkiTensor, items: tuple[Any, ...]) -> NkiTensor:
+    """Index expressions: a strided view while all are affine, explicit positions otherwise."""
+    indices = [_expression(item) for item in items if item is not None]
+    width = max((index.ndim for index in indices if isinstance(index, Index)), default=0)
+    whole = all(isinstance(index, Index) for index in indices)
+    if not whole:
+        indices, width = _slices_as_axes(tensor, indices, width)
+    padded = [pad(index, width) for index in indices if isinstance(index, Index)]
+    extents = tuple(max((index.extents[axis] for index in padded), default=1) for axis in range(width))
+    if tensor.gather is None and all(index.values is None for index in padded):
+        return _affine_view(tensor, padded, extents)
+    return _gathered(tensor, padded, extents)
+
+
+def _expression(item: Any) -> Any:
+    if isinstance(item, slice):
+        return item
+    if isinstance(item, NkiTensor):
+        tracing.active().needs_values()
+        return as_index(item.array.astype(np.int64))
+    if isinstance(item, VirtualRegister):
+        return as_index(item.read())
+    return as_index(item)
+
+
+def _slices_as_axes(tensor: NkiTensor, indices: list[Any], width: int) -> tuple[list[Any], int]:
+    """Slices become expressions over axes of their own, placed as NumPy places them."""
+    advanced = [place for place, index in enumerate(indices) if isinstance(index, Index) and index.ndim]
+    together = not advanced or advanced == list(range(advanced[0], advanced[-1] + 1))
+    before = sum(isinstance(index, slice) for index in indices[: advanced[0]]) if together and advanced else 0
+    total = width + sum(isinstance(index, slice) for index in indices)
+    result: list[Any] = []
+    slot = 0
+    for axis, index in enumerate(indices):
+        if isinstance(index, slice):
+            start, count, step = _slice_limits(tensor, index, tensor.shape[axis], axis)
+            place = slot if slot < before else slot + width
+            slot += 1
+            extents, steps = [1] * total, [0] * total
+            extents[place], steps[place] = count, step
+            result.append(Index(tuple(extents), tuple(steps), start))
+        else:
+            result.append(_moved(pad(index, width), before, total))
+    return result, total
+
+
+def _moved(index: Index, before: int, total: int) -> Index:
+    after = total - before - index.ndim
+    extents = (1,) * before + index.extents + (1,) * after
+    if index.values is not None:
+        return Index(
+            extents, (0,) * total, 0, index.values.reshape((1,) * before + index.values.shape + (1,) * after)
+        )
+    return Index(extents, (0,) * before + index.coefficients + (0,) * after, index.offset)
+
+
+def _affine_view(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ...]) -> NkiTensor:
+    offset = tensor.offset
+    strides = [0] * len(extents)
+    limits = []
+    for index, stride, extent in zip(indices, tensor.strides, tensor.shape):
+        offset += index.offset * stride
+        for axis, (count, step) in enumerate(zip(index.extents, index.coefficients)):
+            if count > 1:
+                strides[axis] += step * stride
+        low, high = index.limits()
+        if low < 0 or high >= extent:
+            steps = tuple(s if c > 1 else 0 for c, s in zip(index.extents, index.coefficients))
+            limits.append((extent, index.offset, steps))
+    view = NkiTensor(tensor.backing, tensor.dtype, extents, tuple(strides), offset)
+    if limits:
+        view.limits = tuple(limits)
+    return view
+
+
+def _gathered(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ...]) -> NkiTensor:
+    positions: Any = np.full((1,) * len(extents), tensor.offset, np.int64)
+    outside = np.zeros((1,) * len(extents), bool)
+    if tensor.gather is not None:
+        chosen = tuple(index.evaluate() for index in indices)
+        positions = tensor.gather[chosen]
+    else:
+        for index, stride, extent in zip(indices, tensor.strides, tensor.shape):
+            values = index.evaluate()
+            outside = outside | (values < 0) | (values >= extent)
+            positions = positions + values * stride
+    view = NkiTensor(tensor.backing, tensor.dtype, extents, row_major(extents), tensor.offset)
+    positions = np.where(outside, -1, positions) if outside.any() else positions
+    view.gather = np.broadcast_to(positions, extents)
+    return view
+
+
+def select_view(tensor: NkiTensor, dim: int, index: NkiTensor) -> NkiTensor:
+    """Positions of one dimension chosen by a tensor: shape[dim] becomes the number of indices."""
+    trace = tracing.active()
+    trace.needs_values()
+    chosen = index_values(index)
+    extent = tensor.shape[dim]
+    shape = (*tensor.shape[:dim], len(chosen), *tensor.shape[dim + 1 :])
+    positions = _positions((*tensor.shape[:dim], 1, *tensor.shape[dim + 1 :]), tensor.strides, tensor.offset)
+    step = (1,) * dim + (len(chosen),) + (1,) * (tensor.ndim - dim - 1)
+    moved = positions + (chosen * tensor.strides[dim]).reshape(step)
+    inside = ((chosen >= 0) & (chosen < extent)).reshape(step)
+    view = NkiTensor(
+        tensor.backing, tensor.dtype, shape, _gathered_strides(tensor, dim, shape), tensor.offset
+    )
+    view.gather = np.where(inside, moved, -1)
+    return view
+
+
+def _gathered_strides(tensor: NkiTensor, dim: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides that describe the runs of a gather: the inner dimensions keep theirs."""
+    inner = tensor.strides[dim + 1 :]
+    outer = row_major(shape)[: dim + 1]
+    return tuple(step * 2 + 1 for step in outer) + inner
+
+
+def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> IntArray:
+    total: Any = np.full((1,) * len(shape), offset, np.int64)
+    for axis, (extent, stride) in enumerate(zip(shape, strides)):
+        steps = np.arange(extent, dtype=np.int64) * stride
+        total = total + steps.reshape((1,) * axis + (extent,) + (1,) * (len(shape) - axis - 1))
+    return np.asarray(total)
+
+
+def index_values(index: NkiTensor) -> IntArray:
+    """The indices of a tensor in the order in which DMA takes them: along the partitions first."""
+    trace = tracing.active()
+    if index.region < 0:
+        index.resolve()
+    if index.storage is not None and not index.storage.complete:
+        trace.check_read(index)
+    values = index.array.reshape(index.shape[0] if index.ndim else 1, -1)
+    return np.asarray(values.T.reshape(-1).astype(np.int64))
+
+
+def pattern_view(
+    tensor: NkiTensor,
+    pattern: Sequence[Sequence[int]],
+    offset: int,
+    scalar_offset: Any,
+    vector_offset: NkiTensor | None,
+    indirect_dim: int,
+    dtype: Any,
+) -> NkiTensor:
+    """A view by access pattern; see `NkiTensor.ap`.
+
+    Raises:
+        OutOfBoundsError: The pattern reaches outside the tensor's storage.
+        NkiValidationError: Both offsets are given.
+    """
+    kind = as_dtype(dtype) if dtype is not None else tensor.dtype
+    shape = tuple(int(count) for _, count in pattern)
+    strides = tuple(int(step) for step, _ in pattern)
+    base = tensor.offset * tensor.dtype.itemsize // kind.itemsize + register_value(offset)
+    view = NkiTensor(tensor.backing, kind, shape, strides, base)
+    if scalar_offset is None and vector_offset is None:
+        _check_pattern(view)
+        return view
+    if scalar_offset is not None and vector_offset is not None:
+        raise NkiValidationError("ap takes scalar_offset or vector_offset, not both", tracing.where())
+    step = row_major(tensor.shape)[indirect_dim] if tensor.ndim else 1
+    if scalar_offset is not None:
+        view.offset += register_value(scalar_offset) * step
+        _check_pattern(view)
+        return view
+    assert vector_offset is not None
+    tracing.active().needs_values()
+    return _vector_pattern(tensor, view, index_values(vector_offset), indirect_dim, step)
+
+
+def _vector_pattern(
+    tensor: NkiTensor, view: NkiTensor, chosen: IntArray, indirect_dim: int, step: int
+) -> NkiTensor:
+    """One index per position of the pattern's first dimension, which it replaces."""
+    count = view.shape[0]
+    if len(chosen) < count:
+        raise NkiValidationError(
+            f"vector_offset has {len(chosen)} indices for {count} positions of the pattern", tracing.where()
+        )
+    chosen = chosen[:count]
+    inner = _positions((1, *view.shape[1:]), view.strides, view.offset)
+    lead = (count,) + (1,) * (len(view.shape) - 1)
+    limit = tensor.shape[indirect_dim] if tensor.ndim else 1
+    inside = ((chosen >= 0) & (chosen < limit)).reshape(lead)
+    view.gather = np.where(inside, inner + (chosen * step).reshape(lead), -1)
+    view.strides = (2 * max(step, 1) + 1, *view.strides[1:])
+    return view
+
+
+def _check_pattern(view: NkiTensor) -> None:
+    reach = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides))
+    storage = view.backing
+    size = storage.lines * storage.pitch_bytes // view.dtype.itemsize
+    if view.size and (view.offset < 0 or view.offset + reach >= size):
+        raise OutOfBoundsError(
+            f"the access pattern {view.get_pattern()} from element {view.offset} reaches element "
+            f"{view.offset + reach} of tensor {view.name!r}, which has {size}",
+            tracing.where(),
+        )

@@ -1,0 +1,259 @@
+"""DMA instructions: copies between HBM and SBUF, transposes, and sums on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.isa.elementwise import converted
+from neuron_tools.nki.isa.enums import dge_mode as modes
+from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.enums import oob_mode as bounds
+from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
+from neuron_tools.nki.kinds import Kind, Transfer
+from neuron_tools.nki.operators import Operator, find_operator
+from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tracer import Tracer
+from neuron_tools.nki.values import exact, single, write
+from neuron_tools.simulator.program import Memory
+
+_MADE_BY = {modes.unknown: "", modes.swdge: "software", modes.hwdge: "hardware", modes.none: "runtime"}
+_SKIPPED = -1
+"""Position in `gather` of an element that an index out of bounds leaves out."""
+
+
+def dma_copy(
+    dst: NkiTensor,
+    src: NkiTensor,
+    priority: int | None = None,
+    oob_mode: bounds = bounds.error,
+    dge_mode: modes = modes.unknown,
+    engine: engines = engines.unknown,
+    name: str | None = None,
+    dst_rmw_op: Any = None,
+    unique_indices: bool = True,
+) -> None:
+    """dst = src between HBM and SBUF, converted through fp32 where the types differ.
+
+    Args:
+        dst: Tensor in HBM or SBUF, of as many elements as `src`; may be indexed indirectly (scatter).
+        src: Tensor in HBM or SBUF; may be indexed indirectly (gather).
+        priority: Quality of service, 0 to 3.
+        oob_mode: What an index out of bounds does: an error, or its elements are left out.
+        dge_mode: Who makes the descriptors.
+        engine: The engine that starts it.
+        name: Kept for the profile.
+        dst_rmw_op: `nl.add`: add to what `dst` holds.
+        unique_indices: Whether scattered indices are unique.
+
+    Raises:
+        NkiValidationError: A rule is broken, or an index is out of bounds.
+    """
+    trace = tracing._ACTIVE
+    if trace is None or trace.pending is not None:
+        trace = ready()
+    if dst.region < 0:
+        dst.resolve()
+    if src.region < 0:
+        src.resolve()
+    indirect = dst.gather is not None or src.gather is not None
+    key = (dma_copy, dst.form, src.form, dge_mode, engine, indirect)
+    kind = trace.kinds.get(key)
+    if kind is None:
+        transfer = copy_transfer(trace, "dma_copy", dst.form, src.form, dge_mode, engine, indirect)
+        kind = trace.add_kind(key, Kind("dma_copy", transfer=transfer))
+    if not src.storage.complete:  # type: ignore[union-attr]
+        trace.check_read(src)
+    trace.record(kind, dst.region, -1, src.region)
+    if not dst.storage.complete:  # type: ignore[union-attr]
+        trace.mark_written(dst)
+    if trace.values:
+        if indirect or dst_rmw_op is not None:
+            move(dst, src, oob_mode, dst_rmw_op)
+        else:
+            write(dst, converted(src, dst))
+
+
+def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
+    """Copy with positions that may be out of bounds, and with an optional operation on the destination."""
+    size = dst.size
+    values = (exact(src) if src.gather is None else _taken(src, oob_mode)).reshape(-1)
+    kept = np.ones(size, bool)
+    if src.gather is not None:
+        kept &= src.gather.reshape(-1) >= 0
+    places = dst.gather.reshape(-1) if dst.gather is not None else None
+    if places is not None:
+        kept &= places >= 0
+    if not kept.all() and oob_mode is not bounds.skip:
+        raise refuse("an index of an indirect access is out of bounds; use oob_mode=nisa.oob_mode.skip to "
+                     "leave such elements out")  # fmt: skip
+    if op is not None:
+        values = find_operator(op).function(single(dst).reshape(-1), values.astype(np.float32))
+    if places is not None:
+        from neuron_tools.nki.values import cast
+
+        dst.flat[places[kept]] = cast(np.asarray(values[kept]), dst.dtype)
+        return
+    if kept.all():
+        write(dst, values.reshape(dst.shape))
+        return
+    held = exact(dst).reshape(-1).copy()
+    held[kept] = values[kept]
+    write(dst, held.reshape(dst.shape))
+
+
+def _taken(src: NkiTensor, oob_mode: bounds) -> Any:
+    assert src.gather is not None
+    return src.flat[np.maximum(src.gather, 0)]
+
+
+def copy_transfer(
+    trace: Tracer,
+    name: str,
+    dst: ViewForm,
+    src: ViewForm,
+    dge_mode: modes,
+    engine: engines,
+    indirect: bool,
+    transpose: bool = False,
+) -> Transfer:
+    """The DMA of a copy between two forms.
+
+    Raises:
+        NkiValidationError: The sizes differ, or a side lies in PSUM.
+    """
+    if dst.size != src.size:
+        raise refuse(
+            f"{name} moves as many elements as it reads, but dst has shape {dst.shape} and src {src.shape}"
+        )
+    for side, form in (("dst", dst), ("src", src)):
+        if form.memory is Memory.PSUM and not trace.older_dialect:
+            raise refuse(
+                f"{name} moves data between HBM and SBUF, but {side} lies in PSUM; copy it with "
+                "nisa.tensor_copy first"
+            )
+    wide = max(dst.dtype.itemsize, src.dtype.itemsize)
+    made_by = _MADE_BY[dge_mode]
+    if not made_by:
+        made_by = "software" if indirect else ("hardware" if trace.core.generation >= 3 else "runtime")
+    run = min(dst.run_bytes // dst.dtype.itemsize, src.run_bytes // src.dtype.itemsize) * wide
+    on_chip = dst if dst.memory is not Memory.HBM else src
+    return Transfer(
+        source_memory=src.memory,
+        destination_memory=dst.memory,
+        dtype=dst.dtype.chip,
+        bytes=src.size * wide,
+        descriptor_bytes=max(run, wide),
+        partitions=on_chip.partitions if on_chip.memory is not Memory.HBM else 0,
+        transpose=transpose,
+        descriptors_by=made_by,
+        engine=engine.chosen,
+    )
+
+
+_AXES = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+
+
+def dma_transpose(
+    dst: NkiTensor,
+    src: NkiTensor,
+    axes: Sequence[int] | None = None,
+    priority: int | None = None,
+    dge_mode: modes = modes.unknown,
+    oob_mode: bounds = bounds.error,
+    name: str | None = None,
+) -> None:
+    """dst = src with its first and last dimensions swapped, by the DMA engines.
+
+    Args:
+        dst: Tile in SBUF, of the transposed shape.
+        src: Tensor in HBM or SBUF of 2 to 4 dimensions; may be indexed indirectly.
+        axes: (1, 0), (2, 1, 0) or (3, 1, 2, 0).
+        priority: Quality of service.
+        dge_mode: Who makes the descriptors.
+        oob_mode: What an index out of bounds does.
+        name: Kept for the profile.
+
+    Raises:
+        NkiValidationError: A rule is broken.
+    """
+    trace = ready()
+    forms = form_of(dst), form_of(src)
+    indirect = src.gather is not None
+    key = (dma_transpose, *forms, dge_mode, indirect)
+    kind = trace.kinds.get(key)
+    order = tuple(axes) if axes is not None else _AXES.get(src.ndim, ())
+    if kind is None:
+        if len(order) != src.ndim:
+            raise refuse(f"dma_transpose turns tensors of 2 to 4 dimensions, got shape {src.shape}")
+        transfer = copy_transfer(trace, "dma_transpose", dst.form, src.form, dge_mode, engines.unknown,
+                                 indirect, transpose=True)  # fmt: skip
+        kind = trace.add_kind(key, Kind("dma_transpose", transfer=transfer))
+    issue(trace, kind, dst, src)
+    if trace.values:
+        values = exact(src) if not indirect else _taken(src, oob_mode)
+        turned = values.transpose(order)
+        write(dst, turned if turned.size == dst.size else turned.reshape(-1)[: dst.size])
+
+
+def dma_compute(
+    dst: NkiTensor,
+    srcs: Sequence[NkiTensor],
+    reduce_op: Any = "add",
+    scales: Sequence[float] | None = None,
+    unique_indices: bool = True,
+    oob_mode: bounds = bounds.error,
+    name: str | None = None,
+) -> None:
+    """dst = sum of the scaled sources, computed in fp32 by the DMA engines.
+
+    Args:
+        dst: Tensor in HBM or SBUF; may be indexed indirectly.
+        srcs: Up to 16 tensors of as many elements.
+        reduce_op: add (also maximum and minimum).
+        scales: Factor of each source.
+        unique_indices: Whether scattered indices are unique.
+        oob_mode: What an index out of bounds does.
+        name: Kept for the profile.
+
+    Raises:
+        NkiValidationError: A rule is broken.
+    """
+    trace = ready()
+    if not srcs or len(srcs) > 16:
+        raise refuse(f"dma_compute takes 1 to 16 sources, got {len(srcs)}")
+    forms = [form_of(dst), *(form_of(source) for source in srcs)]
+    factors = [1.0] * len(srcs) if scales is None else [float(scale) for scale in scales]
+    indirect = any(view.gather is not None for view in (dst, *srcs))
+    for source in srcs:
+        key = (dma_compute, dst.form, source.form, indirect)
+        kind = trace.kinds.get(key)
+        if kind is None:
+            transfer = copy_transfer(trace, "dma_compute", dst.form, source.form, modes.unknown,
+                                     engines.unknown, indirect)  # fmt: skip
+            kind = trace.add_kind(key, Kind("dma_compute", transfer=transfer))
+        issue(trace, kind, dst, source)
+    del forms
+    if trace.values:
+        _sum_sources(dst, srcs, factors, find_operator(reduce_op), oob_mode)
+
+
+def _sum_sources(
+    dst: NkiTensor, srcs: Sequence[NkiTensor], factors: Sequence[float], op: Operator, oob_mode: bounds
+) -> None:
+    total: Any = None
+    for source, factor in zip(srcs, factors):
+        values = single(source) if source.gather is None else _taken(source, oob_mode).astype(np.float32)
+        values = values.reshape(-1) if factor == 1.0 else values.reshape(-1) * np.float32(factor)
+        total = values if total is None else op.function(total, values)
+    if dst.gather is not None:
+        from neuron_tools.nki.values import cast
+
+        places = dst.gather.reshape(-1)
+        kept = places >= 0
+        dst.flat[places[kept]] = cast(total[kept], dst.dtype)
+        return
+    write(dst, total.reshape(dst.shape))

@@ -1,0 +1,103 @@
+"""Enumerations of `nki.isa`."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from neuron_tools.simulator.program import Engine
+
+
+class engine(Enum):
+    """Engines of a NeuronCore, as `engine=` arguments."""
+
+    tensor = 1
+    vector = 2
+    scalar = 3
+    gpsimd = 4
+    dma = 5
+    sync = 6
+    unknown = 0
+
+    @property
+    def chosen(self) -> Engine | None:
+        """The engine as Programs name it; None where the choice is left open."""
+        return _ENGINES.get(self)
+
+
+_ENGINES = {
+    engine.tensor: Engine.TENSOR,
+    engine.vector: Engine.VECTOR,
+    engine.scalar: Engine.SCALAR,
+    engine.gpsimd: Engine.GPSIMD,
+    engine.sync: Engine.SYNC,
+}
+
+
+class reduce_cmd(Enum):
+    """What an instruction does with the engine's accumulation registers."""
+
+    idle = 0
+    reset = 1
+    reduce = 2
+    reset_reduce = 3
+    load_reduce = 4
+
+
+class dge_mode(Enum):
+    """Who makes a DMA's descriptors: the runtime beforehand, software, or hardware."""
+
+    unknown = 0
+    swdge = 1
+    hwdge = 2
+    none = 3
+
+
+class oob_mode(Enum):
+    """What an indirect access does with an index out of bounds."""
+
+    error = 0
+    skip = 1
+
+
+class matmul_perf_mode(Enum):
+    """Performance mode of a matmul: `double_row` takes two fp8 rows at a time."""
+
+    none = 0
+    double_row = 1
+    double_column = 2
+    double_pixel = 3
+    double_row_gen3 = 1
+
+
+class nc_version(Enum):
+    """Generation of the NeuronCore: Trn1 and Inf2, Trn2, Trn3."""
+
+    gen2 = 2
+    gen3 = 3
+    gen4 = 4
+
+    def __lt__(self, other: nc_version) -> bool:
+        return self.value < other.value
+
+    def __le__(self, other: nc_version) -> bool:
+        return self.value <= other.value
+
+    def __gt__(self, other: nc_version) -> bool:
+        return self.value > other.value
+
+    def __ge__(self, other: nc_version) -> bool:
+        return self.value >= other.value
+
+
+class dma_engine(Enum):
+    """Which DMA moves data between the cores of a logical NeuronCore."""
+
+    dma = 0
+    gpsimd_dma = 1
+
+
+tensor_engine = engine.tensor
+vector_engine = engine.vector
+scalar_engine = engine.scalar
+gpsimd_engine = engine.gpsimd
+unknown_engine = engine.unknown

@@ -1,0 +1,185 @@
+"""What all instructions share: getting the trace, checking operands, recording, and common rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.kinds import Kind, Step
+from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tracer import Tracer
+from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
+
+Array = npt.NDArray[Any]
+
+
+def ready() -> Tracer:
+    """The running trace, with held-back results stored."""
+    trace = tracing.active()
+    if trace.pending is not None:
+        trace.flush(trace.pending)
+    return trace
+
+
+def form_of(operand: Any) -> ViewForm | None:
+    """The form of a tensor operand (resolved), or None for numbers and registers."""
+    if isinstance(operand, NkiTensor):
+        if operand.region < 0:
+            operand.resolve()
+        form: ViewForm = operand.form
+        return form
+    return None
+
+
+def region_of(operand: Any) -> int:
+    """The region row of a resolved tensor operand, or -1."""
+    return operand.region if isinstance(operand, NkiTensor) else -1
+
+
+def issue(trace: Tracer, kind: Kind, dst: NkiTensor, *sources: Any, second: NkiTensor | None = None) -> None:
+    """Check what is read, record the instruction, and note what it writes."""
+    regions = [-1, -1, -1, -1]
+    at = 0
+    for source in sources:
+        if isinstance(source, NkiTensor):
+            storage = source.storage
+            if not storage.complete:  # type: ignore[union-attr]
+                trace.check_read(source)
+            if at < 4:
+                regions[at] = source.region
+                at += 1
+    trace.record(kind, dst.region, -1 if second is None else second.region, *regions)
+    if not dst.storage.complete:  # type: ignore[union-attr]
+        trace.mark_written(dst)
+    if second is not None and not second.storage.complete:  # type: ignore[union-attr]
+        trace.mark_written(second)
+
+
+def refuse(message: str) -> NkiValidationError:
+    """The error for a broken rule, at the kernel's line."""
+    return NkiValidationError(message, tracing.where())
+
+
+def require_on_chip(name: str, **forms: ViewForm | None) -> None:
+    """Refuse operands in HBM.
+
+    Raises:
+        NkiValidationError: Names the operand.
+    """
+    for operand, form in forms.items():
+        if form is not None and form.memory is Memory.HBM:
+            raise refuse(
+                f"{name} takes tiles in SBUF or PSUM, but {operand} of shape {form.shape} lies in HBM; copy it "
+                "on chip first (nisa.dma_copy or nl.load)"
+            )
+
+
+def require_memory(name: str, memory: Memory, **forms: ViewForm | None) -> None:
+    """Refuse operands outside one memory.
+
+    Raises:
+        NkiValidationError: Names the operand.
+    """
+    for operand, form in forms.items():
+        if form is not None and form.memory is not memory:
+            raise refuse(
+                f"{name} needs {operand} in {memory.name}, but the tile of shape {form.shape} lies in "
+                f"{form.memory.name}"
+            )
+
+
+def require_same_size(name: str, first: ViewForm, second: ViewForm, what: str) -> None:
+    """Refuse operands of different partitions or elements per partition.
+
+    Raises:
+        NkiValidationError: Shows both shapes.
+    """
+    if first.partitions != second.partitions or first.elements != second.elements:
+        raise refuse(
+            f"{name}: {what} must have the same partitions and elements per partition, got shapes "
+            f"{first.shape} and {second.shape}"
+        )
+
+
+def require_start_partition(name: str, **forms: ViewForm | None) -> None:
+    """Refuse tiles that start at a partition where the engines cannot start.
+
+    Raises:
+        NkiValidationError: Names the operand and where it may start.
+    """
+    for operand, form in forms.items():
+        if form is None or form.line <= 0:
+            continue
+        step = 32 if form.partitions <= 32 else (64 if form.partitions <= 64 else 128)
+        if form.line % step:
+            raise refuse(
+                f"{name}: {operand} starts at partition {form.line} with {form.partitions} partitions; engines "
+                f"access that many only from partitions that are multiples of {step}"
+            )
+
+
+def require_column(name: str, operand: str, form: ViewForm | None, partitions: int) -> None:
+    """Refuse scalar operands that do not have one element per partition.
+
+    Raises:
+        NkiValidationError: Shows the shape.
+    """
+    if form is not None and (form.elements != 1 or form.partitions not in (1, partitions)):
+        raise refuse(
+            f"{name}: {operand} must be a number or a tile of shape ({partitions}, 1), got {form.shape}"
+        )
+
+
+def compute_step(
+    engine: Engine,
+    opcode: Opcode,
+    dst: ViewForm,
+    source: ViewForm | None = None,
+    second: ViewForm | None = None,
+    *,
+    elements: int = 0,
+    flags: Flag = Flag.NONE,
+    activation: str = "",
+    waits: tuple[int, ...] = (0, 1, 2, 3, 4, 5),
+) -> Step:
+    """The row of an instruction of the Vector, Scalar or GpSimd engine."""
+    read = source if source is not None else dst
+    if not dst.contiguous or not read.contiguous or (second is not None and not second.contiguous):
+        flags |= Flag.STRIDED
+    if second is not None and source is not None:
+        if (second.memory is Memory.PSUM) != (source.memory is Memory.PSUM):
+            flags |= Flag.SECOND_OPERAND_PSUM
+    return Step(
+        engine=engine,
+        opcode=opcode,
+        input_dtype=read.dtype.chip,
+        output_dtype=dst.dtype.chip,
+        source_memory=source.memory if source is not None else Memory.NONE,
+        destination_memory=dst.memory,
+        activation=activation,
+        flags=flags,
+        partitions=max(read.partitions, dst.partitions) if source is not None else dst.partitions,
+        elements=elements or max(read.elements, dst.elements),
+        waits=waits,
+        source=2 if source is not None else -1,
+        second_source=3 if second is not None else -1,
+        writes=(0, 1),
+    )
+
+
+def shaped(values: Array, shape: tuple[int, ...]) -> Array:
+    """Values in the shape of a tile with as many elements (or broadcast to it)."""
+    if values.shape == shape:
+        return values
+    size = 1
+    for extent in shape:
+        size *= extent
+    if values.size == size:
+        return values.reshape(shape)
+    if values.ndim < len(shape) and values.ndim and values.shape[0] == shape[0]:
+        values = values.reshape(values.shape[:1] + (1,) * (len(shape) - values.ndim) + values.shape[1:])
+    return np.broadcast_to(values, shape)

@@ -1,0 +1,73 @@
+"""Registers of the engine sequencers: allocation, loads, stores and moves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuron_tools.nki.isa.issue import compute_step, form_of, issue, ready, refuse
+from neuron_tools.nki.kinds import Kind, Step
+from neuron_tools.nki.registers import VirtualRegister
+from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.values import write
+from neuron_tools.simulator.program import Engine, Memory, Opcode
+
+
+def register_alloc(x: int | None = None) -> VirtualRegister:
+    """A new register holding `x`, or nothing yet."""
+    if isinstance(x, NkiTensor):
+        register = VirtualRegister()
+        register_load(register, x)
+        return register
+    return VirtualRegister(None if x is None else int(x))
+
+
+def register_move(dst: VirtualRegister, src: int | VirtualRegister) -> None:
+    """dst = src, a number or another register."""
+    dst.value = int(src)
+
+
+def register_load(dst: VirtualRegister, src: NkiTensor) -> None:
+    """dst = the single element of `src` (HBM or SBUF).
+
+    Raises:
+        NkiValidationError: `src` has more than one element.
+    """
+    trace = ready()
+    form = form_of(src)
+    assert form is not None
+    if form.size != 1:
+        raise refuse(f"register_load reads one element, but src has shape {src.shape}")
+    key = (register_load, form)
+    kind = trace.kinds.get(key)
+    if kind is None:
+        step = Step(Engine.SYNC, Opcode.NOP, form.dtype.chip, form.dtype.chip, form.memory, Memory.REGISTER,
+                    elements=1, partitions=1, waits=(2,), source=2)  # fmt: skip
+        kind = trace.add_kind(key, Kind("register_load", (step,)))
+    if not src.storage.complete:  # type: ignore[union-attr]
+        trace.check_read(src)
+    trace.record(kind, -1, -1, src.region)
+    trace.needs_values()
+    dst.value = int(src.array.reshape(-1)[0])
+
+
+def register_store(dst: NkiTensor, src: VirtualRegister) -> None:
+    """The single element of `dst` (HBM or SBUF) = src.
+
+    Raises:
+        NkiValidationError: `dst` has more than one element.
+    """
+    trace = ready()
+    form = form_of(dst)
+    assert form is not None
+    if form.size != 1:
+        raise refuse(f"register_store writes one element, but dst has shape {dst.shape}")
+    key = (register_store, form)
+    kind = trace.kinds.get(key)
+    if kind is None:
+        kind = trace.add_kind(key, Kind("register_store", (compute_step(Engine.SYNC, Opcode.NOP, form),)))
+    issue(trace, kind, dst)
+    if trace.values:
+        value: Any = src.read() if isinstance(src, VirtualRegister) else int(src)
+        write(dst, np.array([value], np.int64))

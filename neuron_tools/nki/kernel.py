@@ -1,0 +1,131 @@
+"""`nki.jit`: a Python function as a kernel that can be called, launched on a grid, timed and inspected."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.language.launch_position import SpreadDimension
+from neuron_tools.nki.run import Launch, Run, run
+from neuron_tools.nki.target import default_core
+from neuron_tools.nki.tracer import NeedsValues
+
+_LARGEST_LOGICAL_CORE = 2
+
+
+class Kernel:
+    """A kernel.
+
+    Calling it runs it: values are computed, and whoever listens (a capture, a framework) is told.
+    `kernel[grid](...)` runs one instance per position of the grid.
+
+    Attributes:
+        func: The function that was decorated.
+        grid: Extents of the launch grid; () without.
+        older_dialect: Whether it came from `neuronxcc.nki`.
+        mode: The older dialect's `mode=`; "auto" by default.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        grid: tuple[Any, ...] = (),
+        older_dialect: bool = False,
+        mode: str = "auto",
+        core: NeuronCore | None = None,
+    ) -> None:
+        self.func = function
+        self.grid = grid
+        self.older_dialect = older_dialect
+        self.mode = mode
+        self.core = core
+        functools.update_wrapper(self, function)
+
+    @property
+    def name(self) -> str:
+        """The function's name."""
+        return str(getattr(self.func, "__name__", "kernel"))
+
+    def __getitem__(self, grid: Any) -> Kernel:
+        axes = grid if isinstance(grid, tuple) else (grid,)
+        return Kernel(self.func, grid=axes, older_dialect=self.older_dialect, mode=self.mode, core=self.core)
+
+    def launch(self, *, values: bool = True, recording: bool = True) -> Launch:
+        """How a call runs."""
+        return Launch(
+            self.func, self.name, self.core or default_core(), tuple(int(_extent(a)) for a in self.grid),
+            cores=self._cores(), older_dialect=self.older_dialect, values=values, recording=recording,
+        )  # fmt: skip
+
+    def _cores(self) -> int:
+        if len(self.grid) != 1:
+            return 1
+        axis = self.grid[0]
+        spread = getattr(axis, "cores", getattr(axis, "count", None))
+        if spread is None and self.older_dialect:
+            return 1
+        extent = int(_extent(axis))
+        return extent if 1 < extent <= _LARGEST_LOGICAL_CORE else 1
+
+    def run(self, *arguments: Any, values: bool = True, recording: bool = True, **keywords: Any) -> Run:
+        """Run the kernel and keep its traces.
+
+        Args:
+            arguments: The kernel's arguments.
+            values: Whether to compute values; where the kernel's course depends on them they are computed
+                all the same.
+            recording: Whether to record instructions.
+            keywords: The kernel's keyword arguments.
+        """
+        try:
+            return run(self.launch(values=values, recording=recording), arguments, keywords)
+        except NeedsValues:
+            return run(self.launch(values=True, recording=recording), arguments, keywords)
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        if tracing.running() is not None:
+            return self.func(*arguments, **keywords)
+        from neuron_tools.nki import execution
+
+        return execution.execute(self, arguments, keywords)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+
+def _extent(axis: Any) -> int:
+    if isinstance(axis, (int, SpreadDimension)):
+        return int(axis)
+    return int(getattr(axis, "count", axis))
+
+
+def jit(
+    func: Callable[..., Any] | None = None,
+    *,
+    mode: str = "auto",
+    older_dialect: bool = False,
+    platform_target: str | None = None,
+    **_options: Any,
+) -> Any:
+    """Decorate a function as a kernel: `@nki.jit` or `@nki.jit(mode=...)`.
+
+    Args:
+        func: The function.
+        mode: The older dialect's choice of framework; all of them work alike here.
+        older_dialect: Whether the older dialect's leniency applies.
+        platform_target: Generation to run on, e.g. "trn2"; default that of the capture.
+    """
+    if func is None:
+        return functools.partial(jit, mode=mode, older_dialect=older_dialect, platform_target=platform_target)
+    if isinstance(func, Kernel):
+        return func
+    core = None
+    if platform_target:
+        from neuron_tools import hardware
+
+        core = hardware.get(platform_target)
+    return Kernel(func, older_dialect=older_dialect, mode=mode, core=core)

@@ -1,0 +1,66 @@
+"""Python's own `range` in kernels: while a kernel is traced, its modules see one that notes the variable."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FunctionType
+from typing import Any
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.loops import LoopRange
+
+_MISSING = object()
+
+
+def _kernel_range(*bounds: Any) -> Any:
+    trace = tracing.running()
+    if trace is None or not trace.recording:
+        return range(*(int(bound) for bound in bounds))
+    return LoopRange(*bounds, depth=2)
+
+
+@contextmanager
+def traced_ranges(function: Callable[..., Any]) -> Iterator[None]:
+    """Replace `range` in the modules of a kernel and of the functions it can call, for the block."""
+    spaces = _kernel_spaces(function)
+    before = [(space, space.get("range", _MISSING)) for space in spaces]
+    for space, held in before:
+        if held is _MISSING:
+            space["range"] = _kernel_range
+    try:
+        yield
+    finally:
+        for space, held in before:
+            if held is _MISSING and space.get("range") is _kernel_range:
+                del space["range"]
+
+
+def _kernel_spaces(function: Callable[..., Any]) -> list[dict[str, Any]]:
+    """Globals of the kernel and of every module of kernel code reachable from it by name."""
+    start = getattr(function, "__globals__", None)
+    if start is None:
+        return []
+    found: dict[int, dict[str, Any]] = {}
+    waiting = [start]
+    while waiting:
+        space = waiting.pop()
+        if id(space) in found or not _is_kernel_code(space):
+            continue
+        found[id(space)] = space
+        for value in list(space.values()):
+            function_of = getattr(value, "func", value)
+            if isinstance(function_of, FunctionType):
+                waiting.append(function_of.__globals__)
+            elif isinstance(value, type) and value.__module__ in sys.modules:
+                waiting.append(vars(sys.modules[value.__module__]))
+    return list(found.values())
+
+
+def _is_kernel_code(space: dict[str, Any]) -> bool:
+    """Whether a module imports the language, and is not part of it."""
+    name = str(space.get("__name__", ""))
+    if name.split(".")[0] in ("neuron_tools", "numpy", "torch", "jax", "nki", "neuronxcc"):
+        return False
+    return any(getattr(value, "__nki_names__", False) for value in space.values()) or name == "__main__"

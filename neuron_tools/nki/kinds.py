@@ -1,0 +1,82 @@
+"""Kinds of instructions: what all calls with operands of the same forms have in common.
+
+A kind holds the rows of the Program that one call becomes (a matmul is a load of the stationary operand and
+a multiplication), so that lowering a million calls is a few array operations.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+
+NO_OPERAND = -1
+FIRST_WRITE, SECOND_WRITE = 0, 1
+READS = 2
+"""Operand slots of a row: two regions written, then four read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of the instruction table that a call becomes; columns as of INSTRUCTION_DTYPE.
+
+    Attributes:
+        waits: Operand slots (0-1 written, 2-5 read) that this row touches.
+        source, second_source: Slots of the operands that it reads, for the tile columns.
+        writes: Slots that are complete when this row is.
+    """
+
+    engine: Engine
+    opcode: Opcode
+    input_dtype: DType = DType.NONE
+    output_dtype: DType = DType.NONE
+    source_memory: Memory = Memory.NONE
+    destination_memory: Memory = Memory.NONE
+    activation: str = ""
+    flags: Flag = Flag.NONE
+    partitions: int = 0
+    columns: int = 0
+    elements: int = 0
+    waits: tuple[int, ...] = ()
+    source: int = NO_OPERAND
+    second_source: int = NO_OPERAND
+    writes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """The DMA that a call starts; columns as of DMA_DTYPE.
+
+    Attributes:
+        descriptors_by: "hardware", "software" or "runtime": who makes the descriptors.
+        engine: The engine that starts it.
+    """
+
+    source_memory: Memory
+    destination_memory: Memory
+    dtype: DType
+    bytes: int
+    descriptor_bytes: int
+    partitions: int
+    transpose: bool = False
+    descriptors_by: str = "hardware"
+    engine: Engine | None = None
+
+
+@dataclass(slots=True)
+class Kind:
+    """One kind of call.
+
+    Attributes:
+        name: The call's name, e.g. "nc_matmul".
+        steps: Rows that it becomes; for a DMA, empty.
+        transfer: The DMA that it is, or None.
+        flops: 2 x multiply-accumulates of the mathematics.
+        number: Its number in the trace.
+    """
+
+    name: str
+    steps: tuple[Step, ...] = ()
+    transfer: Transfer | None = None
+    flops: int = 0
+    number: int = field(default=-1)

@@ -1,0 +1,206 @@
+"""Tensors declared by kernels: in SBUF, PSUM and HBM, empty or filled."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from neuron_tools.nki import dtypes
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.isa.elementwise import memset
+from neuron_tools.nki.isa.issue import ready
+from neuron_tools.nki.isa.random_numbers import uniform
+from neuron_tools.nki.layout import row_major
+from neuron_tools.nki.memory_region import MemoryRegion
+from neuron_tools.nki.placement import Placement
+from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.values import cast
+
+Shape = Sequence[int]
+
+
+class par_dim(int):
+    """Marks a dimension of a shape as the partition dimension (older dialect): `nl.par_dim(128)`."""
+
+
+def ndarray(
+    shape: Shape,
+    dtype: Any = None,
+    buffer: Any = None,
+    name: str = "",
+    address: tuple[int, int] | None = None,
+    **_options: Any,
+) -> NkiTensor:
+    """Declare a tensor; it holds nothing yet.
+
+    Args:
+        shape: Size of each dimension; on chip the first (or the one marked `par_dim`) is the partitions.
+        dtype: Element type.
+        buffer: `nl.sbuf` (default), `nl.psum`, `nl.hbm`, `nl.private_hbm`, `nl.shared_hbm`, or a placement
+            of `nki.compiler`.
+        name: Name in messages and the profile.
+        address: (partition, byte) where the kernel wants it.
+
+    Raises:
+        NkiValidationError: The tensor does not fit.
+    """
+    trace = ready()
+    kind = as_dtype(dtype if dtype is not None else dtypes.float32)
+    if isinstance(shape, int):
+        shape = (shape,)
+    axis = next((at for at, extent in enumerate(shape) if isinstance(extent, par_dim)), 0)
+    extents = tuple(int(extent) for extent in shape)
+    placement = buffer if isinstance(buffer, Placement) else None
+    region = placement.region if placement is not None else _region(buffer)
+    if region is MemoryRegion.shared_hbm:
+        return trace_shared(trace, kind, extents, name)
+    storage = trace.new_buffer(region, kind, extents, partition_axis=axis, name=name or "")
+    if address is not None:
+        storage.partition, storage.address = int(address[0]), int(address[1])
+    elif placement is not None:
+        placement.place(storage)
+    tensor = NkiTensor(storage, kind, extents, row_major(extents))
+    tensor.root = True
+    return tensor
+
+
+def _region(buffer: Any) -> MemoryRegion:
+    if buffer is None:
+        return MemoryRegion.sbuf
+    if isinstance(buffer, MemoryRegion):
+        return buffer
+    region = getattr(buffer, "region", None)
+    if isinstance(region, MemoryRegion):
+        return region
+    try:
+        return MemoryRegion[str(buffer)]
+    except KeyError:
+        raise NkiValidationError(f"there is no buffer {buffer!r}", tracing.where()) from None
+
+
+def trace_shared(trace: tracing.Tracer, dtype: dtypes.DType, shape: tuple[int, ...], name: str) -> NkiTensor:
+    """A tensor in shared HBM: the same one for every instance of a launch."""
+    counter = trace.shared.setdefault("shared-count", 0)
+    trace.shared["shared-count"] = counter + 1
+    key = ("shared", name or counter, shape, dtype)
+    storage = trace.shared.get(key)
+    if storage is None:
+        storage = trace.new_buffer(MemoryRegion.shared_hbm, dtype, shape, name=name or f"shared.{counter}")
+        trace.shared[key] = storage
+        if trace.launch is not None:
+            trace.launch.share(key, storage)
+    tensor = NkiTensor(storage, dtype, shape, row_major(shape))
+    tensor.root = True
+    return tensor
+
+
+def full(
+    shape: Shape, fill_value: Any, dtype: Any = None, buffer: Any = None, name: str = "", **options: Any
+) -> NkiTensor:
+    """A tensor filled with one value."""
+    tensor = ndarray(shape, dtype, buffer, name, **options)
+    if tensor.buffer.is_on_chip:
+        for block in partition_blocks(tensor):
+            memset(block, fill_value)
+    else:
+        _fill_hbm(tensor, fill_value)
+    return tensor
+
+
+def partition_blocks(tensor: NkiTensor) -> list[NkiTensor]:
+    """The tensor as tiles that start with the partition dimension (older dialect: one per block)."""
+    storage = tensor.backing
+    if storage.blocks == 1:
+        return [tensor]
+    tiles = []
+    shape = (storage.partitions, storage.pitch)
+    for block in range(storage.blocks):
+        offset = block * storage.partitions * storage.pitch
+        tiles.append(NkiTensor(storage, tensor.dtype, shape, (storage.pitch, 1), offset))
+    return tiles
+
+
+def _fill_hbm(tensor: NkiTensor, value: Any) -> None:
+    from neuron_tools.nki.isa.dma import dma_copy
+
+    rows = min(tensor.shape[0], 128) if tensor.ndim > 1 else 1
+    flat = tensor.reshape((-1, tensor.shape[-1])) if tensor.ndim > 1 else tensor.reshape((1, -1))
+    tile = ndarray((min(rows, flat.shape[0]), flat.shape[1]), tensor.dtype, MemoryRegion.sbuf)
+    memset(tile, value)
+    for start in range(0, flat.shape[0], rows):
+        stop = min(start + rows, flat.shape[0])
+        dma_copy(flat[start:stop], tile[0 : stop - start])
+
+
+def zeros(shape: Shape, dtype: Any = None, buffer: Any = None, name: str = "", **options: Any) -> NkiTensor:
+    """A tensor of zeros."""
+    return full(shape, 0, dtype, buffer, name, **options)
+
+
+def ones(shape: Shape, dtype: Any = None, buffer: Any = None, name: str = "", **options: Any) -> NkiTensor:
+    """A tensor of ones."""
+    return full(shape, 1, dtype, buffer, name, **options)
+
+
+def empty_like(
+    x: NkiTensor, dtype: Any = None, buffer: Any = None, name: str = "", **options: Any
+) -> NkiTensor:
+    """A tensor of the shape (and by default type and memory) of another; it holds nothing yet."""
+    return ndarray(x.shape, dtype or x.dtype, buffer or x.buffer, name, **options)
+
+
+def zeros_like(
+    x: NkiTensor, dtype: Any = None, buffer: Any = None, name: str = "", **options: Any
+) -> NkiTensor:
+    """A tensor of zeros of the shape (and by default type and memory) of another."""
+    return zeros(x.shape, dtype or x.dtype, buffer or x.buffer, name, **options)
+
+
+def rand(shape: Shape, dtype: Any = None, buffer: Any = None, name: str = "", **options: Any) -> NkiTensor:
+    """A tile of numbers uniform in [0, 1)."""
+    tensor = ndarray(shape, dtype or dtypes.float32, buffer, name)
+    uniform(tensor, 0.0, 1.0)
+    return tensor
+
+
+def random_seed(seed: Any, **_options: Any) -> None:
+    """Seed the generator of `rand` and `dropout`: a number or a tile of one element."""
+    trace = ready()
+    if isinstance(seed, NkiTensor):
+        if not trace.values:
+            return
+        seed = int(seed.array.reshape(-1)[0])
+    trace.random = np.random.default_rng(int(seed))
+
+
+def shared_constant(constant: Any, dtype: Any = None, **_options: Any) -> NkiTensor:
+    """A tensor in HBM holding an array that is known while tracing; equal constants are one tensor."""
+    trace = ready()
+    values = np.asarray(constant)
+    kind = as_dtype(dtype if dtype is not None else values.dtype)
+    key = ("constant", values.shape, kind, values.tobytes())
+    storage = trace.shared.get(key)
+    if storage is None:
+        storage = trace.new_buffer(MemoryRegion.private_hbm, kind, values.shape, kind="constant",
+                                   name=f"constant.{len(trace.shared)}")  # fmt: skip
+        storage.factory = lambda: np.ascontiguousarray(cast(values, kind)).reshape(-1)
+        storage.written_all()
+        trace.shared[key] = storage
+    return NkiTensor(storage, kind, values.shape, row_major(values.shape))
+
+
+def shared_identity_matrix(
+    n: int, dtype: Any = dtypes.uint8, dst: NkiTensor | None = None, **_options: Any
+) -> NkiTensor:
+    """The n x n identity in HBM, or copied into `dst`."""
+    identity = shared_constant(np.eye(int(n), dtype=np.float32), dtype)
+    if dst is None:
+        return identity
+    from neuron_tools.nki.isa.dma import dma_copy
+
+    dma_copy(dst, identity)
+    return dst

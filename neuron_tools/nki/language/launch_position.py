@@ -1,0 +1,63 @@
+"""The running instance's place in its launch grid, and the grid's own types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuron_tools.nki import tracer as tracing
+
+
+def program_id(axis: int = 0) -> int:
+    """Position of this instance on an axis of the launch grid; 0 where there is no grid."""
+    ids = tracing.active().program_ids
+    return ids[axis] if axis < len(ids) else 0
+
+
+def num_programs(axes: Any = 0) -> Any:
+    """Instances on an axis of the launch grid (a tuple for several axes)."""
+    grid = tracing.active().grid
+    if axes is None:
+        return tracing.grid_size(grid)
+    if isinstance(axes, (tuple, list)):
+        return tuple(num_programs(axis) for axis in axes)
+    return grid[axes] if axes < len(grid) else 1
+
+
+def program_ndim() -> int:
+    """Axes of the launch grid; 0 where the kernel was called without one."""
+    return len(tracing.active().grid)
+
+
+class CoreCount:
+    """`nl.nc(2)`: a number of NeuronCores to spread an axis of the grid over."""
+
+    def __init__(self, count: int) -> None:
+        self.count = int(count)
+
+    def __mul__(self, other: int) -> SpreadDimension:
+        return SpreadDimension(self.count * int(other), self.count)
+
+    __rmul__ = __mul__
+
+
+class SpreadDimension(int):
+    """An axis of the grid that is spread over several NeuronCores."""
+
+    cores: int
+
+    def __new__(cls, extent: int, cores: int) -> SpreadDimension:
+        made = super().__new__(cls, extent)
+        made.cores = cores
+        return made
+
+
+def nc(count: int) -> CoreCount:
+    """A number of NeuronCores (older dialect)."""
+    return CoreCount(count)
+
+
+def spmd_dim(dim: Any, core: CoreCount | None = None) -> int:
+    """An axis of the grid, spread over `core` NeuronCores (older dialect)."""
+    if isinstance(dim, CoreCount):
+        return SpreadDimension(dim.count, dim.count)
+    return SpreadDimension(int(dim), core.count) if core is not None else int(dim)

@@ -1,0 +1,249 @@
+"""Language functions that reduce: sums, maxima, means, and what is built from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Union
+
+from neuron_tools.nki import dtypes, operators
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.isa.elementwise import reciprocal, tensor_scalar, tensor_tensor
+from neuron_tools.nki.isa.issue import ready, refuse
+from neuron_tools.nki.isa.reduction import tensor_reduce
+from neuron_tools.nki.isa.scalar import activation
+from neuron_tools.nki.language import math
+from neuron_tools.nki.language.creation import ndarray
+from neuron_tools.nki.language.results import Restriction, result
+from neuron_tools.nki.memory_region import MemoryRegion
+from neuron_tools.nki.tensor import NkiTensor
+
+Axis = Union[int, Sequence[int]]
+
+
+def _axes(x: NkiTensor, axis: Axis) -> tuple[int, ...]:
+    given = (axis,) if isinstance(axis, int) else tuple(axis)
+    return tuple(sorted(a % x.ndim for a in given))
+
+
+def _reduced_shape(x: NkiTensor, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
+    kept = tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
+    return kept
+
+
+def reduce_into(
+    target: NkiTensor, op: Any, x: NkiTensor, axes: tuple[int, ...], negate: bool = False
+) -> None:
+    """Emit the reduction over any axes; the reduced ones are viewed as the last."""
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    order = (*kept, *axes)
+    view = x.permute(order) if order != tuple(range(x.ndim)) and 0 not in axes else x
+    last = tuple(range(view.ndim - len(axes), view.ndim)) if 0 not in axes else axes
+    tensor_reduce(target, op, view, last, negate=negate)
+
+
+def _reduction(name: str, op: str, about: str) -> Callable[..., NkiTensor]:
+    operator = operators.BY_NAME[op]
+
+    def function(
+        x: NkiTensor,
+        axis: Axis,
+        dtype: Any = None,
+        keepdims: bool = False,
+        mask: Any = None,
+        **_options: Any,
+    ) -> NkiTensor:
+        axes = _axes(x, axis)
+        kind = as_dtype(dtype) if dtype is not None else (
+            dtypes.bool_ if operator.comparison else x.dtype
+        )  # fmt: skip
+        left = Restriction(x.shape, mask)
+
+        def emit(target: NkiTensor) -> None:
+            source = left.part(x)
+            place = target
+            if left.rectangle is not None:
+                kept = [limits for at, limits in enumerate(left.rectangle) if at not in axes or keepdims]
+                kept = [(0, 1) if keepdims and at in axes else limits for at, limits in enumerate(kept)]
+                if len(kept) == target.ndim:
+                    place = target.within(tuple(kept))
+            reduce_into(place, operator, source, axes)
+
+        return result(_reduced_shape(x, axes, keepdims), kind, emit)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{about} over the axes."
+    operators.register(function, op)
+    return function
+
+
+sum = _reduction("sum", "add", "Sum")
+prod = _reduction("prod", "multiply", "Product")
+max = _reduction("max", "maximum", "Maximum")
+min = _reduction("min", "minimum", "Minimum")
+all = _reduction("all", "logical_and", "Whether all are not zero,")
+
+
+def _count(x: NkiTensor, axes: tuple[int, ...]) -> int:
+    count = 1
+    for axis in axes:
+        count *= x.shape[axis]
+    return count
+
+
+def mean(
+    x: NkiTensor, axis: Axis, dtype: Any = None, keepdims: bool = False, mask: Any = None, **_options: Any
+) -> NkiTensor:
+    """Mean over the axes."""
+    axes = _axes(x, axis)
+    kind = as_dtype(dtype) if dtype is not None else x.dtype
+
+    def emit(target: NkiTensor) -> None:
+        total = ndarray(target.shape, dtypes.float32, MemoryRegion.sbuf)
+        reduce_into(total, "add", x, axes)
+        tensor_scalar(target, total, "multiply", 1.0 / _count(x, axes))
+
+    return result(_reduced_shape(x, axes, keepdims), kind, emit)
+
+
+def var(
+    x: NkiTensor, axis: Axis, dtype: Any = None, keepdims: bool = False, mask: Any = None, **_options: Any
+) -> NkiTensor:
+    """Variance over the free axes (divided by the count).
+
+    Raises:
+        NkiValidationError: The partition axis is among them.
+    """
+    axes = _axes(x, axis)
+    if 0 in axes:
+        raise refuse("var reduces free dimensions, not the partitions")
+    kind = as_dtype(dtype) if dtype is not None else x.dtype
+
+    def emit(target: NkiTensor) -> None:
+        kept = _reduced_shape(x, axes, True)
+        middle = ndarray(kept, dtypes.float32, MemoryRegion.sbuf)
+        reduce_into(middle, "add", x, axes)
+        tensor_scalar(middle, middle, "multiply", 1.0 / _count(x, axes))
+        centred = ndarray(x.shape, dtypes.float32, MemoryRegion.sbuf)
+        _with_kept(centred, "subtract", x, middle)
+        activation(centred, math.square, centred)
+        total = ndarray(target.shape, dtypes.float32, MemoryRegion.sbuf)
+        reduce_into(total, "add", centred, axes)
+        tensor_scalar(target, total, "multiply", 1.0 / _count(x, axes))
+
+    return result(_reduced_shape(x, axes, keepdims), kind, emit)
+
+
+def _with_kept(target: NkiTensor, op: str, x: NkiTensor, kept: NkiTensor) -> None:
+    """x op kept, where `kept` has size 1 on the reduced axes."""
+    if kept.size == kept.shape[0]:
+        tensor_scalar(target, x, op, kept.reshape((kept.shape[0], 1)))
+    else:
+        tensor_tensor(target, x, kept.broadcast_to(x.shape), op)
+
+
+def softmax(
+    x: NkiTensor, axis: Axis = -1, dtype: Any = None, compute_dtype: Any = None, mask: Any = None,
+    **_options: Any,
+) -> NkiTensor:  # fmt: skip
+    """exp(x - max) / sum(exp(x - max)) over the free axes."""
+    axes = _axes(x, axis)
+    kind = as_dtype(dtype) if dtype is not None else x.dtype
+    inner = as_dtype(compute_dtype) if compute_dtype is not None else dtypes.float32
+
+    def emit(target: NkiTensor) -> None:
+        kept = _reduced_shape(x, axes, True)
+        top = ndarray(kept, dtypes.float32, MemoryRegion.sbuf)
+        power = ndarray(x.shape, inner, MemoryRegion.sbuf)
+        total = ndarray(kept, dtypes.float32, MemoryRegion.sbuf)
+        per_partition = top.size == top.shape[0]
+        reduce_into(top, "maximum", x, axes, negate=per_partition)
+        if per_partition:
+            activation(power, math.exp, x, bias=top.reshape((top.shape[0], 1)))
+        else:
+            _with_kept(power, "subtract", x, top)
+            activation(power, math.exp, power)
+        reduce_into(total, "add", power, axes)
+
+        reciprocal(total, total)
+        _with_kept(target, "multiply", power, total)
+
+    return result(x.shape, kind, emit)
+
+
+def rms_norm(
+    x: NkiTensor,
+    w: Any,
+    axis: Axis,
+    n: int,
+    epsilon: float = 1e-06,
+    dtype: Any = None,
+    compute_dtype: Any = None,
+    mask: Any = None,
+    **_options: Any,
+) -> NkiTensor:
+    """x / sqrt(sum(x * x) / n + epsilon) * w over the axes."""
+    axes = _axes(x, axis)
+    kind = as_dtype(dtype) if dtype is not None else x.dtype
+
+    def emit(target: NkiTensor) -> None:
+        squares = ndarray(x.shape, dtypes.float32, MemoryRegion.sbuf)
+        activation(squares, math.square, x)
+        total = ndarray(_reduced_shape(x, axes, True), dtypes.float32, MemoryRegion.sbuf)
+        reduce_into(total, "add", squares, axes)
+        tensor_scalar(total, total, "multiply", 1.0 / n, op1="add", operand1=epsilon)
+        activation(total, math.rsqrt, total)
+        _with_kept(squares, "multiply", x, total)
+        if isinstance(w, NkiTensor):
+            math.combine_tiles(target, operators.BY_NAME["multiply"], squares, w.broadcast_to(x.shape))
+        else:
+            tensor_scalar(target, squares, "multiply", 1.0 if w is None else float(w))
+
+    return result(x.shape, kind, emit)
+
+
+def loop_reduce(
+    x: NkiTensor, op: Any, loop_indices: Sequence[int], dtype: Any = None, mask: Any = None, **_options: Any
+) -> NkiTensor:
+    """Reduction of a tile over the iterations of loops around it (older dialect).
+
+    Each call adds this iteration's tile to those of the iterations before; the first iteration of the named
+    loops starts anew.
+    """
+    trace = ready()
+    operator = operators.find_operator(op)
+    key = ("loop_reduce", trace.site())
+    indices = tuple(int(index) for index in loop_indices)
+    held = trace.shared.get(key)
+    source = x
+    if held is None or indices <= held[0]:
+        total = ndarray(x.shape, as_dtype(dtype) if dtype is not None else x.dtype, MemoryRegion.sbuf)
+        math.assign(total, source)
+    else:
+        total = held[1]
+        tensor_tensor(total, total, source, operator)
+    trace.shared[key] = (indices, total)
+    return total
+
+
+def all_reduce(
+    x: NkiTensor, op: Any, program_axes: Any, dtype: Any = None, mask: Any = None, **_options: Any
+) -> NkiTensor:
+    """Reduction of a tile over the instances of a launch grid (older dialect).
+
+    Raises:
+        NkiValidationError: The kernel was launched on more than one instance.
+    """
+    trace = tracing.active()
+    if len(trace.grid) and tracing.grid_size(trace.grid) > 1:
+        raise refuse("all_reduce over several instances of a launch grid is not simulated; write partial "
+                     "results to HBM and reduce them in a second kernel")  # fmt: skip
+    return math.copy(x, dtype)
+
+
+__all__ = [
+    "all", "all_reduce", "loop_reduce", "max", "mean", "min", "prod", "rms_norm", "softmax", "sum",
+    "var",
+]  # fmt: skip

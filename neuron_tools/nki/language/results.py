@@ -1,0 +1,116 @@
+"""Results of language functions: held back until stored or used, and restricted by masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki.dtypes import DType
+from neuron_tools.nki.index import Mask, Rectangle
+from neuron_tools.nki.isa.issue import ready
+from neuron_tools.nki.layout import row_major
+from neuron_tools.nki.memory_region import MemoryRegion
+from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import Tracer
+
+Array = npt.NDArray[Any]
+
+
+class Emission:
+    """What a held-back result does once it is known where it goes, at the line that asked for it.
+
+    Attributes:
+        accumulates: Whether `target += result` can add in place (matmuls in PSUM).
+    """
+
+    __slots__ = ("accumulates", "function", "site", "trace")
+
+    def __init__(self, trace: Tracer, function: Callable[..., None], accumulates: bool = False) -> None:
+        self.trace = trace
+        self.function = function
+        self.accumulates = accumulates
+        self.site = trace.site() if trace.recording else -1
+
+    def __call__(self, target: NkiTensor, **options: Any) -> None:
+        trace = self.trace
+        before = trace.site_override
+        if self.site >= 0:
+            trace.site_override = self.site
+        try:
+            self.function(target, **options)
+        finally:
+            trace.site_override = before
+
+
+def result(
+    shape: tuple[int, ...],
+    dtype: DType,
+    emit: Callable[..., None],
+    region: MemoryRegion = MemoryRegion.sbuf,
+    accumulates: bool = False,
+) -> NkiTensor:
+    """A tile that `emit(target)` will fill: in place of an assignment's target, or in a tile of its own."""
+    trace = ready()
+    tensor = NkiTensor(None, dtype, shape, row_major(shape))
+    tensor.form = region
+    tensor.emit = Emission(trace, emit, accumulates)
+    return trace.defer(tensor)
+
+
+class Restriction:
+    """The part of a tile that a mask leaves.
+
+    Attributes:
+        rectangle: (start, stop) per dimension; None: everything.
+        rest: Boolean array over the rectangle where the mask is not a rectangle.
+        empty: Whether nothing is left.
+    """
+
+    __slots__ = ("empty", "rectangle", "rest", "shape")
+
+    def __init__(self, shape: Sequence[int], mask: Any) -> None:
+        self.shape = tuple(shape)
+        self.rectangle: Rectangle | None = None
+        self.rest: Array | None = None
+        self.empty = False
+        if mask is None or mask is True or (isinstance(mask, np.bool_) and bool(mask)):
+            return
+        if isinstance(mask, (bool, np.bool_)):
+            self.empty = True
+            return
+        given = mask if isinstance(mask, Mask) else Mask((), np.asarray(mask, bool))
+        rectangle, self.rest = given.split(self.shape)
+        self.empty = any(start >= stop for start, stop in rectangle)
+        if any(limits != (0, extent) for limits, extent in zip(rectangle, self.shape)):
+            self.rectangle = rectangle
+
+    def part(self, operand: Any) -> Any:
+        """The operand restricted: tiles of the full shape or with one element per partition."""
+        if self.rectangle is None or not isinstance(operand, NkiTensor):
+            return operand
+        limits = []
+        rank = len(self.shape)
+        shape = operand.shape
+        if len(shape) > rank:
+            return operand
+        rectangle = self.rectangle[: len(shape)] if len(shape) < rank else self.rectangle
+        for extent, (start, stop), whole in zip(shape, rectangle, self.shape):
+            limits.append((start, stop) if extent == whole else (0, extent))
+        return operand.within(tuple(limits))
+
+    def run(self, target: NkiTensor, emit: Callable[[NkiTensor], None]) -> None:
+        """Emit into the part of `target`; where the mask is no rectangle, other elements keep their values."""
+        if self.empty:
+            return
+        part = self.part(target)
+        if self.rest is None:
+            emit(part)
+            return
+        trace = ready()
+        held = part.array.copy() if trace.values else None
+        emit(part)
+        if held is not None:
+            part.array[...] = np.where(self.rest, part.array, held)

@@ -1,0 +1,148 @@
+"""Loops of kernels: ranges that note their variable's value, and loops with bounds known only when running."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from types import CodeType
+from typing import Any
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.registers import VirtualRegister, register_value
+
+UNNAMED = "_"
+
+
+class LoopRange:
+    """A range of a kernel: as Python's, but instructions know the iteration that they belong to."""
+
+    __slots__ = ("_line", "_name", "_numbers", "_path")
+
+    def __init__(self, *bounds: Any, depth: int = 1) -> None:
+        self._numbers = range(*(register_value(bound) for bound in bounds))
+        frame = sys._getframe(depth)
+        self._name = loop_variable(frame.f_code, frame.f_lasti)
+        self._path = frame.f_code.co_filename
+        self._line = frame.f_lineno or 0
+
+    def __iter__(self) -> Iterator[int]:
+        trace = tracing.running()
+        if trace is None or not trace.recording:
+            return iter(self._numbers)
+        return self._iterate(trace)
+
+    def _iterate(self, trace: tracing.Tracer) -> Iterator[int]:
+        loop = loop_number(trace, self._name, self._path, self._line)
+        parent = trace.iteration
+        try:
+            for value in self._numbers:
+                trace.enter_iteration(parent, loop, value)
+                yield value
+        finally:
+            trace.iteration = parent
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._numbers[key]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self._numbers
+
+    def __reversed__(self) -> Iterator[int]:
+        return reversed(self._numbers)
+
+    def __eq__(self, other: object) -> bool:
+        return self._numbers == (other._numbers if isinstance(other, LoopRange) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._numbers)
+
+    def __repr__(self) -> str:
+        return repr(self._numbers)
+
+    start = property(lambda self: self._numbers.start)
+    stop = property(lambda self: self._numbers.stop)
+    step = property(lambda self: self._numbers.step)
+
+
+def loop_number(trace: tracing.Tracer, name: str, path: str, line: int) -> int:
+    """The loop's number in the trace."""
+    key = (name, path, line)
+    number = trace.loop_numbers.get(key)
+    if number is None:
+        number = trace.loop_numbers[key] = len(trace.loops)
+        trace.loops.append(key)
+    return number
+
+
+@lru_cache(maxsize=4096)
+def loop_variable(code: CodeType, position: int) -> str:
+    """Name of the variable of the `for` whose range is being made at this bytecode position."""
+    waiting = False
+    for instruction in dis.get_instructions(code):
+        if instruction.offset <= position:
+            continue
+        if instruction.opname == "FOR_ITER":
+            waiting = True
+        elif waiting and instruction.opname.startswith("STORE_"):
+            return str(instruction.argval).split(",")[0].strip("(' ")
+        elif waiting and instruction.opname != "UNPACK_SEQUENCE":
+            return UNNAMED
+    return UNNAMED
+
+
+def affine_range(*bounds: Any, **_options: Any) -> LoopRange:
+    """Iterations that do not depend on one another: `affine_range(stop)` or `(start, stop[, step])`."""
+    return LoopRange(*bounds, depth=2)
+
+
+def sequential_range(*bounds: Any, **_options: Any) -> LoopRange:
+    """Iterations that depend on earlier ones."""
+    return LoopRange(*bounds, depth=2)
+
+
+def static_range(*bounds: Any, **_options: Any) -> LoopRange:
+    """Iterations that are unrolled while tracing."""
+    return LoopRange(*bounds, depth=2)
+
+
+def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> LoopRange:
+    """Iterations whose bounds may be registers, read when the loop starts."""
+    bounds = (0, start, step) if stop is None else (start, stop, step)
+    return LoopRange(*bounds, depth=2)
+
+
+def fori_loop(lower: Any, upper: Any, body_fun: Callable[[Any], None], step: int = 1) -> None:
+    """Call `body_fun(i)` with `i` a register, from `lower` to `upper` (exclusive).
+
+    Args:
+        lower: Number or register.
+        upper: Number or register.
+        body_fun: Body; its effects persist.
+        step: Positive number.
+    """
+    for value in LoopRange(lower, upper, step, depth=2):
+        body_fun(VirtualRegister(value))
+
+
+def while_loop(init: VirtualRegister, body_fun: Callable[[VirtualRegister], VirtualRegister]) -> None:
+    """Call `body_fun(r)` with the condition while it is not 0; it returns the next condition.
+
+    Args:
+        init: First condition.
+        body_fun: Body.
+    """
+    trace = tracing.active()
+    frame = sys._getframe(1)
+    loop = loop_number(trace, UNNAMED, frame.f_code.co_filename, frame.f_lineno or 0)
+    parent, condition, count = trace.iteration, init, 0
+    while int(condition) != 0:
+        if trace.recording:
+            trace.enter_iteration(parent, loop, count)
+        condition = body_fun(VirtualRegister(int(condition)))
+        count += 1
+    trace.iteration = parent

@@ -1,0 +1,179 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+"""Compiled allocation of SBUF and PSUM: tiles in the order of their first use, next fit around the memory."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+
+
+@numba.njit(cache=True)
+def live_ranges(
+    rows: npt.NDArray[np.int32], regions: npt.NDArray[np.int32], buffers: int
+) -> tuple[Int64Array, Int64Array]:
+    """First and last row that touches each buffer (-1: none); shapes (buffers,)."""
+    first = np.full(buffers, -1, np.int64)
+    last = np.full(buffers, -1, np.int64)
+    for row in range(rows.shape[0]):
+        for slot in range(3, rows.shape[1]):
+            region = rows[row, slot]
+            if region >= 0:
+                buffer = regions[region, 0]
+                if first[buffer] < 0:
+                    first[buffer] = row
+                last[buffer] = row
+    return first, last
+
+
+@numba.njit(cache=True)
+def allocate(
+    order: Int64Array,
+    first: Int64Array,
+    last: Int64Array,
+    size: Int64Array,
+    fixed: Int64Array,
+    capacity: int,
+    bank: int,
+    alignment: int,
+) -> tuple[Int64Array, Int64Array, Int64Array, int]:
+    """Addresses of tiles, and whose place each takes over.
+
+    Memory is a list of segments, each with the tile that held it last. A new tile takes the next run of
+    segments whose tiles are over, searched from behind the last allocation on, so that memory is reused as
+    late as possible. O(tiles x segments).
+
+    Args:
+        order: Tiles (buffer numbers) by first use.
+        first: (buffers,) first row that touches it.
+        last: (buffers,) last row.
+        size: (buffers,) bytes of each partition.
+        fixed: (buffers,) address given by the kernel, -1: none.
+        capacity: Bytes of a partition.
+        bank: Tiles no larger than this do not cross its multiples; 0: no banks.
+        alignment: Addresses are multiples of this.
+
+    Returns:
+        (address (buffers,), predecessor pairs (n, 2): tile and the earlier tile whose place it takes, failed
+        tile or -1 in a one-element array, bytes live when it failed).
+    """
+    address = np.full(size.shape[0], -1, np.int64)
+    pairs = np.empty((max(order.shape[0] * 4, 16), 2), np.int64)
+    pair_count = 0
+    limit = 4096
+    start = np.zeros(limit, np.int64)
+    owner = np.full(limit, -1, np.int64)
+    segments = 1
+    pointer = 0
+    failed = np.full(1, -1, np.int64)
+    for tile in order:
+        need = (size[tile] + alignment - 1) // alignment * alignment
+        if need == 0:
+            need = alignment
+        now = first[tile]
+        found = fixed[tile]
+        if found < 0:
+            found = _next_fit(start, owner, segments, capacity, last, now, need, pointer, bank)
+            if found < 0:
+                found = _next_fit(start, owner, segments, capacity, last, now, need, 0, bank)
+        if found < 0 or segments + 4 >= limit:
+            failed[0] = tile
+            break
+        address[tile] = found
+        pointer = found + need
+        if pointer >= capacity:
+            pointer = 0
+        end = found + need
+        # predecessors: owners of the segments that it overlaps
+        index = 0
+        while index < segments:
+            low = start[index]
+            high = start[index + 1] if index + 1 < segments else capacity
+            if low < end and found < high and owner[index] >= 0 and owner[index] != tile:
+                repeated = (
+                    pair_count > 0
+                    and pairs[pair_count - 1, 0] == tile
+                    and pairs[pair_count - 1, 1] == owner[index]
+                )
+                if not repeated:
+                    if pair_count == pairs.shape[0]:
+                        grown = np.empty((pairs.shape[0] * 2, 2), np.int64)
+                        grown[:pair_count] = pairs
+                        pairs = grown
+                    pairs[pair_count, 0] = tile
+                    pairs[pair_count, 1] = owner[index]
+                    pair_count += 1
+            index += 1
+        segments = _replace(start, owner, segments, capacity, found, min(end, capacity), tile)
+    live = 0
+    if failed[0] >= 0:
+        now = first[failed[0]]
+        for index in range(segments):
+            high = start[index + 1] if index + 1 < segments else capacity
+            if owner[index] >= 0 and last[owner[index]] >= now:
+                live += high - start[index]
+    return address, pairs[:pair_count], failed, live
+
+
+@numba.njit(cache=True)
+def _next_fit(
+    start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int,
+    need: int, pointer: int, bank: int,
+) -> int:  # fmt: skip
+    """First address from `pointer` on where `need` bytes are free at row `now`; -1: nowhere."""
+    begin = -1
+    for index in range(segments):
+        low = start[index]
+        high = start[index + 1] if index + 1 < segments else capacity
+        if high <= pointer:
+            continue
+        free = owner[index] < 0 or last[owner[index]] < now
+        if not free:
+            begin = -1
+            continue
+        if begin < 0:
+            begin = max(low, pointer)
+        while True:
+            place = begin
+            if bank > 0:
+                if need > bank:
+                    place = (place + bank - 1) // bank * bank
+                elif place // bank != (place + need - 1) // bank:
+                    place = (place // bank + 1) * bank
+            if place + need <= high:
+                return place
+            break
+    return -1
+
+
+@numba.njit(cache=True)
+def _replace(
+    start: Int64Array, owner: Int64Array, segments: int, capacity: int, low: int, high: int, tile: int
+) -> int:
+    """Give the bytes low .. high to a tile; returns the number of segments."""
+    new_start = np.empty(segments + 3, np.int64)
+    new_owner = np.empty(segments + 3, np.int64)
+    count = 0
+    placed = False
+    for index in range(segments):
+        begin = start[index]
+        end = start[index + 1] if index + 1 < segments else capacity
+        if begin < low:
+            new_start[count], new_owner[count] = begin, owner[index]
+            count += 1
+        if not placed and end > low:
+            new_start[count], new_owner[count] = low, tile
+            count += 1
+            placed = True
+        if end > high and begin < capacity:
+            tail = max(begin, high)
+            if tail < end:
+                new_start[count], new_owner[count] = tail, owner[index]
+                count += 1
+    # drop segments inside the new one that were re-added out of order
+    for index in range(count):
+        start[index], owner[index] = new_start[index], new_owner[index]
+    return count

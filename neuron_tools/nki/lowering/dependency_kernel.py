@@ -1,0 +1,176 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+"""Compiled search for dependencies: which earlier accesses each operand must wait for.
+
+Every buffer keeps its live accesses: writes, and reads since. A write waits for all that it overlaps and
+removes those that it covers, because whoever comes later waits for it instead; a read waits for writes only.
+"""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+
+BUCKET_LINES = 128
+"""Lines of a tensor whose accesses are kept together."""
+
+
+@numba.njit(cache=True)
+def find_dependencies(
+    rows: Int32Array,
+    regions: Int32Array,
+    tracked: npt.NDArray[np.bool_],
+    bucket_start: Int64Array,
+    predecessor_start: Int64Array,
+    predecessors: Int64Array,
+    streams: Int32Array,
+    same_stream: npt.NDArray[np.bool_],
+) -> tuple[Int64Array, Int64Array, Int32Array, Int64Array]:
+    """Edges between rows, and for every read the write of its own stream that it follows.
+
+    Args:
+        rows: (n, ROW_WIDTH) trace rows.
+        regions: (m, REGION_WIDTH).
+        tracked: (buffers,) whether accesses can conflict at all.
+        bucket_start: (buffers + 1,) buckets of each buffer; the last bucket of a buffer is for accesses
+            over several.
+        predecessor_start, predecessors: Buffers whose place each buffer takes (CSR).
+        streams: (n,) stream in which each row completes.
+        same_stream: (streams,) whether rows of the stream are ordered among themselves, so that no edge is
+            needed between them.
+
+    Returns:
+        (rows, producers, slots, hazard): edge i holds operand `slots[i]` of `rows[i]` until `producers[i]` is
+        complete; hazard (4 n,) is the last row of the same stream that writes what each read slot reads.
+    """
+    count = rows.shape[0]
+    buckets = bucket_start[-1]
+    head = np.full(buckets, -1, np.int32)
+    capacity = max(1024, count * 3)
+    link = np.empty(capacity, np.int32)
+    node_row = np.empty(capacity, np.int32)
+    node_region = np.empty(capacity, np.int32)
+    node_write = np.empty(capacity, np.bool_)
+    used = 0
+    entered = np.zeros(tracked.shape[0], np.bool_)
+    edge_capacity = max(1024, count * 2)
+    edge_row = np.empty(edge_capacity, np.int64)
+    edge_slot = np.empty(edge_capacity, np.int32)
+    edge_producer = np.empty(edge_capacity, np.int64)
+    edges = 0
+    hazard = np.full(count * 4, -1, np.int64)
+    stream_count = same_stream.shape[0]
+    latest = np.full(stream_count, -1, np.int64)
+    for row in range(count):
+        for slot in range(6):
+            # reads (slots 2..5) first, then writes
+            operand = slot + 2 if slot < 4 else slot - 4
+            region = rows[row, 3 + operand]
+            if region < 0:
+                continue
+            buffer = regions[region, 0]
+            if not tracked[buffer]:
+                continue
+            writes = operand < 2
+            touched = 0
+            low_line, high_line = regions[region, 1], regions[region, 2]
+            low_byte, high_byte = regions[region, 3], regions[region, 4]
+            first_bucket, last_bucket = bucket_start[buffer], bucket_start[buffer + 1] - 1
+            if not entered[buffer]:
+                entered[buffer] = True
+                for at in range(predecessor_start[buffer], predecessor_start[buffer + 1]):
+                    before = predecessors[at]
+                    for bucket in range(bucket_start[before], bucket_start[before + 1]):
+                        node = head[bucket]
+                        while node >= 0:
+                            producer = node_row[node]
+                            if producer > latest[streams[producer]]:
+                                latest[streams[producer]] = producer
+                                touched = 1
+                            node = link[node]
+            begin = first_bucket + low_line // BUCKET_LINES
+            finish = first_bucket + (high_line - 1) // BUCKET_LINES
+            spans = begin != finish or begin >= last_bucket
+            if spans:
+                begin, finish = first_bucket, last_bucket - 1
+            for step in range(begin, finish + 2):
+                bucket = step if step <= finish else last_bucket
+                previous = np.int32(-1)
+                node = head[bucket]
+                while node >= 0:
+                    other = node_region[node]
+                    following = link[node]
+                    overlaps = (
+                        regions[other, 1] < high_line and low_line < regions[other, 2]
+                        and regions[other, 3] < high_byte and low_byte < regions[other, 4]
+                    )  # fmt: skip
+                    removed = False
+                    if overlaps:
+                        producer = node_row[node]
+                        if writes or node_write[node]:
+                            if producer != row and producer > latest[streams[producer]]:
+                                latest[streams[producer]] = producer
+                                touched = 1
+                        if writes or (not node_write[node] and streams[producer] == streams[row]):
+                            removed = (
+                                low_line <= regions[other, 1] and regions[other, 2] <= high_line
+                                and low_byte <= regions[other, 3] and regions[other, 4] <= high_byte
+                            )  # fmt: skip
+                    if removed:
+                        if previous >= 0:
+                            link[previous] = following
+                        else:
+                            head[bucket] = following
+                    else:
+                        previous = node
+                    node = following
+            if touched:
+                for stream in range(stream_count):
+                    producer = latest[stream]
+                    if producer >= 0:
+                        latest[stream] = -1
+                        if producer == row:
+                            continue
+                        if stream == streams[row] and same_stream[stream]:
+                            if operand >= 2:
+                                hazard[row * 4 + operand - 2] = producer
+                            continue
+                        if edges == edge_capacity:
+                            edge_capacity *= 2
+                            edge_row = _grown(edge_row, edge_capacity)
+                            edge_slot = _grown32(edge_slot, edge_capacity)
+                            edge_producer = _grown(edge_producer, edge_capacity)
+                        edge_row[edges], edge_slot[edges], edge_producer[edges] = row, operand, producer
+                        edges += 1
+            if used == capacity:
+                capacity *= 2
+                link = _grown32(link, capacity)
+                node_row = _grown32(node_row, capacity)
+                node_region = _grown32(node_region, capacity)
+                wide = np.empty(capacity, np.bool_)
+                wide[:used] = node_write
+                node_write = wide
+            home = last_bucket if spans else begin
+            node_row[used], node_region[used], node_write[used] = row, region, writes
+            link[used] = head[home]
+            head[home] = used
+            used += 1
+    return edge_row[:edges], edge_producer[:edges], edge_slot[:edges], hazard
+
+
+@numba.njit(cache=True)
+def _grown(values: Int64Array, capacity: int) -> Int64Array:
+    wide = np.empty(capacity, np.int64)
+    wide[: values.shape[0]] = values
+    return wide
+
+
+@numba.njit(cache=True)
+def _grown32(values: Int32Array, capacity: int) -> Int32Array:
+    wide = np.empty(capacity, np.int32)
+    wide[: values.shape[0]] = values
+    return wide

@@ -1,0 +1,368 @@
+"""From a trace to the Program that the simulator times: addresses, dependencies, queues, instruction rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki.buffer import Buffer
+from neuron_tools.nki.kinds import READS, Kind, Transfer
+from neuron_tools.nki.lowering.addresses import Addresses, assign_addresses
+from neuron_tools.nki.lowering.source import KernelSource, LoweredKernel
+from neuron_tools.nki.tracer import Tracer
+from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
+from neuron_tools.simulator.program import (
+    DMA_DTYPE,
+    INSTRUCTION_DTYPE,
+    TILE_DTYPE,
+    Engine,
+    FrameworkOperation,
+    HloOperation,
+    Memory,
+    Opcode,
+    Purpose,
+    QueueKind,
+    TensorKind,
+    empty_table,
+)
+
+Table = npt.NDArray[np.void]
+Ints = npt.NDArray[np.int64]
+
+QUEUES = 4
+"""Rings of each use, taken in turn, so that one transfer's latency hides behind others."""
+_MADE = {
+    "hardware": QueueKind.HARDWARE_DYNAMIC, "software": QueueKind.SOFTWARE_DYNAMIC, "runtime": QueueKind.DATA,
+}  # fmt: skip
+_TENSOR_KINDS = {
+    "input": TensorKind.INPUT, "output": TensorKind.OUTPUT, "constant": TensorKind.CONSTANT,
+    "scratch": TensorKind.INTERMEDIATE,
+}  # fmt: skip
+
+
+def lower(trace: Tracer, name: str, *, framework: FrameworkOperation | None = None) -> LoweredKernel:
+    """The Program of one recorded trace.
+
+    Args:
+        trace: The trace of one kernel instance (or of all that ran one after another).
+        name: The kernel's name.
+        framework: Operation of the framework that called it; default one named after the kernel.
+
+    Raises:
+        OutOfMemoryError: The tiles that live at one time do not fit.
+        RaceError: Tiles that the kernel placed at one address are used at the same time.
+    """
+    return _Lowering(trace, name, framework).lowered()
+
+
+@dataclass(frozen=True)
+class _Streams:
+    """Where each row completes: an engine, or a queue."""
+
+    of_row: npt.NDArray[np.int32]
+    queue_rows: npt.NDArray[np.int32]  # queue of each DMA row, -1 for others
+    count: int
+
+
+class _Lowering:
+    """State of the lowering of one trace."""
+
+    def __init__(self, trace: Tracer, name: str, framework: FrameworkOperation | None) -> None:
+        self.trace = trace
+        self.name = name
+        self.framework = framework or FrameworkOperation(f"nki::{name}")
+        self.rows = np.ascontiguousarray(trace.row_table())
+        self.regions = np.ascontiguousarray(trace.region_table())
+        self.kinds = trace.kind_list
+        self.builder = ProgramBuilder(name, trace.core.target)
+
+    def lowered(self) -> LoweredKernel:
+        """The Program and its source."""
+        operation = self.builder.framework(self.framework)
+        self.builder.hlo(HloOperation(f"custom_call.{self.name}", "custom_call", (operation,), (1.0,),
+                                      self._flops(), ""))  # fmt: skip
+        tensors = self._tensors()
+        addresses = assign_addresses(self.trace, self.rows, self.regions)
+        streams = self._streams()
+        edges = self._edges(addresses, streams)
+        layout = self._emit(tensors, addresses, streams, edges)
+        for warning in self.trace.warnings:
+            self.builder.warning(warning)
+        return LoweredKernel(self.builder.finish(), self._source(layout))
+
+    def _flops(self) -> int:
+        if not len(self.rows):
+            return 0
+        calls = np.bincount(self.rows[:, 0], minlength=len(self.kinds))
+        return int(sum(int(calls[kind.number]) * kind.flops for kind in self.kinds))
+
+    # What it refers to
+
+    def _tensors(self) -> Ints:
+        """Program tensor of each buffer in HBM, -1 for others."""
+        rows = np.full(len(self.trace.buffers), -1, np.int64)
+        for buffer in self.trace.buffers:
+            if not buffer.region.is_on_chip:
+                rows[buffer.number] = self.builder.tensor(
+                    buffer.name or f"hbm.{buffer.number}", _TENSOR_KINDS[buffer.kind], buffer.dtype.chip,
+                    buffer.shape,
+                )  # fmt: skip
+        return rows
+
+    # Streams
+
+    def _streams(self) -> _Streams:
+        """Stream of each row: its engine, or the queue of its DMA, taken in turn."""
+        kind_of = self.rows[:, 0]
+        engine = np.array([int(kind.steps[-1].engine) if kind.steps else 0 for kind in self.kinds], np.int32)
+        of_row = engine[kind_of] if len(self.kinds) else np.zeros(len(kind_of), np.int32)
+        queue_rows = np.full(len(kind_of), -1, np.int32)
+        uses: dict[tuple[str, Engine, QueueKind], list[int]] = {}
+        for kind in self.kinds:
+            if kind.transfer is not None:
+                uses.setdefault(self._use(kind.transfer), []).append(kind.number)
+        for (use, starter, made), numbers in uses.items():
+            members = np.flatnonzero(np.isin(kind_of, numbers))
+            count = 1 if made is QueueKind.SOFTWARE_DYNAMIC else QUEUES
+            queues = [
+                self.builder.queue(f"q{starter.title}{use}{turn}", starter, made) for turn in range(count)
+            ]
+            queue_rows[members] = np.array(queues, np.int32)[np.arange(len(members)) % count]
+        dma = queue_rows >= 0
+        of_row = of_row.astype(np.int32)
+        of_row[dma] = ENGINE_COUNT + queue_rows[dma]
+        return _Streams(of_row, queue_rows, ENGINE_COUNT + int(queue_rows.max(initial=-1)) + 1)
+
+    def _use(self, transfer: Transfer) -> tuple[str, Engine, QueueKind]:
+        """Name of the use, starting engine and descriptors of a transfer.
+
+        Loads start on Sync and stores on GpSimd, so that a store that waits for its data never holds the
+        loads behind it; the hardware's own descriptors exist on Sync and Scalar only.
+        """
+        made = _MADE[transfer.descriptors_by]
+        loads = transfer.source_memory is Memory.HBM and transfer.destination_memory is not Memory.HBM
+        if made is QueueKind.SOFTWARE_DYNAMIC:
+            return "Dynamic", Engine.GPSIMD, made
+        use = "Load" if loads else "Store"
+        starter = transfer.engine or (Engine.SYNC if loads else Engine.GPSIMD)
+        if starter is Engine.GPSIMD and made is QueueKind.HARDWARE_DYNAMIC:
+            made = QueueKind.OUTPUT
+        return use, starter, made
+
+    # Dependencies
+
+    def _edges(self, addresses: Addresses, streams: _Streams) -> tuple[Any, ...]:
+        from neuron_tools.nki.lowering.dependency_kernel import BUCKET_LINES, find_dependencies
+
+        buffers = self.trace.buffers
+        written = np.zeros(len(buffers), bool)
+        for slot in (3, 4):
+            touched = self.rows[:, slot]
+            written[self.regions[touched[touched >= 0], 0]] = True
+        lines = np.array([buffer.lines for buffer in buffers], np.int64)
+        buckets = np.zeros(len(buffers) + 1, np.int64)
+        np.cumsum(-(-lines // BUCKET_LINES) + 1, out=buckets[1:])
+        ordered = np.ones(max(streams.count, 1), bool)
+        ordered[ENGINE_COUNT:] = False
+        return find_dependencies(
+            self.rows, self.regions, written, buckets, addresses.predecessor_start, addresses.predecessors,
+            streams.of_row, ordered,
+        )  # fmt: skip
+
+    # Rows
+
+    def _emit(
+        self, tensors: Ints, addresses: Addresses, streams: _Streams, edges: tuple[Any, ...]
+    ) -> _Layout:
+        layout = _Layout(self.kinds, self.rows)
+        block = layout.instructions(self.builder)
+        dma_rows = np.flatnonzero(streams.queue_rows >= 0)
+        dmas = self._dmas(dma_rows, tensors, streams)
+        block["engine"][layout.first[dma_rows]] = self._queue_engines()[streams.queue_rows[dma_rows]]
+        block["dma"][layout.first[dma_rows]] = np.arange(len(dma_rows))
+        tiles, tile_of = self._tiles(addresses)
+        self._name_tiles(block, layout, tile_of, edges[3], dmas, dma_rows)
+        self.builder.tiles(tiles)
+        self.builder.instructions(block, dmas)
+        is_dma = streams.queue_rows >= 0
+        dma_number = np.cumsum(is_dma) - 1
+        producers, consumers, slots = edges[1], edges[0], edges[2]
+        tokens = np.where(is_dma[producers], -2 - dma_number[producers], layout.last[producers])
+        self.builder.depend(layout.waiting_row(consumers, slots), tokens)
+        return layout
+
+    def _queue_engines(self) -> npt.NDArray[np.uint8]:
+        return np.array(self.builder._queue_engines, np.uint8)
+
+    def _dmas(self, dma_rows: Ints, tensors: Ints, streams: _Streams) -> Table:
+        table = empty_table(DMA_DTYPE, len(dma_rows))
+        kinds = self.rows[dma_rows, 0]
+        for kind in self.kinds:
+            transfer = kind.transfer
+            if transfer is None:
+                continue
+            chosen = kinds == kind.number
+            table["source_memory"][chosen] = int(transfer.source_memory)
+            table["destination_memory"][chosen] = int(transfer.destination_memory)
+            table["dtype"][chosen] = int(transfer.dtype)
+            table["transpose"][chosen] = int(transfer.transpose)
+            table["bytes"][chosen] = transfer.bytes
+            table["descriptor_bytes"][chosen] = transfer.descriptor_bytes
+            table["descriptors"][chosen] = -(-transfer.bytes // max(transfer.descriptor_bytes, 1))
+            table["partitions"][chosen] = transfer.partitions
+        table["queue"] = streams.queue_rows[dma_rows]
+        table["hlo"] = 0
+        written = self.regions[self.rows[dma_rows, 3], 0] if len(dma_rows) else np.zeros(0, np.int64)
+        read = self.regions[self.rows[dma_rows, 3 + READS], 0] if len(dma_rows) else np.zeros(0, np.int64)
+        from_hbm = tensors[read] >= 0
+        table["tensor"] = np.where(from_hbm, tensors[read], tensors[written])
+        kinds_of = np.array([_purpose(buffer) for buffer in self.trace.buffers], np.int64)
+        table["purpose"] = np.where(from_hbm, kinds_of[read], np.where(
+            kinds_of[written] == Purpose.INPUT, Purpose.OUTPUT, kinds_of[written]))  # fmt: skip
+        return table
+
+    def _tiles(self, addresses: Addresses) -> tuple[Table, npt.NDArray[np.int32]]:
+        """A tile row per region that is written on chip; and the tile of each region, -1 elsewhere."""
+        regions, buffers = self.regions, self.trace.buffers
+        on_chip = np.array([buffer.region.is_on_chip for buffer in buffers], bool)
+        partitions = np.array([max(buffer.partitions, 1) for buffer in buffers], np.int64)
+        chosen = np.flatnonzero(on_chip[regions[:, 0]]) if len(regions) else np.zeros(0, np.int64)
+        tile_of = np.full(len(regions), -1, np.int32)
+        tile_of[chosen] = np.arange(len(chosen))
+        table = empty_table(TILE_DTYPE, len(chosen))
+        part = regions[chosen].astype(np.int64)
+        buffer = part[:, 0]
+        table["memory"] = np.array([int(b.region.memory) for b in buffers], np.uint8)[buffer]
+        block = part[:, 1] // partitions[buffer]
+        table["address"] = addresses.block_address(buffer, block) + part[:, 3]
+        table["bytes_per_partition"] = part[:, 4] - part[:, 3]
+        table["start_partition"] = part[:, 1] % partitions[buffer]
+        table["partitions"] = np.minimum(part[:, 2] - part[:, 1], partitions[buffer])
+        return table, tile_of
+
+    def _name_tiles(
+        self, block: Table, layout: _Layout, tile_of: npt.NDArray[np.int32], hazard: Ints, dmas: Table,
+        dma_rows: Ints,
+    ) -> None:  # fmt: skip
+        """Fill the tile columns. A read takes the tile of the write of its own engine that it follows."""
+        written = self.rows[:, 3]
+        destination = np.where(written >= 0, tile_of[written], -1)
+        layout.fill(block, "destination", destination, layout.writes)
+        hazards = hazard.reshape(-1, 4)
+        for column, slot_of in (("source", layout.source), ("second_source", layout.second_source)):
+            for slot in range(4):
+                own = self.rows[:, 3 + READS + slot]
+                follows = hazards[:, slot]
+                tile = np.where(follows >= 0, destination[follows], np.where(own >= 0, tile_of[own], -1))
+                layout.fill(block, column, tile, slot_of == READS + slot)
+        loaded = destination[dma_rows]
+        stored = self.rows[dma_rows, 3 + READS]
+        dmas["tile"] = np.where(loaded >= 0, loaded, tile_of[stored]) if len(dma_rows) else -1
+
+    def _source(self, layout: _Layout) -> KernelSource:
+        trace = self.trace
+        iterations = (
+            np.frombuffer(trace.iterations, np.int32) if len(trace.iterations) else np.zeros(0, np.int32)
+        )
+        return KernelSource(
+            name=self.name,
+            stacks=tuple(site.frames for site in trace.site_list),
+            loops=tuple(trace.loops),
+            stack=np.repeat(self.rows[:, 1], layout.counts).astype(np.int32),
+            iteration=np.repeat(self.rows[:, 2], layout.counts).astype(np.int32),
+            iterations=iterations.reshape(-1, 3).copy(),
+            call=np.repeat(np.arange(len(self.rows), dtype=np.int32), layout.counts),
+            calls=tuple(kind.name for kind in self.kinds),
+            call_kind=self.rows[:, 0].astype(np.int32).copy(),
+        )
+
+
+def _purpose(buffer: Buffer) -> int:
+    if buffer.kind in ("input", "constant"):
+        return int(Purpose.INPUT)
+    return int(Purpose.OUTPUT) if buffer.kind == "output" else int(Purpose.INTERMEDIATE)
+
+
+class _Layout:
+    """Which rows of the Program each trace row becomes.
+
+    Attributes:
+        counts, first, last: (rows,) how many, the first, and the last (which completes it).
+        writes: (program rows,) whether the row completes the call's result.
+        source, second_source: (program rows,) operand slot that the tile columns name.
+    """
+
+    def __init__(self, kinds: list[Kind], rows: npt.NDArray[np.int32]) -> None:
+        self.kinds = kinds
+        sizes = np.array([max(len(kind.steps), 1) for kind in kinds], np.int64)
+        self.kind_of = rows[:, 0].astype(np.int64)
+        self.counts = sizes[self.kind_of] if len(rows) else np.zeros(0, np.int64)
+        self.last = np.cumsum(self.counts) - 1
+        self.first = self.last - self.counts + 1
+        templates = [self._template(kind) for kind in kinds]
+        self._starts = np.cumsum(sizes) - sizes
+        self._slots = [_slot_rows(kind) for kind in kinds]
+        self.template_row = np.repeat(self._starts[self.kind_of] if len(rows) else self.counts, self.counts)
+        self.template_row = (
+            self.template_row + np.arange(int(self.counts.sum())) - np.repeat(self.first, self.counts)
+        )
+        self.call_of = np.repeat(np.arange(len(rows)), self.counts)
+        self._templates = np.concatenate(templates) if templates else np.zeros(0, INSTRUCTION_DTYPE)
+        columns = np.array([(step.source, step.second_source, bool(step.writes))
+                            for kind in kinds for step in kind.steps or (_TRIGGER,)]).reshape(-1, 3)  # fmt: skip
+        picked = columns[self.template_row] if len(columns) else np.zeros((0, 3), np.int64)
+        self.source, self.second_source, self.writes = picked[:, 0], picked[:, 1], picked[:, 2] != 0
+
+    @staticmethod
+    def _template(kind: Kind) -> Table:
+        table = empty_table(INSTRUCTION_DTYPE, max(len(kind.steps), 1))
+        if not kind.steps:
+            table["opcode"] = int(Opcode.DMA_TRIGGER)
+        for row, step in enumerate(kind.steps):
+            for column in ("engine", "opcode", "input_dtype", "output_dtype", "source_memory",
+                           "destination_memory", "flags", "partitions", "columns", "elements"):  # fmt: skip
+                table[column][row] = int(getattr(step, column))
+        table["hlo"] = 0
+        return table
+
+    def instructions(self, builder: ProgramBuilder) -> Table:
+        """The instruction rows, without tiles and DMAs."""
+        block: Table = self._templates[self.template_row].copy()
+        names = [step.activation for kind in self.kinds for step in kind.steps or (_TRIGGER,)]
+        functions = np.array([builder.activation(name) if name else 0 for name in names], np.uint16)
+        if len(block):
+            block["activation"] = functions[self.template_row]
+        return block
+
+    def fill(self, block: Table, column: str, values: Any, where: npt.NDArray[np.bool_]) -> None:
+        """Set a column of the rows of `where` to their call's value."""
+        block[column][where] = values[self.call_of[where]]
+
+    def waiting_row(self, consumers: Ints, slots: npt.NDArray[np.int32]) -> Ints:
+        """Program row of each consumer that touches the operand slot first."""
+        table = np.array(self._slots, np.int64).reshape(-1, 6)
+        return np.asarray(self.first[consumers] + table[self.kind_of[consumers], slots])
+
+
+class _Trigger:
+    """Stands for the step of a DMA."""
+
+    source = -1
+    second_source = -1
+    writes = ()
+    activation = ""
+
+
+_TRIGGER = _Trigger()
+
+
+def _slot_rows(kind: Kind) -> list[int]:
+    """For each operand slot, the first step that touches it."""
+    rows = []
+    for slot in range(6):
+        touching = [row for row, step in enumerate(kind.steps) if slot in step.waits]
+        rows.append(touching[0] if touching else max(len(kind.steps) - 1, 0))
+    return rows

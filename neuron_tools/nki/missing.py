@@ -1,0 +1,36 @@
+"""What a module says when a kernel asks it for a name that it does not have."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from neuron_tools.nki.errors import MissingApiError
+
+
+def missing_name(module: str, short: str, space: Mapping[str, Any]) -> Callable[[str], Any]:
+    """A module's `__getattr__`: names the call, the dialect, the kernel's line and what exists nearby."""
+    dialect = "older dialect (neuronxcc)" if module.startswith("neuronxcc") else "present dialect"
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        frame = sys._getframe(1)
+        known = [known for known in space if not known.startswith("_")]
+        near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+        near += [known for known in known_parts(name, known) if known not in near][: 4 - len(near)]
+        nearby = f"; nearby: {', '.join(f'{short}.{found}' for found in near)}" if near else ""
+        raise MissingApiError(
+            f"{short}.{name} does not exist in {module} ({dialect}){nearby}",
+            f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}",
+        )
+
+    return __getattr__
+
+
+def known_parts(name: str, known: list[str]) -> list[str]:
+    """Known names that share a word with a missing one."""
+    words = [word for word in name.split("_") if len(word) > 3]
+    return [candidate for candidate in known if any(word in candidate for word in words)]

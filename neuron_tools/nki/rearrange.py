@@ -1,0 +1,68 @@
+"""`NkiTensor.rearrange`: dimensions split, reordered and merged by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
+
+if TYPE_CHECKING:
+    from neuron_tools.nki.tensor import NkiTensor
+
+Group = Union[str, tuple[str, ...]]
+
+
+def rearranged(tensor: NkiTensor, patterns: Sequence[Any], sizes: Mapping[str, Any]) -> NkiTensor:
+    """The view that the pattern describes.
+
+    Args:
+        tensor: What is rearranged.
+        patterns: ("p (a b) -> p b a",) or two tuples of names, and optionally sizes by name.
+        sizes: Sizes by name.
+
+    Raises:
+        NkiValidationError: The names do not match the dimensions.
+    """
+    known = {name: int(size) for name, size in sizes.items() if isinstance(size, int)}
+    for extra in [*patterns, *sizes.values()]:
+        if isinstance(extra, Mapping):
+            known.update({name: int(size) for name, size in extra.items()})
+    texts = [pattern for pattern in patterns if not isinstance(pattern, Mapping)]
+    if len(texts) == 1 and isinstance(texts[0], str):
+        left, right = texts[0].split("->")
+        source, target = _parsed(left), _parsed(right)
+    else:
+        source, target = tuple(texts[0]), tuple(texts[1])
+    if len(source) != tensor.ndim:
+        raise NkiValidationError(
+            f"the pattern {source} names {len(source)} dimensions, the tensor has shape {tensor.shape}",
+            tracing.where(),
+        )
+    view = tensor
+    for dim in reversed(range(len(source))):
+        group = source[dim]
+        if isinstance(group, tuple):
+            view = view.reshape_dim(dim, tuple(known.get(name, -1) for name in group))
+    flat_source, flat_target = _flat(source), _flat(target)
+    if sorted(flat_source) != sorted(flat_target):
+        raise NkiValidationError(f"{flat_source} and {flat_target} do not name the same", tracing.where())
+    view = view.permute(tuple(flat_source.index(name) for name in flat_target))
+    for dim, group in enumerate(target):
+        if isinstance(group, tuple) and len(group) > 1:
+            view = view.flatten_dims(dim, dim + len(group) - 1)
+    return view
+
+
+def _parsed(text: str) -> tuple[Group, ...]:
+    found = re.findall(r"\(([^)]*)\)|(\S+)", text)
+    return tuple(tuple(group.split()) if group else name for group, name in found)
+
+
+def _flat(groups: Sequence[Group]) -> list[str]:
+    names: list[str] = []
+    for group in groups:
+        names.extend(group) if isinstance(group, tuple) else names.append(group)
+    return names

@@ -1,0 +1,337 @@
+"""One launch of a kernel: arguments become HBM tensors, every instance of the grid runs, results come back."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.arguments import Adapter, find_adapter
+from neuron_tools.nki.buffer import Buffer
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.errors import NkiValidationError, TracingError
+from neuron_tools.nki.kernel_ranges import traced_ranges
+from neuron_tools.nki.layout import row_major
+from neuron_tools.nki.memory_region import MemoryRegion
+from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import Tracer
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """What to run and how.
+
+    Attributes:
+        function: The kernel's own function.
+        name: Its name.
+        core: NeuronCore whose rules hold.
+        grid: Extent of each axis; () for a plain call.
+        cores: Physical cores that run instances side by side: 1 or 2.
+        older_dialect: Whether the kernel came from `neuronxcc.nki`.
+        values: Whether to compute values.
+        recording: Whether to record instructions.
+    """
+
+    function: Callable[..., Any]
+    name: str
+    core: NeuronCore
+    grid: tuple[int, ...] = ()
+    cores: int = 1
+    older_dialect: bool = False
+    values: bool = True
+    recording: bool = True
+
+
+@dataclass(slots=True)
+class Run:
+    """What a launch left behind.
+
+    Attributes:
+        outputs: What the kernel returned, tensors as arrays of the caller's kind.
+        traces: One per core, recorded instructions and all.
+        results: Tensors that the kernel returned.
+    """
+
+    outputs: Any
+    traces: list[Tracer]
+    results: list[NkiTensor] = field(default_factory=list)
+
+
+def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
+    """Run every instance of a launch.
+
+    Raises:
+        NkiError: The kernel breaks a rule; the text names its line.
+    """
+    if launch.cores > 1:
+        return _run_side_by_side(launch, arguments, keywords)
+    trace = _new_trace(launch)
+    inputs = _Inputs(trace)
+    before = tracing.activate(trace)
+    try:
+        with traced_ranges(launch.function):
+            given = inputs.bind(arguments), inputs.bind(dict(keywords))
+            result = _run_instances(launch, trace, given)
+    finally:
+        tracing.activate(before)
+    return _finished(launch, [trace], inputs, result)
+
+
+def _new_trace(launch: Launch) -> Tracer:
+    trace = Tracer(launch.core, values=launch.values, recording=launch.recording,
+                   older_dialect=launch.older_dialect, grid=launch.grid)  # fmt: skip
+    trace.stop_code = _invoke.__code__
+    return trace
+
+
+def _run_instances(launch: Launch, trace: Tracer, given: tuple[Any, Any]) -> Any:
+    result = None
+    for ids in np.ndindex(*launch.grid) if launch.grid else [()]:
+        _start_instance(trace, tuple(int(i) for i in ids))
+        result = _invoke(launch.function, *given)
+        if trace.pending is not None:
+            trace.flush(trace.pending)
+    trace.iteration = -1
+    return result
+
+
+def _start_instance(trace: Tracer, ids: tuple[int, ...]) -> None:
+    from neuron_tools.nki.loops import loop_number
+
+    trace.program_ids = ids
+    trace.shared["shared-count"] = 0
+    trace.accumulators.clear()
+    trace.iteration = -1
+    if trace.recording and tracing.grid_size(trace.grid) > 1:
+        for axis, position in enumerate(ids):
+            name = f"program_id({axis})"
+            trace.enter_iteration(trace.iteration, loop_number(trace, name, "", 0), position)
+
+
+def _invoke(function: Callable[..., Any], arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+    """Call the kernel's function: the frame where call stacks end."""
+    return function(*arguments, **keywords)
+
+
+class _Inputs:
+    """Turns arguments into HBM tensors and keeps what is needed to return results in kind."""
+
+    def __init__(self, trace: Tracer) -> None:
+        self.trace = trace
+        self.adapter: Adapter | None = None
+        self.example: Any = None
+        self.storages: list[tuple[Buffer, Any, Adapter]] = []
+        self._known: dict[int, NkiTensor] = {}
+
+    def bind(self, value: Any) -> Any:
+        """The argument as the kernel sees it: arrays as tensors, containers searched."""
+        if isinstance(value, tuple) and not hasattr(value, "_fields"):
+            return tuple(self.bind(item) for item in value)
+        if isinstance(value, list):
+            return [self.bind(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.bind(item) for key, item in value.items()}
+        if is_dataclass(value) and not isinstance(value, type):
+            return self._bind_record(value)
+        adapter = find_adapter(value)
+        return value if adapter is None else self._tensor(value, adapter)
+
+    def _bind_record(self, value: Any) -> Any:
+        names = [f for f in value.__dataclass_fields__ if find_adapter(getattr(value, f, None)) is not None]
+        if not names:
+            return value
+        return replace(value, **{name: self.bind(getattr(value, name)) for name in names})
+
+    def _tensor(self, value: Any, adapter: Adapter) -> NkiTensor:
+        known = self._known.get(id(value))
+        if known is not None:
+            return known
+        if self.adapter is None:
+            self.adapter, self.example = adapter, value
+        shape = tuple(int(extent) for extent in adapter.shape(value))
+        dtype = as_dtype(adapter.dtype(value))
+        name = f"input.{len(self.storages)}"
+        storage = self.trace.new_buffer(MemoryRegion.shared_hbm, dtype, shape, kind="input", name=name)
+        if self.trace.values:
+            storage.data = adapter.array(value).reshape(-1)
+            if storage.data.dtype != dtype.dtype:
+                storage.data = storage.data.view(dtype.dtype)
+        storage.written_all()
+        self.storages.append((storage, value, adapter))
+        tensor = NkiTensor(storage, dtype, shape, row_major(shape))
+        tensor.root = True
+        self._known[id(value)] = tensor
+        return tensor
+
+    def write_back(self) -> None:
+        """Give arguments that the kernel wrote into their new values."""
+        for storage, value, adapter in self.storages:
+            adapter.update(value, storage.data.reshape(storage.shape))
+
+
+def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, result: Any) -> Run:
+    tensors: list[NkiTensor] = []
+    adapter = inputs.adapter or find_adapter(np.zeros(()))
+    assert adapter is not None
+
+    def unbind(value: Any) -> Any:
+        if isinstance(value, NkiTensor):
+            tensors.append(value)
+            if value.buffer.is_on_chip:
+                raise NkiValidationError(
+                    f"the kernel {launch.name!r} returns a tile in {value.buffer}; return a tensor in HBM "
+                    "(nl.shared_hbm)"
+                )
+            if launch.values:
+                return adapter.result(value.array, value.dtype, inputs.example)
+            return adapter.empty(value.shape, value.dtype, inputs.example)
+        if isinstance(value, (tuple, list)):
+            return type(value)(unbind(item) for item in value)
+        if isinstance(value, dict):
+            return {key: unbind(item) for key, item in value.items()}
+        return value
+
+    outputs = unbind(result)
+    for tensor in tensors:
+        if tensor.backing.kind == "scratch":
+            tensor.backing.kind = "output"
+    if launch.values:
+        inputs.write_back()
+    return Run(outputs, traces, tensors)
+
+
+class SharedLaunch:
+    """Two physical cores of one logical NeuronCore, taking turns until both wait for each other.
+
+    Only one core's instance runs at a time; it hands over when it waits at a barrier or ends.
+    """
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+        self.failures: list[BaseException] = []
+        self._turn = 0
+        self._ended: set[int] = set()
+        self._condition = threading.Condition()
+        self._arrived: dict[Any, int] = {}
+        self._buffers: dict[Any, Buffer] = {}
+        self._mail: dict[Any, Any] = {}
+        self.rank: dict[int, int] = {}
+
+    def share(self, key: Any, storage: Buffer) -> None:
+        """Let tensors in shared HBM of the same name be one memory on all cores."""
+        storage.written_all()
+        first = self._buffers.setdefault(key, storage)
+        if first is not storage:
+            storage.factory = lambda: first.data
+
+    def wait_turn(self, rank: int) -> None:
+        """Wait until this core may run.
+
+        Raises:
+            TracingError: The other core failed.
+        """
+        with self._condition:
+            self._condition.wait_for(lambda: self._turn == rank or self.failures)
+            if self.failures:
+                raise TracingError("another core's instance failed")
+
+    def hand_over(self, rank: int) -> None:
+        """Let the next core run that has not ended."""
+        with self._condition:
+            for step in range(1, self.cores + 1):
+                other = (rank + step) % self.cores
+                if other not in self._ended:
+                    self._turn = other
+                    break
+            self._condition.notify_all()
+
+    def end(self, rank: int) -> None:
+        """This core's instance is over."""
+        with self._condition:
+            self._ended.add(rank)
+        self.hand_over(rank)
+
+    def fail(self, error: BaseException) -> None:
+        """Stop all cores."""
+        with self._condition:
+            self.failures.append(error)
+            self._condition.notify_all()
+
+    def barrier(self, trace: Tracer) -> None:
+        """Wait until every core has come to its barrier."""
+        rank = self.rank[id(trace)]
+        number = trace.shared["barriers"] = trace.shared.get("barriers", 0) + 1
+        self._arrived[number] = self._arrived.get(number, 0) + 1
+        while self._arrived[number] < self.cores and len(self._ended) < self.cores - 1:
+            self._switch(trace, rank)
+
+    def exchange(self, trace: Tracer, values: Any, to: int, source: int, pipe: int) -> Any:
+        """Send values to a core and take those that another sent."""
+        rank = self.rank[id(trace)]
+        number = trace.shared[("pipe", pipe)] = trace.shared.get(("pipe", pipe), 0) + 1
+        self._mail[pipe, number, rank, to] = values
+        wanted = (pipe, number, source, rank)
+        while wanted not in self._mail:
+            if len(self._ended) >= self.cores - 1:
+                raise NkiValidationError(
+                    f"core {source} never sends what core {rank} waits for", tracing.where()
+                )
+            self._switch(trace, rank)
+        return self._mail[wanted]
+
+    def _switch(self, trace: Tracer, rank: int) -> None:
+        self.hand_over(rank)
+        self.wait_turn(rank)
+        tracing.activate(trace)
+
+
+def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
+    shared = SharedLaunch(launch.cores)
+    traces = [_new_trace(launch) for _ in range(launch.cores)]
+    inputs = [_Inputs(trace) for trace in traces]
+    results: list[Any] = [None] * launch.cores
+    before = tracing.running()
+
+    def work(rank: int) -> None:
+        trace = traces[rank]
+        try:
+            shared.wait_turn(rank)
+            tracing.activate(trace)
+            given = inputs[rank].bind(arguments), inputs[rank].bind(dict(keywords))
+            if rank:
+                _share_inputs(inputs[0], inputs[rank])
+            _start_instance(trace, (rank,))
+            results[rank] = _invoke(launch.function, *given)
+            if trace.pending is not None:
+                trace.flush(trace.pending)
+            shared.end(rank)
+        except BaseException as error:
+            shared.fail(error)
+
+    for rank, trace in enumerate(traces):
+        trace.launch = shared
+        shared.rank[id(trace)] = rank
+    with traced_ranges(launch.function):
+        threads = [threading.Thread(target=work, args=(rank,)) for rank in range(launch.cores)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    tracing.activate(before)
+    if shared.failures:
+        raise shared.failures[0]
+    return _finished(launch, traces, inputs[0], results[0])
+
+
+def _share_inputs(first: _Inputs, other: _Inputs) -> None:
+    for (source, _, _), (storage, _, _) in zip(first.storages, other.storages):
+        if other.trace.values:
+            storage.data = source.data

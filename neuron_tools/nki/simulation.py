@@ -1,0 +1,29 @@
+"""`nki.simulate` and `nki.simulate_kernel`: a kernel's values on the host, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from neuron_tools.nki.execution import compute
+from neuron_tools.nki.kernel import Kernel, jit
+
+
+def simulate(kernel: Any) -> Callable[..., Any]:
+    """A function that runs a kernel on the host and returns its results: `nki.simulate(kernel)(a, b)`.
+
+    Args:
+        kernel: A kernel, or a function to take as one; `kernel[grid]` launches on a grid.
+    """
+    wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel)
+
+    def simulated(*arguments: Any, **keywords: Any) -> Any:
+        return compute(wanted, arguments, keywords).outputs
+
+    return simulated
+
+
+def simulate_kernel(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
+    """Run a kernel on the host: `nki.simulate_kernel(kernel, a, b)` (older dialect)."""
+    wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel, older_dialect=True)
+    return compute(wanted, arguments, keywords).outputs

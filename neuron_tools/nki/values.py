@@ -1,0 +1,96 @@
+"""Values of operands and results: fp32 inside the engines, rounded once when written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki import dtypes
+from neuron_tools.nki.dtypes import DType
+from neuron_tools.nki.registers import VirtualRegister
+
+if TYPE_CHECKING:
+    from neuron_tools.nki.tensor import NkiTensor
+
+Array = npt.NDArray[Any]
+_FLOAT32 = np.dtype(np.float32)
+_BFLOAT16 = dtypes.bfloat16.dtype
+_TF32_MASK = np.uint32(0xFFFFE000)
+
+
+def single(view: NkiTensor) -> Array:
+    """The operand as fp32: the storage itself where it is fp32, a converted copy otherwise."""
+    array = view.array
+    if array.dtype == _FLOAT32:
+        return array
+    if array.dtype == _BFLOAT16:
+        return widen(array)
+    return array.astype(_FLOAT32)
+
+
+def widen(array: Array) -> Array:
+    """bf16 to fp32: the same bits in the upper half."""
+    bits = array.view(np.uint16).astype(np.uint32)
+    bits <<= np.uint32(16)
+    wide: Array = bits.view(np.float32)
+    return wide
+
+
+def exact(view: NkiTensor) -> Array:
+    """The operand as it is stored, for integers and bit patterns."""
+    return view.array
+
+
+def column(operand: Any, partitions: int, rank: int) -> Any:
+    """A scalar operand: a number as fp32, or one value per partition shaped to broadcast along `rank`."""
+    if isinstance(operand, (int, float, np.number)):
+        return np.float32(operand)
+    if isinstance(operand, VirtualRegister):
+        return np.float32(operand.read())
+    values = single(operand)
+    return values.reshape((values.shape[0] if values.ndim else 1,) + (1,) * (rank - 1))
+
+
+def cast(values: Array, dtype: DType) -> Array:
+    """fp32 (or integer) results rounded to a storage type.
+
+    Floats round to nearest even; integers round to nearest even and saturate, as the engines' write
+    converters do.
+    """
+    storage = dtype.dtype
+    if values.dtype == storage and dtype is not dtypes.tfloat32:
+        return values
+    if dtype is dtypes.tfloat32:
+        bits = values.astype(np.float32).view(np.uint32)
+        rounded: Array = ((bits + np.uint32(0x1000)) & _TF32_MASK).view(np.float32)
+        return rounded
+    if dtype.is_integer and values.dtype.kind not in "iub":
+        limits = np.iinfo(storage)
+        whole = np.rint(values.astype(np.float64, copy=False))
+        return np.clip(np.nan_to_num(whole), limits.min, limits.max).astype(storage)
+    if dtype is dtypes.bool_:
+        return values != 0
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(storage)
+
+
+def write(view: NkiTensor, values: Any) -> None:
+    """Store a result into a view, rounded to its type; the elements may come in another shape."""
+    array = cast(np.asarray(values), view.dtype)
+    if array.shape != view.shape:
+        size = view.size
+        array = array.reshape(view.shape) if array.size == size else np.broadcast_to(array, view.shape)
+    if view.gather is not None:
+        view.flat[view.gather] = array
+        return
+    target = view.array
+    np.copyto(target, array, casting="unsafe")
+
+
+def fits_out(view: NkiTensor, shape: tuple[int, ...]) -> bool:
+    """Whether fp32 results of `shape` can be computed straight into the view."""
+    return view.gather is None and view.shape == shape and view.array.dtype == _FLOAT32 and (
+        view.dtype is dtypes.float32
+    )  # fmt: skip
