@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -19,23 +20,69 @@ FORMAT_VERSION = (1, 0)
 MANIFEST_NAME = "profile.json"
 PART_SUFFIX = ".parquet"
 TEMPORARY_SUFFIX = ".writing"
+_PART_NAME = re.compile(r"part-(\d{1,9})-(\d{1,9})(?:-(\d{1,9}))?\.parquet")
+_JOINED_DASHES = 3
 
 
 class NotAProfileError(NeuronToolsError):
     """The path is no profile, or one that this version cannot read."""
 
 
-def part_name(process_idx: int, number: int) -> str:
-    """File name of a table's part: parts of a process sort by name in the order of writing."""
-    return f"part-{process_idx:04d}-{number:06d}{PART_SUFFIX}"
+def part_name(process_idx: int, first_window: int, last_window: int | None = None) -> str:
+    """File name of a table's part: parts of a process sort by name in the order of writing.
+
+    Args:
+        last_window: Of a part that was joined from several.
+    """
+    covered = "" if last_window is None else f"-{last_window:06d}"
+    return f"part-{process_idx:04d}-{first_window:06d}{covered}{PART_SUFFIX}"
+
+
+def part_range(path: Path) -> tuple[int, int, int] | None:
+    """Process, first and last window that a part's name tells; None for files named otherwise.
+
+    A part that was not joined tells its first window only: it may hold more.
+    """
+    found = _PART_NAME.fullmatch(path.name)
+    if found is None:
+        return None
+    process, first, last = found.groups()
+    return int(process), int(first), int(last or first)
 
 
 def part_files(directory: Path, table: str) -> list[Path]:
-    """Finished parts of a table, in order: `<table>/*.parquet`, or the single file `<table>.parquet`."""
+    """Finished parts of a table, in order: `<table>/*.parquet`, or the single file `<table>.parquet`.
+
+    Parts that a joined one covers are left out.
+    """
     folder = directory / table
-    parts = sorted(folder.glob(f"*{PART_SUFFIX}")) if folder.is_dir() else []
+    parts = _uncovered(sorted(folder.glob(f"*{PART_SUFFIX}"))) if folder.is_dir() else []
     single = directory / f"{table}{PART_SUFFIX}"
     return [*([single] if single.is_file() else []), *parts]
+
+
+def _uncovered(parts: list[Path]) -> list[Path]:
+    """Parts without those whose windows stand in a joined part too."""
+    kept: list[Path] = []
+    covered: dict[int, int] = {}  # by process: the last window of the joined part before
+    for path in sorted(parts, key=_joined_first):
+        place = part_range(path)
+        if place is not None:
+            process, first, last = place
+            if first <= covered.get(process, -1):
+                continue
+            if last > first or path.stem.count("-") == _JOINED_DASHES:
+                covered[process] = last
+        kept.append(path)
+    return kept
+
+
+def _joined_first(path: Path) -> tuple[str, int]:
+    """By name; of parts that begin with one window, the one that covers most comes first."""
+    place = part_range(path)
+    if place is None:
+        return path.name, 0
+    return part_name(*place[:2]), -place[2] - (path.stem.count("-") == _JOINED_DASHES)
 
 
 def stored_tables(directory: Path) -> Iterator[tuple[str, list[Path]]]:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from neuron_tools.profile import layout
-from neuron_tools.profile.columns import null_column
-from neuron_tools.profile.schema import Field, TableSchema, arrow_schema
+from neuron_tools.profile.encoding import writer_options
+from neuron_tools.profile.schema import TableSchema, arrow_schema
+from neuron_tools.profile.window import Workspace, sorted_window
+from neuron_tools.profile.window_pool import Chain, WindowPool
 
 WINDOW_BYTES = 32 << 20  # bounds the memory of a window: rows = this over the table's row width
 MIN_WINDOW_ROWS, MAX_WINDOW_ROWS = 1 << 14, 1 << 17
-WINDOWS_PER_PART = 8
-COMPRESSION = "zstd"
-COMPRESSION_LEVEL = 1
+WINDOWS_PER_PART = 32
 
 
 class TableParts:
@@ -31,82 +30,117 @@ class TableParts:
         folder: The table's folder; made with the first part.
         table: The table.
         process_idx: Number of the writer.
+        pool: Sorts and writes the windows, in order, while further rows come.
         first_window: Number of the first window, 0 unless parts exist.
     """
 
-    def __init__(self, folder: Path, table: TableSchema, process_idx: int, first_window: int = 0) -> None:
+    def __init__(
+        self, folder: Path, table: TableSchema, process_idx: int, pool: WindowPool, first_window: int = 0
+    ) -> None:
         self._folder = folder
         self._table = table
         self._process_idx = process_idx
+        self._pool = pool
+        self._chain = Chain()
         self._window = first_window
         self._window_rows = window_rows(table)
-        self._chunks: list[pa.Table] = []
+        self._pieces: list[pa.Table] = []
         self._buffered = 0
-        self._part: _OpenPart | None = None
+        self._part: OpenPart | None = None
+        self._nullable: set[str] = set()  # columns in which there were nulls
         self._is_dirty = False
 
     def append(self, rows: pa.Table) -> None:
-        """Add rows (columns in schema order, optional ones may be absent)."""
+        """Add rows (columns of the schema, optional ones may be absent)."""
         self._is_dirty = True
         while rows.num_rows:
             taken = rows.slice(0, self._window_rows - self._buffered)
-            self._chunks.append(taken)
+            self._pieces.append(taken)
             self._buffered += taken.num_rows
             rows = rows.slice(taken.num_rows)
             if self._buffered == self._window_rows:
-                self._close_window()
+                self._submit(self._window, is_full=True)
+                self._pieces, self._buffered = [], 0
+                self._window += 1
 
     def flush(self) -> None:
-        """Make every row readable: close the open part, write the unfinished window as a part."""
-        self._close_part()
-        if self._is_dirty and self._buffered:
-            part = _OpenPart(self._path(), self._table)
-            part.write(self._sorted_window())
-            part.close()
-        self._is_dirty = False
+        """Begin to make every row readable: close the open part, write the unfinished window as a part.
 
-    def _close_window(self) -> None:
+        It is done when the pool is drained.
+        """
+        if not self._is_dirty:
+            return
+        self._is_dirty = False
+        if self._buffered:
+            self._submit(self._window, is_full=False)
+        else:
+            self._pool.submit(self._chain, lambda _: None, lambda _: self._close_part())
+
+    def _submit(self, window: int, is_full: bool) -> None:
+        pieces = self._pieces
+
+        def prepare(workspace: Workspace) -> pa.Table:
+            return sorted_window(self._table, pieces, workspace)
+
+        def write(rows: pa.Table) -> None:
+            if is_full:
+                self._add_to_part(window, rows)
+                return
+            self._close_part()
+            self._note_nulls(rows)
+            write_part(self._path(window), self._table, [rows], self._nullable)
+
+        self._pool.submit(self._chain, prepare, write)
+
+    def _add_to_part(self, window: int, rows: pa.Table) -> None:
+        if self._note_nulls(rows):
+            self._close_part()
         if self._part is None:
-            self._part = _OpenPart(self._path(), self._table)
-        self._part.write(self._sorted_window())
-        self._chunks, self._buffered = [], 0
-        self._window += 1
+            self._part = OpenPart(self._path(window), self._table, rows, self._nullable)
+        self._part.write(rows)
         if self._part.windows == WINDOWS_PER_PART:
             self._close_part()
+
+    def _note_nulls(self, rows: pa.Table) -> bool:
+        """Remember the columns that hold nulls; whether there are new ones."""
+        found = {name for name in rows.column_names if rows.column(name).null_count}
+        is_new = not found <= self._nullable
+        self._nullable |= found
+        return is_new
 
     def _close_part(self) -> None:
         part, self._part = self._part, None
         if part is not None:
             part.close()
 
-    def _sorted_window(self) -> pa.Table:
-        return complete(self._table, sort_rows(self._table, joined(self._table, self._chunks)))
-
-    def _path(self) -> Path:
-        return self._folder / layout.part_name(self._process_idx, self._window)
+    def _path(self, window: int) -> Path:
+        return self._folder / layout.part_name(self._process_idx, window)
 
 
-class _OpenPart:
-    """A part being written under a temporary name; `close` puts it into its place."""
+class OpenPart:
+    """A part being written under a temporary name; `close` puts it into its place.
 
-    def __init__(self, path: Path, table: TableSchema) -> None:
+    Args:
+        path: Its place.
+        table: The table.
+        rows: Rows of the part, by which its encodings are chosen.
+        nullable: Columns in which nulls may come.
+    """
+
+    def __init__(self, path: Path, table: TableSchema, rows: pa.Table, nullable: Collection[str]) -> None:
         self.windows = 0
         self._path = path
         self._temporary = path.with_name(f"{path.name}{layout.TEMPORARY_SUFFIX}")
+        self._schema = part_schema(table, rows, nullable)
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = pq.ParquetWriter(
-            self._temporary,
-            arrow_schema(table.name),
-            compression=COMPRESSION,
-            compression_level=COMPRESSION_LEVEL,
-            write_statistics=True,
-            **_encodings(table),
+            self._temporary, self._schema, store_schema=False, **writer_options(table, rows)
         )
 
     def write(self, rows: pa.Table) -> None:
         """Add a row group. On failure the temporary file is removed."""
         try:
-            self._writer.write_table(rows, row_group_size=max(rows.num_rows, 1))
+            self._writer.write_table(as_written(rows, self._schema), row_group_size=max(rows.num_rows, 1))
         except BaseException:
             self._discard()
             raise
@@ -129,81 +163,52 @@ class _OpenPart:
         self._temporary.unlink(missing_ok=True)
 
 
+def write_part(
+    path: Path, table: TableSchema, windows: Sequence[pa.Table], nullable: Collection[str]
+) -> None:
+    """Write a whole part; each window becomes a row group.
+
+    Raises:
+        OSError: The disk is full or the folder cannot be written.
+    """
+    part = OpenPart(path, table, windows[0], nullable)
+    for rows in windows:
+        part.write(rows)
+    part.close()
+
+
+def part_schema(table: TableSchema, rows: pa.Table, nullable: Collection[str]) -> pa.Schema:
+    """The Arrow schema to encode from, which is not stored: every part reads alike, texts as strings.
+
+    Text columns without any value are plain, and columns without nulls cannot be null: both cost less.
+    """
+    fields = []
+    for place, field in enumerate(arrow_schema(table.name)):
+        is_empty = rows.column(place).null_count == rows.num_rows
+        kind = pa.string() if is_empty and pa.types.is_dictionary(field.type) else field.type
+        fields.append(field.with_type(kind).with_nullable(field.name in nullable or not rows.num_rows))
+    return pa.schema(fields)
+
+
+def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
+    """The rows with the texts of a part's schema: as dictionaries, or plain."""
+    return pa.table(
+        [_of_type(column, field.type) for column, field in zip(rows.columns, schema)], schema=schema
+    )
+
+
+def _of_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
+    if column.type == wanted:
+        return column
+    return pa.nulls(len(column), wanted) if column.null_count == len(column) else column.cast(wanted)
+
+
 def window_rows(table: TableSchema) -> int:
     """Rows of a window: a power of two that keeps a window of the widest rows within WINDOW_BYTES."""
     widths = {"string": 4, "int32": 4, "bool": 1, "list<int64>": 16, "list<string>": 24}
     row_bytes = sum(widths.get(field.type, 8) for field in table.fields)
     rows = 1 << (WINDOW_BYTES // row_bytes).bit_length() - 1
     return min(max(rows, MIN_WINDOW_ROWS), MAX_WINDOW_ROWS)
-
-
-def joined(table: TableSchema, chunks: list[pa.Table]) -> pa.Table:
-    """One table of all chunks, with every column that some chunk has; dictionaries unified."""
-    present = list(dict.fromkeys(name for chunk in chunks for name in chunk.column_names))
-    chunks = [_with_columns(table, chunk, present) for chunk in chunks]
-    return pa.concat_tables(chunks).unify_dictionaries().combine_chunks()
-
-
-def complete(table: TableSchema, rows: pa.Table) -> pa.Table:
-    """The rows with every column of the schema, in its order; absent ones are null."""
-    arrays = [
-        rows.column(field.name)
-        if field.name in rows.column_names
-        else null_column(table, field, rows.num_rows)
-        for field in table.fields
-    ]
-    return pa.table(arrays, schema=arrow_schema(table.name))
-
-
-def _with_columns(table: TableSchema, chunk: pa.Table, names: list[str]) -> pa.Table:
-    if chunk.column_names == names:
-        return chunk
-    arrays = [
-        chunk.column(name)
-        if name in chunk.column_names
-        else null_column(table, table.by_name[name], chunk.num_rows)
-        for name in names
-    ]
-    return pa.table(arrays, names=names)
-
-
-def sort_rows(table: TableSchema, rows: pa.Table) -> pa.Table:
-    """Rows ordered by track and time; rows of tables without time stay as they are."""
-    names = [name for name in table.sort_key if name in rows.column_names]
-    if not names or not rows.num_rows:
-        return rows
-    keys = pa.table({name: _sort_values(rows.column(name)) for name in names})
-    return rows.take(pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names]))
-
-
-def _sort_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """What to sort by: texts as they read, not in the order in which a dictionary met them."""
-    if not pa.types.is_dictionary(column.type):
-        return column
-    codes = column.combine_chunks()
-    if isinstance(codes, pa.ChunkedArray):
-        codes = codes.chunk(0)
-    rank = pc.rank(codes.dictionary, sort_keys="ascending").cast(pa.int32())
-    return pa.chunked_array([pc.take(rank, codes.indices)])
-
-
-def _encodings(table: TableSchema) -> dict[str, Any]:
-    """Dictionaries for what repeats; differences for ids and times, which grow in steps."""
-    growing = [field.name for field in table.fields if field.type == "int64" and _grows(field)]
-    by_dictionary = [field.name for field in table.fields if field.name not in growing]
-    return {
-        "use_dictionary": _leaf_paths(table, by_dictionary),
-        "column_encoding": dict.fromkeys(growing, "DELTA_BINARY_PACKED"),
-    }
-
-
-def _grows(field: Field) -> bool:
-    return field.unit == "nanoseconds" or field.name == "id" or field.name.endswith("_id")
-
-
-def _leaf_paths(table: TableSchema, names: list[str]) -> list[str]:
-    """Parquet's own names of columns: a list's values lie one level down."""
-    return [f"{name}.list.element" if table.by_name[name].type.startswith("list") else name for name in names]
 
 
 def part_rows(path: Path) -> int | None:

@@ -176,7 +176,10 @@ def arrow_schema(name: str) -> pa.Schema:
     return pa.schema(
         [
             pa.field(
-                field.name, arrow_type(table, field), metadata={"unit": field.unit} if field.unit else None
+                field.name,
+                arrow_type(table, field),
+                nullable=not field.required,
+                metadata={"unit": field.unit} if field.unit else None,
             )
             for field in table.fields
         ]

@@ -9,8 +9,9 @@ table hold every flushed row exactly once, and the rows' order does not depend o
 from __future__ import annotations
 
 import os
+import shutil
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,8 +23,11 @@ import pyarrow as pa
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile import layout
 from neuron_tools.profile.columns import ColumnError, Columns, to_arrow
-from neuron_tools.profile.parts import TableParts
+from neuron_tools.profile.compaction import compact
+from neuron_tools.profile.parts import TableParts, part_rows
 from neuron_tools.profile.schema import TABLES, table_schema
+from neuron_tools.profile.timeline.view import INDEX_FOLDER, open_index
+from neuron_tools.profile.window_pool import WindowPool
 
 __all__ = ["ColumnError", "ProfileWriteError", "ProfileWriter"]
 
@@ -60,6 +64,7 @@ class ProfileWriter:
     ) -> None:
         self.directory = Path(directory)
         self._process_idx = process_idx
+        self._pool = WindowPool()
         self._tables: dict[str, TableParts] = {}
         self._manifest = layout.new_manifest(metadata, producer=producer())
         self._flushed_at = time.monotonic()
@@ -76,6 +81,7 @@ class ProfileWriter:
         writer = cls.__new__(cls)
         writer.directory = Path(directory)
         writer._process_idx = process_idx
+        writer._pool = WindowPool()
         writer._tables = {}
         writer._manifest = layout.read_manifest(writer.directory)
         writer._flushed_at = time.monotonic()
@@ -123,6 +129,7 @@ class ProfileWriter:
         with _writing(self.directory):
             for parts in self._tables.values():
                 parts.flush()
+            self._pool.drain()
         self._flushed_at = time.monotonic()
 
     def replace(self, table: str, columns: Columns) -> None:
@@ -133,6 +140,7 @@ class ProfileWriter:
         """
         rows = to_arrow(table_schema(table), columns)
         with _writing(self.directory):
+            self._pool.drain()
             self._tables.pop(table, None)
             for path in layout.part_files(self.directory, table):
                 path.unlink()
@@ -140,9 +148,12 @@ class ProfileWriter:
                 parts = self._parts(table)
                 parts.append(rows)
                 parts.flush()
+                self._pool.drain()
 
     def close(self, complete: bool, **extra: Any) -> None:
         """Write what is left and bring `profile.json` up to date.
+
+        A complete profile gets its small parts joined and its timeline index.
 
         Args:
             complete: Whether the profile holds all that was to be in it.
@@ -151,13 +162,25 @@ class ProfileWriter:
         Raises:
             ProfileWriteError: The disk is full or the directory cannot be written.
         """
-        self.flush()
         self._closed = True
+        try:
+            self.flush()
+        finally:
+            self._pool.close()
+        if complete:
+            self._finish()
         self._manifest.update(extra)
         self._manifest["complete"] = complete
         self._manifest["tables"] = stored_table_sizes(self.directory)
         with _writing(self.directory):
             layout.write_manifest(self.directory, self._manifest)
+
+    def _finish(self) -> None:
+        with _writing(self.directory):
+            for table, _ in layout.stored_tables(self.directory):
+                compact(self.directory, TABLES[table])
+            parts = {table: whole_parts(paths) for table, paths in layout.stored_tables(self.directory)}
+            open_index(self.directory, parts)
 
     def _create(self, overwrite: bool) -> None:
         with _writing(self.directory):
@@ -178,12 +201,15 @@ class ProfileWriter:
         for table in TABLES:
             for path in layout.part_files(self.directory, table):
                 path.unlink()
+        shutil.rmtree(self.directory / INDEX_FOLDER, ignore_errors=True)
 
     def _parts(self, table: str) -> TableParts:
         parts = self._tables.get(table)
         if parts is None:
             first = _next_part(self.directory, table, self._process_idx)
-            parts = TableParts(self.directory / table, table_schema(table), self._process_idx, first)
+            parts = TableParts(
+                self.directory / table, table_schema(table), self._process_idx, self._pool, first
+            )
             self._tables[table] = parts
         return parts
 
@@ -198,8 +224,6 @@ def producer() -> str:
 
 def stored_table_sizes(directory: Path) -> dict[str, dict[str, int]]:
     """Rows, bytes and parts of each table that has any."""
-    from neuron_tools.profile.parts import part_rows
-
     sizes = {}
     for table, paths in layout.stored_tables(directory):
         rows = [part_rows(path) for path in paths]
@@ -211,13 +235,15 @@ def stored_table_sizes(directory: Path) -> dict[str, dict[str, int]]:
     return sizes
 
 
+def whole_parts(paths: Sequence[Path]) -> list[Path]:
+    """The parts that can be read."""
+    return [path for path in paths if part_rows(path) is not None]
+
+
 def _next_part(directory: Path, table: str, process_idx: int) -> int:
     """Number after the last part that this process has written to the table (when it joins again)."""
-    prefix = f"part-{process_idx:04d}-"
-    written = [
-        path.stem[len(prefix) :] for path in (directory / table).glob(f"{prefix}*{layout.PART_SUFFIX}")
-    ]
-    return max((int(number) for number in written if number.isdigit()), default=-1) + 1
+    written = [layout.part_range(path) for path in (directory / table).glob(f"*{layout.PART_SUFFIX}")]
+    return max((place[2] for place in written if place and place[0] == process_idx), default=-1) + 1
 
 
 @contextmanager

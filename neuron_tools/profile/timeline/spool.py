@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from neuron_tools.profile.timeline.scan import Ints, TrackKey, TrackRows
 
-SEGMENT_SPANS = 1 << 20
+SEGMENT_SPANS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Spool:
         return list(self._pieces)
 
     def segments(self, track: TrackKey) -> Iterator[Segment]:
-        """A track's spans in order, in segments of about a million."""
+        """A track's spans in order, in segments of about a quarter of a million."""
         pieces = sorted(self._pieces[track], key=lambda piece: piece.first_ns)
         held: list[Segment] = []
         count = 0
