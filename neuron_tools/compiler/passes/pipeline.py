@@ -11,6 +11,7 @@ from neuron_tools.compiler.passes.fold_constants import fold_constants
 from neuron_tools.compiler.passes.fusion import FusionPlan, fuse
 from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
+from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.register_arithmetic import address_by_register
 from neuron_tools.compiler.passes.simplify import simplify
@@ -25,6 +26,7 @@ PASSES = (
     simplify_algebra,
     eliminate_common_subexpressions,
     recognise_activations,
+    recognise_by_value,
     recognise_moments,
     simplify,
     eliminate_dead_code,

@@ -4,8 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+
+
+class Pause:
+    """A block in which a clock stands still; one object serves all blocks, as they nest."""
+
+    __slots__ = ("_clock",)
+
+    def __init__(self, clock: HostClock) -> None:
+        self._clock = clock
+
+    def __enter__(self) -> int:
+        return self._clock.pause()
+
+    def __exit__(self, *error: object) -> None:
+        self._clock.resume()
 
 
 class HostClock:
@@ -22,6 +35,7 @@ class HostClock:
         self._pauses = 0
         self._paused_at_ns = 0
         self._offset_ns = -self._wall_ns()
+        self._pause = Pause(self)
 
     def now_ns(self) -> int:
         """The virtual time."""
@@ -44,13 +58,9 @@ class HostClock:
                 if self._pauses == 0:
                     self._offset_ns -= self._wall_ns() - self._paused_at_ns
 
-    @contextmanager
-    def paused(self) -> Iterator[int]:
+    def paused(self) -> Pause:
         """`pause` and `resume` around a block; gives the time it stopped at."""
-        try:
-            yield self.pause()
-        finally:
-            self.resume()
+        return self._pause
 
     def dispatch(self) -> int:
         """Spend what a dispatch costs under the fixed clock; returns the time after it."""
