@@ -120,6 +120,7 @@ def mlp_device_us(program: str) -> float:
             cwd=folder,
         )
         with neuron_tools.open_profile(profile) as opened:
-            query = "SELECT arg_max(execution_end_ts - execution_start_ts, execution_start_ts) FROM ExecutionInfo"
+            duration = "execution_end_ts - execution_start_ts"
+            query = f"SELECT arg_max({duration}, execution_start_ts) FROM ExecutionInfo"
             (row,) = opened.query(query).to_pylist()
         return float(next(iter(row.values()))) / 1000

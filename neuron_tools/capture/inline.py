@@ -13,6 +13,8 @@ from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.errors import NeuronToolsError, UsageError
 
 if TYPE_CHECKING:
+    from neuron_tools.capture.runtimes import Runtime
+    from neuron_tools.capture.session import CaptureSession
     from neuron_tools.profile.reader import Profile
 
 
@@ -56,26 +58,33 @@ class profile:
 
     def __enter__(self) -> profile:
         from neuron_tools.capture.assembler import Assembler
-        from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
         from neuron_tools.capture.session import CaptureSession, ensure_not_recording
 
         ensure_not_recording()
         if self.path.exists():
             raise UsageError(f"{self.path} exists: choose another path, or remove it first.")
-        _register_device()
+        sessions = [CaptureSession(self._options, runtime) for runtime in _runtimes()]
         self._assembler = Assembler(self._options, sys.orig_argv)
-        self._session = CaptureSession(self._options, TorchRuntime())
+        self._sessions: list[CaptureSession] = []
         try:
-            self._session.start()
+            for session in sessions:
+                session.start()
+                self._sessions.append(session)
         except BaseException:
-            self._assembler.discard()
+            self._abandon()
             raise
         return self
+
+    def _abandon(self) -> None:
+        for session in self._sessions:
+            session.abandon()
+        self._assembler.discard()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._session.stop()
+        for session in self._sessions:
+            session.stop()
         stopped = isinstance(error, KeyboardInterrupt)
         try:
             self._assembler.finish(complete=error is None, exit_status=None, interrupted=stopped)
@@ -98,6 +107,21 @@ class profile:
         """The finished profile's summary metrics; every `*_percent` is a fraction from 0 to 1."""
         with self.open() as opened:
             return opened.summary()
+
+
+def _runtimes() -> list[Runtime]:
+    """One for each framework that the program has imported; PyTorch's where it has imported none."""
+    runtimes: list[Runtime] = []
+    if "jax" in sys.modules:
+        from neuron_tools.capture.runtimes.jax_runtime import JaxRuntime
+
+        runtimes.append(JaxRuntime())
+    if "torch" in sys.modules or not runtimes:
+        from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
+
+        _register_device()
+        runtimes.append(TorchRuntime())
+    return runtimes
 
 
 def _register_device() -> None:
