@@ -40,7 +40,8 @@ class Buffer:
     """
 
     __slots__ = (
-        "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype", "factory", "kind", "lines",
+        "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype",
+        "factory", "kind", "lines",
         "name", "number", "partition", "pitch", "pitch_bytes", "region", "shape", "site", "touched",
     )  # fmt: skip
 

@@ -36,7 +36,7 @@ def _require_one(call: str, group: Any) -> None:
     size = group.size if isinstance(group, ReplicaGroup) else ReplicaGroup(group).size
     if size > 1:
         raise NkiValidationError(
-            f"{call} over {size} ranks needs the data of the other ranks, which a kernel simulated on its own "
+            f"{call} over {size} ranks needs the data of other ranks, which a kernel simulated on its own "
             "does not have; simulate it with a replica group of one rank",
             tracing.where(),
         )

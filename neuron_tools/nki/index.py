@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,10 +129,12 @@ class Index:
         return self * -1
 
     def __sub__(self, other: Any) -> Index:
-        return self + (-other)
+        difference: Index = self + (-other)
+        return difference
 
     def __rsub__(self, other: Any) -> Index:
-        return (-self) + other
+        negated: Index = (-self) + other
+        return negated
 
     def __floordiv__(self, other: Any) -> Index:
         return _explicit(self.evaluate() // as_index(other).evaluate())
@@ -334,7 +336,7 @@ class Mask:
         return rectangle, _rest_array(rest, shape, rectangle)
 
 
-MaskLike = Union[Mask, bool, np.bool_]
+MaskLike = Mask | bool | np.bool_
 
 
 def _narrow(condition: Condition, width: int, limits: list[tuple[int, int]], rest: list[BoolArray]) -> None:

@@ -93,7 +93,8 @@ def _position(tensor: NkiTensor, item: Any, extent: int, axis: int) -> int:
         position += extent
     if not 0 <= position < extent:
         raise OutOfBoundsError(
-            f"index {int(item)} of dimension {axis} is outside tensor {tensor.name!r} of shape {tensor.shape}",
+            f"index {int(item)} of dimension {axis} is outside tensor {tensor.name!r} of shape "
+            f"{tensor.shape}",
             tracing.where(),
         )
     return position

@@ -87,6 +87,7 @@ class Kernel:
             return run(self.launch(values=True, recording=recording), arguments, keywords)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Run the kernel; inside another kernel, call its function."""
         if tracing.running() is not None:
             return self.func(*arguments, **keywords)
         from neuron_tools.nki import execution

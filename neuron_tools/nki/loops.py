@@ -1,4 +1,4 @@
-"""Loops of kernels: ranges that note their variable's value, and loops with bounds known only when running."""
+"""Loops of kernels: ranges that note their variable, and loops whose bounds are known only when running."""
 
 from __future__ import annotations
 

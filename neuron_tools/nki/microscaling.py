@@ -1,3 +1,5 @@
+# NumPy arithmetic on arrays of any type is typed as Any:
+# mypy: disable-error-code="no-any-return, no-untyped-call"
 """MX formats: values packed by four with one exponent per group of 8 partitions x 4 values.
 
 A group's scale is 2**(exponent - 127) (OCP Microscaling Formats 1.0, e8m0). A quadrant of 32 partitions
@@ -69,7 +71,7 @@ def quantized(values: Array, dtype: DType) -> tuple[Array, Array]:
     raw = scaled.reshape(partitions, width // 4, 4).view(np.uint8)
     if dtype.element == np.dtype(ml_dtypes.float4_e2m1fn):
         pairs = (raw[..., 0::2] & 15) | (raw[..., 1::2] << 4)
-        packed = np.ascontiguousarray(pairs).view(np.uint16)[..., 0]
+        packed: Array = np.ascontiguousarray(pairs).view(np.uint16)[..., 0]
     else:
         packed = np.ascontiguousarray(raw).view(np.uint32)[..., 0]
     return packed, exponents

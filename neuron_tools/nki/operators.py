@@ -1,3 +1,5 @@
+# NumPy arithmetic on arrays of any type is typed as Any:
+# mypy: disable-error-code="no-any-return"
 """The operators that instructions take: `nl.add`, `np.maximum`, `nl.exp`, ... and what they compute.
 
 Arithmetic is fp32, as in the engines. An operator is found by the function that a kernel passes: ours,
@@ -152,7 +154,8 @@ def _mod(x: Array, y: Array) -> Array:
 _F = np.float32
 _OPERATORS = [
     Operator("add", np.add, reduce=np.add.reduce, accumulate=np.add.accumulate, has_out=True),
-    Operator("subtract", np.subtract, reduce=np.subtract.reduce, accumulate=np.subtract.accumulate, has_out=True),
+    Operator("subtract", np.subtract, reduce=np.subtract.reduce, accumulate=np.subtract.accumulate,
+             has_out=True),
     Operator("multiply", np.multiply, reduce=np.multiply.reduce, accumulate=np.multiply.accumulate,
              identity=1.0, has_out=True),
     Operator("maximum", np.maximum, reduce=np.maximum.reduce, accumulate=np.maximum.accumulate,
@@ -225,12 +228,13 @@ _OPERATORS = [
 
 BY_NAME: dict[str, Operator] = {operator.name: operator for operator in _OPERATORS}
 _ALIASES = {
-    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod": "multiply",
-    "mult": "multiply", "mul": "multiply", "sub": "subtract", "true_divide": "divide", "pow": "power",
-    "absolute": "abs", "identity": "copy", "all": "logical_and", "any": "logical_or", "mean": "average",
-    "gelu_apprx_tanh_fwd": "gelu_apprx_tanh", "is_gt": "greater", "is_ge": "greater_equal", "is_lt": "less",
-    "is_le": "less_equal", "is_equal": "equal", "remainder": "mod", "arithmetic_shift_right": "right_shift",
-    "logical_shift_left": "left_shift", "logical_shift_right": "right_shift", "atan": "arctan",
+    "max": "maximum", "amax": "maximum", "min": "minimum", "amin": "minimum", "sum": "add", "prod":
+    "multiply", "mult": "multiply", "mul": "multiply", "sub": "subtract", "true_divide": "divide",
+    "pow": "power", "absolute": "abs", "identity": "copy", "all": "logical_and", "any": "logical_or",
+    "mean": "average", "gelu_apprx_tanh_fwd": "gelu_apprx_tanh", "is_gt": "greater", "is_ge":
+    "greater_equal", "is_lt": "less", "is_le": "less_equal", "is_equal": "equal", "remainder": "mod",
+    "arithmetic_shift_right": "right_shift", "logical_shift_left": "left_shift", "logical_shift_right":
+    "right_shift", "atan": "arctan",
 }  # fmt: skip
 BY_NAME.update({alias: BY_NAME[name] for alias, name in _ALIASES.items()})
 

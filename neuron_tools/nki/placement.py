@@ -98,6 +98,7 @@ class OnChip:
         return Placement(self.region, None)
 
     def __call__(self, *_arguments: Any, **_options: Any) -> OnChip:
+        """Itself: `ncc.sbuf()` leaves the place open."""
         return self
 
     def __eq__(self, other: object) -> bool:

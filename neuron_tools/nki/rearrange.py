@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
@@ -12,7 +12,7 @@ from neuron_tools.nki.errors import NkiValidationError
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
 
-Group = Union[str, tuple[str, ...]]
+Group = str | tuple[str, ...]
 
 
 def rearranged(tensor: NkiTensor, patterns: Sequence[Any], sizes: Mapping[str, Any]) -> NkiTensor:

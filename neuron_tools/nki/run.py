@@ -1,4 +1,4 @@
-"""One launch of a kernel: arguments become HBM tensors, every instance of the grid runs, results come back."""
+"""One launch of a kernel: arguments become HBM tensors, every instance runs, results come back."""
 
 from __future__ import annotations
 

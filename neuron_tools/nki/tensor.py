@@ -348,9 +348,9 @@ class NkiTensor:
                 tracing.active().settle(value, target)
                 return
             same = value.storage is target.storage and value.offset == target.offset
-            if same and value._shape == target._shape and value.strides == target.strides:
-                if value.gather is target.gather:
-                    return
+            alike = value._shape == target._shape and value.strides == target.strides
+            if same and alike and value.gather is target.gather:
+                return
         NkiTensor.arithmetic["assign"](target, value)
 
     # Views by form

@@ -324,6 +324,7 @@ class Tracer:
         emit = getattr(other, "emit", None)
         accumulates = getattr(emit, "accumulates", False)
         if name == "add" and accumulates and target.buffer is MemoryRegion.psum:
+            assert emit is not None
             other.emit = HeldEmission(emit, accumulate=True)
             self.settle(other, target)
             return
@@ -401,6 +402,7 @@ class HeldEmission:
         self.arguments = arguments
 
     def __call__(self, target: NkiTensor) -> None:
+        """Emit into `target`."""
         self.function(target, **self.arguments)
 
 

@@ -247,8 +247,7 @@ def _tensor_scalar_kind(
     if op1 is not None and find_operator(op1).bitwise != first.bitwise:
         raise refuse(f"{name} takes two arithmetic or two bitwise operators, got {first.name} and "
                      f"{find_operator(op1).name}")  # fmt: skip
-    chosen = engine.chosen or (Engine.GPSIMD if first.name in ("rsqrt", "power") and dst.memory is Memory.SBUF
-                               and data.memory is Memory.SBUF and engine is engines.gpsimd else Engine.VECTOR)  # fmt: skip
+    chosen = engine.chosen or Engine.VECTOR
     _check_gpsimd(name, chosen, dst, data, form0, form1)
     return Kind(name, (compute_step(chosen, Opcode.TENSOR_SCALAR, dst, data),))
 

@@ -1,3 +1,5 @@
+# NumPy arithmetic on arrays of any type is typed as Any:
+# mypy: disable-error-code="no-any-return"
 """Instructions of the GpSimd engine: patterns, selections and gathers."""
 
 from __future__ import annotations
@@ -43,8 +45,8 @@ def _check_pattern(name: str, pattern: Pattern, form: ViewForm) -> None:
         count *= int(extent)
     if count != form.elements:
         raise refuse(
-            f"{name}: pattern {[list(p) for p in pattern]} has {count} elements, but dst of shape {form.shape} "
-            f"has {form.elements} per partition"
+            f"{name}: pattern {[list(p) for p in pattern]} has {count} elements, but dst of shape "
+            f"{form.shape} has {form.elements} per partition"
         )
 
 

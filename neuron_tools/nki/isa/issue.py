@@ -73,8 +73,8 @@ def require_on_chip(name: str, **forms: ViewForm | None) -> None:
     for operand, form in forms.items():
         if form is not None and form.memory is Memory.HBM:
             raise refuse(
-                f"{name} takes tiles in SBUF or PSUM, but {operand} of shape {form.shape} lies in HBM; copy it "
-                "on chip first (nisa.dma_copy or nl.load)"
+                f"{name} takes tiles in SBUF or PSUM, but {operand} of shape {form.shape} lies in HBM; copy "
+                "it on chip first (nisa.dma_copy or nl.load)"
             )
 
 
@@ -117,8 +117,8 @@ def require_start_partition(name: str, **forms: ViewForm | None) -> None:
         step = 32 if form.partitions <= 32 else (64 if form.partitions <= 64 else 128)
         if form.line % step:
             raise refuse(
-                f"{name}: {operand} starts at partition {form.line} with {form.partitions} partitions; engines "
-                f"access that many only from partitions that are multiples of {step}"
+                f"{name}: {operand} starts at partition {form.line} with {form.partitions} partitions; "
+                f"engines access that many only from partitions that are multiples of {step}"
             )
 
 
@@ -150,9 +150,8 @@ def compute_step(
     read = source if source is not None else dst
     if not dst.contiguous or not read.contiguous or (second is not None and not second.contiguous):
         flags |= Flag.STRIDED
-    if second is not None and source is not None:
-        if (second.memory is Memory.PSUM) != (source.memory is Memory.PSUM):
-            flags |= Flag.SECOND_OPERAND_PSUM
+    if second is not None and source is not None and _one_in_psum(source, second):
+        flags |= Flag.SECOND_OPERAND_PSUM
     return Step(
         engine=engine,
         opcode=opcode,
@@ -169,6 +168,10 @@ def compute_step(
         second_source=3 if second is not None else -1,
         writes=(0, 1),
     )
+
+
+def _one_in_psum(first: ViewForm, second: ViewForm) -> bool:
+    return (first.memory is Memory.PSUM) != (second.memory is Memory.PSUM)
 
 
 def shaped(values: Array, shape: tuple[int, ...]) -> Array:

@@ -128,7 +128,8 @@ def _activation_kind(
         raise refuse(f"{op.name} takes two operands and is no activation function")
     flags = Flag.REDUCES if result is not None else Flag.NONE
     function = op.name if op.name != "copy" else "identity"
-    return Kind(name, (compute_step(Engine.SCALAR, Opcode.ACTIVATE, dst, data, flags=flags, activation=function),))  # fmt: skip
+    step = compute_step(Engine.SCALAR, Opcode.ACTIVATE, dst, data, flags=flags, activation=function)
+    return Kind(name, (step,))
 
 
 def activation_reduce(

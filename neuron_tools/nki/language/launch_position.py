@@ -46,6 +46,7 @@ class SpreadDimension(int):
     cores: int
 
     def __new__(cls, extent: int, cores: int) -> SpreadDimension:
+        """An axis of `extent` instances over `cores` NeuronCores."""
         made = super().__new__(cls, extent)
         made.cores = cores
         return made

@@ -312,9 +312,8 @@ def matmul_result(
         if place.buffer is not MemoryRegion.psum:
             place = ndarray(shape, dtypes.float32, MemoryRegion.psum)
         rows, columns = left.rectangle if left.rectangle is not None else ((0, shape[0]), (0, shape[1]))
-        whole = (slice(None),)
-        weights = stationary if left.rectangle is None else stationary[(*whole, slice(*rows))]
-        data = moving if left.rectangle is None else moving[(*whole, slice(*columns))]
+        weights = stationary if left.rectangle is None else stationary[:, slice(*rows)]
+        data = moving if left.rectangle is None else moving[:, slice(*columns)]
         part = place if left.rectangle is None else place.within((rows, columns))
         add = None if accumulate else False
         nc_matmul(part, weights, data, accumulate=add, **options)

@@ -68,8 +68,7 @@ def store(dst: NkiTensor, value: Any, mask: Any = None, **_options: Any) -> None
         return
     if left.rest is not None and not trace.values:
         left.rest = None
-    source = value if value.shape == dst.shape else value
-    left.run(dst, lambda part: dma_copy(part, left.part(source)))
+    left.run(dst, lambda part: dma_copy(part, left.part(value)))
 
 
 def copy(x: NkiTensor, dtype: Any = None, mask: Any = None, engine: Any = None, **_options: Any) -> NkiTensor:

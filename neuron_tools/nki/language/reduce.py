@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Union
+from typing import Any
 
 from neuron_tools.nki import dtypes, operators
 from neuron_tools.nki import tracer as tracing
@@ -14,11 +14,12 @@ from neuron_tools.nki.isa.reduction import tensor_reduce
 from neuron_tools.nki.isa.scalar import activation
 from neuron_tools.nki.language import math
 from neuron_tools.nki.language.creation import ndarray
+from neuron_tools.nki.language.movement import assign, copy
 from neuron_tools.nki.language.results import Restriction, result
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tensor import NkiTensor
 
-Axis = Union[int, Sequence[int]]
+Axis = int | Sequence[int]
 
 
 def _axes(x: NkiTensor, axis: Axis) -> tuple[int, ...]:
@@ -220,7 +221,7 @@ def loop_reduce(
     source = x
     if held is None or indices <= held[0]:
         total = ndarray(x.shape, as_dtype(dtype) if dtype is not None else x.dtype, MemoryRegion.sbuf)
-        math.assign(total, source)
+        assign(total, source)
     else:
         total = held[1]
         tensor_tensor(total, total, source, operator)
@@ -240,7 +241,8 @@ def all_reduce(
     if len(trace.grid) and tracing.grid_size(trace.grid) > 1:
         raise refuse("all_reduce over several instances of a launch grid is not simulated; write partial "
                      "results to HBM and reduce them in a second kernel")  # fmt: skip
-    return math.copy(x, dtype)
+    copied: NkiTensor = copy(x, dtype)
+    return copied
 
 
 __all__ = [

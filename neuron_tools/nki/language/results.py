@@ -35,6 +35,7 @@ class Emission:
         self.site = trace.site() if trace.recording else -1
 
     def __call__(self, target: NkiTensor, **options: Any) -> None:
+        """Emit into `target`."""
         trace = self.trace
         before = trace.site_override
         if self.site >= 0:
@@ -102,7 +103,7 @@ class Restriction:
         return operand.within(tuple(limits))
 
     def run(self, target: NkiTensor, emit: Callable[[NkiTensor], None]) -> None:
-        """Emit into the part of `target`; where the mask is no rectangle, other elements keep their values."""
+        """Emit into the part of `target`; outside the mask, elements keep their values."""
         if self.empty:
             return
         part = self.part(target)

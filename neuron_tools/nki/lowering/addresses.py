@@ -111,8 +111,8 @@ def _span(buffer: Buffer) -> int:
 
 def _overfull(trace: Tracer, buffer: Buffer, capacity: int, live: int) -> OutOfMemoryError:
     return OutOfMemoryError(
-        f"{str(buffer.region).upper()} is full: the tile {buffer.name or ''} of shape {buffer.shape} and type "
-        f"{buffer.dtype} needs {buffer.bytes_per_partition} bytes of each partition, but tiles that are still "
-        f"used take {live} of {capacity}; use smaller tiles, or use them up before making new ones",
+        f"{str(buffer.region).upper()} is full: the tile {buffer.name or ''} of shape {buffer.shape} and "
+        f"type {buffer.dtype} needs {buffer.bytes_per_partition} bytes of each partition, but tiles that are "
+        f"still used take {live} of {capacity}; use smaller tiles, or use them up before making new ones",
         trace.describe_site(buffer.site),
     )

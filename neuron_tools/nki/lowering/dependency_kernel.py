@@ -111,10 +111,10 @@ def find_dependencies(
                     removed = False
                     if overlaps:
                         producer = node_row[node]
-                        if writes or node_write[node]:
-                            if producer != row and producer > latest[streams[producer]]:
-                                latest[streams[producer]] = producer
-                                touched = 1
+                        waits = (writes or node_write[node]) and producer != row
+                        if waits and producer > latest[streams[producer]]:
+                            latest[streams[producer]] = producer
+                            touched = 1
                         if writes or (not node_write[node] and streams[producer] == streams[row]):
                             removed = (
                                 low_line <= regions[other, 1] and regions[other, 2] <= high_line

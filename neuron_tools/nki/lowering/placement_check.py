@@ -31,8 +31,8 @@ def check_placed(
                 break
             if _partitions_overlap(buffer, other):
                 for first, second in ((buffer, other), (other, buffer)):
-                    _check_pair(trace, first, second, writes[number_of[first.number]],
-                                reads[number_of[first.number]], writes[number_of[second.number]], rows)  # fmt: skip
+                    own, foreign = number_of[first.number], number_of[second.number]
+                    _check_pair(trace, first, second, writes[own], reads[own], writes[foreign], rows)
 
 
 Accesses = list[npt.NDArray[np.int64]]

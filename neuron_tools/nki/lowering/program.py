@@ -167,10 +167,11 @@ class _Lowering:
         np.cumsum(-(-lines // BUCKET_LINES) + 1, out=buckets[1:])
         ordered = np.ones(max(streams.count, 1), bool)
         ordered[ENGINE_COUNT:] = False
-        return find_dependencies(
+        found: tuple[Any, ...] = find_dependencies(
             self.rows, self.regions, written, buckets, addresses.predecessor_start, addresses.predecessors,
             streams.of_row, ordered,
         )  # fmt: skip
+        return found
 
     # Rows
 
@@ -311,8 +312,8 @@ class _Layout:
         )
         self.call_of = np.repeat(np.arange(len(rows)), self.counts)
         self._templates = np.concatenate(templates) if templates else np.zeros(0, INSTRUCTION_DTYPE)
-        columns = np.array([(step.source, step.second_source, bool(step.writes))
-                            for kind in kinds for step in kind.steps or (_TRIGGER,)]).reshape(-1, 3)  # fmt: skip
+        steps = [step for kind in kinds for step in kind.steps or (_TRIGGER,)]
+        columns = np.array([(s.source, s.second_source, bool(s.writes)) for s in steps]).reshape(-1, 3)
         picked = columns[self.template_row] if len(columns) else np.zeros((0, 3), np.int64)
         self.source, self.second_source, self.writes = picked[:, 0], picked[:, 1], picked[:, 2] != 0
 

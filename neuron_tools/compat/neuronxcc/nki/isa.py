@@ -1,0 +1,9 @@
+"""`neuronxcc.nki.isa`."""
+
+from neuron_tools.nki.missing import missing_name
+from neuron_tools.nki.older import isa as _isa
+
+__nki_names__ = True
+globals().update({name: getattr(_isa, name) for name in _isa.NAMES})
+__all__ = list(_isa.NAMES)
+__getattr__ = missing_name("neuronxcc.nki.isa", "nisa", globals())

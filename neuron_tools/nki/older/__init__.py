@@ -1,0 +1,1 @@
+"""The older dialect (`neuronxcc.nki`): results instead of destinations, masks, index expressions."""

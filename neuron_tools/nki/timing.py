@@ -1,0 +1,80 @@
+"""Times of one kernel call on the simulated NeuronCore, without a capture."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from neuron_tools.nki.lowering import LoweredKernel, lower
+from neuron_tools.simulator.program import Engine
+from neuron_tools.simulator.simulation import Simulation, simulate
+
+if TYPE_CHECKING:
+    from neuron_tools.nki.kernel import Kernel
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTiming:
+    """A kernel's results and times.
+
+    Attributes:
+        outputs: What the kernel returned.
+        kernels: The Program of each physical core, with its source.
+        simulations: Times of each.
+        launch_overhead_ns: What a measurement on the host has beyond the kernel's own time.
+    """
+
+    outputs: Any
+    kernels: tuple[LoweredKernel, ...]
+    simulations: tuple[Simulation, ...]
+    launch_overhead_ns: float
+
+    @property
+    def duration_ns(self) -> float:
+        """Device time of the call: that of the slowest core."""
+        return max(simulation.duration_ps for simulation in self.simulations) / 1000.0
+
+    def busy_ns(self) -> dict[str, float]:
+        """Time that each engine of the first core spent on instructions."""
+        instructions = self.kernels[0].program.instructions
+        times = self.simulations[0]
+        spent = times.end_ps - times.start_ps
+        return {
+            engine.title: float(spent[instructions["engine"] == engine].sum()) / 1000.0 for engine in Engine
+        }
+
+    def summary(self) -> dict[str, Any]:
+        """Names and figures for a report, JSON-ready."""
+        program = self.kernels[0].program
+        return {
+            "kernel": program.name,
+            "target": program.target,
+            "duration_ns": self.duration_ns,
+            "instructions": len(program.instructions),
+            "dma_transfers": len(program.dmas),
+            "engine_instruction_ns": self.busy_ns(),
+        }
+
+    def save_program(self, path: Path) -> None:
+        """Write the first core's Program as a NumPy archive."""
+        program = self.kernels[0].program
+        with path.open("wb") as file:
+            np.savez(file, instructions=program.instructions, waits=program.waits, dmas=program.dmas,
+                     tiles=program.tiles)  # fmt: skip
+
+
+def time_kernel(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> KernelTiming:
+    """Run a kernel once, for its values and its times.
+
+    Raises:
+        NkiError: The kernel breaks a rule; the text names its line.
+    """
+    done = kernel.run(*arguments, **keywords)
+    kernels = tuple(lower(trace, kernel.name) for trace in done.traces)
+    core = done.traces[0].core
+    simulations = tuple(simulate(lowered.program, core) for lowered in kernels)
+    return KernelTiming(done.outputs, kernels, simulations, core.launch_overhead_ns)
