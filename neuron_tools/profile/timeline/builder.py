@@ -6,8 +6,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -18,20 +17,18 @@ import pyarrow as pa
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.counters import SampleStore
-from neuron_tools.profile.timeline.depths import DepthAssigner
 from neuron_tools.profile.timeline.labels import Labels
-from neuron_tools.profile.timeline.lanes import LaneWriter
-from neuron_tools.profile.timeline.modules import ModuleSpans
-from neuron_tools.profile.timeline.scan import Names, TrackKey, batches, split
+from neuron_tools.profile.timeline.scan import Names, TrackKey, TrackRows, batches, split
+from neuron_tools.profile.timeline.segment import Segment
 from neuron_tools.profile.timeline.signature import INDEX_VERSION
 from neuron_tools.profile.timeline.sources import (
     COUNTER_SOURCES,
-    MODULE_LEVEL,
     SPAN_SOURCES,
     CounterSource,
     SpanSource,
 )
 from neuron_tools.profile.timeline.spool import Spool
+from neuron_tools.profile.timeline.track_builder import Entry, TrackBuilder
 
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
 Parts = Mapping[str, Sequence[Path]]
@@ -71,7 +68,7 @@ def _replace(building: Path, folder: Path) -> None:
 
 def _build(parts: Parts, folder: Path) -> dict[str, Any]:
     names, labels = Names(), Labels(parts)
-    entries: list[tuple[tuple[object, ...], dict[str, Any]]] = []
+    entries: list[Entry] = []
     with BlobWriter(folder / DATA_NAME) as blob:
         for source in SPAN_SOURCES:
             entries += _spans(source, parts.get(source.table, ()), names, labels, blob, folder)
@@ -83,58 +80,39 @@ def _build(parts: Parts, folder: Path) -> dict[str, Any]:
 
 def _spans(
     source: SpanSource, paths: Sequence[Path], names: Names, labels: Labels, blob: BlobWriter, folder: Path
-) -> list[tuple[tuple[object, ...], dict[str, Any]]]:
-    if not paths:
-        return []
-    fields = TABLES[source.table].by_name
-    texts = [name for name in source.columns if name in fields and fields[name].type == "string"]
-    with Spool(folder) as spool:
-        for first_row, batch in batches(paths, source.columns, texts):
-            for rows in split(source, first_row, batch, names):
-                spool.add(rows)
-        found = []
-        for key in spool.tracks():
-            found += _lanes(source, key, spool, names, labels, blob)
+) -> list[Entry]:
+    """Entries of a source's tracks; those whose rows do not come in order are read once more."""
+    builders: dict[TrackKey, TrackBuilder] = {}
+    for rows in _rows(source, paths, names):
+        if rows.key not in builders:
+            builders[rows.key] = TrackBuilder(source, rows.key, names, labels, blob)
+        builders[rows.key].add(rows)
+    found = [entry for builder in builders.values() if builder.is_ordered for entry in builder.finish()]
+    unordered = {key for key, builder in builders.items() if not builder.is_ordered}
+    if unordered:
+        with Spool(folder) as spool:
+            for rows in _rows(source, paths, names):
+                if rows.key in unordered:
+                    spool.add(rows)
+            for key in spool.tracks():
+                found += _sorted_track(TrackBuilder(source, key, names, labels, blob), spool.segments(key))
     return found
 
 
-def _lanes(
-    source: SpanSource, key: TrackKey, spool: Spool, names: Names, labels: Labels, blob: BlobWriter
-) -> list[tuple[tuple[object, ...], dict[str, Any]]]:
-    """Entries of a track and, where its spans stand in modules, of the track of those."""
-    lanes: dict[int, LaneWriter] = defaultdict(lambda: LaneWriter(blob))
-    module_lanes: dict[int, LaneWriter] = defaultdict(lambda: LaneWriter(blob))
-    depths, modules = DepthAssigner(source.nested), ModuleSpans(names)
-    for segment in spool.segments(key):
-        depth_of = depths.assign(segment.start_ns, segment.duration_ns)
-        for depth in range(int(depth_of.max()) + 1):
-            lanes[depth].append(segment if not depth_of.any() else segment.take(depth_of == depth))
-        for depth, spans in modules.add(segment) if source.layers else ():
-            module_lanes[depth].append(spans)
-    entries = [_entry(labels.describe(source, key), key, labels, lanes)]
-    if module_lanes:
-        track = labels.describe(source, key, level=MODULE_LEVEL, title="Modules")
-        entries.append(_entry(track, key, labels, module_lanes))
-    return entries
+def _rows(source: SpanSource, paths: Sequence[Path], names: Names) -> Iterator[TrackRows]:
+    fields = TABLES[source.table].by_name
+    texts = [name for name in source.columns if name in fields and fields[name].type == "string"]
+    for first_row, batch in batches(paths, source.columns, texts):
+        yield from split(source, first_row, batch, names)
 
 
-def _entry(
-    track: Any, key: TrackKey, labels: Labels, lanes: Mapping[int, LaneWriter]
-) -> tuple[tuple[object, ...], dict[str, Any]]:
-    stored = [lanes[depth].finish() for depth in sorted(lanes)]
-    stored = [lane for lane in stored if lane["spans"]]
-    counts = {
-        "spans": sum(lane["spans"] for lane in stored),
-        "depths": len(stored),
-        "start_ns": min(lane["start_ns"] for lane in stored),
-        "end_ns": max(lane["end_ns"] for lane in stored),
-    }
-    return labels.order(track, key), {**asdict(track), **counts, "lanes": stored}
+def _sorted_track(builder: TrackBuilder, segments: Iterator[Segment]) -> list[Entry]:
+    for segment in segments:
+        builder.add(segment)
+    return builder.finish()
 
 
-def _samples(
-    source: CounterSource, paths: Sequence[Path], labels: Labels, blob: BlobWriter
-) -> list[tuple[tuple[object, ...], dict[str, Any]]]:
+def _samples(source: CounterSource, paths: Sequence[Path], labels: Labels, blob: BlobWriter) -> list[Entry]:
     if not paths:
         return []
     store = SampleStore(source)

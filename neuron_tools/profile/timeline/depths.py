@@ -104,7 +104,7 @@ def _enclosing_depths(
 
 def _free_spans(start: Ints, end: Ints, depths: Depths, held: list[tuple[int, int]]) -> npt.NDArray[np.bool_]:
     """Spans that start after the one before them at their depth has ended."""
-    order = np.argsort(depths, kind="stable")
+    order = np.argsort(depths.astype(np.uint16), kind="stable")  # a radix sort
     sorted_depth = depths[order]
     before = np.full(len(start), _NEVER, np.int64)
     before[1:] = np.where(sorted_depth[1:] == sorted_depth[:-1], end[order][:-1], _NEVER)

@@ -14,7 +14,7 @@ import numpy as np
 
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.scan import Ints
-from neuron_tools.profile.timeline.spool import Segment
+from neuron_tools.profile.timeline.segment import Segment
 
 SPANS_PER_WINDOW = 16
 SHIFT_STEP = 2

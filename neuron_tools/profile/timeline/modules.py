@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.profile.timeline.scan import Ints, Names
-from neuron_tools.profile.timeline.spool import Segment
+from neuron_tools.profile.timeline.segment import Segment
 
 _NONE = -1
 

@@ -19,7 +19,7 @@ from neuron_tools.profile.timeline.sources import SpanSource
 
 Ints = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
-BATCH_ROWS = 1 << 17
+BATCH_ROWS = 1 << 16
 LARGEST_NAMES = 1 << 22
 OTHER_NAME = "(other)"
 

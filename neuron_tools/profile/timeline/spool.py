@@ -1,8 +1,7 @@
-"""Rows of each track, kept on disk while a profile is read, and given back in order of start.
+"""Rows of tracks whose windows overlap in time, kept on disk until they can be given back in order of start.
 
-A profile's rows come sorted within windows that follow each other in time, nearly. The spool holds the
-windows' pieces of each track in one temporary file and joins them again a segment at a time, so that
-memory does not grow with the profile.
+Rows come sorted within windows. Where a track's windows do not simply follow each other, the spool holds their
+pieces in one temporary file and joins them a segment at a time, so that memory does not grow with the profile.
 """
 
 from __future__ import annotations
@@ -13,54 +12,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_tools.profile.timeline.blob import fitting_type
 from neuron_tools.profile.timeline.scan import Ints, TrackKey, TrackRows
+from neuron_tools.profile.timeline.segment import Segment, in_order
 
-SEGMENT_SPANS = 1 << 18
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Spans of one track in ascending order of start, longer ones first where starts are equal.
-
-    Attributes:
-        start_ns, duration_ns, row: int64, shape (spans,).
-        name: int32, shape (spans,).
-        layer: int32, shape (spans,), or None.
-    """
-
-    start_ns: Ints
-    duration_ns: Ints
-    name: npt.NDArray[np.int32]
-    row: Ints
-    layer: npt.NDArray[np.int32] | None = None
-
-    def __len__(self) -> int:
-        return len(self.start_ns)
-
-    def take(self, chosen: Any) -> Segment:
-        """The spans that a slice, a mask or an order chooses."""
-        layer = None if self.layer is None else self.layer[chosen]
-        return Segment(
-            self.start_ns[chosen], self.duration_ns[chosen], self.name[chosen], self.row[chosen], layer
-        )
+SEGMENT_SPANS = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Where one batch's rows of a track stand in the file: bytes from `offset`."""
+    """Where one batch's rows of a track stand in the file, and the types of its columns."""
 
     offset: int
     spans: int
     first_ns: int
-    first_row: int
-    duration_type: str
-    has_rows: bool
-    has_layer: bool
+    kinds: tuple[str, ...]
 
 
 class Spool:
@@ -92,30 +61,22 @@ class Spool:
         Raises:
             OSError: The disk is full.
         """
-        start = rows.start_ns
-        duration = rows.duration_ns
-        small = int(duration.max(initial=0)) < 1 << 32
-        consecutive = int(rows.row[-1] - rows.row[0]) == len(start) - 1 and bool(
-            np.all(np.diff(rows.row) == 1)
-        )
-        columns = [start, duration.astype(np.uint32) if small else duration, rows.name]
-        columns += [] if consecutive else [rows.row]
+        first_ns = int(rows.start_ns[0])
+        columns = [rows.start_ns - first_ns, rows.duration_ns, rows.name, rows.row]
         columns += [] if rows.layer is None else [rows.layer]
-        piece = _Piece(
-            self._offset, len(start), int(start[0]), int(rows.row[0]), "u4" if small else "i8",
-            not consecutive, rows.layer is not None,
-        )  # fmt: skip
-        self._pieces.setdefault(rows.key, []).append(piece)
-        for column in columns:
-            self._file.write(np.ascontiguousarray(column).data)
-            self._offset += column.nbytes
+        kinds = tuple(fitting_type(column) for column in columns)
+        self._pieces.setdefault(rows.key, []).append(
+            _Piece(self._offset, len(rows.start_ns), first_ns, kinds)
+        )
+        for column, kind in zip(columns, kinds, strict=True):
+            self._offset += self._file.write(column.astype(kind).data)
 
     def tracks(self) -> list[TrackKey]:
         """Keys of the tracks, in order of appearance."""
         return list(self._pieces)
 
     def segments(self, track: TrackKey) -> Iterator[Segment]:
-        """A track's spans in order, in segments of about a quarter of a million."""
+        """A track's spans in order, in segments of about a hundred thousand."""
         pieces = sorted(self._pieces[track], key=lambda piece: piece.first_ns)
         held: list[Segment] = []
         count = 0
@@ -123,64 +84,24 @@ class Spool:
             held.append(self._read(piece))
             count += piece.spans
             if count >= SEGMENT_SPANS and place + 1 < len(pieces):
-                ready, rest = _before(_in_order(held), pieces[place + 1].first_ns)
+                ready, rest = in_order(held).before(pieces[place + 1].first_ns)
                 held, count = ([rest], len(rest)) if len(rest) else ([], 0)
                 if len(ready):
                     yield ready
         if held:
-            yield _in_order(held)
+            yield in_order(held)
 
     def _read(self, piece: _Piece) -> Segment:
         if self._map is None:
             self._file.flush()
             self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
         offset = piece.offset
-
-        def column(kind: str) -> npt.NDArray[Any]:
-            nonlocal offset
-            values = np.frombuffer(self._map or b"", np.dtype(kind), piece.spans, offset)
+        columns: list[Ints] = []
+        for kind in piece.kinds:
+            values = np.frombuffer(self._map, kind, piece.spans, offset)
+            columns.append(values.astype(np.int64))  # a copy: the map is closed before its views are gone
             offset += values.nbytes
-            return values
-
-        start = column("i8")
-        duration = column(piece.duration_type)
-        name = column("i4")
-        row = column("i8") if piece.has_rows else piece.first_row + np.arange(piece.spans, dtype=np.int64)
-        layer = column("i4") if piece.has_layer else None
-        # Copies: the map may be closed while views of it live on.
+        layer = columns[4].astype(np.int32) if len(columns) > 4 else None
         return Segment(
-            start.copy(),
-            duration.astype(np.int64),
-            name.copy(),
-            row.copy(),
-            None if layer is None else layer.copy(),
+            columns[0] + piece.first_ns, columns[1], columns[2].astype(np.int32), columns[3], layer
         )
-
-
-def _in_order(segments: list[Segment]) -> Segment:
-    """One segment of all, ordered by start and, at one start, the longest first."""
-    joined = segments[0] if len(segments) == 1 else _joined(segments)
-    start, duration = joined.start_ns, joined.duration_ns
-    step = np.diff(start)
-    if bool(np.all(step >= 0)):
-        tied = step == 0
-        if not bool(np.any(tied & (duration[1:] > duration[:-1]))):
-            return joined
-    return joined.take(np.lexsort((-duration, start)))
-
-
-def _joined(segments: list[Segment]) -> Segment:
-    layers = [segment.layer for segment in segments if segment.layer is not None]
-    return Segment(
-        np.concatenate([segment.start_ns for segment in segments]),
-        np.concatenate([segment.duration_ns for segment in segments]),
-        np.concatenate([segment.name for segment in segments]),
-        np.concatenate([segment.row for segment in segments]),
-        np.concatenate(layers) if layers else None,
-    )
-
-
-def _before(segment: Segment, time_ns: int) -> tuple[Segment, Segment]:
-    """The spans that start before a time, and the others."""
-    cut = int(np.searchsorted(segment.start_ns, time_ns))
-    return segment.take(slice(0, cut)), segment.take(slice(cut, None))

@@ -1,0 +1,67 @@
+"""Spans of one track as columns, in order of start."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.profile.timeline.scan import Ints, TrackRows
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Spans of one track in ascending order of start, longer ones first where starts are equal.
+
+    Attributes:
+        start_ns, duration_ns, row: int64, shape (spans,).
+        name: int32, shape (spans,).
+        layer: int32, shape (spans,), or None.
+    """
+
+    start_ns: Ints
+    duration_ns: Ints
+    name: npt.NDArray[np.int32]
+    row: Ints
+    layer: npt.NDArray[np.int32] | None = None
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def take(self, chosen: Any) -> Segment:
+        """The spans that a slice, a mask or an order chooses."""
+        layer = None if self.layer is None else self.layer[chosen]
+        return Segment(
+            self.start_ns[chosen], self.duration_ns[chosen], self.name[chosen], self.row[chosen], layer
+        )
+
+    def before(self, time_ns: int) -> tuple[Segment, Segment]:
+        """The spans that start before a time, and the others."""
+        cut = int(np.searchsorted(self.start_ns, time_ns))
+        return self.take(slice(0, cut)), self.take(slice(cut, None))
+
+
+def in_order(parts: Sequence[Segment | TrackRows]) -> Segment:
+    """One segment of all parts, ordered by start and, at one start, the longest first."""
+    joined = _joined(parts)
+    start, duration = joined.start_ns, joined.duration_ns
+    later = start[1:] > start[:-1]
+    if not later.all():
+        tied = ~later & (start[1:] == start[:-1]) & (duration[1:] <= duration[:-1])
+        if not (later | tied).all():
+            return joined.take(np.lexsort((-duration, start)))
+    return joined
+
+
+def _joined(parts: Sequence[Segment | TrackRows]) -> Segment:
+    layers = [part.layer for part in parts if part.layer is not None]
+    return Segment(
+        np.concatenate([part.start_ns for part in parts]),
+        np.concatenate([part.duration_ns for part in parts]),
+        np.concatenate([part.name for part in parts]),
+        np.concatenate([part.row for part in parts]),
+        np.concatenate(layers) if layers else None,
+    )

@@ -1,0 +1,87 @@
+"""Builds the lanes of one track from its rows, which come in order of start, a batch at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from neuron_tools.profile.timeline.blob import BlobWriter
+from neuron_tools.profile.timeline.depths import DepthAssigner
+from neuron_tools.profile.timeline.labels import Labels
+from neuron_tools.profile.timeline.lanes import LaneWriter
+from neuron_tools.profile.timeline.modules import ModuleSpans
+from neuron_tools.profile.timeline.scan import Names, TrackKey, TrackRows
+from neuron_tools.profile.timeline.segment import Segment, in_order
+from neuron_tools.profile.timeline.sources import MODULE_LEVEL, SpanSource
+from neuron_tools.profile.timeline.track import Track
+
+BLOCK_SPANS = 1 << 15
+Entry = tuple[tuple[object, ...], dict[str, Any]]
+"""How a track sorts among the others, and what the index says of it."""
+
+
+class TrackBuilder:
+    """Takes the rows of one track.
+
+    Attributes:
+        is_ordered: False once rows came that start before earlier ones; what was built is then of no use.
+    """
+
+    def __init__(
+        self, source: SpanSource, key: TrackKey, names: Names, labels: Labels, blob: BlobWriter
+    ) -> None:
+        self.is_ordered = True
+        self._source, self._key, self._labels = source, key, labels
+        self._held: list[Segment | TrackRows] = []
+        self._held_spans = 0
+        self._last_ns: int | None = None
+        self._depths = DepthAssigner(source.nested)
+        self._modules = ModuleSpans(names)
+        self._lanes: dict[int, LaneWriter] = defaultdict(lambda: LaneWriter(blob))
+        self._module_lanes: dict[int, LaneWriter] = defaultdict(lambda: LaneWriter(blob))
+
+    def add(self, rows: Segment | TrackRows) -> None:
+        """Take further rows, in ascending order of start."""
+        first, last = int(rows.start_ns[0]), int(rows.start_ns[-1])
+        # Rows that start with the last one may have to stand before it: the longest comes first.
+        if self._last_ns is not None and first <= self._last_ns:
+            self.is_ordered, self._held = False, []
+        if not self.is_ordered:
+            return
+        self._held.append(rows)
+        self._held_spans += len(rows.start_ns)
+        self._last_ns = last
+        if self._held_spans >= BLOCK_SPANS:
+            self._build()
+
+    def finish(self) -> list[Entry]:
+        """Entries of the track and, where its spans stand in modules, of the track of those."""
+        if self._held:
+            self._build()
+        track = self._labels.describe(self._source, self._key)
+        entries = [self._entry(track, self._lanes)]
+        if self._module_lanes:
+            track = self._labels.describe(self._source, self._key, level=MODULE_LEVEL, title="Modules")
+            entries.append(self._entry(track, self._module_lanes))
+        return entries
+
+    def _build(self) -> None:
+        segment, self._held, self._held_spans = in_order(self._held), [], 0
+        depths = self._depths.assign(segment.start_ns, segment.duration_ns)
+        deepest = int(depths.max())
+        for depth in range(deepest + 1):
+            self._lanes[depth].append(segment.take(depths == depth) if deepest else segment)
+        for depth, spans in self._modules.add(segment) if self._source.layers else ():
+            self._module_lanes[depth].append(spans)
+
+    def _entry(self, track: Track, lanes: Mapping[int, LaneWriter]) -> Entry:
+        stored = [lane for lane in (lanes[depth].finish() for depth in sorted(lanes)) if lane["spans"]]
+        counts = {
+            "spans": sum(lane["spans"] for lane in stored),
+            "depths": len(stored),
+            "start_ns": min(lane["start_ns"] for lane in stored),
+            "end_ns": max(lane["end_ns"] for lane in stored),
+        }
+        return self._labels.order(track, self._key), {**asdict(track), **counts, "lanes": stored}
