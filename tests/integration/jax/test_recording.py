@@ -47,7 +47,8 @@ def test_the_host_waits_for_the_value_it_prints(steps: Captured) -> None:
     waits = steps.scalar("SELECT count(*) FROM HostSpan WHERE kind = 'synchronize'")
     assert waits == 3
     (last,) = steps.profile.query(
-        "SELECT max(execution_end_ts) AS device, (SELECT max(end_ts) FROM HostSpan) AS host FROM ExecutionInfo"
+        "SELECT max(execution_end_ts) AS device, (SELECT max(end_ts) FROM HostSpan) AS host"
+        " FROM ExecutionInfo"
     ).to_pylist()
     assert last["host"] >= last["device"]
 
@@ -60,7 +61,7 @@ def test_each_call_runs_what_was_compiled_once(steps: Captured) -> None:
 def test_two_captures_with_the_fixed_clock_are_equal(steps: Captured, tmp_path: Path) -> None:
     again = capture(steps.script, tmp_path, options=["--host-clock", "fixed"])
     for table in ("Instruction", "HostSpan", "ExecutionInfo", "FrameworkInstruction"):
-        assert again.profile.table(table).equals(steps.profile.table(table)), table
+        assert again.profile.arrow(table).equals(steps.profile.arrow(table)), table
 
 
 def test_the_profile_says_where_the_values_come_from(steps: Captured) -> None:
@@ -70,7 +71,7 @@ def test_the_profile_says_where_the_values_come_from(steps: Captured) -> None:
 
 
 def test_a_platform_asked_for_by_name_is_there(tmp_path: Path) -> None:
-    script = tmp_path / "platform.py"
+    script = tmp_path / "by_name.py"
     script.write_text(
         "import jax, jax.numpy as jnp\n"
         "device = jax.devices('neuron')[0]\n"
