@@ -37,6 +37,10 @@ def run(quick: bool = False) -> list[Figure]:
             Target("<=", 0.05), note=f"{len(singles)} timings",
         ),
         Figure("rank correlation over all rows", rank_correlation(built), "", Target(">=", 0.97)),
+        Figure(
+            "rank correlation over times", rank_correlation([p for p in times if p.measurement.unit == "ns"]),
+            "", Target(">=", 0.97), note="one an execution",
+        ),
         *(figure for label, group in _groups(built) for figure in _errors(label, group)[:1]),
     ]  # fmt: skip
 

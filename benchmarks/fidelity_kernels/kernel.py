@@ -92,12 +92,14 @@ class Kernel:
         )  # fmt: skip
         slot.readers = ()
 
-    def store(self, slot: Slot, row_bytes: int, *, rows: int = 128, strided: bool = True) -> None:
-        """Store a tile to HBM."""
+    def store(
+        self, slot: Slot, row_bytes: int, *, rows: int = 128, strided: bool = True, cast: int = 0
+    ) -> None:
+        """Store a tile to HBM; `cast` as in the DMA table, `row_bytes` as HBM gets them."""
         stored = self.build.dma(
             self.stores, source_memory=Memory.SBUF, destination_memory=Memory.HBM, bytes=rows * row_bytes,
             descriptor_bytes=row_bytes, partitions=rows, tile=slot.tile, strided=strided,
-            after=[slot.written],
+            cast=cast, after=[slot.written],
         )  # fmt: skip
         slot.readers = (*slot.readers, stored)
 

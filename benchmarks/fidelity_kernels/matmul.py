@@ -2,8 +2,9 @@
 
 Loop structure: aws-neuron/nki-samples tutorials/matrix_multiplication; the two-core GEMM:
 SemiAnalysisAI/InferenceX experimental/operatorx, which gives each core half of the column blocks. What the
-sources leave open is decided as the hardware forces it: tiles get as many buffers as fit in SBUF, and tiles
-that do not fit are loaded again for every use.
+sources leave open is decided as the hardware forces it: tiles get as many buffers as fit in SBUF, tiles that
+do not fit are loaded again for every use, and left tiles that only the loop over columns repeats stay if they
+fit.
 """
 
 from __future__ import annotations
@@ -68,14 +69,11 @@ def block_free(target: str, dtype: DType, m: int, n: int, k: int) -> Program:
     return kernel.finish()
 
 
-def block_all(
-    target: str, dtype: DType, m: int, n: int, k: int, cores: int = 1, result_bytes: int = 0
-) -> Program:
+def block_all(target: str, dtype: DType, m: int, n: int, k: int, cores: int = 1) -> Program:
     """All three dimensions in blocks of 2048 x 1024 x 1024; partial sums gather in SBUF.
 
     Args:
         cores: Cores that share the column blocks; the Program is that of one of them.
-        result_bytes: Bytes of an element of the result in HBM; those of `dtype` if 0.
     """
     kernel = Kernel("matmul_block_all", target, dtype)
     depth_tiles, row_tiles, column_tiles = 8, 16, 2
@@ -86,17 +84,22 @@ def block_all(
     wide, tall = WIDE * column_tiles, TILE * row_tiles
     pair = depth_tiles * (wide + tall) * size
     copies = max(1, min(2, kernel.sbuf_free // pair))
+    depth_blocks = k // (TILE * depth_tiles)
     right = Ring(kernel.sbuf(copies * depth_tiles, wide))
-    left = Ring(kernel.sbuf(copies * depth_tiles, tall))
+    stays = row_blocks == 1 and kernel.sbuf_free >= depth_blocks * depth_tiles * tall * size
+    left = Ring(kernel.sbuf((depth_blocks if stays else copies) * depth_tiles, tall))
+    kept: list[list[Slot]] = []
     for _ in range(n // wide // cores):
         for tile in (tile for block in partial for tile in block):
             kernel.compute(Engine.VECTOR, Opcode.MEMSET, tile, [], elements=WIDE)
-        for _ in range(k // (TILE * depth_tiles)):
+        for depth in range(depth_blocks):
             moving = _load_all(kernel, right, depth_tiles, wide * size)
             for block in partial:
-                stationary = _load_all(kernel, left, depth_tiles, tall * size)
+                if len(kept) <= depth or not stays:
+                    kept.append(_load_all(kernel, left, depth_tiles, tall * size))
+                stationary = kept[depth] if stays else kept[-1]
                 _multiply_block(kernel, stationary, moving, block, banks, column_tiles)
-        _store_block(kernel, partial, packed, column_tiles, wide * (result_bytes or size))
+        _store_block(kernel, partial, packed, column_tiles, wide * size)
     return kernel.finish()
 
 
@@ -104,7 +107,8 @@ def coalesced(target: str, dtype: DType, m: int, n: int, k: int, accumulators: i
     """Left tiles of several rows loaded at once, as many accumulators in PSUM (pantheonneuron)."""
     kernel = Kernel("gemm_coalesced", target, dtype)
     depths, size, tall = k // TILE, dtype.byte_count, TILE * accumulators
-    outputs, results = Ring(kernel.sbuf(2, WIDE, DType.F32)), kernel.psum(accumulators, WIDE)
+    outputs = Ring(kernel.sbuf(2 * accumulators, WIDE, DType.F32))
+    results = kernel.psum(accumulators, WIDE)
     left = Ring(kernel.sbuf(depths, tall))
     right = Ring(kernel.sbuf(16, WIDE))
     for _ in range(m // tall):
@@ -173,4 +177,4 @@ def _store_block(
                     Engine.SCALAR, Opcode.TENSOR_COPY, output, [tile], elements=WIDE,
                     dtypes=(kernel.dtype, DType.F32),
                 )  # fmt: skip
-            kernel.store(output, row_bytes)
+            kernel.store(output, row_bytes, cast=4 // kernel.dtype.byte_count)

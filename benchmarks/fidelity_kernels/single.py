@@ -64,16 +64,6 @@ def reload(row: Measurement) -> Program:
     return kernel.finish()
 
 
-def trivial(row: Measurement) -> Program:
-    """Load a tile, change it, store it."""
-    kernel = Kernel(row.kernel, row.target, DType.BF16)
-    tile, result = kernel.sbuf(2, 512)
-    kernel.load(tile, 1024, strided=False)
-    kernel.compute(Engine.VECTOR, Opcode.TENSOR_SCALAR, result, [tile], elements=512)
-    kernel.store(result, 1024, strided=False)
-    return kernel.finish()
-
-
 def _warm_up(kernel: Kernel) -> None:
     for _ in range(WARM_UP):
         kernel.build.instruction(

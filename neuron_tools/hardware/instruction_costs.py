@@ -44,16 +44,16 @@ class CostRule:
 def cost_rules(generation: int) -> Mapping[tuple[str, str], CostRule]:
     """Rules of a NeuronCore generation by (engine, opcode), e.g. ("VECTOR", "TENSOR_COPY").
 
-    Generations without published costs take the nearest older measured one's cycles, marked estimates:
-    v1 those of v2, v4 those of v3.
+    Where a generation has no published cost it takes the nearest older measured one's cycles, marked an
+    estimate: v1 those of v2, v4 those of v3.
     """
-    published = {1: 2, 4: 3}.get(generation, generation)
-    rules = _read_rules().get(published)
-    if rules is None:
+    rules = _read_rules()
+    own = rules.get(generation, {})
+    older = {1: 2, 4: 3}.get(generation)
+    if older is None and not own:
         raise UnknownTargetError(f"There are no instruction costs for NeuronCore generation {generation}.")
-    if published == generation:
-        return rules
-    return {key: _as_estimate(rule, published) for key, rule in rules.items()}
+    inherited = rules[older] if older else {}
+    return {**{key: _as_estimate(rule, older or 0) for key, rule in inherited.items()}, **own}
 
 
 @lru_cache(maxsize=1)

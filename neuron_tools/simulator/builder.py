@@ -286,6 +286,7 @@ class ProgramBuilder:
         dtype: DType = DType.NONE,
         transpose: bool = False,
         strided: bool = False,
+        cast: int = 0,
         tensor: int = -1,
         tile: int = -1,
         hlo: int = -1,
@@ -302,8 +303,8 @@ class ProgramBuilder:
         row = self._dmas.append(
             (
                 queue, int(source_memory), int(destination_memory), int(purpose), int(dtype), int(transpose),
-                int(strided), bytes, descriptor_bytes, descriptors, partitions, tensor, tile, hlo, semaphore,
-                int(semaphore >= 0), -1,
+                int(strided), cast, bytes, descriptor_bytes, descriptors, partitions, tensor, tile, hlo,
+                semaphore, int(semaphore >= 0), -1,
             )
         )  # fmt: skip
         self.instruction(

@@ -219,7 +219,8 @@ DMA_DTYPE = np.dtype(
         ("dtype", "u1"),
         ("transpose", "u1"),
         ("strided", "u1"),  # 1: each descriptor starts a new stretch of HBM; 0: they follow one another
-        ("bytes", "i8"),  # bytes moved in all (read = written)
+        ("cast", "u1"),  # bytes on the wider side for one on the narrower; 0 or 1: same element type
+        ("bytes", "i8"),  # bytes moved in all (read = written); of the narrower side where the type changes
         ("descriptor_bytes", "i4"),  # contiguous bytes of one descriptor (element) of the smaller side
         ("descriptors", "i4"),  # how many of them
         ("partitions", "u2"),  # SBUF partitions touched

@@ -15,7 +15,8 @@ def test_every_engine_has_a_rule_for_any_opcode_and_every_rule_a_source(generati
 
 
 def test_generations_without_published_costs_are_estimates():
-    assert all(rule.is_estimate for rule in cost_rules(4).values())
+    estimates = {key: rule.is_estimate for key, rule in cost_rules(4).items()}
+    assert [key for key, is_estimate in estimates.items() if not is_estimate] == [("TENSOR", "MATMUL")]
     assert all(rule.is_estimate for rule in cost_rules(1).values())
     assert not cost_rules(3)["VECTOR", "TENSOR_REDUCE"].is_estimate
 

@@ -1,7 +1,13 @@
 """Whole kernels built from their description come close to their published latencies."""
 
+import math
+import statistics
+
 import pytest
 
+from benchmarks import fidelity
+from benchmarks.fidelity_kernels.measurement import measurements
+from benchmarks.fidelity_kernels.prediction import predict
 from neuron_tools import hardware
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, QueueKind
@@ -63,58 +69,6 @@ class Kernel:
 
     def duration_us(self):
         return simulate(self.build.finish(), hardware.get("trn2")).duration_ps / 1e6
-
-
-def tiled_matmul(hoisted, rows):
-    """The tutorial's tiled fp32 matmul: `rows` x 8192 x 8192; loads per tile, or hoisted out of a loop."""
-    kernel = Kernel("matmul")
-    build = kernel.build
-    loads = build.queue("qSync0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
-    stores = build.queue("qScalar0", Engine.SCALAR, QueueKind.HARDWARE_DYNAMIC)
-    depth, buffers = 64, 64 if hoisted else 8
-    left = [kernel.sbuf(128) for _ in range(buffers)]
-    right = [kernel.sbuf(512) for _ in range(buffers)]
-    output, bank = [kernel.sbuf(512) for _ in range(4)], [kernel.psum(index, 512) for index in range(4)]
-    left_read, right_read = [-1] * buffers, [-1] * buffers
-    drained, stored = [-1] * 4, [-1] * 4
-    step = 0
-    for _ in range(rows // 128):
-        if hoisted:
-            lefts = [kernel.load(loads, 512, left[k], [left_read[k]]) for k in range(depth)]
-        for column in range(16):
-            if hoisted:
-                rights = [kernel.load(loads, 2048, right[k], [right_read[k]]) for k in range(depth)]
-            for k in range(depth):
-                slot = k if hoisted else step % buffers
-                step += 1
-                if hoisted:
-                    ready = [lefts[k], rights[k]]
-                else:
-                    ready = [
-                        kernel.load(loads, 512, left[slot], [left_read[slot]]),
-                        kernel.load(loads, 2048, right[slot], [right_read[slot]]),
-                    ]
-                turn = column % 4
-                ready = [*ready, drained[turn]] if k == 0 else ready
-                last = kernel.matmul(left[slot], right[slot], bank[turn], 512, after=ready)
-                left_read[slot] = right_read[slot] = last
-            drained[turn] = kernel.compute(
-                Engine.VECTOR, Opcode.TENSOR_COPY, 512, bank[turn], output[turn], Memory.PSUM,
-                after=[last, stored[turn]],
-            )  # fmt: skip
-            stored[turn] = build.dma(
-                stores, source_memory=Memory.SBUF, destination_memory=Memory.HBM, bytes=128 * 2048,
-                descriptor_bytes=2048, partitions=128, tile=output[turn], after=[drained[turn]],
-            )  # fmt: skip
-    return kernel
-
-
-# aws-neuron-sdk nki/guides/tutorials/kernel-optimization.rst: M = 4096, K = N = 8192, fp32, trn2, one core.
-@pytest.mark.parametrize(("hoisted", "milliseconds"), [(False, 39.895), (True, 28.198)])
-def test_tutorial_matmuls_are_within_5_percent_of_the_published_latency(hoisted, milliseconds):
-    rows = 512
-    predicted = tiled_matmul(hoisted, rows).duration_us() / 1000 * (4096 / rows)
-    assert predicted == pytest.approx(milliseconds, rel=0.05)
 
 
 def attention():
@@ -188,15 +142,51 @@ def test_fused_attention_is_within_5_percent_of_its_trace():
     assert attention().duration_us() == pytest.approx(22.7, rel=0.05)
 
 
-# InferenceX _matmul_lnc2, M = N = 2048 on two cores: 55.3 us for every 1024 of K (slope of five shapes).
-def test_trn3_matmul_time_per_depth_is_within_5_percent_of_the_measured():
-    core = hardware.get("trn3")
-    build = ProgramBuilder("gemm", target="trn3")
-    for _ in range((1024 // 128) * (2048 // 128) * (2048 // 512) // 2):
-        for opcode, elements in ((Opcode.LDWEIGHTS, 0), (Opcode.MATMUL, 512)):
-            build.instruction(
-                Engine.TENSOR, opcode, partitions=128, columns=128, elements=elements, input_dtype=DType.BF16,
-                source_memory=Memory.SBUF,
-            )  # fmt: skip
-    core = core.replace(throttle_initial=core.throttle_busy)
-    assert simulate(build.finish(), core).duration_ps / 1e6 == pytest.approx(55.3, rel=0.05)
+@pytest.fixture(scope="module")
+def predictions():
+    return predict(measurements())
+
+
+def test_kernels_come_close_to_published_times(predictions):
+    errors = sorted(abs(p.error) for p in fidelity.one_per_execution(predictions) if not p.reason)
+    assert len(errors) > 100
+    assert statistics.median(errors) <= 0.08
+    assert errors[int(0.9 * len(errors))] <= 0.20
+
+
+def test_what_no_constant_was_chosen_by_comes_as_close(predictions):
+    held_out = [p for p in fidelity.one_per_execution(predictions) if p.measurement.is_held_out]
+    errors = sorted(abs(p.error) for p in held_out if not p.reason)
+    assert statistics.median(errors) <= 0.08
+    assert errors[int(0.9 * len(errors))] <= 0.20
+
+
+def test_trn2_instructions_and_packets_are_within_5_percent(predictions):
+    traced = [
+        p for p in predictions if p.measurement.source.startswith("github.com/allenkchau") and not p.reason
+    ]
+    assert len(traced) > 40
+    assert max(abs(p.error) for p in traced) <= 0.05
+
+
+def test_kernels_rank_as_measured(predictions):
+    built = [p for p in predictions if not p.reason]
+    times = [p for p in fidelity.one_per_execution(built) if p.measurement.unit == "ns"]
+    assert fidelity.rank_correlation(built) >= 0.97
+    assert fidelity.rank_correlation(times) >= 0.97
+
+
+def test_every_row_is_predicted_or_says_why_not(predictions):
+    assert len(predictions) == len(measurements())
+    assert all(math.isfinite(p.predicted) != bool(p.reason) for p in predictions)
+    assert sum(bool(p.reason) for p in predictions) < len(predictions) // 10
+
+
+def test_the_ladder_of_matmuls_keeps_its_order(predictions):
+    for target, quantity in (("trn1", "latency"), ("trn2", "profile_time")):
+        ladder = {
+            p.measurement.kernel: p.predicted
+            for p in predictions
+            if p.measurement.target == target and p.measurement.quantity == quantity
+        }
+        assert ladder["matmul_tiled"] > ladder["matmul_hoist_load"] > 0.9 * ladder["matmul_block_free"]
