@@ -81,7 +81,7 @@ class ChromeReader:
         time_ns, has_time = rows.scaled("ts", MICROSECONDS)
         is_metadata = phase == _METADATA[0]
         known = np.isin(phase, _KNOWN)
-        self._count("of an unknown kind", ~known)
+        self._count("of an unknown kind", ~known & rows.has("ph"))
         self._count("without a time", known & ~is_metadata & ~has_time)
         if is_metadata.any():
             self._layout.add_metadata(rows.take(is_metadata))

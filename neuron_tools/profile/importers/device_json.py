@@ -97,6 +97,8 @@ class _Reader:
         self._add_metadata()
         self._add_processes()
         is_absolute = (recording.first_ns or 0) > YEAR_2001_NS
+        if not is_absolute and (recording.first_ns or 0) >= 0:
+            recording.first_ns = 0
         recording.clock = Clock(unix_ns=0 if is_absolute else None)
 
     def _add_dependencies(self, rows: JsonRows) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
 from typing import Protocol, cast
 
 from neuron_tools.profile.importers.errors import TraceError
@@ -12,7 +11,7 @@ from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 _PACKAGE = "neuron_tools.profile.importers"
-_MODULES = ("device_json", "kineto", "xla_trace", "chrome", "perfetto")
+_MODULES = ("device_json", "kineto", "xla_trace", "chrome", "xplane", "perfetto", "monitor_lines")
 """In the order in which they are asked: producers with marks of their own before the general format."""
 
 
@@ -57,10 +56,3 @@ def recognise(file: TraceFile) -> TraceFormat:
 def _known() -> str:
     names = ", ".join(one.NAME for one in formats())
     return f"Known are: {names}, and folders of Neuron Explorer's Parquet tables."
-
-
-def is_folder_of_tables(path: Path) -> bool:
-    """Whether a path is a folder of Parquet tables with published names."""
-    from neuron_tools.profile import layout
-
-    return path.is_dir() and any(True for _ in layout.stored_tables(path))

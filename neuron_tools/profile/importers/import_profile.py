@@ -12,6 +12,7 @@ from neuron_tools.errors import UsageError
 from neuron_tools.profile import layout
 from neuron_tools.profile.derive import derive_tables
 from neuron_tools.profile.derive.schema_fields import schema_fields
+from neuron_tools.profile.importers import neuron_folder
 from neuron_tools.profile.importers.assemble import assemble
 from neuron_tools.profile.importers.clocks import relate
 from neuron_tools.profile.importers.errors import TraceError
@@ -82,7 +83,7 @@ def import_traces(
     staging = _staging_folder(target)
     try:
         for number, path in enumerate(files):
-            recordings.append(_read(path, staging / str(number)))
+            recordings.append(_read(path, staging / str(number), is_alone=len(files) == 1))
             if progress is not None:
                 progress(number + 1, len(files))
         return _write(recordings, target, force=force)
@@ -98,8 +99,15 @@ def _staging_folder(target: Path) -> Path:
     return Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".importing", dir=target.parent))
 
 
-def _read(path: Path, folder: Path) -> Recording:
+def _read(path: Path, folder: Path, *, is_alone: bool) -> Recording:
     folder.mkdir()
+    if neuron_folder.is_folder_of_tables(path):
+        recording = Recording(path, neuron_folder.NAME, folder)
+        neuron_folder.read(path, recording, with_derived=is_alone)
+        recording.finish()
+        return recording
+    if path.is_dir():
+        raise TraceError(f"{path} is a folder without Parquet tables: name its trace files one by one.")
     file = TraceFile(path)
     found = recognise(file)
     recording = Recording(path, found.NAME, folder)
@@ -112,7 +120,7 @@ def _read(path: Path, folder: Path) -> Recording:
 
 def _derive(recordings: Sequence[Recording], rows: dict[str, int], writer: ProfileWriter) -> None:
     """Tables that follow from device rows; a single file's own Summary is kept as its tool gave it."""
-    if DEVICE_TABLES & rows.keys():
+    if DEVICE_TABLES & rows.keys() and not rows.keys() & {"Summary", "ActiveTime"}:
         derive_tables(writer.directory, writer)
         summary = recordings[0].summary if len(recordings) == 1 else None
         if summary is not None:

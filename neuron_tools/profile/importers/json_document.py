@@ -146,7 +146,7 @@ class JsonDocument:
                 return
 
     def _scan(self, keys: KeySet) -> tuple[JsonRows | None, bool]:
-        starts, stops = (np.full((CHUNK_ROWS, len(keys)), -1, np.int32) for _ in range(2))
+        starts, stops = (np.full((CHUNK_ROWS, len(keys) + 1), -1, np.int32) for _ in range(2))
         result = np.zeros(4, np.int64)
         count = json_scan.scan_objects(
             self._data, self._position, len(self._data), keys.text, keys.offsets, starts, stops, result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,8 @@ class JsonRows:
     Args:
         data: uint8, the text.
         keys: Which members.
-        starts, stops: int32, shape (rows, keys): where each value stands; -1 = absent.
+        starts, stops: int32, shape (rows, keys + 1): where each value stands, and last the whole object; -1 =
+            absent.
     """
 
     def __init__(self, data: UInt8Array, keys: KeySet, starts: Places, stops: Places) -> None:
@@ -54,6 +55,11 @@ class JsonRows:
     def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> JsonRows:
         """The chosen rows."""
         return JsonRows(self._data, self._keys, self._starts[rows], self._stops[rows])
+
+    def whole(self) -> Iterator[bytes]:
+        """The objects' own text."""
+        for first, last in zip(self._starts[:, -1].tolist(), self._stops[:, -1].tolist()):
+            yield self._data[first:last].tobytes()
 
     def has(self, key: str) -> BoolArray:
         """Which rows have the member, whatever its value."""
@@ -116,7 +122,7 @@ class JsonRows:
     def objects(self, key: str, keys: KeySet) -> JsonRows:
         """The members of an object that is itself a member; rows in which it is none have no members."""
         firsts, lasts = self.places(key)
-        starts, stops = (np.full((len(firsts), len(keys)), -1, np.int32) for _ in range(2))
+        starts, stops = (np.full((len(firsts), len(keys) + 1), -1, np.int32) for _ in range(2))
         json_scan.scan_slices(self._data, firsts, lasts, keys.text, keys.offsets, starts, stops)
         return JsonRows(self._data, keys, starts, stops)
 

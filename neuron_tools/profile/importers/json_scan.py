@@ -205,7 +205,8 @@ def scan_objects(
         end: Where the text ends.
         keys: uint8, the wanted keys one after the other.
         key_offsets: int64, shape (keys + 1,): where each begins in `keys`.
-        starts, stops: int32, shape (rows, keys), filled with -1: receive the places of the values.
+        starts, stops: int32, shape (rows, keys + 1), filled with -1: receive the places of the values, and
+            last that of the whole object.
         result: int64, shape (4,): receives POSITION, DAMAGED, IS_CLOSED and ELSEWHERE.
 
     Returns:
@@ -230,6 +231,8 @@ def scan_objects(
         if byte == _OPEN_OBJECT:
             after, reached = _scan_object(data, position, end, keys, key_offsets, starts[rows], stops[rows])
             if after >= 0:
+                starts[rows, -1] = position
+                stops[rows, -1] = after
                 rows += 1
         else:
             after = skip_value(data, position, end)

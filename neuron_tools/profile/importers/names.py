@@ -9,6 +9,7 @@ import pyarrow as pa
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
 _PYTHON_FUNCTION = re.compile(r"^(.+)\((\d{1,9})\): .+$", re.DOTALL)
+_XLA_FUNCTION = re.compile(r"^\$(.+?):(\d{1,9}) .+$", re.DOTALL)
 _SOURCE = re.compile(r"^(.+):(\d{1,9})$", re.DOTALL)
 _DEVICE = re.compile(
     r"^(?:GPU|NPU|XPU|TPU|HPU|MTIA|Neuron(?:Core|Device)?|device)[ :]*(\d{1,6})\b", re.IGNORECASE
@@ -18,6 +19,11 @@ _DEVICE = re.compile(
 def python_function_place(name: str) -> tuple[str, int] | None:
     """File and line of a torch.profiler Python function: `torch/nn/modules/module.py(1773): _call_impl`."""
     return _place(_PYTHON_FUNCTION, name)
+
+
+def xla_function_place(name: str) -> tuple[str, int] | None:
+    """File and line of a Python function in XLA's profiles: `$array_creation.py:98 ones`."""
+    return _place(_XLA_FUNCTION, name)
 
 
 def source_place(text: str) -> tuple[str, int] | None:

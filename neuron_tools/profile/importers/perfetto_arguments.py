@@ -13,6 +13,7 @@ from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.profile.importers import json_decode
 from neuron_tools.profile.importers.interned import InternedTexts
+from neuron_tools.profile.importers.json_members import finite_doubles, objects_of_members, quoted
 from neuron_tools.profile.importers.json_rows import BoolArray, string_array
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.protobuf_fields import Messages, valid_texts
@@ -57,12 +58,7 @@ def arguments_json(
     iids, has_iid = annotations.number(NAME_IID)
     key = pc.coalesce(names.look_up(epoch, np.where(has_iid, iids, 0)), annotations.texts(NAME), "argument")
     values = _values(annotations, epoch, texts)
-    known = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False))
-    members = pc.binary_join_element_wise(_quoted(key), values, ":").take(pa.array(known))
-    offsets = np.searchsorted(row[known], np.arange(events + 1)).astype(np.int32)
-    lists = pa.ListArray.from_arrays(pa.array(offsets), members)
-    objects = pc.binary_join_element_wise("{", pc.binary_join(lists, ","), "}", "")
-    return pc.if_else(pa.array(np.diff(offsets) > 0), objects, pa.scalar(None, pa.string()))
+    return objects_of_members(events, row, key, values)
 
 
 def _values(annotations: Messages, epoch: Int64Array, texts: InternedTexts) -> pa.Array:
@@ -71,9 +67,9 @@ def _values(annotations: Messages, epoch: Int64Array, texts: InternedTexts) -> p
     candidates = [
         _if(annotations.number(INT), lambda values: pa.array(values).cast(pa.string())),
         _if(annotations.number(UINT), lambda values: pa.array(values.view(np.uint64)).cast(pa.string())),
-        _if(annotations.double(DOUBLE), _doubles),
+        _if(annotations.double(DOUBLE), finite_doubles),
         _if(annotations.number(BOOL), lambda values: pa.array(np.where(values != 0, "true", "false"))),
-        _quoted(pc.coalesce(annotations.texts(TEXT), texts.look_up(epoch, np.where(has_text, text_iids, 0)))),
+        quoted(pc.coalesce(annotations.texts(TEXT), texts.look_up(epoch, np.where(has_text, text_iids, 0)))),
         _if(annotations.number(POINTER), lambda values: pa.array(values.view(np.uint64)).cast(pa.string())),
         _valid_json(annotations),
     ]
@@ -85,19 +81,6 @@ def _if(found: tuple[Any, BoolArray], convert: Any) -> pa.Array:
     if not present.any():
         return pa.nulls(len(values), pa.string())
     return pc.if_else(pa.array(present), convert(values), pa.scalar(None, pa.string()))
-
-
-def _doubles(values: Any) -> pa.Array:
-    texts = pa.array(values).cast(pa.string())
-    return pc.if_else(pa.array(np.isfinite(values)), texts, "null")
-
-
-def _quoted(column: pa.Array) -> pa.Array:
-    coded = column.dictionary_encode()
-    quoted = pa.array(
-        [json.dumps(text, ensure_ascii=False) for text in coded.dictionary.to_pylist()], pa.string()
-    )
-    return quoted.take(coded.indices)
 
 
 def _valid_json(annotations: Messages) -> pa.Array:

@@ -75,6 +75,7 @@ class Recording:
         format_name: What it was recognised as.
         folder: Where its rows wait.
         lanes: Track (index into `tracks`) of each number that staged rows carry in the column `lane`.
+        process_count: How many processes staged rows refer to, where they do it themselves.
         rank: Rank in its distributed job; None if it does not say.
         summary: The Summary row that the tool itself gave; None if it gave none.
         collectives: Ends of collective operations by name and number of occurrence: these happen at one
@@ -96,7 +97,7 @@ class Recording:
     first_ns: int | None = None
     last_ns: int | None = None
     row_counts: Counter[str] = field(default_factory=Counter)
-    highest_ids: dict[str, int] = field(default_factory=dict)
+    process_count: int = 1
     _writers: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = field(default_factory=dict)
 
     def append(self, table: str, columns: Mapping[str, Any]) -> None:

@@ -74,21 +74,22 @@ class TraceFile:
             return b""
 
     def _check_ratio(self, unpacked: int) -> None:
-        if unpacked > max(ALWAYS_ALLOWED_BYTES, LARGEST_RATIO * self._packed_bytes) and self._is_packed:
+        if unpacked > max(ALWAYS_ALLOWED_BYTES, LARGEST_RATIO * self._packed_bytes) and self.is_packed:
             raise TraceError(
                 f"{self.path} unpacks to more than {LARGEST_RATIO} times its size: it is no trace. "
                 "Unpack it with gunzip and import the result if it is one after all."
             )
 
     @property
-    def _is_packed(self) -> bool:
+    def is_packed(self) -> bool:
+        """Whether it is compressed."""
         return self._magic == GZIP_MAGIC
 
     def _open(self) -> BinaryIO:
         return self.path.open("rb", buffering=1 << 20)
 
     def _unpacking(self, stream: BinaryIO) -> BinaryIO:
-        return gzip.GzipFile(fileobj=stream) if self._is_packed else stream  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=stream) if self.is_packed else stream  # type: ignore[return-value]
 
     def _read_head(self) -> bytes:
         try:

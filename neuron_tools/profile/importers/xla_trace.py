@@ -6,10 +6,14 @@ Chrome trace events whose processes are the host and the devices (`/device:TPU:0
 
 from __future__ import annotations
 
+from typing import Any
+
 from neuron_tools.profile.importers.chrome import ChromeDialect
 from neuron_tools.profile.importers.chrome_trace import ChromeReader
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_document import JsonDocument
+from neuron_tools.profile.importers.json_rows import JsonRows
+from neuron_tools.profile.importers.names import places, xla_function_place
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 from neuron_tools.profile.importers.xla_names import device_of_plane
@@ -34,6 +38,11 @@ def read(file: TraceFile, recording: Recording) -> None:
 
 class XlaDialect(ChromeDialect):
     """Processes named after planes: those of devices stand under the host's."""
+
+    def columns(self, rows: JsonRows, arguments: JsonRows) -> dict[str, Any]:
+        """Source lines of Python functions."""
+        place = places(rows.texts("name"), xla_function_place)
+        return {} if place is None else {"source_file": place[0], "source_line": place[1]}
 
     def device_of(self, pid: str, name: str | None, labels: str | None) -> int | None:
         """The number at the end of `/device:TPU:0`."""

@@ -1,0 +1,139 @@
+"""Folders of tables: what Neuron Explorer writes as Parquet (schema 7.x), and our own profiles, to be merged.
+
+Tables and columns that the schema does not know are left out, and the profile says which.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from neuron_tools.profile import layout
+from neuron_tools.profile.catalog import read_catalog
+from neuron_tools.profile.derive import DERIVED_TABLES
+from neuron_tools.profile.importers.errors import TraceError
+from neuron_tools.profile.importers.recording import Clock, Process, Recording
+from neuron_tools.profile.schema import TABLES, Field, TableSchema
+
+NAME = "Neuron Explorer Parquet"
+OWN_NAME = "Neuron Tools profile"
+BATCH_ROWS = 1 << 16
+LARGEST_PROCESS = 1 << 20
+
+_PLAIN_TYPES = {
+    "int64": pa.int64(),
+    "int32": pa.int32(),
+    "float64": pa.float64(),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "list<int64>": pa.list_(pa.int64()),
+    "list<string>": pa.list_(pa.string()),
+}
+
+
+def is_folder_of_tables(path: Path) -> bool:
+    """Whether a path is a folder of Parquet tables with published names."""
+    return path.is_dir() and any(True for _ in layout.stored_tables(path))
+
+
+def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
+    """Stages all tables of a folder.
+
+    Args:
+        path: The folder.
+        recording: Receives the rows; its format becomes ours where the folder is a profile of ours.
+        with_derived: Whether to take over tables that can be computed from the others.
+
+    Raises:
+        TraceError: The folder has no whole table.
+    """
+    if (path / layout.MANIFEST_NAME).is_file():
+        recording.format_name = OWN_NAME
+    catalog = read_catalog(path)
+    for sentence in catalog.missing:
+        recording.warn(sentence)
+    has_device_rows = "Instruction" in catalog.tables or "DmaPacketAggregated" in catalog.tables
+    for name, stored in catalog.tables.items():
+        if name == "SchemaFields" or (name in DERIVED_TABLES and has_device_rows and not with_derived):
+            continue
+        unknown = sorted(stored.columns - set(TABLES[name].column_names))
+        if unknown:
+            recording.warn(f"Columns of {name} that are not known were left out: {', '.join(unknown[:10])}.")
+        for part in stored.paths:
+            for columns in _batches(TABLES[name], part, recording):
+                recording.append(name, columns)
+    if not recording.row_counts:
+        raise TraceError(f"{path} has no whole Parquet table with a published name.")
+    _finish(recording)
+
+
+def _batches(table: TableSchema, part: Path, recording: Recording) -> Iterator[dict[str, Any]]:
+    """A part's rows, columns in the schema's types; a part that cannot be read further ends early."""
+    try:
+        with pq.ParquetFile(part) as file:
+            known = [name for name in file.schema_arrow.names if name in table.by_name]
+            for batch in file.iter_batches(BATCH_ROWS, columns=known):
+                yield from _typed(table, batch, recording)
+    except (OSError, pa.ArrowException) as error:
+        recording.warn(f"{table.name}: {part.name} cannot be read further ({str(error).splitlines()[0]}).")
+
+
+def _typed(table: TableSchema, batch: pa.RecordBatch, recording: Recording) -> Iterator[dict[str, Any]]:
+    columns: dict[str, Any] = {}
+    for name, column in zip(batch.schema.names, batch.columns):
+        field = table.by_name[name]
+        try:
+            columns[name] = column.cast(_PLAIN_TYPES[field.type])
+        except (pa.ArrowException, pa.ArrowNotImplementedError):
+            recording.warn(f"{table.name}.{name} has values that are no {field.type}; it was left out.")
+    rows = np.ones(batch.num_rows, np.bool_)
+    for name in table.required:
+        field = table.by_name[name]
+        if name not in columns:
+            columns[name] = _default(field, batch.num_rows)
+        elif columns[name].null_count:
+            rows &= columns[name].is_valid().to_numpy(zero_copy_only=False)
+    lost = batch.num_rows - int(rows.sum())
+    recording.warn(f"Rows of {table.name} without a required value were left out.", count=lost)
+    if lost:
+        columns = {name: column.filter(pa.array(rows)) for name, column in columns.items()}
+    if rows.any():
+        yield columns
+
+
+def _default(field: Field, rows: int) -> pa.Array:
+    values = {"string": "", "bool": False, "float64": 0.0, "list<int64>": [], "list<string>": []}
+    return pa.array([values.get(field.type, 0)] * rows, _PLAIN_TYPES[field.type])
+
+
+def _finish(recording: Recording) -> None:
+    """Tells the clock, and how many processes there are."""
+    starts: list[int] = []
+    hosts: set[str] = set()
+    for batch in recording.staged("ProcessInfo"):
+        if "start_unix_ns" in batch.schema.names:
+            starts += [start for start in batch.column("start_unix_ns").to_pylist() if start]
+        if "host" in batch.schema.names:
+            hosts |= {host for host in batch.column("host").to_pylist() if host}
+    recording.clock = Clock(min(starts, default=None), hosts.pop() if len(hosts) == 1 else None)
+    if not recording.row_counts["ProcessInfo"]:
+        recording.add_process(Process(name=recording.source.stem))
+    recording.process_count = 1 + min(_last_process(recording), LARGEST_PROCESS)
+    if 0 <= (recording.first_ns or 0) < 1 << 60:
+        recording.first_ns = 0
+
+
+def _last_process(recording: Recording) -> int:
+    last = 0
+    for table in list(recording.row_counts):
+        for batch in recording.staged(table):
+            if "process_idx" in batch.schema.names:
+                highest = pc.max(batch.column("process_idx")).as_py()
+                last = max(last, highest or 0)
+    return last
