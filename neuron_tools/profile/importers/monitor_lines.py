@@ -36,6 +36,7 @@ _MARKS = frozenset(
 )
 _TIME_KEY = re.compile(r"(?:^|[/_.])(?:timestamp|time|ts|date)(?:_?(?:ns|us|ms|s))?$", re.IGNORECASE)
 _IDENTITY_KEYS = ("neuron_runtime_tag", "pid", "neuron_device_index", "name", "index", "id")
+_NO_COUNTERS = frozenset({"pid", "neuron_device_index", "period"})
 _UNITS = re.compile(r"\(([^()]{1,12})\)(?:/(?:mean|min|max|last))?$")
 _SUFFIX_UNITS = (
     ("_bytes", "bytes"),
@@ -138,16 +139,17 @@ class _Samples:
 
     def _time_of(self, report: dict[str, Any], numbers: list[tuple[str, float]]) -> int:
         """Time of a report; without one, its period after the report before it."""
-        for path, value in (*_texts(report, "", 0), *numbers):
+        members: list[tuple[str, str | float]] = [*_texts(report, "", 0), *numbers]
+        for path, value in members:
             if not _TIME_KEY.search(path):
                 continue
-            seconds = value if isinstance(value, float) else _parsed(value)
+            seconds = _parsed(value) if isinstance(value, str) else value
             scaled = None if seconds is None else _as_unix_ns(seconds)
             if scaled is not None:
                 self._is_absolute = True
                 return scaled
         if self._reports and not self._is_absolute:
-            self._time_ns += _period_ns(numbers)
+            self._time_ns += int(max(_periods(report, 0), default=1.0) * NANOSECONDS)
         return self._time_ns
 
 
@@ -161,6 +163,8 @@ def _numbers(value: Any, path: str, level: int) -> Iterator[tuple[str, float]]:
             yield path, number
     elif isinstance(value, dict):
         for key, inner in value.items():
+            if key in _NO_COUNTERS:
+                continue
             yield from _numbers(inner, f"{path}/{key}" if path else key, level + 1)
     elif isinstance(value, list):
         for number_, inner in enumerate(value):
@@ -197,7 +201,7 @@ def _parsed(text: str) -> float | None:
 
 
 def _as_unix_ns(value: float) -> int | None:
-    """A time since 1970 in seconds, milli-, micro- or nanoseconds, told apart by its size; None if no time."""
+    """A time since 1970 in seconds, milli-, micro- or nanoseconds, by its size; None if no time."""
     for factor in (NANOSECONDS, 1_000_000, 1000, 1):
         seconds = value * factor / NANOSECONDS
         if YEAR_2001_S < seconds < YEAR_2100_S:
@@ -205,9 +209,17 @@ def _as_unix_ns(value: float) -> int | None:
     return None
 
 
-def _period_ns(numbers: list[tuple[str, float]]) -> int:
-    periods = [value for path, value in numbers if path.endswith("/period") and 0 < value < YEAR_2001_S]
-    return int(max(periods, default=1.0) * NANOSECONDS)
+def _periods(value: Any, level: int) -> Iterator[float]:
+    """Every `period` of a report, in seconds."""
+    if level > MOST_LEVELS:
+        return
+    if isinstance(value, dict):
+        own = value.get("period")
+        if isinstance(own, (int, float)) and 0 < own < YEAR_2001_S:
+            yield float(own)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        yield from _periods(one, level + 1)
 
 
 def _unit(path: str) -> str | None:
