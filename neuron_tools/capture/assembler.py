@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.clock import CaptureClock
+from neuron_tools.capture.kept_programs import keep_programs
 from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.metadata import metadata_row, source_file_rows
 from neuron_tools.capture.options import CaptureOptions, simulated_core
@@ -127,6 +128,7 @@ class Assembler:
             self._writer.append("ProcessInfo", process.process_row(exit_status if is_the_command else None))
             for row in process.executable_rows():
                 self._writer.append("Executable", row)
+            keep_programs(self.options.directory, process.process_idx, process.executables)
         self._writer.append("SourceFile", source_file_rows(self._stacks.files))
         end_ns = max((process.end_ns for process in self._processes), default=0)
         self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))

@@ -174,6 +174,11 @@ class ProcessAssembler:
         ]
 
     @property
+    def executables(self) -> tuple[Executable, ...]:
+        """What was executed at least once."""
+        return tuple(self._executables.values())
+
+    @property
     def end_ns(self) -> int:
         """Device time at which the last execution ended."""
         return self._end_ns
