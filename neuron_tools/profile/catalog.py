@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neuron_tools.profile import layout
 from neuron_tools.profile.schema import TABLES, Field, TableSchema
+
+if TYPE_CHECKING:
+    import duckdb
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,7 @@ class StoredTable:
     rows: int
     columns: frozenset[str]
     is_uniform: bool  # whether all parts have the same columns
+    part_rows: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,7 +62,7 @@ def read_catalog(directory: Path) -> Catalog:
 def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> StoredTable | None:
     whole: list[Path] = []
     columns: list[frozenset[str]] = []
-    rows = 0
+    rows: list[int] = []
     for path in paths:
         try:
             footer = pq.read_metadata(path)
@@ -72,10 +76,11 @@ def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> Store
             continue
         whole.append(path)
         columns.append(frozenset(schema.names))
-        rows += footer.num_rows
+        rows.append(footer.num_rows)
     if not whole:
         return None
-    return StoredTable(name, tuple(whole), rows, frozenset().union(*columns), len(set(columns)) == 1)
+    uniform = len(set(columns)) == 1
+    return StoredTable(name, tuple(whole), sum(rows), frozenset().union(*columns), uniform, tuple(rows))
 
 
 def _odd_columns(table: TableSchema, schema: pa.Schema) -> list[str]:

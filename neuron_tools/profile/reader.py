@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from threading import Lock
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import duckdb
 import pyarrow as pa
 
 from neuron_tools.profile import layout, sandbox
@@ -20,10 +20,13 @@ from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
+from neuron_tools.profile.stored_catalog import open_catalog
 from neuron_tools.profile.timeline.track import Track
 from neuron_tools.profile.timeline.view import Timeline, TimelineError
 
 __all__ = ["NotAProfileError", "Profile", "QueryError", "TimelineError", "Track", "open_profile"]
+if TYPE_CHECKING:
+    import duckdb
 
 DEFAULT_PIXELS = 2000
 DEFAULT_SPANS = 100_000
@@ -48,10 +51,10 @@ class Profile:
         self.missing = catalog.missing
         self._catalog = catalog
         self._timeout_s = timeout_s
+        self._memory_limit = memory_limit
+        self._lock = Lock()
         self._timeline: Timeline | None = None
-        self._connection = duckdb.connect(":memory:")
-        create_views(self._connection, catalog)
-        sandbox.lock_down(self._connection, path, memory_limit)
+        self._database: duckdb.DuckDBPyConnection | None = None
 
     def __enter__(self) -> Profile:
         return self
@@ -63,7 +66,8 @@ class Profile:
 
     def close(self) -> None:
         """Release the profile's files."""
-        self._connection.close()
+        if self._database is not None:
+            self._database.close()
 
     def tables(self) -> dict[str, int]:
         """Rows of each table that has any, in the schema's order."""
@@ -222,12 +226,29 @@ class Profile:
         return stored_row(table_schema(table), self._catalog.tables.get(table), row)
 
     @property
+    def _connection(self) -> duckdb.DuckDBPyConnection:
+        """The database; made when the first query comes, for the timeline does without."""
+        with self._lock:
+            if self._database is None:
+                self._database = self._connect()
+            return self._database
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        database = duckdb.connect(":memory:")
+        create_views(database, self._catalog)
+        sandbox.lock_down(database, self.path, self._memory_limit)
+        return database
+
+    @property
     def timeline_index(self) -> Timeline:
         """The index behind `tracks`, `timeline` and `spans`; opened or built when it is first needed."""
-        if self._timeline is None:
-            parts = {name: stored.paths for name, stored in self._catalog.tables.items()}
-            self._timeline = Timeline(self.path, parts)
-        return self._timeline
+        with self._lock:
+            if self._timeline is None:
+                parts = {name: stored.paths for name, stored in self._catalog.tables.items()}
+                self._timeline = Timeline(self.path, parts)
+            return self._timeline
 
 
 def open_profile(
@@ -255,7 +276,7 @@ def open_profile(
     catalog = Catalog(directory) if has_manifest else read_catalog(directory)
     if has_manifest or not catalog.tables:
         metadata = layout.read_manifest(directory)
-        catalog = read_catalog(directory)
+        catalog = open_catalog(directory)
     else:
         metadata = {}
     return Profile(directory, metadata, catalog, memory_limit, timeout_s)

@@ -20,14 +20,14 @@ def stored_row(table: TableSchema, stored: StoredTable | None, row: int) -> dict
         IndexError: The table has no such row.
     """
     rest = row
-    for path in stored.paths if stored is not None and row >= 0 else ():
-        footer = pq.read_metadata(path)
-        if rest >= footer.num_rows:
-            rest -= footer.num_rows
+    parts = zip(stored.paths, stored.part_rows, strict=True) if stored is not None and row >= 0 else ()
+    for path, held in parts:
+        if rest >= held:
+            rest -= held
             continue
-        with pq.ParquetFile(path, metadata=footer) as part:
-            for group in range(footer.num_row_groups):
-                rows = footer.row_group(group).num_rows
+        with pq.ParquetFile(path) as part:
+            for group in range(part.num_row_groups):
+                rows = part.metadata.row_group(group).num_rows
                 if rest < rows:
                     values: dict[str, Any] = part.read_row_group(group).slice(rest, 1).to_pylist()[0]
                     return {name: values.pop(name, None) for name in table.column_names} | values

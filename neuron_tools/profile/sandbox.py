@@ -12,11 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import duckdb
+from typing import TYPE_CHECKING
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.catalog import text_literal
+
+if TYPE_CHECKING:
+    import duckdb
 
 DEFAULT_MEMORY_LIMIT = "1GiB"
 DEFAULT_TIMEOUT_S = 300.0
@@ -54,6 +56,8 @@ def check_query(query: str) -> None:
     Raises:
         QueryError: It is something else, several statements, or no valid SQL.
     """
+    import duckdb
+
     kinds = _statement_kinds(query)
     if kinds == [duckdb.StatementType.EXPLAIN]:
         kinds = _statement_kinds(_EXPLAIN.sub("", query, count=1))
@@ -69,6 +73,8 @@ def check_query(query: str) -> None:
 
 
 def _statement_kinds(query: str) -> list[duckdb.StatementType]:
+    import duckdb
+
     try:
         statements = duckdb.extract_statements(query)
         if any(_PRAGMA.match(statement.query) for statement in statements):  # older DuckDB: a SELECT
@@ -83,6 +89,8 @@ def _statement_kinds(query: str) -> list[duckdb.StatementType]:
 @contextmanager
 def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator[None]:
     """Run what is inside for at most `timeout_s`, and turn DuckDB's errors into QueryError."""
+    import duckdb
+
     expired = threading.Event()
 
     def interrupt() -> None:
@@ -105,6 +113,8 @@ def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator
 
 
 def _message(error: duckdb.Error) -> str:
+    import duckdb
+
     if isinstance(error, duckdb.PermissionException):
         return "A query reads the profile's tables only: files and the network are out of reach."
     if isinstance(error, duckdb.OutOfMemoryException):

@@ -140,10 +140,12 @@ def _chunks(table: TableSchema, name: str, pieces: Sequence[pa.Table]) -> list[p
     for piece in pieces:
         held = piece.column(name).chunks if name in piece.column_names else None
         chunks += [null_column(table, field, piece.num_rows)] if held is None else held
-    if len(chunks) > 1 and pa.types.is_dictionary(chunks[0].type):
-        if len({_place(chunk.dictionary) for chunk in chunks}) > 1:
-            chunks = pa.chunked_array(chunks).unify_dictionaries().chunks
-    return chunks
+    if field.type != "string" or not pa.types.is_dictionary(chunks[0].type):
+        return chunks
+    if len({_place(chunk.dictionary) for chunk in chunks}) == 1:
+        return chunks
+    unified: list[pa.Array] = pa.chunked_array(chunks).unify_dictionaries().chunks
+    return unified
 
 
 def _joined(chunks: Sequence[pa.Array]) -> pa.Array:

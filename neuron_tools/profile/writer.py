@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -22,10 +22,12 @@ import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile import layout
+from neuron_tools.profile.catalog import read_catalog
 from neuron_tools.profile.columns import ColumnError, Columns, to_arrow
 from neuron_tools.profile.compaction import compact
 from neuron_tools.profile.parts import TableParts, part_rows
 from neuron_tools.profile.schema import TABLES, table_schema
+from neuron_tools.profile.stored_catalog import store_catalog
 from neuron_tools.profile.timeline.view import INDEX_FOLDER, open_index
 from neuron_tools.profile.window_pool import WindowPool
 
@@ -179,8 +181,9 @@ class ProfileWriter:
         with _writing(self.directory):
             for table, _ in layout.stored_tables(self.directory):
                 compact(self.directory, TABLES[table])
-            parts = {table: whole_parts(paths) for table, paths in layout.stored_tables(self.directory)}
-            open_index(self.directory, parts)
+            catalog = read_catalog(self.directory)
+            open_index(self.directory, {name: stored.paths for name, stored in catalog.tables.items()})
+            store_catalog(catalog)
 
     def _create(self, overwrite: bool) -> None:
         with _writing(self.directory):
@@ -233,11 +236,6 @@ def stored_table_sizes(directory: Path) -> dict[str, dict[str, int]]:
             "parts": len(paths),
         }
     return sizes
-
-
-def whole_parts(paths: Sequence[Path]) -> list[Path]:
-    """The parts that can be read."""
-    return [path for path in paths if part_rows(path) is not None]
 
 
 def _next_part(directory: Path, table: str, process_idx: int) -> int:

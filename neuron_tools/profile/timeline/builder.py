@@ -20,7 +20,6 @@ from neuron_tools.profile.timeline.counters import SampleStore
 from neuron_tools.profile.timeline.labels import Labels
 from neuron_tools.profile.timeline.scan import Names, TrackKey, TrackRows, batches, split
 from neuron_tools.profile.timeline.segment import Segment
-from neuron_tools.profile.timeline.signature import INDEX_VERSION
 from neuron_tools.profile.timeline.sources import (
     COUNTER_SOURCES,
     SPAN_SOURCES,
@@ -30,6 +29,7 @@ from neuron_tools.profile.timeline.sources import (
 from neuron_tools.profile.timeline.spool import Spool
 from neuron_tools.profile.timeline.track_builder import Entry, TrackBuilder
 
+INDEX_VERSION = 1
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
 Parts = Mapping[str, Sequence[Path]]
 

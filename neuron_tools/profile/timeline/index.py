@@ -13,12 +13,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.timeline.blob import Blob
-from neuron_tools.profile.timeline.builder import DATA_NAME, HEADER_NAME
+from neuron_tools.profile.timeline.builder import DATA_NAME, HEADER_NAME, INDEX_VERSION
 from neuron_tools.profile.timeline.counters import SAMPLES_PER_BLOCK
 from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.pixels import lane_pixels, pixel_edges
 from neuron_tools.profile.timeline.scan import Ints
-from neuron_tools.profile.timeline.signature import INDEX_VERSION
 from neuron_tools.profile.timeline.track import Track
 
 SPAN_SCHEMA = pa.schema(

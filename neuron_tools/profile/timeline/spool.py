@@ -1,7 +1,8 @@
-"""Rows of tracks whose windows overlap in time, kept on disk until they can be given back in order of start.
+"""Rows of tracks whose windows overlap in time, kept on disk until they can be given back in order.
 
-Rows come sorted within windows. Where a track's windows do not simply follow each other, the spool holds their
-pieces in one temporary file and joins them a segment at a time, so that memory does not grow with the profile.
+Rows come sorted within windows. Where a track's windows do not simply follow each other, the spool holds
+their pieces in one temporary file and joins them a segment at a time, so that memory does not grow with the
+profile.
 """
 
 from __future__ import annotations
@@ -12,8 +13,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.profile.timeline.blob import fitting_type
 from neuron_tools.profile.timeline.scan import Ints, TrackKey, TrackRows
@@ -62,7 +65,7 @@ class Spool:
             OSError: The disk is full.
         """
         first_ns = int(rows.start_ns[0])
-        columns = [rows.start_ns - first_ns, rows.duration_ns, rows.name, rows.row]
+        columns: list[npt.NDArray[Any]] = [rows.start_ns - first_ns, rows.duration_ns, rows.name, rows.row]
         columns += [] if rows.layer is None else [rows.layer]
         kinds = tuple(fitting_type(column) for column in columns)
         self._pieces.setdefault(rows.key, []).append(

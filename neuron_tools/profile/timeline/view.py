@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.stored_catalog import parts_signature
 from neuron_tools.profile.timeline.builder import Parts, build_index
 from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
-from neuron_tools.profile.timeline.signature import parts_signature
 from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, TRACK_TABLES
 from neuron_tools.profile.timeline.track import Track
 

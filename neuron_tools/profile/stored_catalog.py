@@ -1,0 +1,100 @@
+"""The catalog of a finished profile in one small file, so that opening need not read every part's end."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from neuron_tools.profile import layout
+from neuron_tools.profile.catalog import Catalog, StoredTable, read_catalog
+
+CATALOG_NAME = "catalog.json"
+CATALOG_VERSION = 1
+TAIL_BYTES = 4096  # the end of a Parquet part's footer: offsets and statistics of its last columns
+
+
+def parts_signature(parts: Mapping[str, Sequence[Path]]) -> str:
+    """A hash of the names, sizes and last bytes of parts, by table.
+
+    Costs one small read a part, and survives copying the profile.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    for table in sorted(parts):
+        for path in parts[table]:
+            digest.update(f"\n{table}/{path.name} ".encode())
+            digest.update(_tail(path))
+    return digest.hexdigest()
+
+
+def open_catalog(directory: Path) -> Catalog:
+    """The tables of a profile: from the stored catalog where it matches the parts, else from the parts."""
+    parts = dict(layout.stored_tables(directory))
+    stored = _read(directory)
+    if stored is None or stored.get("signature") != parts_signature(parts):
+        return read_catalog(directory)
+    try:
+        return Catalog(directory, {name: _table(name, parts[name], stored["tables"][name]) for name in parts})
+    except (KeyError, TypeError):
+        return read_catalog(directory)
+
+
+def store_catalog(catalog: Catalog) -> None:
+    """Keep the catalog of a profile in which nothing is damaged.
+
+    Raises:
+        OSError: The folder cannot be written.
+    """
+    path = catalog.directory / CATALOG_NAME
+    if catalog.missing:
+        path.unlink(missing_ok=True)
+        return
+    content = {
+        "version": CATALOG_VERSION,
+        "signature": parts_signature({name: table.paths for name, table in catalog.tables.items()}),
+        "tables": {
+            name: {
+                "rows": table.rows,
+                "part_rows": list(table.part_rows),
+                "columns": sorted(table.columns),
+                "is_uniform": table.is_uniform,
+            }
+            for name, table in catalog.tables.items()
+        },
+    }
+    temporary = path.with_name(f"{CATALOG_NAME}{layout.TEMPORARY_SUFFIX}")
+    temporary.write_text(json.dumps(content, separators=(",", ":")), "utf-8")
+    os.replace(temporary, path)
+
+
+def _table(name: str, paths: Sequence[Path], stored: Mapping[str, Any]) -> StoredTable:
+    return StoredTable(
+        name,
+        tuple(paths),
+        stored["rows"],
+        frozenset(stored["columns"]),
+        stored["is_uniform"],
+        tuple(stored["part_rows"]),
+    )
+
+
+def _read(directory: Path) -> dict[str, Any] | None:
+    try:
+        content = json.loads((directory / CATALOG_NAME).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    is_known = isinstance(content, dict) and content.get("version") == CATALOG_VERSION
+    return content if is_known else None
+
+
+def _tail(path: Path) -> bytes:
+    try:
+        with path.open("rb") as part:
+            size = part.seek(0, os.SEEK_END)
+            part.seek(max(size - TAIL_BYTES, 0))
+            return f"{size} ".encode() + part.read()
+    except OSError:
+        return b"unreadable"
