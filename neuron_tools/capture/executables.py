@@ -16,6 +16,7 @@ from neuron_tools.hardware import NeuronCore
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
+    from neuron_tools.simulator.program import Program
 
 FOLDER = "executables"
 UNTIMED = (0, 0, 0)  # what did not compile: no executable, no duration
@@ -29,6 +30,9 @@ class ExecutableStore:
     It is what the front ends call a provider (`frontends.executables`), and what the device asks when it
     meets a new operator signature. Calls may come from several threads; executables are numbered in the
     order in which they are first asked for.
+
+    Attributes:
+        on_executable: Called with each new executable before it first runs.
     """
 
     def __init__(
@@ -43,6 +47,7 @@ class ExecutableStore:
         self._graphs: dict[Hashable, Executable | None] = {}
         self._operations: dict[Hashable, Executable | None] = {}
         self._count = 0
+        self.on_executable: list[Callable[[Executable], None]] = []
 
     def for_operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
         """Executable number, duration in ns and record flags of an eager operation's signature."""
@@ -65,13 +70,26 @@ class ExecutableStore:
             executable = self._graphs[key]
         return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
 
+    def executable_of(self, program: Program, key: Hashable) -> tuple[int, int]:
+        """Executable number and duration in ns of a Program from an archive; made once per key."""
+        with self._lock:
+            if key not in self._graphs:
+                self._graphs[key] = self._guarded(
+                    lambda: self._time(program, program.name, "graph", time.perf_counter_ns()), program.name
+                )
+            executable = self._graphs[key]
+        return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
+
     def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable | None:
+        return self._guarded(lambda: self._compile(module_factory, name, kind), name)
+
+    def _guarded(self, make: Callable[[], Executable], name: str) -> Executable | None:
         """Compile, simulate and store; None, with a warning in the profile, where that fails.
 
         The user's program computes its values elsewhere and must not stop because its time is not known.
         """
         try:
-            return self._compile(module_factory, name, kind)
+            return make()
         except Exception as error:
             reason = f"{type(error).__name__}: {error}".split("\n")[0]
             message = f"{name} could not be compiled and takes no device time ({reason})."
@@ -82,17 +100,22 @@ class ExecutableStore:
 
     def _compile(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable:
         from neuron_tools.compiler.compile import compile_module
-        from neuron_tools.simulator.simulation import simulate
 
         with self._lock:
             started_ns = time.perf_counter_ns()
-            module = module_factory()
-            program = compile_module(module, self._core)
+            return self._time(compile_module(module_factory(), self._core), name, kind, started_ns)
+
+    def _time(self, program: Program, name: str, kind: str, started_ns: int) -> Executable:
+        from neuron_tools.simulator.simulation import simulate
+
+        with self._lock:
             simulation = simulate(program, self._core)
             elapsed_ns = time.perf_counter_ns() - started_ns if self._keep_compile_time else 0
             self._count += 1
             executable = Executable(self._count, name, kind, program, simulation, elapsed_ns)
             self._store(executable)
+            for tell in self.on_executable:
+                tell(executable)
             return executable
 
     def _store(self, executable: Executable) -> None:

@@ -6,6 +6,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.repeat import generate_plan
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.compiler.passes.auto_cast import auto_cast
 from neuron_tools.compiler.passes.fusion import FusionPlan
 from neuron_tools.compiler.passes.pipeline import plan_module
 from neuron_tools.hardware.neuron_core import NeuronCore
@@ -22,7 +23,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     `Program.warnings`.
     """
     options = options or CompilerOptions()
-    plan = plan_module(module, options)
+    plan = plan_module(auto_cast(module, options), options)
     builder = ProgramBuilder(module.name, target=core.target)
     for operation in module.framework:
         builder.framework(operation)

@@ -11,8 +11,15 @@ class CompilerOptions:
 
     Attributes:
         fuse: Form groups of several operations; off, every operation is a loop of its own.
+        narrow_intermediates: Keep what only 16-bit results are made of in 16 bits on chip, as kernels
+            written for bf16 do; off, tiles have the types that the module states.
+        auto_cast: What float32 work is cast to `auto_cast_type`: "none", "matmult" (matrix products), "all".
+        auto_cast_type: "bf16", "f16", "tf32" or "f8E4M3FN".
         while_trip_count: Iterations assumed for a loop whose count is not known.
     """
 
     fuse: bool = True
+    narrow_intermediates: bool = True
+    auto_cast: str = "none"
+    auto_cast_type: str = "bf16"
     while_trip_count: int = 1

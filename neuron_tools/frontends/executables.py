@@ -5,10 +5,12 @@ Without a provider a graph only computes its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from typing import Protocol
 
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.simulator.program import Program
 
 
 class ExecutableProvider(Protocol):
@@ -25,6 +27,14 @@ class ExecutableProvider(Protocol):
             name: What to call it.
         """
 
+    def executable_of(self, program: Program, key: Hashable) -> tuple[int, int]:
+        """Executable number and device time in ns of what is compiled already.
+
+        Args:
+            program: What to run.
+            key: Stands for the program in this process.
+        """
+
 
 _provider: ExecutableProvider | None = None
 
@@ -32,6 +42,17 @@ _provider: ExecutableProvider | None = None
 def current() -> ExecutableProvider | None:
     """The provider of the running capture, or None."""
     return _provider
+
+
+@contextmanager
+def without_provider() -> Iterator[None]:
+    """Let nothing be recorded in the block: graphs only compute their values."""
+    global _provider
+    previous, _provider = _provider, None
+    try:
+        yield
+    finally:
+        _provider = previous
 
 
 def install(provider: ExecutableProvider) -> Callable[[], None]:

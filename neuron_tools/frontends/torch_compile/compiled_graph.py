@@ -130,7 +130,7 @@ def _allow_any_layout(graph: fx.Graph) -> None:
 
 def _stored(argument: Any) -> Any:
     if isinstance(argument, torch.Tensor):
-        return StoredTensor(argument.dtype, tuple(argument.shape), tuple(argument.stride()))
+        return StoredTensor.of(argument)
     return argument
 
 

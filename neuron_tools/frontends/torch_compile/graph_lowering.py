@@ -17,7 +17,7 @@ from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.fake import refake
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
-from neuron_tools.frontends.torch_lowering.lowering import lower
+from neuron_tools.frontends.torch_lowering.lowering import PortableModule, lower, lower_to_text
 
 
 def lower_graph(
@@ -50,6 +50,35 @@ def lower_graph(
     framework = [framework_operation(node, root or ModuleRoot(), backward) for node in calls]
     call = _GraphCall(graph, rows, arguments, parameter_kinds, parameter_names)
     return run_clean(lower, lambda builder: _Walker(call, builder).walk(), framework, name)
+
+
+def unlowered_calls(graph: fx.Graph, arguments: Sequence[Any]) -> set[fx.Node]:
+    """The calls of a graph that have no native lowering for the sizes of one call.
+
+    Args:
+        graph: As in `lower_graph`.
+        arguments: Likewise.
+    """
+    calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+    module = lower_graph(graph, arguments, "graph")
+    return {
+        calls[row]
+        for operation in module.operations
+        if operation.opcode == "custom_call" and operation.attributes.get("unlowered")
+        for row in operation.framework
+    }
+
+
+def graph_text(graph: fx.Graph, arguments: Sequence[Any]) -> PortableModule:
+    """The StableHLO text of a graph for the sizes of one call; `main` takes the tensors among the arguments.
+
+    Args:
+        graph: As in `lower_graph`.
+        arguments: Likewise.
+    """
+    calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
+    call = _GraphCall(graph, {node: row for row, node in enumerate(calls)}, arguments, (), ())
+    return run_clean(lower_to_text, lambda builder: _Walker(call, builder).walk())
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,6 +45,8 @@ class ModuleRoot:
         if self.source and path.startswith(self.source):
             return self.path + path[len(self.source) :]
         root = _class_name(first[1])
+        if not first[0]:  # torch.export names the outermost module ""
+            return f"{root}.{path}" if path else root
         return root + path[len(first[0]) :] if path.startswith(first[0]) else _SOURCE.sub(root, path)
 
 

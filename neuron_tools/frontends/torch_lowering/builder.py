@@ -33,9 +33,13 @@ class GraphBuilder:
         parameters: The placeholders, in order.
         kinds: "input" or "weight" per parameter.
         written: New values of arguments that calls wrote, in order.
+
+    Args:
+        spell_out: Let torch-mlir spell out activation functions that the chip has in one instruction.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, spell_out: bool = False) -> None:
+        self._spell_out = spell_out
         self.graph = fx.Graph()
         self.parameters: list[fx.Node] = []
         self.kinds: list[str] = []
@@ -112,7 +116,7 @@ class GraphBuilder:
         replacement = replacement_of(copy.target)
         if replacement is not None:
             return self._taken_apart(copy, replacement)
-        verdict = VERDICTS.of(copy) or _intrinsic(copy)
+        verdict = VERDICTS.of(copy) or (None if self._spell_out else _intrinsic(copy))
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict
         elif verdict is not None:

@@ -26,6 +26,11 @@ class StoredTensor:
     sizes: tuple[int, ...]
     strides: tuple[int, ...]
 
+    @classmethod
+    def of(cls, tensor: torch.Tensor) -> StoredTensor:
+        """A tensor's type and layout."""
+        return cls(tensor.dtype, tuple(tensor.shape), tuple(tensor.stride()))
+
     @property
     def storage_order(self) -> tuple[int, ...]:
         """Dimensions from the largest stride to the smallest; broadcast and unit ones stay in place."""

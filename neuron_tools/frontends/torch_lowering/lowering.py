@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from torch import fx
 
@@ -19,6 +20,7 @@ from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_cal
 from neuron_tools.simulator.program import FrameworkOperation
 
 Build = Callable[[GraphBuilder], Sequence[fx.Node]]
+Lowered = TypeVar("Lowered")
 
 
 def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> Module:
@@ -38,16 +40,63 @@ def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> M
     Raises:
         LoweringFailure: The graph fails even with every call cut out.
     """
+
+    def finish(builder: GraphBuilder, partitioned: Partition) -> Module:
+        module = _lower_rest(builder, partitioned, framework)
+        return replace(splice(module, partitioned, len(builder.parameters)), name=name)
+
+    return _until_it_lowers(build, GraphBuilder, finish)
+
+
+@dataclass(frozen=True, slots=True)
+class PortableModule:
+    """A computation as StableHLO text that any StableHLO compiler takes.
+
+    Attributes:
+        text: The module; its function is `main`.
+        results: For each wanted result, its position among the function's results.
+        missing: Names of the operators that have no lowering: their results are further parameters of
+            `main`, their operands further results.
+    """
+
+    text: str
+    results: tuple[int, ...]
+    missing: tuple[str, ...]
+
+
+def lower_to_text(build: Build) -> PortableModule:
+    """The StableHLO of what `build` adds, with the chip's activation functions spelled out.
+
+    Args:
+        build: As in `lower`.
+
+    Raises:
+        LoweringFailure: The graph fails even with every call cut out.
+    """
+
+    def finish(builder: GraphBuilder, partitioned: Partition) -> PortableModule:
+        missing = (str(cut.intrinsic.attributes.get("call_target_name", "")) for cut in partitioned.cuts)
+        with mlir.LOCK:
+            text = str(mlir.to_stablehlo(partitioned.graph))
+        return PortableModule(text, partitioned.results, tuple(dict.fromkeys(missing)))
+
+    return _until_it_lowers(build, lambda: GraphBuilder(spell_out=True), finish)
+
+
+def _until_it_lowers(
+    build: Build,
+    make_builder: Callable[[], GraphBuilder],
+    finish: Callable[[GraphBuilder, Partition], Lowered],
+) -> Lowered:
     progress = True
     while True:
-        builder = GraphBuilder()
+        builder = make_builder()
         results = build(builder)
         if not progress:
             _refuse_everything(builder)
         partitioned = partition(builder.parameters, results)
         try:
-            module = _lower_rest(builder, partitioned, framework)
-            return replace(splice(module, partitioned, len(builder.parameters)), name=name)
+            return finish(builder, partitioned)
         except mlir.LoweringFailure as failure:
             if not progress:
                 raise

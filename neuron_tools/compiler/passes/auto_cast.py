@@ -1,0 +1,86 @@
+"""Casts float32 work to a narrower type, as `--auto-cast` asks: matrix products only, or everything."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from neuron_tools.compiler.graph import Rewriter
+from neuron_tools.compiler.hlo import Module, Operation, TensorType, Value
+from neuron_tools.compiler.options import CompilerOptions
+
+PRODUCTS = frozenset({"dot_general", "dot", "convolution"})
+WIDE = "f32"
+
+
+def auto_cast(module: Module, options: CompilerOptions) -> Module:
+    """Narrow what the options say; parameters and results keep their types."""
+    if options.auto_cast == "matmult":
+        return _cast_products(module, options.auto_cast_type)
+    return _cast_everything(module, options.auto_cast_type) if options.auto_cast == "all" else module
+
+
+def _cast_products(module: Module, narrow: str) -> Module:
+    """Operands of matrix products are converted, once each; sums stay in float32, as PSUM has them."""
+    rewriter = Rewriter(module)
+    converted: dict[int, int] = {}
+    for operation in module.operations:
+        if operation.opcode in PRODUCTS:
+            operands = tuple(_narrowed(rewriter, v, narrow, operation, converted) for v in operation.operands)
+            operation = replace(operation, operands=operands)
+        rewriter.operations.append(operation)
+    return rewriter.finish()
+
+
+def _narrowed(rewriter: Rewriter, value: int, narrow: str, user: Operation, converted: dict[int, int]) -> int:
+    type_ = rewriter.type_of(value)
+    if type_.dtype != WIDE:
+        return value
+    if value not in converted:
+        converted[value] = rewriter.add("convert", (value,), TensorType(type_.shape, narrow), user)
+    return converted[value]
+
+
+def _cast_everything(module: Module, narrow: str) -> Module:
+    """Every float32 value between parameters and results is of the narrow type."""
+    if not module.operations:
+        return module
+    kept = {*module.parameters, *_as_bits(module.operations)}
+    retyped = tuple(value if value.id in kept else _retyped(value, narrow) for value in module.values)
+    rewriter = Rewriter(replace(module, values=retyped))
+    first = module.operations[0]
+    for parameter in module.parameters:
+        rewriter.alias(parameter, _narrowed(rewriter, parameter, narrow, first, {}))
+    for operation in module.operations:
+        rewriter.operations.append(rewriter.renamed(operation))
+    finished = rewriter.finish()
+    return _widen_results(module, finished)
+
+
+def _widen_results(module: Module, finished: Module) -> Module:
+    rewriter = Rewriter(finished)
+    rewriter.operations.extend(finished.operations)
+    results = []
+    for old, new in zip(module.results, finished.results):
+        wanted = module.values[old].type
+        if finished.values[new].type == wanted:
+            results.append(new)
+        else:
+            results.append(rewriter.add("convert", (new,), wanted, finished.operations[-1]))
+    return replace(rewriter.finish(), results=tuple(results))
+
+
+def _retyped(value: Value, narrow: str) -> Value:
+    if value.type.dtype != WIDE:
+        return value
+    return replace(value, type=TensorType(value.type.shape, narrow))
+
+
+def _as_bits(operations: tuple[Operation, ...]) -> set[int]:
+    """Values whose bits are looked at: another type would be another value."""
+    found: set[int] = set()
+    for operation in operations:
+        if operation.opcode == "bitcast_convert":
+            found.update((*operation.operands, *operation.results))
+        for region in operation.regions:
+            found |= _as_bits(region.operations)
+    return found

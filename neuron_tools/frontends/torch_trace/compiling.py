@@ -1,0 +1,105 @@
+"""One segment of a model's graph to a `.neff` archive that can also compute the segment's values."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import fx
+
+from neuron_tools.compiler import CompilerOptions, compile_module
+from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.neff import Neff
+from neuron_tools.neff.sources import source_lines
+
+VALUES = "values.pt"
+"""Attachment: a TorchScript module with the segment's weights, which computes its values on the CPU."""
+
+SIGNATURE = "signature.json"
+"""Attachment: element type and shape of each input, as PyTorch has them."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A piece of a model that runs on the device in one go.
+
+    Attributes:
+        name: What the Program is called.
+        module: A graph module that takes tensors and returns a flat tuple or one tensor.
+        weights: The value of each placeholder that is a weight, by position.
+        weight_names: Their names, by position.
+        inputs: Example values of the other placeholders, in order.
+    """
+
+    name: str
+    module: fx.GraphModule
+    weights: Mapping[int, torch.Tensor]
+    weight_names: Mapping[int, str]
+    inputs: Sequence[torch.Tensor]
+
+    @property
+    def arguments(self) -> list[torch.Tensor]:
+        """A value per placeholder."""
+        remaining = iter(self.inputs)
+        count = len(self.weights) + len(self.inputs)
+        return [self.weights[i] if i in self.weights else next(remaining) for i in range(count)]
+
+
+class _WithWeights(torch.nn.Module):
+    """A segment as a function of its inputs alone; returns a tuple."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__()
+        self._module = segment.module
+        self._count = len(segment.weights) + len(segment.inputs)
+        self._positions = tuple(segment.weights)
+        for position, weight in segment.weights.items():
+            self.register_buffer(f"weight_{position}", weight)
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        remaining = iter(inputs)
+        arguments = [
+            getattr(self, f"weight_{i}") if i in self._positions else next(remaining)
+            for i in range(self._count)
+        ]
+        result = self._module(*arguments)
+        return result if isinstance(result, tuple) else (result,)
+
+
+def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions) -> Neff:
+    """Lower, compile and pack a segment."""
+    arguments = [StoredTensor.of(value) for value in segment.arguments]
+    names = [segment.weight_names.get(index, f"input{index}") for index in range(len(arguments))]
+    kinds = ["weight" if index in segment.weights else "input" for index in range(len(arguments))]
+    graph = segment.module.graph
+    module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
+    program = compile_module(module, core, options)
+    return Neff(
+        program,
+        stablehlo=graph_text(graph, arguments).text,
+        options=asdict(options),
+        sources=source_lines(program),
+        attachments={
+            VALUES: _values(segment),
+            SIGNATURE: json.dumps([describe(value) for value in segment.inputs]).encode(),
+        },
+    )
+
+
+def describe(value: torch.Tensor) -> str:
+    """An input as people write it: "float32[2,3]"."""
+    return f"{str(value.dtype).removeprefix('torch.')}[{','.join(map(str, value.shape))}]"
+
+
+def _values(segment: Segment) -> bytes:
+    with torch.no_grad():
+        script = torch.jit.trace(_WithWeights(segment), tuple(segment.inputs), check_trace=False)
+    buffer = io.BytesIO()
+    torch.jit.save(script, buffer)
+    return buffer.getvalue()

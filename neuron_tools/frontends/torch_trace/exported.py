@@ -1,0 +1,88 @@
+"""A model with example inputs as one flat graph of functional ATen operators: weights first, then inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import fx
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_trace.errors import TraceError
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A model as a graph.
+
+    Attributes:
+        name: The model's class.
+        graph_module: Placeholders for `weights`, then one per input tensor; returns a flat tuple.
+        weights: What the first placeholders stand for: parameters, buffers and constants.
+        weight_names: Their attribute paths.
+        output_count: How many of the graph's last results are the model's; those before are new values of
+            buffers.
+        structure: How the model's results are put together from the flat ones.
+    """
+
+    name: str
+    graph_module: fx.GraphModule
+    weights: tuple[torch.Tensor, ...]
+    weight_names: tuple[str, ...]
+    output_count: int
+    structure: pytree.TreeSpec
+
+
+class _Function(torch.nn.Module):
+    """A plain function as a module."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__()
+        self._function = function
+
+    def forward(self, *args: Any) -> Any:
+        return self._function(*args)
+
+
+def as_module(function: Callable[..., Any]) -> torch.nn.Module:
+    """The model itself, or a module around a function."""
+    return function if isinstance(function, torch.nn.Module) else _Function(function)
+
+
+def _name(model: torch.nn.Module) -> str:
+    return "function" if isinstance(model, _Function) else type(model).__name__
+
+
+def export_model(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> ExportedModel:
+    """Export a model for inference.
+
+    Args:
+        model: On the CPU.
+        inputs: Example inputs; the graph is for their shapes and element types.
+
+    Raises:
+        TraceError: The model's Python cannot be turned into a graph.
+    """
+    try:
+        with torch.no_grad():
+            program = torch.export.export(model, tuple(inputs), strict=False).run_decompositions({})
+    except Exception as error:  # exporting runs the user's code and much of PyTorch's: anything may be raised
+        reason = str(error).strip().split("\n")[0][:200]
+        raise TraceError(
+            f"{_name(model)} cannot be traced ({type(error).__name__}: {reason}): trace a module "
+            "whose inputs and results are tensors and whose control flow does not depend on values."
+        ) from error
+    specs = program.graph_signature.input_specs
+    lifted = [spec for spec in specs if spec.kind != InputKind.USER_INPUT]
+    tensors = {**program.state_dict, **program.constants}
+    return ExportedModel(
+        name=_name(model),
+        graph_module=program.graph_module,
+        weights=tuple(tensors[str(spec.target)].detach() for spec in lifted),
+        weight_names=tuple(str(spec.target) for spec in lifted),
+        output_count=len(program.graph_signature.user_outputs),
+        structure=program.call_spec.out_spec,
+    )

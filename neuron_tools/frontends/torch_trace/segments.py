@@ -1,0 +1,104 @@
+"""Which operations of a model's graph run on the device: supported ones, in segments as large as can be."""
+
+from __future__ import annotations
+
+import operator
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import fx
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupport
+
+from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
+
+SEGMENT_PREFIX = "segment_"
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentRules:
+    """What decides where an operation runs.
+
+    Attributes:
+        whole: Everything runs on the device, also what has no native lowering.
+        host_operators: Names ("aten::embedding") that run on the CPU.
+        device_operators: If not empty, only these may run on the device.
+        smallest: Operations below which a segment is not worth the way to the device.
+        most: How many segments there may be; None means any number.
+    """
+
+    whole: bool = False
+    host_operators: Collection[str] = ()
+    device_operators: Collection[str] = ()
+    smallest: int = 1
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Segmented:
+    """A graph whose device segments are submodules called `segment_<n>`.
+
+    Attributes:
+        graph_module: The graph.
+        host_operators: Operators left to the CPU, by how often they occur.
+    """
+
+    graph_module: fx.GraphModule
+    host_operators: Mapping[str, int] = field(default_factory=dict)
+
+
+def cut_into_segments(
+    graph_module: fx.GraphModule, lowers: Callable[[fx.Node], bool], rules: SegmentRules
+) -> Segmented:
+    """Move what runs on the device into submodules.
+
+    Args:
+        graph_module: Functional ATen calls on fake-tensor metadata.
+        lowers: Whether an operation has a native lowering.
+        rules: What else decides.
+    """
+    on_device = {node for node in graph_module.graph.nodes if _may_run(node, lowers, rules)}
+    partitioner = CapabilityBasedPartitioner(
+        graph_module, _Chosen(on_device), allows_single_node_partition=True
+    )
+    partitions = [part for part in partitioner.propose_partitions() if _worth_it(part.nodes, rules)]
+    partitions.sort(key=lambda part: -_operation_count(part.nodes))
+    cut: fx.GraphModule = partitioner.fuse_partitions(partitions[: rules.most], prefix=SEGMENT_PREFIX)
+    left = [node for node in cut.graph.nodes if _is_operation(node)]
+    return Segmented(cut, dict(Counter(operator_name(node.target) for node in left)))
+
+
+class _Chosen(OperatorSupport):  # type: ignore[misc]
+    def __init__(self, nodes: set[fx.Node]) -> None:
+        super().__init__()
+        self._nodes = nodes
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:
+        """Whether the node runs on the device; an element of a result runs where the result is made."""
+        while node.target is operator.getitem:
+            node = node.args[0]  # type: ignore[assignment]
+        return node in self._nodes
+
+
+def _may_run(node: fx.Node, lowers: Callable[[fx.Node], bool], rules: SegmentRules) -> bool:
+    if not _is_operation(node):
+        return False
+    name = operator_name(node.target)
+    if name in rules.host_operators or (rules.device_operators and name not in rules.device_operators):
+        return False
+    return rules.whole or lowers(node)
+
+
+def _is_operation(node: fx.Node) -> bool:
+    return node.op == "call_function" and node.target is not operator.getitem
+
+
+def _operation_count(nodes: Any) -> int:
+    return sum(map(_is_operation, nodes))
+
+
+def _worth_it(nodes: Any, rules: SegmentRules) -> bool:
+    return _operation_count(nodes) >= rules.smallest

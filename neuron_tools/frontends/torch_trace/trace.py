@@ -1,0 +1,228 @@
+"""Traces a model: exports it, compiles its device segments, and wraps them into one TorchScript module."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import fx
+from torch.utils import _pytree as pytree
+
+from neuron_tools import hardware
+from neuron_tools.compiler import CompilerOptions
+from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_compile.graph_lowering import unlowered_calls
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_trace import operator as operator  # registers what traced models call
+from neuron_tools.frontends.torch_trace.compiling import Segment, compile_segment
+from neuron_tools.frontends.torch_trace.errors import NothingToRun, TraceError
+from neuron_tools.frontends.torch_trace.exported import ExportedModel, as_module, export_model
+from neuron_tools.frontends.torch_trace.segments import (
+    SEGMENT_PREFIX,
+    Segmented,
+    SegmentRules,
+    cut_into_segments,
+)
+from neuron_tools.neff import Neff, write_neff
+
+GRAPH_FILE = "graph.neff"
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOptions:
+    """What may be chosen about a trace.
+
+    Attributes:
+        target: Generation or instance to compile for.
+        compiler: Options of the compiler.
+        rules: What runs on the device.
+        folder: Where the archives are kept too, as `graph.neff` or `graph_<n>.neff`; None: nowhere.
+    """
+
+    target: str = "trn2"
+    compiler: CompilerOptions = field(default_factory=CompilerOptions)
+    rules: SegmentRules = field(default_factory=lambda: SegmentRules(whole=True))
+    folder: Path | None = None
+
+
+def trace(
+    function: Callable[..., Any], example_inputs: Any, options: TraceOptions | None = None
+) -> torch.jit.ScriptModule:
+    """Compile a model ahead of time, for the shapes and element types of example inputs.
+
+    Args:
+        function: A module or function of tensors; modules are traced as they are (call `eval` first).
+        example_inputs: A tensor or a tuple of tensors.
+        options: What is compiled, for what.
+
+    Returns:
+        A module that `torch.jit.save` and `load` keep; it takes tensors on the CPU, and gives such.
+
+    Raises:
+        TraceError: The model cannot be turned into a graph.
+        NothingToRun: None of it can run on the device.
+        NeffError: The archives cannot be written to `options.folder`.
+    """
+    options = options or TraceOptions()
+    inputs = _tensors(example_inputs)
+    model = _on_host(as_module(function))
+    with executables.without_provider(), torch.no_grad():
+        exported = export_model(model, inputs)
+        segmented = _segmented(exported, inputs, options.rules)
+        artifacts = _compile(exported, segmented, inputs, options)
+        _keep(list(artifacts.values()), options.folder)
+        return _script(exported, segmented, artifacts, inputs)
+
+
+def _tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
+    inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
+    wrong = [type(value).__name__ for value in inputs if not isinstance(value, torch.Tensor)]
+    if wrong or not inputs:
+        raise TraceError(
+            f"Example inputs are a tensor or a tuple of tensors, not {', '.join(wrong) or 'nothing'}: wrap "
+            "the model in a module that takes tensors only."
+        )
+    return tuple(value.detach().cpu() for value in inputs)
+
+
+def _on_host(model: torch.nn.Module) -> torch.nn.Module:
+    tensors = [*model.parameters(), *model.buffers()]
+    if all(tensor.device.type == "cpu" for tensor in tensors):
+        return model
+    return copy.deepcopy(model).cpu()
+
+
+def _segmented(exported: ExportedModel, inputs: Sequence[torch.Tensor], rules: SegmentRules) -> Segmented:
+    graph_module = exported.graph_module
+    arguments = [StoredTensor.of(value) for value in (*exported.weights, *inputs)]
+    unlowered = set() if rules.whole else unlowered_calls(graph_module.graph, arguments)
+    segmented = cut_into_segments(graph_module, lambda node: node not in unlowered, rules)
+    if not any(node.op == "call_module" for node in segmented.graph_module.graph.nodes):
+        names = ", ".join(sorted(segmented.host_operators)) or "none"
+        raise NothingToRun(
+            f"No operation of {exported.name} can run on the device (operators: {names}): run it on the CPU."
+        )
+    return segmented
+
+
+def _compile(
+    exported: ExportedModel, segmented: Segmented, inputs: Sequence[torch.Tensor], options: TraceOptions
+) -> dict[str, Neff]:
+    """An archive by name of the segment."""
+    core = hardware.get(options.target)
+    collector = _SegmentCollector(segmented.graph_module, exported)
+    collector.run(*exported.weights, *inputs)
+    return {
+        name: compile_segment(segment, core, options.compiler) for name, segment in collector.segments.items()
+    }
+
+
+class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
+    """Runs a graph on example values and takes down what each segment is given."""
+
+    def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel) -> None:
+        super().__init__(graph_module)
+        placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+        self._weights = dict(zip(placeholders, zip(exported.weight_names, exported.weights)))
+        self._name = exported.name
+        self.segments: dict[str, Segment] = {}
+
+    def run_node(self, node: fx.Node) -> Any:
+        """Run a node; a segment is noted first."""
+        if node.op == "call_module":
+            self._note(node)
+        return super().run_node(node)
+
+    def _note(self, node: fx.Node) -> None:
+        target = str(node.target)
+        known = {i: self._weights[arg] for i, arg in enumerate(node.args) if arg in self._weights}
+        given = [self.env[arg] for i, arg in enumerate(node.args) if i not in known]
+        number = target.removeprefix(SEGMENT_PREFIX)
+        self.segments[target] = Segment(
+            name=self._name if number == "0" else f"{self._name}_{number}",
+            module=self.submodules[target],
+            weights={index: weight for index, (_, weight) in known.items()},
+            weight_names={index: name for index, (name, _) in known.items()},
+            inputs=given,
+        )
+
+
+class _DeviceSegment(torch.nn.Module):
+    """A segment in the traced module: its archive, run by `neuron_tools::execute`."""
+
+    def __init__(self, neff: Neff, weight_positions: Sequence[int], single: bool) -> None:
+        super().__init__()
+        data = neff.to_bytes()
+        self.register_buffer("artifact", torch.from_numpy(np.frombuffer(data, np.uint8).copy()))
+        self._digest = hashlib.sha256(data).hexdigest()
+        self._weight_positions = frozenset(weight_positions)
+        self._single = single
+
+    def forward(self, *arguments: torch.Tensor) -> Any:
+        inputs = [value for index, value in enumerate(arguments) if index not in self._weight_positions]
+        results = torch.ops.neuron_tools.execute(self.artifact, self._digest, inputs)
+        return results[0] if self._single else tuple(results)
+
+
+class _TracedModel(torch.nn.Module):
+    """The whole model: segments on the device, what is left on the CPU, results in the model's structure."""
+
+    def __init__(self, exported: ExportedModel, graph_module: fx.GraphModule, on_host: Sequence[int]) -> None:
+        super().__init__()
+        self._graph_module = graph_module
+        self._exported = (len(exported.weights), exported.output_count, exported.structure)
+        for index in on_host:
+            self.register_buffer(f"weight_{index}", exported.weights[index])
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        weight_count, output_count, structure = self._exported
+        weights = [getattr(self, f"weight_{index}", None) for index in range(weight_count)]
+        flat = self._graph_module(*weights, *inputs)
+        return pytree.tree_unflatten(list(flat)[len(flat) - output_count :], structure)
+
+
+def _script(
+    exported: ExportedModel, segmented: Segmented, artifacts: dict[str, Neff], inputs: Sequence[torch.Tensor]
+) -> torch.jit.ScriptModule:
+    graph_module = segmented.graph_module
+    nodes = [node for node in graph_module.graph.nodes if node.op == "call_module"]
+    placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
+    weights = placeholders[: len(exported.weights)]
+    for node in nodes:
+        positions = [index for index, argument in enumerate(node.args) if argument in weights]
+        single = _returns_one(getattr(graph_module, str(node.target)))
+        setattr(graph_module, str(node.target), _DeviceSegment(artifacts[node.target], positions, single))
+    on_host = [i for i, node in enumerate(weights) if any(user.op != "call_module" for user in node.users)]
+    return _as_script(_TracedModel(exported, graph_module, on_host), exported.name, inputs)
+
+
+def _as_script(model: torch.nn.Module, name: str, inputs: Sequence[torch.Tensor]) -> torch.jit.ScriptModule:
+    try:
+        script: torch.jit.ScriptModule = torch.jit.trace(
+            model, tuple(inputs), strict=False, check_trace=False
+        )
+    except RuntimeError as error:
+        raise TraceError(
+            f"The result of {name} cannot be kept by TorchScript: let it return tensors, tuples of them, or "
+            "a dictionary whose values are all tensors."
+        ) from error
+    return script
+
+
+def _returns_one(segment: fx.GraphModule) -> bool:
+    output = next(node for node in reversed(segment.graph.nodes) if node.op == "output")
+    return isinstance(output.args[0], fx.Node)
+
+
+def _keep(artifacts: Sequence[Neff], folder: Path | None) -> None:
+    if folder is None:
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, artifact in enumerate(artifacts):
+        write_neff(artifact, folder / (GRAPH_FILE if len(artifacts) == 1 else f"graph_{number}.neff"))

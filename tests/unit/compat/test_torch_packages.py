@@ -1,0 +1,87 @@
+"""`torch_neuronx` and `torch_neuron` as programs written for AWS's packages use them."""
+
+import subprocess
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from neuron_tools import compat
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.neff import read_neff
+
+
+@pytest.fixture(scope="module")
+def packages():
+    uninstall = compat.install()
+    import torch_neuron
+    import torch_neuronx
+
+    yield torch_neuron, torch_neuronx
+    uninstall()
+
+
+def network():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Embedding(8, 4), nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+
+
+TOKENS = torch.tensor([[1, 2, 7]])
+
+
+def kinds(script):
+    return [node.kind() for node in script.inlined_graph.nodes()]
+
+
+def test_the_newer_one_compiles_the_whole_model(packages):
+    script = packages[1].trace(network(), TOKENS)
+    assert not [kind for kind in kinds(script) if kind.startswith("aten::")]
+    torch.testing.assert_close(script(TOKENS), network()(TOKENS).detach())
+
+
+def test_the_older_one_leaves_look_ups_to_the_cpu(packages):
+    script = packages[0].trace(network(), TOKENS)
+    assert [kind for kind in kinds(script) if kind.startswith("aten::")] == ["aten::embedding"]
+    torch.testing.assert_close(script(TOKENS), network()(TOKENS).detach())
+
+
+def test_without_fallback_the_older_one_compiles_everything(packages):
+    assert "aten::embedding" not in kinds(packages[0].trace(network(), TOKENS, fallback=False))
+
+
+def test_a_model_without_device_operations_is_refused_unless_allowed(packages):
+    table = nn.Embedding(8, 4)
+    with pytest.raises(NeuronToolsError, match="No operation of Embedding"):
+        packages[0].trace(table, TOKENS)
+    script = packages[0].trace(table, TOKENS, allow_no_ops_on_neuron=True)
+    torch.testing.assert_close(script(TOKENS), table(TOKENS))
+
+
+def test_a_partitioner_decides_what_the_newer_one_leaves_to_the_cpu(packages):
+    config = packages[1].PartitionerConfig(ops_to_partition={"aten::relu"})
+    script = packages[1].trace(network(), TOKENS, partitioner_config=config)
+    assert kinds(script).count("neuron_tools::execute") == 2
+
+
+def test_compiler_options_reach_the_archive(packages, tmp_path, monkeypatch):
+    monkeypatch.setenv("NEURON_CC_FLAGS", "--auto-cast=all --target=trn1")
+    packages[1].trace(
+        network(), TOKENS, compiler_workdir=str(tmp_path), compiler_args=["--auto-cast", "matmult"]
+    )
+    neff = read_neff(tmp_path / "graph.neff")
+    assert (neff.options["auto_cast"], neff.program.target) == ("matmult", "trn1")
+
+
+def test_a_saved_model_needs_only_the_import(packages, tmp_path):
+    path = tmp_path / "model.pt"
+    torch.jit.save(packages[1].trace(network(), TOKENS), path)
+    program = tmp_path / "run.py"
+    program.write_text(
+        "import torch, torch_neuronx\n"
+        f"print(torch.jit.load({str(path)!r})(torch.tensor([[1, 2, 7]])).tolist())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "neuron_tools", program], capture_output=True, text=True, check=True
+    )
+    torch.testing.assert_close(torch.tensor(eval(done.stdout)), network()(TOKENS).detach())

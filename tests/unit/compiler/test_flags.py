@@ -1,0 +1,43 @@
+"""Options in the form of AWS's compiler command."""
+
+import pytest
+
+from neuron_tools.compiler.flags import CompilerFlags, parse_flags
+from neuron_tools.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    "flags",
+    ["--auto-cast=matmult --auto-cast-type=fp16", "--auto-cast matmult --auto_cast_type fp16"],
+)
+def test_options_are_read_with_and_without_an_equals_sign(flags):
+    options = parse_flags(flags).options
+    assert (options.auto_cast, options.auto_cast_type) == ("matmult", "f16")
+
+
+def test_words_are_read_as_a_line_is():
+    assert parse_flags(["--target", "trn1"]) == parse_flags("--target=trn1")
+
+
+def test_the_environment_stands_before_the_arguments():
+    environment = {"NEURON_CC_FLAGS": "--auto-cast all --cache_dir='/tmp/a b' --target inf2"}
+    found = parse_flags("--auto-cast none", with_environment=True, environment=environment)
+    assert (found.options.auto_cast, found.target, found.cache_directory) == ("none", "inf2", "/tmp/a b")
+
+
+def test_options_without_effect_are_named():
+    assert parse_flags("--model-type=transformer -O1 --verbose 35 stray").without_effect == (
+        "--model-type",
+        "-O1",
+        "--verbose",
+    )
+
+
+def test_nothing_is_the_default():
+    assert parse_flags("") == CompilerFlags()
+
+
+@pytest.mark.parametrize("flags", ["--auto-cast=some", "--auto-cast-type=int3", "--auto-cast"])
+def test_values_that_do_not_exist_are_refused_with_the_choices(flags):
+    with pytest.raises(UsageError, match="choose one of"):
+        parse_flags(flags)

@@ -1,0 +1,134 @@
+"""Traced models compute what the model computes, before and after saving, whole or in pieces."""
+
+import io
+
+import pytest
+import torch
+from torch import nn
+
+from neuron_tools.frontends.torch_trace import NothingToRun, TraceError, TraceOptions, trace
+from neuron_tools.frontends.torch_trace.segments import SegmentRules
+from neuron_tools.neff import read_neff
+
+
+class Classifier(nn.Module):
+    """A look-up, a norm with running statistics, a product; nested results."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(10, 8)
+        self.norm = nn.BatchNorm1d(8)
+        self.head = nn.Linear(8, 3)
+
+    def forward(self, tokens, scale):
+        hidden = self.norm(self.table(tokens).mean(1)) * scale
+        return self.head(hidden), {"hidden": hidden, "shares": torch.softmax(hidden, -1)}
+
+
+INPUTS = (torch.arange(12).reshape(4, 3) % 10, torch.tensor(2.0))
+
+
+@pytest.fixture(scope="module")
+def model():
+    torch.manual_seed(0)
+    made = Classifier()
+    made.norm.running_mean.normal_()
+    return made.eval()
+
+
+@pytest.fixture(scope="module")
+def traced(model):
+    return trace(model, INPUTS)
+
+
+def reloaded(script):
+    buffer = io.BytesIO()
+    torch.jit.save(script, buffer)
+    buffer.seek(0)
+    return torch.jit.load(buffer)
+
+
+def kinds(script):
+    return [node.kind() for node in script.inlined_graph.nodes()]
+
+
+def assert_same_results(script, model, inputs=INPUTS):
+    with torch.no_grad():
+        torch.testing.assert_close(script(*inputs), model(*inputs))
+
+
+def test_a_traced_model_computes_what_the_model_computes(traced, model):
+    assert_same_results(traced, model)
+    assert_same_results(traced, model, (INPUTS[0].flip(0), torch.tensor(-1.0)))
+
+
+def test_it_is_one_operation(traced):
+    assert kinds(traced).count("neuron_tools::execute") == 1
+    assert not [kind for kind in kinds(traced) if kind.startswith("aten::")]
+
+
+def test_it_is_saved_and_loaded(traced, model):
+    assert_same_results(reloaded(traced), model)
+
+
+def test_operators_left_to_the_host_split_the_model(model):
+    rules = SegmentRules(host_operators=("aten::embedding",))
+    script = trace(model, INPUTS, TraceOptions(target="inf1", rules=rules))
+    assert kinds(script).count("aten::embedding") == 1
+    assert "neuron_tools::execute" in kinds(script)
+    assert_same_results(reloaded(script), model)
+
+
+def test_pieces_that_are_too_small_stay_on_the_host(model):
+    rules = SegmentRules(device_operators=("aten::addmm",), smallest=2)
+    with pytest.raises(NothingToRun, match="No operation of Classifier can run"):
+        trace(model, INPUTS, TraceOptions(rules=rules))
+
+
+class Nearest(nn.Module):
+    def forward(self, points):
+        scaled = torch.tanh(points) * 2
+        return torch.linalg.svdvals(scaled) + 1
+
+
+def test_what_has_no_lowering_is_left_to_the_host():
+    points = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+    script = trace(Nearest(), points, TraceOptions(rules=SegmentRules()))
+    assert any("svd" in kind for kind in kinds(script))
+    torch.testing.assert_close(script(points), Nearest()(points))
+
+
+def test_the_archive_is_kept_with_weights_sources_and_stablehlo(model, tmp_path):
+    trace(model, INPUTS, TraceOptions(folder=tmp_path / "work"))
+    neff = read_neff(tmp_path / "work" / "graph.neff")
+    assert neff.program.name == "Classifier"
+    assert "head.weight" in [tensor["name"] for tensor in neff.manifest["weights"]]
+    assert any("hidden = self.norm" in text for text in neff.sources[__file__].values())
+    assert "stablehlo.dot_general" in neff.stablehlo
+    assert {op.module_path for op in neff.program.framework} >= {"Classifier.head", "Classifier.table"}
+
+
+def test_a_function_can_be_traced():
+    script = trace(lambda left, right: left @ right, (torch.ones(2, 3), torch.ones(3, 2)))
+    torch.testing.assert_close(script(torch.ones(2, 3), torch.eye(3, 2)), torch.ones(2, 2))
+
+
+def test_other_shapes_are_refused(traced):
+    with pytest.raises(RuntimeError, match=r"traced for inputs int64\[4,3\], float32\[\], not int64\[2,3\]"):
+        traced(INPUTS[0][:2], INPUTS[1])
+
+
+def test_results_that_torchscript_cannot_hold_are_refused():
+    with pytest.raises(TraceError, match="cannot be kept by TorchScript"):
+        trace(lambda value: {"one": value + 1, "two": (value, value)}, torch.ones(1))
+
+
+def test_control_flow_on_values_is_refused():
+    with pytest.raises(TraceError, match="control flow does not depend on values"):
+        trace(lambda value: value if value.sum() > 0 else -value, torch.ones(1))
+
+
+@pytest.mark.parametrize("inputs", [(), (1.0,), ([torch.ones(1)],)])
+def test_example_inputs_must_be_tensors(inputs):
+    with pytest.raises(TraceError, match="Example inputs are"):
+        trace(torch.relu, inputs)
