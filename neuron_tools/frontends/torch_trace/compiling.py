@@ -51,7 +51,7 @@ class Segment:
         return [self.weights[i] if i in self.weights else next(remaining) for i in range(count)]
 
 
-class _WithWeights(torch.nn.Module):
+class _WithWeights(torch.nn.Module):  # type: ignore[misc]
     """A segment as a function of its inputs alone; returns a tuple."""
 
     def __init__(self, segment: Segment) -> None:

@@ -36,7 +36,7 @@ class ExportedModel:
     structure: pytree.TreeSpec
 
 
-class _Function(torch.nn.Module):
+class _Function(torch.nn.Module):  # type: ignore[misc]
     """A plain function as a module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

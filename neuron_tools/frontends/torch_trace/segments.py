@@ -79,7 +79,7 @@ class _Chosen(OperatorSupport):  # type: ignore[misc]
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: fx.Node) -> bool:
         """Whether the node runs on the device; an element of a result runs where the result is made."""
         while node.target is operator.getitem:
-            node = node.args[0]  # type: ignore[assignment]
+            node = node.args[0]
         return node in self._nodes
 
 

@@ -153,7 +153,7 @@ class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
         )
 
 
-class _DeviceSegment(torch.nn.Module):
+class _DeviceSegment(torch.nn.Module):  # type: ignore[misc]
     """A segment in the traced module: its archive, run by `neuron_tools::execute`."""
 
     def __init__(self, neff: Neff, weight_positions: Sequence[int], single: bool) -> None:
@@ -170,7 +170,7 @@ class _DeviceSegment(torch.nn.Module):
         return results[0] if self._single else tuple(results)
 
 
-class _TracedModel(torch.nn.Module):
+class _TracedModel(torch.nn.Module):  # type: ignore[misc]
     """The whole model: segments on the device, what is left on the CPU, results in the model's structure."""
 
     def __init__(self, exported: ExportedModel, graph_module: fx.GraphModule, on_host: Sequence[int]) -> None:
