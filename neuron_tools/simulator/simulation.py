@@ -11,6 +11,7 @@ import numpy.typing as npt
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.simulator.check import check_references, held_collective, held_instruction
 from neuron_tools.simulator.collectives import lone_meetings
+from neuron_tools.simulator.cost_scale import CostScale, scaled
 from neuron_tools.simulator.program import Program
 from neuron_tools.simulator.work import NO_CAUSE, empty_times, make_work
 
@@ -82,7 +83,12 @@ class Simulation:
     throttle_state: ThrottleState | None = None
 
 
-def simulate(program: Program, core: NeuronCore, throttle: ThrottleState | None = None) -> Simulation:
+def simulate(
+    program: Program,
+    core: NeuronCore,
+    throttle: ThrottleState | None = None,
+    scale: CostScale | None = None,
+) -> Simulation:
     """Time a Program on a core, to the picosecond, and the same every time.
 
     Rows of different engines may be interleaved in any way: only the order within each engine matters.
@@ -92,6 +98,7 @@ def simulate(program: Program, core: NeuronCore, throttle: ThrottleState | None 
         program: What runs.
         core: On what.
         throttle: State of the Tensor engine's limit to begin with; that of a core at rest if None.
+        scale: Factors on the costs of its rows, for what-if runs; none if None.
 
     Raises:
         ProgramError: The program deadlocks or refers to what does not exist; the sentence names the
@@ -99,6 +106,8 @@ def simulate(program: Program, core: NeuronCore, throttle: ThrottleState | None 
     """
     check_references(program)
     work = make_work([program], core, [0], lone_meetings(program, core))
+    if scale is not None:
+        work = scaled(work, scale)
     times, state = run([program], work, (throttle,) if throttle else ())
     duration = max(latest(times.end_ps), latest(times.dma_end_ps))
     return result(times, state, work, core, 0, duration)

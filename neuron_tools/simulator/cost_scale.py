@@ -1,0 +1,62 @@
+"""Makes chosen instructions and transfers of a Program faster or slower: what a fix of them would give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.simulator.program import Program
+
+if TYPE_CHECKING:
+    from neuron_tools.simulator.kernel import Work
+
+Factors = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class CostScale:
+    """Factors on the costs of a Program's rows; 0 makes a row free, 1 leaves it as it is.
+
+    Attributes:
+        instructions: (instructions,) on issue interval and latency.
+        dmas: (dmas,) on the transfer, its start-up and the delay before it.
+    """
+
+    instructions: Factors
+    dmas: Factors
+
+    @classmethod
+    def unchanged(cls, program: Program) -> CostScale:
+        """Factors that change nothing."""
+        return cls(np.ones(len(program.instructions)), np.ones(len(program.dmas)))
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether every factor is 1."""
+        return bool(np.all(self.instructions == 1.0) and np.all(self.dmas == 1.0))
+
+    def times(self, other: CostScale) -> CostScale:
+        """Both scales, one after the other."""
+        return CostScale(self.instructions * other.instructions, self.dmas * other.dmas)
+
+
+def scaled(work: Work, scale: CostScale) -> Work:
+    """The tables of one core with scaled costs."""
+    dma = work.dma._replace(
+        work=_scaled(work.dma.work, scale.dmas),
+        issue_ps=_scaled(work.dma.issue_ps, scale.dmas),
+        delay_ps=_scaled(work.dma.delay_ps, scale.dmas),
+        startup_ps=_scaled(work.dma.startup_ps, scale.dmas),
+    )
+    return work._replace(
+        interval_ps=_scaled(work.interval_ps, scale.instructions),
+        latency_ps=_scaled(work.latency_ps, scale.instructions),
+        dma=dma,
+    )
+
+
+def _scaled(costs: npt.NDArray[np.int64], factors: Factors) -> npt.NDArray[np.int64]:
+    return np.rint(costs * factors).astype(np.int64)

@@ -1,0 +1,268 @@
+"""What is different in a what-if run: a hardware figure, the cost of chosen rows, the precision."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.whatif.executions import Origin
+from neuron_tools.errors import UsageError
+from neuron_tools.hardware import NeuronCore, apply_settings
+from neuron_tools.simulator.cost_scale import CostScale
+from neuron_tools.simulator.program import (
+    DType,
+    Engine,
+    Flag,
+    FrameworkOperation,
+    HloOperation,
+    Opcode,
+    Program,
+    Purpose,
+)
+
+Mask = npt.NDArray[np.bool_]
+
+KINDS = ("op", "module", "line", "engine", "opcode", "dma", "spill")
+_LINE = re.compile(r"^(.*):(\d+)$")
+_SPILLS = (int(Purpose.SPILL_SAVE), int(Purpose.SPILL_RELOAD))
+_TENSOR_OPCODES = (int(Opcode.MATMUL), int(Opcode.LDWEIGHTS), int(Opcode.TRANSPOSE))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A program as it would run."""
+
+    program: Program
+    core: NeuronCore
+    scale: CostScale
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One difference.
+
+    Attributes:
+        text: As the user writes it: "op:softmax=0".
+        apply: Makes the variant of a program; the origin is that of an eager execution, else None.
+        by_origin: Whether executions of one eager program may differ.
+    """
+
+    text: str
+    apply: Callable[[Variant, Origin | None], Variant]
+    by_origin: bool = False
+
+
+def parse_change(text: str) -> Change:
+    """Read a change.
+
+    Args:
+        text: "FIGURE=VALUE" (a hardware figure, as `--set` of capture), "KIND:WHAT=FACTOR" (costs of rows
+            times a factor; KIND one of `KINDS`, "dma=0" and "spill=0" need no WHAT), or "dtype=bf16".
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    name, separator, value = text.rpartition("=")
+    if not separator or not name.strip():
+        raise UsageError(
+            f"The change {text!r} is not understood: write FIGURE=VALUE, {'|'.join(KINDS)}:WHAT=FACTOR "
+            "or dtype=bf16."
+        )
+    name, value = name.strip(), value.strip()
+    kind, _, what = name.partition(":")
+    if name == "dtype":
+        return _precision(text, value)
+    if kind in KINDS:
+        return scale_change(text, kind, what, _factor(text, value))
+    if name == "dma_latency":
+        return _dma_latency(text, _factor(text, value))
+    return Change(text, lambda variant, origin: replace(variant, core=apply_settings(variant.core, [text])))
+
+
+def scale_change(text: str, kind: str, what: str, factor: float) -> Change:
+    """Costs of the chosen rows times a factor."""
+
+    def apply(variant: Variant, origin: Origin | None) -> Variant:
+        instructions, dmas = _chosen(variant.program, origin, kind, what)
+        scale = CostScale(np.where(instructions, factor, 1.0), np.where(dmas, factor, 1.0))
+        return replace(variant, scale=variant.scale.times(scale))
+
+    return Change(text, apply, by_origin=kind in ("module", "line", "op"))
+
+
+def rows_change(text: str, select: Callable[[Program], tuple[Mask, Mask]], factor: float) -> Change:
+    """Costs of the instructions and DMAs that a rule selects, times a factor."""
+
+    def apply(variant: Variant, origin: Origin | None) -> Variant:
+        instructions, dmas = select(variant.program)
+        scale = CostScale(np.where(instructions, factor, 1.0), np.where(dmas, factor, 1.0))
+        return replace(variant, scale=variant.scale.times(scale))
+
+    return Change(text, apply)
+
+
+def combined(changes: Sequence[Change]) -> Change:
+    """All changes, one after the other."""
+
+    def apply(variant: Variant, origin: Origin | None) -> Variant:
+        for change in changes:
+            variant = change.apply(variant, origin)
+        return variant
+
+    text = ", ".join(change.text for change in changes)
+    return Change(text, apply, any(change.by_origin for change in changes))
+
+
+def _chosen(program: Program, origin: Origin | None, kind: str, what: str) -> tuple[Mask, Mask]:
+    """Instructions and DMAs that a selector means."""
+    table, dmas = program.instructions, program.dmas
+    if kind == "engine":
+        names = {engine.name.lower(): int(engine) for engine in Engine}
+        if what.lower() not in names:
+            raise UsageError(f"There is no engine {what!r}: choose one of {', '.join(names)}.")
+        return table["engine"] == names[what.lower()], np.zeros(len(dmas), bool)
+    if kind == "opcode":
+        codes = [int(code) for code in Opcode if code.name.lower() == what.lower()]
+        if not codes:
+            raise UsageError(f"There is no instruction {what!r}.")
+        return np.isin(table["opcode"], codes), np.zeros(len(dmas), bool)
+    if kind == "spill":
+        spilling = np.isin(dmas["purpose"], _SPILLS)
+        return np.zeros(len(table), bool), spilling
+    if kind == "dma":
+        chosen = _by_hlo(program, origin, "op", what) if what else None
+        moved = np.ones(len(dmas), bool) if chosen is None else _at(chosen, dmas["hlo"])
+        return np.zeros(len(table), bool), moved
+    chosen = _by_hlo(program, origin, kind, what)
+    return _at(chosen, table["hlo"]), _at(chosen, dmas["hlo"])
+
+
+def _at(chosen: Mask, rows: npt.NDArray[np.int32]) -> Mask:
+    return (rows >= 0) & chosen[np.maximum(rows, 0)] if len(chosen) else np.zeros(len(rows), bool)
+
+
+def _by_hlo(program: Program, origin: Origin | None, kind: str, what: str) -> Mask:
+    """HLO operations that a selector means."""
+    matches = _MATCHERS[kind](what)
+    return np.array([matches(_framework(program, hlo, origin), hlo) for hlo in program.hlo], bool)
+
+
+def _framework(
+    program: Program, hlo: HloOperation, origin: Origin | None
+) -> list[FrameworkOperation | Origin]:
+    if origin is not None:
+        return [origin]
+    return [program.framework[row] for row in hlo.framework if row < len(program.framework)]
+
+
+Operations = Iterable[FrameworkOperation | Origin]
+
+
+def _operation_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
+    wanted = what.lower()
+
+    def matches(operations: Operations, hlo: HloOperation) -> bool:
+        names = [hlo.name, hlo.opcode]
+        names += [op.operation if isinstance(op, Origin) else op.name for op in operations]
+        return any(wanted in name.lower() for name in names)
+
+    return matches
+
+
+def _module_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
+    wanted = what.strip("/").replace("/", ".")
+
+    def matches(operations: Operations, hlo: HloOperation) -> bool:
+        paths = [
+            op.layer.strip("/").replace("/", ".") if isinstance(op, Origin) else op.module_path
+            for op in operations
+        ]
+        return any(path == wanted or path.startswith(wanted + ".") for path in paths)
+
+    return matches
+
+
+def _line_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
+    match = _LINE.match(what)
+    if match is None:
+        raise UsageError(f"The line {what!r} is not understood: write FILE:NUMBER.")
+    file, line = match[1], int(match[2])
+
+    def at_line(op: FrameworkOperation | Origin) -> bool:
+        if isinstance(op, Origin):
+            return op.line == line and _same_file(op.file, file)
+        return bool(op.stack) and op.stack[0].line == line and _same_file(op.stack[0].file, file)
+
+    return lambda operations, hlo: any(at_line(op) for op in operations)
+
+
+def _same_file(path: str, wanted: str) -> bool:
+    return path == wanted or path.endswith("/" + wanted)
+
+
+_MATCHERS: Mapping[str, Callable[[str], Callable[[Operations, HloOperation], bool]]] = {
+    "op": _operation_matcher,
+    "module": _module_matcher,
+    "line": _line_matcher,
+}
+
+
+def _precision(text: str, value: str) -> Change:
+    """Everything in fp32 computed and moved as bf16 instead."""
+    if value != "bf16":
+        raise UsageError(f"The change {text!r} is not understood: only dtype=bf16 can be simulated.")
+    return Change(text, lambda variant, origin: in_bf16(variant))
+
+
+def in_bf16(variant: Variant) -> Variant:
+    """The variant with fp32 products and transfers in bf16: one pass instead of four, half the bytes."""
+    program = variant.program
+    table, dmas = program.instructions.copy(), program.dmas.copy()
+    f32, bf16 = int(DType.F32), int(DType.BF16)
+    second = (table["flags"] & int(Flag.FP32_HALF)) != 0
+    # The two instructions (LOW, HIGH) of an fp32 product become one.
+    extra = second & (np.cumsum(second) % 2 == 0)
+    for column in ("input_dtype", "output_dtype"):
+        to_psum = (column == "output_dtype") & np.isin(table["opcode"], _TENSOR_OPCODES)
+        table[column] = np.where((table[column] == f32) & ~to_psum, bf16, table[column])
+    table["flags"] &= ~np.uint16(int(Flag.FP32_HALF))
+    wide = dmas["dtype"] == f32
+    for column in ("bytes", "descriptor_bytes"):
+        dmas[column] = np.where(wide, np.maximum(dmas[column] // 2, 1), dmas[column])
+    dmas["dtype"] = np.where(wide, bf16, dmas["dtype"])
+    scale = CostScale(np.where(extra, 0.0, 1.0), np.ones(len(dmas)))
+    changed = replace(program, instructions=table, dmas=dmas)
+    return replace(variant, program=changed, scale=variant.scale.times(scale))
+
+
+def _dma_latency(text: str, factor: float) -> Change:
+    """All that passes between a DMA's trigger and its bytes, times a factor."""
+
+    def apply(variant: Variant, origin: Origin | None) -> Variant:
+        names = [name for name in _DMA_LATENCIES if getattr(variant.core, name, 0)]
+        values = {name: getattr(variant.core, name) * factor for name in names}
+        return replace(variant, core=variant.core.replace(**values))
+
+    return Change(text, apply)
+
+
+_DMA_LATENCIES = (
+    "dma_read_startup_ns", "dma_write_startup_ns", "dma_software_read_startup_ns",
+    "dma_software_write_startup_ns", "dma_semaphore_ns", "dma_semaphore_latency_ns",
+    "dma_hardware_read_delay_ns", "dma_hardware_write_delay_ns", "dma_software_read_delay_ns",
+    "dma_software_write_delay_ns", "dma_prebuilt_delay_ns",
+)  # fmt: skip
+
+
+def _factor(text: str, value: str) -> float:
+    try:
+        factor = float(value.removesuffix("x"))
+    except ValueError:
+        raise UsageError(f"The change {text!r} is not understood: {value!r} is no factor.") from None
+    if not 0 <= factor < 1e6:
+        raise UsageError(f"The change {text!r} is not understood: the factor must be 0 or more.")
+    return factor

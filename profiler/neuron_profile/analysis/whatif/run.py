@@ -1,0 +1,128 @@
+"""Runs a change over all that a profile executed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.whatif.change import Change, Variant
+from neuron_profile.analysis.whatif.executions import Executions, Origin, ProgramKey
+from neuron_profile.analysis.whatif.replay import Replay
+from neuron_tools.profile.reader import Profile
+from neuron_tools.simulator import simulate
+from neuron_tools.simulator.cost_scale import CostScale
+
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Gain:
+    """What a change does.
+
+    Attributes:
+        change: The change as text.
+        device_ns, device_after_ns: Sum of the execution times, before and after.
+        total_ns, total_after_ns: Time of the whole program, host included.
+    """
+
+    change: str
+    device_ns: int
+    device_after_ns: int
+    total_ns: int
+    total_after_ns: int
+
+    @property
+    def device_gain_ns(self) -> int:
+        """Device time saved; negative where it takes longer."""
+        return self.device_ns - self.device_after_ns
+
+    @property
+    def total_gain_ns(self) -> int:
+        """Time of the program saved."""
+        return self.total_ns - self.total_after_ns
+
+    @property
+    def total_gain(self) -> float:
+        """Saved part of the program's time."""
+        return self.total_gain_ns / self.total_ns if self.total_ns else 0.0
+
+
+@dataclass
+class WhatIf:
+    """Simulates changes of one profile; programs are read and base times computed once."""
+
+    profile: Profile
+    executions: Executions = field(init=False)
+    _replay: Replay = field(init=False)
+    _base_ps: dict[ProgramKey, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.executions = Executions.of(self.profile)
+        self._replay = Replay(self.profile, self.executions)
+
+    def gain(self, change: Change) -> Gain:
+        """What the program would gain by a change.
+
+        Raises:
+            NeuronToolsError: The profile does not hold its programs, or the change is not possible.
+        """
+        recorded = self.executions.end_ns - self.executions.start_ns
+        changed = self.durations_ns(change)
+        return Gain(
+            change.text,
+            int(recorded.sum()),
+            int(changed.sum()),
+            self._replay.recorded_ns(),
+            self._replay.total_ns(changed),
+        )
+
+    def without_host_ns(self) -> int:
+        """Time of the program if the host never kept a device waiting: the busiest core's device time."""
+        recorded = self.executions.end_ns - self.executions.start_ns
+        cores = np.stack([self.executions.process, self.executions.core_index], axis=1)
+        _, inverse = np.unique(cores, axis=0, return_inverse=True)
+        return int(np.bincount(inverse.ravel(), weights=recorded).max())
+
+    def recorded_ns(self) -> int:
+        """Time of the program as it was."""
+        return self._replay.recorded_ns()
+
+    def durations_ns(self, change: Change) -> Ints:
+        """Device time of each execution with the change."""
+        durations: Ints = self.executions.end_ns - self.executions.start_ns
+        for key in self.executions.keys:
+            for origin, positions in self._groups(key, change):
+                factor = self._factor(key, change, origin)
+                if factor != 1.0:
+                    durations[positions] = np.rint(durations[positions] * factor)
+        return durations
+
+    def _groups(self, key: ProgramKey, change: Change) -> Sequence[tuple[Origin | None, Ints]]:
+        """Executions of a program that run alike."""
+        positions = self.executions.of_program(key)
+        if not change.by_origin or key not in self.executions.eager:
+            return [(None, positions)]
+        groups: dict[Origin | None, list[int]] = {}
+        for position in positions:
+            groups.setdefault(self.executions.origin(int(position)), []).append(int(position))
+        return [(origin, np.array(group)) for origin, group in groups.items()]
+
+    def _factor(self, key: ProgramKey, change: Change, origin: Origin | None) -> float:
+        """Time of a program with the change over its time without."""
+        program, core = self.executions.program(key), self.executions.core
+        plain = Variant(program, core, CostScale.unchanged(program))
+        variant = change.apply(plain, origin)
+        if variant.program is program and variant.core == core and variant.scale.is_unchanged:
+            return 1.0
+        base = self._base(key)
+        changed = int(simulate(variant.program, variant.core, scale=variant.scale).duration_ps)
+        return changed / base if base else 1.0
+
+    def _base(self, key: ProgramKey) -> int:
+        if key not in self._base_ps:
+            program = self.executions.program(key)
+            self._base_ps[key] = int(simulate(program, self.executions.core).duration_ps)
+        return self._base_ps[key]
