@@ -1,4 +1,4 @@
-"""Starts recording in a process of a captured command, when it imports torch or JAX."""
+"""Starts recording in a process of a captured command, when it imports torch or JAX, or runs a kernel."""
 
 from __future__ import annotations
 
@@ -35,6 +35,17 @@ def start_jax() -> None:
         return JaxRuntime()
 
     _start_once("jax", jax_runtime)
+
+
+def start_nki() -> None:
+    """The same for NKI kernels, whose first call loads this."""
+
+    def nki_runtime() -> Runtime:
+        from neuron_tools.capture.runtimes.nki_runtime import NkiRuntime
+
+        return NkiRuntime()
+
+    _start_once("nki", nki_runtime)
 
 
 def _start_once(name: str, make_runtime: Callable[[], Runtime]) -> None:

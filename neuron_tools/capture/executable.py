@@ -21,11 +21,12 @@ import numpy as np
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.neff.records import decode, encode, field_types
+from neuron_tools.nki.lowering.source import KernelSource, with_source
 from neuron_tools.simulator.program import Program
 from neuron_tools.simulator.simulation import Simulation
 
-Built = TypeVar("Built", Program, Simulation)
-_PROGRAM_PREFIX, _SIMULATION_PREFIX = "program_", "simulation_"
+Built = TypeVar("Built", Program, Simulation, KernelSource)
+_PROGRAM_PREFIX, _SIMULATION_PREFIX, _KERNEL_PREFIX = "program_", "simulation_", "kernel_"
 # What reading a damaged archive ends in: zipfile, NumPy and JSON each have their own ways.
 _DAMAGE = (
     OSError, EOFError, BadZipFile, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
@@ -56,6 +57,11 @@ class Executable:
     compile_time_ns: int = 0
 
     @property
+    def kernel(self) -> KernelSource | None:
+        """The NKI kernel that the Program was made from."""
+        return getattr(self.program, "source", None)
+
+    @property
     def duration_ns(self) -> int:
         """Device time of one execution."""
         return -(-int(self.simulation.duration_ps) // 1000)
@@ -67,8 +73,12 @@ def save(executable: Executable, path: Path) -> None:
     Raises:
         OSError: The disk is full or the folder cannot be written.
     """
-    program, arrays = _taken_apart(executable.program, _PROGRAM_PREFIX)
-    simulation, times = _taken_apart(executable.simulation, _SIMULATION_PREFIX)
+    program, arrays = _taken_apart(executable.program, _PROGRAM_PREFIX, Program)
+    simulation, times = _taken_apart(executable.simulation, _SIMULATION_PREFIX, Simulation)
+    kernel: dict[str, Any] | None = None
+    kernel_arrays: dict[str, Any] = {}
+    if executable.kernel is not None:
+        kernel, kernel_arrays = _taken_apart(executable.kernel, _KERNEL_PREFIX, KernelSource)
     header = {
         "number": executable.number,
         "name": executable.name,
@@ -76,12 +86,13 @@ def save(executable: Executable, path: Path) -> None:
         "compile_time_ns": executable.compile_time_ns,
         "program": program,
         "simulation": simulation,
+        "kernel": kernel,
     }
     text = np.frombuffer(json.dumps(header, separators=(",", ":")).encode(), np.uint8)
     temporary = path.with_suffix(".tmp")
     try:
         with temporary.open("wb") as file:
-            np.savez(file, header=text, **arrays, **times)
+            np.savez(file, header=text, **arrays, **times, **kernel_arrays)
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -99,14 +110,18 @@ def load(path: Path) -> Executable:
         header = json.loads(arrays.pop("header").tobytes())
         program = _put_together(Program, header.pop("program"), arrays, _PROGRAM_PREFIX)
         simulation = _put_together(Simulation, header.pop("simulation"), arrays, _SIMULATION_PREFIX)
+        kernel = header.pop("kernel", None)
+        if kernel is not None:
+            source = _put_together(KernelSource, kernel, arrays, _KERNEL_PREFIX)
+            program = with_source(program, source)
         return Executable(program=program, simulation=simulation, **header)
     except _DAMAGE as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
 
 
-def _taken_apart(record: Any, prefix: str) -> tuple[dict[str, Any], dict[str, Any]]:
+def _taken_apart(record: Any, prefix: str, kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A dataclass's fields as JSON values, and its tables under prefixed names."""
-    values = {field.name: getattr(record, field.name) for field in fields(record)}
+    values = {field.name: getattr(record, field.name) for field in fields(kind)}
     tables = {name for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: encode(value) for name, value in values.items() if name not in tables}
     return others, {prefix + name: values[name] for name in sorted(tables)}

@@ -16,6 +16,7 @@ from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin, Replay, TableTemplate, replay
 from neuron_tools.capture.tables import dependencies, hierarchy, instructions, origin, transfers, usage
 from neuron_tools.capture.tables.ids import id_layout
+from neuron_tools.capture.tables.kernels import kernel_columns
 from neuron_tools.capture.template import make_template
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
@@ -102,7 +103,13 @@ class ExecutionTables:
         estimates = is_estimate(program.instructions, self._core)
         tables = {
             "Instruction": instructions.instruction_table(
-                template, layout, counts, estimates, origins, pools["Instruction"]
+                template,
+                layout,
+                counts,
+                estimates,
+                origins,
+                pools["Instruction"],
+                kernel_columns(executable, self._stacks),
             ),
             "DmaPacketAggregated": transfers.dma_table(
                 template, layout, origins, pools["DmaPacketAggregated"]

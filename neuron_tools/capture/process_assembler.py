@@ -19,6 +19,7 @@ from neuron_tools.capture.process_log import ProcessLog
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
+from neuron_tools.capture.tables.kernels import kernel_tables
 from neuron_tools.capture.tables.origin import execution_origin
 from neuron_tools.device.record import RecordKind
 from neuron_tools.hardware import NeuronCore
@@ -225,6 +226,8 @@ class ProcessAssembler:
         self._executables[number] = executable
         if executable.kind == "graph":
             self._writer.append("TensorInfo", tensor_rows(executable, self.process_idx))
+        for table, columns in kernel_tables(executable, self.process_idx).items():
+            self._writer.append(table, columns)
         for message in executable.program.warnings:
             self._warn(message, "compiler")
         return True

@@ -19,7 +19,7 @@ _TABLE_SUFFIX = ".npy"
 
 def program_pieces(program: Program) -> dict[str, bytes]:
     """`program.json` and one `.npy` file per table."""
-    values = {field.name: getattr(program, field.name) for field in fields(program)}
+    values = {field.name: getattr(program, field.name) for field in fields(Program)}
     tables = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: encode(value) for name, value in values.items() if name not in tables}
     pieces = {RECORD_NAME: json.dumps(others, separators=(",", ":")).encode()}

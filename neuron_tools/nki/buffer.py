@@ -31,6 +31,8 @@ class Buffer:
         lines: How many lines.
         pitch: Elements of one line.
         pitch_bytes: Bytes of one line.
+        on_chip: Whether it lies in SBUF or PSUM.
+        views: Region and form of the views of it that instructions have used.
         blocks: Groups of lines that take the same partitions at other addresses (older dialect).
         line_bytes_all: Bytes of one partition over all blocks.
         site: Call site that declared it.
@@ -42,7 +44,8 @@ class Buffer:
     __slots__ = (
         "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype",
         "factory", "kind", "lines",
-        "name", "number", "partition", "pitch", "pitch_bytes", "region", "shape", "site", "touched",
+        "name", "number", "on_chip", "partition", "pitch", "pitch_bytes", "region",
+        "shape", "site", "touched", "views",
     )  # fmt: skip
 
     def __init__(
@@ -61,6 +64,8 @@ class Buffer:
     ) -> None:
         self.number = number
         self.region = region
+        self.on_chip = region.is_on_chip
+        self.views: dict[Any, tuple[int, Any]] = {}
         self.dtype = dtype
         self.shape = shape
         self.lines = lines
@@ -112,6 +117,9 @@ class Buffer:
     def mark(self, first: int, last: int, low: int, high: int) -> None:
         """Note that a box was written."""
         self.touched = True
+        if first == 0 and low == 0 and last >= self.lines and high >= self.pitch_bytes:
+            self.written_all()
+            return
         if self._marks is not None:
             self._marks[first:last, low:high] = True
             self.complete = bool(self._marks.all())

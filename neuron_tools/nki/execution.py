@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
+from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuron_tools.nki.kernel import Kernel
     from neuron_tools.nki.run import Run
+
+RUNTIMES = "neuron_tools.kernel_runtimes"
+"""Entry points that are called before the first kernel runs: a capture begins to listen there."""
 
 Listener = Callable[["Kernel", tuple[Any, ...], Mapping[str, Any]], Any]
 _LISTENERS: list[Listener] = []
@@ -27,11 +32,18 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
     """Execute a call: by a listener, or by computing its values."""
+    _start_runtimes()
     for listener in _LISTENERS:
         result = listener(kernel, arguments, keywords)
         if result is not NotImplemented:
             return result
     return compute(kernel, arguments, keywords).outputs
+
+
+@lru_cache(maxsize=1)
+def _start_runtimes() -> None:
+    for entry in entry_points(group=RUNTIMES):
+        entry.load()()
 
 
 def compute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:

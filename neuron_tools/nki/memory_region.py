@@ -10,6 +10,8 @@ from neuron_tools.simulator.program import Memory
 class MemoryRegion(Enum):
     """Where `nl.ndarray(..., buffer=)` puts a tensor. `hbm` is another name of `private_hbm`."""
 
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
+
     sbuf = "sbuf"
     psum = "psum"
     private_hbm = "private_hbm"

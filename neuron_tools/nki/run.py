@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any
 
@@ -71,8 +73,25 @@ def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
     Raises:
         NkiError: The kernel breaks a rule; the text names its line.
     """
-    if launch.cores > 1:
-        return _run_side_by_side(launch, arguments, keywords)
+    with _uncollected():
+        if launch.cores > 1:
+            return _run_side_by_side(launch, arguments, keywords)
+        return _run_in_turn(launch, arguments, keywords)
+
+
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the garbage collector, which would walk the growing trace again and again."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _run_in_turn(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
     trace = _new_trace(launch)
     inputs = _Inputs(trace)
     before = tracing.activate(trace)
@@ -167,7 +186,6 @@ class _Inputs:
         storage.written_all()
         self.storages.append((storage, value, adapter))
         tensor = NkiTensor(storage, dtype, shape, row_major(shape))
-        tensor.root = True
         self._known[id(value)] = tensor
         return tensor
 

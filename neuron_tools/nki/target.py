@@ -1,4 +1,4 @@
-"""Which NeuronCore kernels run on: the capture's target, else Trn2."""
+"""Which NeuronCore kernels run on: the capture's, else that of the target in the environment, else Trn2."""
 
 from __future__ import annotations
 
@@ -9,19 +9,17 @@ from neuron_tools import hardware
 from neuron_tools.hardware import NeuronCore
 
 TARGET_VARIABLES = ("NEURON_TOOLS_TARGET", "NEURON_PLATFORM_TARGET_OVERRIDE")
-_GENERATIONS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3", "inf2": "inf2"}
-_override: list[str] = []
+_GENERATIONS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
+_chosen: list[NeuronCore] = []
 
 
-def set_target(target: str | None) -> None:
-    """Choose the target of kernels in this process; None returns to the environment's."""
-    _override[:] = [target] if target else []
+def set_core(core: NeuronCore | None) -> None:
+    """Choose the core of kernels in this process; None returns to the environment's."""
+    _chosen[:] = [core] if core is not None else []
 
 
 def target_name() -> str:
-    """The target: set in this process, else by the environment, else "trn2"."""
-    if _override:
-        return _override[0]
+    """The target that the environment names; "trn2" where it names none."""
     for variable in TARGET_VARIABLES:
         value = os.environ.get(variable, "").strip().lower()
         if value:
@@ -30,8 +28,8 @@ def target_name() -> str:
 
 
 def default_core() -> NeuronCore:
-    """The NeuronCore of the target."""
-    return _core(target_name())
+    """The NeuronCore that kernels run on."""
+    return _chosen[0] if _chosen else _core(target_name())
 
 
 @lru_cache(maxsize=8)

@@ -83,7 +83,7 @@ class NkiTensor:
     """
 
     __slots__ = (
-        "_array", "_shape", "dtype", "emit", "form", "gather", "limits", "offset", "region", "root",
+        "_array", "_shape", "dtype", "emit", "form", "gather", "limits", "offset", "region",
         "storage", "strides",
     )  # fmt: skip
 
@@ -103,7 +103,6 @@ class NkiTensor:
         self.emit: Callable[..., None] | None = None
         self.gather: npt.NDArray[np.int64] | None = None
         self.limits: Limits | None = None
-        self.root = False
         self._array: npt.NDArray[Any] | None = None
 
     # What it is
@@ -199,7 +198,9 @@ class NkiTensor:
 
     def resolve(self) -> None:
         """Give the view its row of the region table and its form."""
-        trace = tracing.active()
+        trace = tracing._ACTIVE
+        if trace is None:
+            trace = tracing.active()
         storage = self.storage
         if storage is None:
             trace.flush(self)
@@ -207,9 +208,15 @@ class NkiTensor:
             assert storage is not None
         if self.limits is not None:
             self._check_limits()
+        place = (self.offset, self._shape, self.strides, self.dtype)
+        if self.gather is None:
+            known = storage.views.get(place)
+            if known is not None:
+                self.region, self.form = known
+                return
         first, last, low, high = self.box()
         self.region = trace.add_region(storage.number, first, last, low, high)
-        line = (first % storage.partitions + storage.partition) if storage.region.is_on_chip else -1
+        line = (first % storage.partitions + storage.partition) if storage.on_chip else -1
         key = (storage.region, self.dtype, self._shape, self.strides, line)
         form = trace.forms.get(key)
         if form is None:
@@ -217,11 +224,16 @@ class NkiTensor:
                 storage.region, self.dtype, self._shape, self.strides, line, storage.pitch
             )
         self.form = form
+        if self.gather is None:
+            storage.views[place] = self.region, form
 
     def box(self) -> Box:
         """Lines and bytes that the view may touch: (first line, last line, low, high), ends exclusive."""
         storage = self.storage
         assert storage is not None
+        whole = self._shape == storage.shape and self.dtype is storage.dtype and self.offset == 0
+        if whole and self.gather is None and self.strides == row_major(self._shape):
+            return 0, storage.lines, 0, storage.pitch_bytes
         pitch, item = storage.pitch_bytes, self.dtype.itemsize
         if self.gather is not None:
             if self.gather.size == 0:

@@ -8,13 +8,14 @@ all that happens per call; dependencies, addresses and the Program are computed 
 from __future__ import annotations
 
 import sys
-from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.buffer import Buffer
@@ -36,6 +37,8 @@ ITERATION_WIDTH = 3
 """Integers of one iteration: enclosing iteration, loop, value."""
 
 PARTITIONS = 128
+
+Int32Array = npt.NDArray[np.int32]
 
 _ACTIVE: Tracer | None = None
 _INTERNAL: set[int] = set()
@@ -88,6 +91,45 @@ class Site:
     codes: tuple[CodeType, ...]
 
 
+class Extent(NamedTuple):
+    """How a tensor of some shape lies in memory: lines of `pitch` elements in blocks, and its strides."""
+
+    lines: int
+    pitch: int
+    blocks: int
+    strides: tuple[int, ...]
+
+
+def _measure(
+    region: MemoryRegion, dtype: DType, shape: tuple[int, ...], partition_axis: int, core: NeuronCore
+) -> Extent:
+    """The extent of a tensor.
+
+    Raises:
+        NkiValidationError: More partitions than there are, or more bytes than a partition has.
+    """
+    strides = row_major(shape)
+    if not region.is_on_chip:
+        return Extent(max(prod(shape[:-1]), 1), max(shape[-1] if shape else 1, 1), 1, strides)
+    partitions = shape[partition_axis] if shape else 1
+    if partitions > PARTITIONS:
+        raise NkiValidationError(
+            f"a tile of shape {shape} in {region} needs {partitions} partitions, but there are "
+            f"{PARTITIONS}; put at most {PARTITIONS} elements on the partition dimension",
+            where(),
+        )
+    blocks, pitch = prod(shape[:partition_axis]), max(prod(shape[partition_axis + 1 :]), 1)
+    on_sbuf = region is MemoryRegion.sbuf
+    limit = core.sbuf_bytes_per_partition if on_sbuf else core.psum_bytes_per_partition
+    if pitch * dtype.itemsize > limit:
+        raise NkiValidationError(
+            f"a tile of shape {shape} and type {dtype} needs {pitch * dtype.itemsize} bytes of each {region} "
+            f"partition, which has {limit}",
+            where(),
+        )
+    return Extent(max(blocks * partitions, 1), pitch, max(blocks, 1), strides)
+
+
 class Tracer:
     """State of one run of one kernel instance.
 
@@ -95,7 +137,9 @@ class Tracer:
         core: The NeuronCore whose rules hold.
         values: Whether values are computed.
         recording: Whether instructions are recorded.
-        rows, regions, iterations: Flat tables, see ROW_WIDTH, REGION_WIDTH, ITERATION_WIDTH.
+        calls: Distinct calls (kind, site, two regions written, four read), numbered in order.
+        call_rows, iteration_rows: Call and iteration of every instruction.
+        regions, iterations: Rows of REGION_WIDTH and ITERATION_WIDTH integers.
         buffers: Buffers in order of declaration.
         kinds, kind_list: Kinds by key and by number.
         program_ids, grid: Place in the launch grid, and the grid.
@@ -116,15 +160,17 @@ class Tracer:
         self.older_dialect = older_dialect
         self.grid = grid
         self.program_ids: tuple[int, ...] = (0,) * len(grid)
-        self.rows = array("i")
-        self.regions = array("i")
-        self.region_count = 0
-        self.iterations = array("i")
+        self.calls: dict[tuple[int, ...], int] = {}
+        self.call_rows: list[int] = []
+        self.iteration_rows: list[int] = []
+        self.regions: list[tuple[int, ...]] = []
+        self.iterations: list[tuple[int, int, int]] = []
         self.iteration = -1
         self.loops: list[tuple[str, str, int]] = []
         self.loop_numbers: dict[Any, int] = {}
         self.buffers: list[Buffer] = []
         self.forms: dict[Any, ViewForm] = {}
+        self.extents: dict[Any, Extent] = {}
         self.kinds: dict[Any, Kind] = {}
         self.kind_list: list[Kind] = []
         self.sites: dict[Any, int] = {}
@@ -137,6 +183,7 @@ class Tracer:
         self.accumulators: dict[Any, Any] = {}
         self.random = np.random.default_rng(0)
         self.launch: Any = None
+        self.data_dependent = False
         if not _INTERNAL:
             _note_internal_modules()
 
@@ -146,18 +193,31 @@ class Tracer:
         self, kind: Kind, w0: int, w1: int = -1, r0: int = -1, r1: int = -1, r2: int = -1, r3: int = -1
     ) -> None:
         """Add one instruction; the arguments are regions."""
-        if self.recording:
-            site = self.site_override
-            if site < 0:
-                site = self.site()
-            self.rows.extend((kind.number, site, self.iteration, w0, w1, r0, r1, r2, r3))
+        if not self.recording:
+            return
+        site = self.site_override
+        if site < 0:
+            frame = _getframe(2)
+            while id(frame.f_globals) in _INTERNAL:
+                frame = frame.f_back  # type: ignore[assignment]
+            back = frame.f_back
+            found = None
+            if back is not None and back.f_code is self.stop_code:
+                found = self.sites.get((id(frame.f_code), frame.f_lasti))
+            site = self.site() if found is None else found
+        call = (kind.number, site, w0, w1, r0, r1, r2, r3)
+        calls = self.calls
+        number = calls.get(call)
+        if number is None:
+            number = calls[call] = len(calls)
+        self.call_rows.append(number)
+        self.iteration_rows.append(self.iteration)
 
     def add_region(self, buffer: int, first: int, last: int, low: int, high: int) -> int:
         """Add a region; returns its row."""
-        self.regions.extend((buffer, first, last, low, high))
-        row = self.region_count
-        self.region_count = row + 1
-        return row
+        regions = self.regions
+        regions.append((buffer, first, last, low, high))
+        return len(regions) - 1
 
     def add_kind(self, key: Any, kind: Kind) -> Kind:
         """Keep a new kind under its key."""
@@ -181,7 +241,9 @@ class Tracer:
         inner = frame
         key: Any = (id(frame.f_code), frame.f_lasti)
         back = frame.f_back
-        if back is not None and back.f_code is not self.stop_code:
+        if back is None:
+            return -1
+        if back.f_code is not self.stop_code:
             chain = [*key]
             stop = self.stop_code
             while back is not None and back.f_code is not stop:
@@ -189,6 +251,8 @@ class Tracer:
                     chain.append(id(back.f_code))
                     chain.append(back.f_lasti)
                 back = back.f_back
+            if back is None:
+                return -1
             key = tuple(chain)
         found = self.sites.get(key)
         return found if found is not None else self._new_site(key, inner)
@@ -221,8 +285,8 @@ class Tracer:
     def enter_iteration(self, parent: int, loop: int, value: int) -> None:
         """Note that a loop's variable took a value; rows from now on belong to that iteration."""
         iterations = self.iterations
-        self.iteration = len(iterations) // ITERATION_WIDTH
-        iterations.extend((parent, loop, value))
+        self.iteration = len(iterations)
+        iterations.append((parent, loop, value))
 
     # Buffers
 
@@ -241,45 +305,23 @@ class Tracer:
         Raises:
             NkiValidationError: More partitions than there are, or a PSUM tile larger than PSUM.
         """
-        blocks, lines, pitch = 1, 1, 1
-        if region.is_on_chip:
-            for extent in shape[:partition_axis]:
-                blocks *= extent
-            for extent in shape[partition_axis + 1 :]:
-                pitch *= extent
-            partitions = shape[partition_axis] if shape else 1
-            if partitions > PARTITIONS:
-                raise NkiValidationError(
-                    f"a tile of shape {shape} in {region} needs {partitions} partitions, but there are "
-                    f"{PARTITIONS}; put at most {PARTITIONS} elements on the partition dimension",
-                    where(),
-                )
-            lines = blocks * partitions
-        else:
-            for extent in shape[:-1]:
-                lines *= extent
-            pitch = shape[-1] if shape else 1
+        extent = self.extent(region, dtype, shape, partition_axis)
         buffer = Buffer(
-            len(self.buffers), region, dtype, shape, lines=max(lines, 1), pitch=max(pitch, 1),
-            blocks=max(blocks, 1), site=self.site() if self.recording else -1, name=name, kind=kind,
+            len(self.buffers), region, dtype, shape, lines=extent.lines, pitch=extent.pitch,
+            blocks=extent.blocks, site=self.site() if self.recording else -1, name=name, kind=kind,
         )  # fmt: skip
-        self._check_size(buffer)
         self.buffers.append(buffer)
         return buffer
 
-    def _check_size(self, buffer: Buffer) -> None:
-        if buffer.region is MemoryRegion.sbuf:
-            limit = self.core.sbuf_bytes_per_partition
-        elif buffer.region is MemoryRegion.psum:
-            limit = self.core.psum_bytes_per_partition
-        else:
-            return
-        if buffer.pitch_bytes > limit:
-            raise NkiValidationError(
-                f"a tile of shape {buffer.shape} and type {buffer.dtype} needs {buffer.pitch_bytes} bytes of "
-                f"each {buffer.region} partition, which has {limit}",
-                where(),
-            )
+    def extent(
+        self, region: MemoryRegion, dtype: DType, shape: tuple[int, ...], partition_axis: int
+    ) -> Extent:
+        """Lines and strides of a tensor, worked out and checked once per shape."""
+        key = (region, dtype, shape, partition_axis)
+        found = self.extents.get(key)
+        if found is None:
+            found = self.extents[key] = _measure(region, dtype, shape, partition_axis, self.core)
+        return found
 
     # Results that are not stored yet (older dialect)
 
@@ -344,7 +386,7 @@ class Tracer:
         """
         storage = view.storage
         assert storage is not None
-        held = storage.holds(*view.box())
+        held = storage.holds(*self.regions[view.region][1:])
         if held == 2:
             return
         name = storage.name or f"of shape {storage.shape}"
@@ -361,14 +403,15 @@ class Tracer:
         """Note that a view was written."""
         storage = view.storage
         assert storage is not None
-        storage.mark(*view.box())
+        storage.mark(*self.regions[view.region][1:])
 
     def warn(self, text: str) -> None:
         """Keep a sentence for the user."""
         self.warnings[text] = None
 
     def needs_values(self) -> None:
-        """Stop a run without values: what follows depends on them."""
+        """Note that what follows depends on values; stop a run that computes none."""
+        self.data_dependent = True
         if not self.values:
             raise NeedsValues
 
@@ -377,19 +420,24 @@ class Tracer:
     @property
     def row_count(self) -> int:
         """Instructions recorded."""
-        return len(self.rows) // ROW_WIDTH
+        return len(self.call_rows)
 
-    def row_table(self) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """(rows, ROW_WIDTH) int32."""
-        return np.frombuffer(self.rows, np.int32).reshape(-1, ROW_WIDTH) if len(self.rows) else np.zeros(
-            (0, ROW_WIDTH), np.int32
-        )  # fmt: skip
+    def row_table(self) -> Int32Array:
+        """(rows, ROW_WIDTH) int32: kind, site, iteration, and the operands' regions of each instruction."""
+        calls = np.array(list(self.calls), np.int32).reshape(-1, ROW_WIDTH - 1)
+        table = np.empty((len(self.call_rows), ROW_WIDTH), np.int32)
+        picked = calls[np.array(self.call_rows, np.int64)]
+        table[:, :2], table[:, 3:] = picked[:, :2], picked[:, 2:]
+        table[:, 2] = self.iteration_rows
+        return table
 
-    def region_table(self) -> np.ndarray[Any, np.dtype[np.int32]]:
-        """(regions, REGION_WIDTH) int32."""
-        if not len(self.regions):
-            return np.zeros((0, REGION_WIDTH), np.int32)
-        return np.frombuffer(self.regions, np.int32).reshape(-1, REGION_WIDTH)
+    def region_table(self) -> Int32Array:
+        """(regions, REGION_WIDTH) int32: buffer, lines and bytes of each region."""
+        return np.array(self.regions, np.int32).reshape(-1, REGION_WIDTH)
+
+    def iteration_table(self) -> Int32Array:
+        """(iterations, ITERATION_WIDTH) int32: enclosing iteration, loop, value of its variable."""
+        return np.array(self.iterations, np.int32).reshape(-1, ITERATION_WIDTH)
 
 
 class HeldEmission:

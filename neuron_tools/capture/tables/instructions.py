@@ -11,6 +11,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.dependencies import cause_positions
 from neuron_tools.capture.tables.ids import IdLayout, at
+from neuron_tools.capture.tables.kernels import KernelColumns, no_kernel, with_kernel
 from neuron_tools.capture.tables.operands import operand_texts
 from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template, engine_titles, opcode_names
@@ -32,11 +33,12 @@ def instruction_table(
     estimates: npt.NDArray[np.bool_],
     origins: Origins,
     pools: TextPools,
+    kernel: KernelColumns | None = None,
 ) -> TableTemplate:
     """Relative Instruction rows of one executable."""
     program, eager = template.program, template.executable.kind == "eager"
     owner = _framework_rows(template)
-    return TableTemplate(
+    table = TableTemplate(
         rows=len(program.instructions),
         numbers={
             "pc": np.arange(len(program.instructions), dtype=np.int64),
@@ -56,10 +58,12 @@ def instruction_table(
         },
         texts={
             **_texts(template, pools),
+            **no_kernel(len(program.instructions), pools),
             **origins.text_codes(TEXT_COLUMNS | {"framework_name"}, owner, pools),
         },
         **origins.from_execution(eager, TEXT_COLUMNS, owner),
     )
+    return with_kernel(table, kernel, pools)
 
 
 def _framework_rows(template: Template) -> Ints:

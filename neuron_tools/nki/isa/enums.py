@@ -10,6 +10,8 @@ from neuron_tools.simulator.program import Engine
 class engine(Enum):
     """Engines of a NeuronCore, as `engine=` arguments."""
 
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
+
     tensor = 1
     vector = 2
     scalar = 3
@@ -36,6 +38,8 @@ _ENGINES = {
 class reduce_cmd(Enum):
     """What an instruction does with the engine's accumulation registers."""
 
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
+
     idle = 0
     reset = 1
     reduce = 2
@@ -46,6 +50,8 @@ class reduce_cmd(Enum):
 class dge_mode(Enum):
     """Who makes a DMA's descriptors: the runtime beforehand, software, or hardware."""
 
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
+
     unknown = 0
     swdge = 1
     hwdge = 2
@@ -55,12 +61,16 @@ class dge_mode(Enum):
 class oob_mode(Enum):
     """What an indirect access does with an index out of bounds."""
 
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
+
     error = 0
     skip = 1
 
 
 class matmul_perf_mode(Enum):
     """Performance mode of a matmul: `double_row` takes two fp8 rows at a time."""
+
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     none = 0
     double_row = 1
@@ -71,6 +81,8 @@ class matmul_perf_mode(Enum):
 
 class nc_version(Enum):
     """Generation of the NeuronCore: Trn1 and Inf2, Trn2, Trn3."""
+
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     gen2 = 2
     gen3 = 3
@@ -91,6 +103,8 @@ class nc_version(Enum):
 
 class dma_engine(Enum):
     """Which DMA moves data between the cores of a logical NeuronCore."""
+
+    __hash__ = object.__hash__  # Enum hashes names in Python; these are parts of keys on hot paths
 
     dma = 0
     gpsimd_dma = 1

@@ -52,8 +52,8 @@ def ndarray(
     kind = as_dtype(dtype if dtype is not None else dtypes.float32)
     if isinstance(shape, int):
         shape = (shape,)
-    axis = next((at for at, extent in enumerate(shape) if isinstance(extent, par_dim)), 0)
-    extents = tuple(int(extent) for extent in shape)
+    axis = partition_axis(shape) if trace.older_dialect else 0
+    extents = tuple(map(int, shape))
     placement = buffer if isinstance(buffer, Placement) else None
     region = placement.region if placement is not None else _region(buffer)
     if region is MemoryRegion.shared_hbm:
@@ -63,9 +63,12 @@ def ndarray(
         storage.partition, storage.address = int(address[0]), int(address[1])
     elif placement is not None:
         placement.place(storage)
-    tensor = NkiTensor(storage, kind, extents, row_major(extents))
-    tensor.root = True
-    return tensor
+    return NkiTensor(storage, kind, extents, trace.extent(region, kind, extents, axis).strides)
+
+
+def partition_axis(shape: Shape) -> int:
+    """The dimension marked `par_dim`; the first where none is."""
+    return next((at for at, extent in enumerate(shape) if isinstance(extent, par_dim)), 0)
 
 
 def _region(buffer: Any) -> MemoryRegion:
@@ -93,9 +96,7 @@ def trace_shared(trace: tracing.Tracer, dtype: dtypes.DType, shape: tuple[int, .
         trace.shared[key] = storage
         if trace.launch is not None:
             trace.launch.share(key, storage)
-    tensor = NkiTensor(storage, dtype, shape, row_major(shape))
-    tensor.root = True
-    return tensor
+    return NkiTensor(storage, dtype, shape, row_major(shape))
 
 
 def full(

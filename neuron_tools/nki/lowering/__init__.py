@@ -1,6 +1,6 @@
 """From traces to Programs."""
 
 from neuron_tools.nki.lowering.program import lower
-from neuron_tools.nki.lowering.source import KernelSource, LoweredKernel
+from neuron_tools.nki.lowering.source import KernelProgram, KernelSource, LoweredKernel
 
-__all__ = ["KernelSource", "LoweredKernel", "lower"]
+__all__ = ["KernelProgram", "KernelSource", "LoweredKernel", "lower"]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.kinds import READS, Kind, Transfer
 from neuron_tools.nki.lowering.addresses import Addresses, assign_addresses
-from neuron_tools.nki.lowering.source import KernelSource, LoweredKernel
+from neuron_tools.nki.lowering.source import KernelSource, LoweredKernel, with_source
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 from neuron_tools.simulator.program import (
@@ -91,7 +91,8 @@ class _Lowering:
         layout = self._emit(tensors, addresses, streams, edges)
         for warning in self.trace.warnings:
             self.builder.warning(warning)
-        return LoweredKernel(self.builder.finish(), self._source(layout))
+        source = self._source(layout)
+        return LoweredKernel(with_source(self.builder.finish(), source), source)
 
     def _flops(self) -> int:
         if not len(self.rows):
@@ -265,16 +266,13 @@ class _Lowering:
 
     def _source(self, layout: _Layout) -> KernelSource:
         trace = self.trace
-        iterations = (
-            np.frombuffer(trace.iterations, np.int32) if len(trace.iterations) else np.zeros(0, np.int32)
-        )
         return KernelSource(
             name=self.name,
             stacks=tuple(site.frames for site in trace.site_list),
             loops=tuple(trace.loops),
             stack=np.repeat(self.rows[:, 1], layout.counts).astype(np.int32),
             iteration=np.repeat(self.rows[:, 2], layout.counts).astype(np.int32),
-            iterations=iterations.reshape(-1, 3).copy(),
+            iterations=trace.iteration_table(),
             call=np.repeat(np.arange(len(self.rows), dtype=np.int32), layout.counts),
             calls=tuple(kind.name for kind in self.kinds),
             call_kind=self.rows[:, 0].astype(np.int32).copy(),

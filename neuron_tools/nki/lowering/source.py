@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -39,9 +39,22 @@ class KernelSource:
     iterations: Int32Array
 
 
+@dataclass(frozen=True)
+class KernelProgram(Program):
+    """A Program that knows the kernel it was made from; `source` is None for other Programs."""
+
+    source: KernelSource | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class LoweredKernel:
     """A kernel as a Program, with where its instructions come from."""
 
-    program: Program
+    program: KernelProgram
     source: KernelSource
+
+
+def with_source(program: Program, source: KernelSource | None) -> KernelProgram:
+    """The Program with its kernel."""
+    columns = {field.name: getattr(program, field.name) for field in fields(Program)}
+    return KernelProgram(**columns, source=source)

@@ -1,0 +1,57 @@
+"""Programs of kernel calls, made once per signature, and the values of every call."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Any
+
+from neuron_tools.frontends.executables import ExecutableProvider
+from neuron_tools.frontends.nki.signature import signature
+from neuron_tools.nki.kernel import Kernel
+from neuron_tools.nki.lowering import KernelProgram, lower
+from neuron_tools.nki.run import Run
+
+
+class KernelPrograms:
+    """Computes calls, and has their Programs timed.
+
+    Args:
+        provider: Times Programs and numbers the executables.
+    """
+
+    def __init__(self, provider: ExecutableProvider) -> None:
+        self._provider = provider
+        self._known: dict[Hashable, tuple[tuple[int, int], ...]] = {}
+        self._functions: list[Any] = []  # kept, so that the ids in the keys stay theirs
+
+    def run(
+        self, kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> tuple[Any, tuple[tuple[int, int], ...]]:
+        """Outputs of a call, and (executable number, duration in ns) for each physical core.
+
+        Raises:
+            NkiError: The kernel breaks a rule.
+        """
+        key = signature(kernel, arguments, keywords)
+        known = self._known.get(key)
+        if known is not None:
+            return kernel.run(*arguments, recording=False, **keywords).outputs, known
+        done = kernel.run(*arguments, **keywords)
+        executables = tuple(
+            self._provider.executable_of(program, (key, rank, _digest(program)))
+            for rank, program in enumerate(programs_of(kernel, done))
+        )
+        if not any(trace.data_dependent for trace in done.traces):
+            self._functions.append(kernel.func)
+            self._known[key] = executables
+        return done.outputs, executables
+
+
+def programs_of(kernel: Kernel, done: Run) -> list[KernelProgram]:
+    """The Program of each physical core of a recorded run."""
+    return [lower(trace, kernel.name).program for trace in done.traces]
+
+
+def _digest(program: KernelProgram) -> int:
+    """Tells apart the Programs of a kernel whose course depends on its data."""
+    return hash((program.instructions.tobytes(), program.dmas.tobytes()))
