@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import is_
+from types import MappingProxyType
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.nodes import Fault, NodeTable, describe_os_error, read_text
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 
-# A core whose progress stands still is read as a whole this often all the same; so is what seldom changes.
+# What seldom changes is read this often: memory by category, errors, and all of a core that stands still.
 QUIET_INTERVAL_NS = 2_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew.
 FOLDER_INTERVAL_NS = 250_000_000
@@ -34,7 +37,8 @@ class _Core:
     inode: int
     table: NodeTable
     progress: list[int]
-    others: list[int]
+    activity: list[int]
+    quiet: list[int]
     is_clocked: bool
     missing: list[Fault]
     due_ns: int
@@ -42,14 +46,15 @@ class _Core:
 
     def read(self, now_ns: int) -> CoreReading:
         changed = self.table.read(self.progress)
-        if changed or now_ns >= self.due_ns:
+        if changed:
+            self.table.read(self.activity)
+        if now_ns >= self.due_ns:
             self.due_ns = now_ns + QUIET_INTERVAL_NS
-            changed += self.table.read(self.others)
+            changed += self.table.read(self.quiet)
         if changed:
             old = self.reading
-            self.reading = CoreReading(
-                old.id, old.device, old.core, tuple(self.table.values), self.is_clocked
-            )
+            counts = tuple(self.table.values)
+            self.reading = CoreReading(old.id, old.device, old.core, counts, self.is_clocked)
         return self.reading
 
 
@@ -76,14 +81,23 @@ class DeviceNodes:
         self._unused: dict[int, CoreReading] = {}
         self._folders_due_ns = 0
         self._quiet_due_ns = 0
+        self._is_due = True
+        self._last: DeviceReading | None = None
         self._power: Power | None = None
         self._device_faults: list[Fault] = []
         names = [_existing(self.path, [path + end for end in _PLAIN]) for _, path in DEVICE_COLUMNS]
         self._table = NodeTable([name or "" for name in names])
         self._positions = [position for position, name in enumerate(names) if name]
 
-    def read(self, now_ns: int, first_core_id: int) -> DeviceReading:
+    def read(
+        self, now_ns: int, first_core_id: int, known: Mapping[int, CoreReading] = MappingProxyType({})
+    ) -> DeviceReading:
         """Read what may have changed.
+
+        Args:
+            now_ns: Monotonic time.
+            first_core_id: Id of the device's first core in the host.
+            known: Cores, by id, whose counters were told by their users: they are not read.
 
         Raises:
             OSError: The device is gone, or is another one than it was.
@@ -93,15 +107,25 @@ class DeviceNodes:
             self._look_at_folders(now_ns, first_core_id)
         if now_ns >= self._quiet_due_ns:
             self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS // 2
+            self._is_due = True
             self._table.read(self._positions)
             self._read_power()
+        cores = tuple(
+            [
+                known.get(first_core_id + core) or self._read_core(core, now_ns)
+                for core in sorted([*self._cores, *self._unused])
+            ]
+        )
+        if self._last is None or self._is_due or not _are_same(cores, self._last.cores):
+            self._is_due = False
+            self._last = self._reading(cores)
+        return self._last
+
+    def _reading(self, cores: tuple[CoreReading, ...]) -> DeviceReading:
         values = self._table.values
         return DeviceReading(
             facts=self.facts,
-            cores=tuple(
-                self._cores[core].read(now_ns) if core in self._cores else self._unused[core]
-                for core in sorted([*self._cores, *self._unused])
-            ),
+            cores=cores,
             ecc=dict(zip(layout.ECC_NODES, values[:_ECC_COUNT])),
             host_memory=dict(zip(layout.HOST_MEMORY_CATEGORIES, values[_ECC_COUNT:])),
             power=self._power,
@@ -120,6 +144,9 @@ class DeviceNodes:
         self._table.close()
         for core in self._cores.values():
             core.table.close()
+
+    def _read_core(self, core: int, now_ns: int) -> CoreReading:
+        return self._cores[core].read(now_ns) if core in self._cores else self._unused[core]
 
     def _look_at_folders(self, now_ns: int, first_core_id: int) -> None:
         if os.stat(self.path).st_ino != self._inode:
@@ -169,7 +196,8 @@ class DeviceNodes:
             inode=inode,
             table=NodeTable(paths),
             progress=[position for position in progress if position in readable],
-            others=[position for position in readable if position not in progress],
+            activity=[position for position in readable if position in layout.ACTIVITY_POSITIONS],
+            quiet=[position for position in readable if position not in progress],
             is_clocked=is_clocked,
             missing=missing,
             due_ns=now_ns,
@@ -187,6 +215,10 @@ class DeviceNodes:
             self._power = None
             reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
             self._device_faults.append(Fault(path, reason))
+
+
+def _are_same(cores: tuple[CoreReading, ...], others: tuple[CoreReading, ...]) -> bool:
+    return len(cores) == len(others) and all(map(is_, cores, others))
 
 
 def parse_power(text: str) -> Power:

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
 
 PROCESSES = "/proc"
-STAT_BYTES = 1 << 20
+# pread makes room for as much as it is asked for: large for the one file that may be.
+STAT_BYTES = 1 << 16
+PROCESS_STAT_BYTES = 1 << 10
+READS_BETWEEN_LOOKS = 30
 # Kinds of /proc/stat (man 5 proc_stat) as the report names them; steal and guest time are left out there.
 CPU_KINDS = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
 _USER_TICKS = 11  # Fields 14 and 15 of /proc/PID/stat, counted behind the name.
@@ -62,6 +65,7 @@ class Host:
         self._mount_point = mount_point
         self._sees_container = sees_container
         self._open: dict[str, int] = {}
+        self._reads_left = 0
         self._ticks_per_second = os.sysconf("SC_CLK_TCK")
 
     def read(self) -> HostReading:
@@ -72,7 +76,7 @@ class Host:
         """
         cpus, switches = parse_stat(self._read("stat"))
         memory = parse_meminfo(self._read("meminfo"))
-        container = read_container(self._mount_point) if self._sees_container else Container()
+        container = self._container()
         total = memory.get("MemTotal", 0)
         used = max(0, total - memory.get("MemAvailable", memory.get("MemFree", 0)))
         swap_total = memory.get("SwapTotal", 0)
@@ -82,6 +86,16 @@ class Host:
             swap_total = min(swap_total, container.swap_limit_bytes or 0)
             swap_used = min(swap_total, container.swap_used_bytes)
         return HostReading(cpus, switches, total, used, swap_total, swap_used, container)
+
+    def _container(self) -> Container:
+        """The container's limits; where there are none, they are looked for only now and then."""
+        if not self._sees_container or self._reads_left > 0:
+            self._reads_left -= 1
+            return Container()
+        container = read_container(self._mount_point)
+        if container.memory_limit_bytes is None and container.cpu_limit is None:
+            self._reads_left = READS_BETWEEN_LOOKS
+        return container
 
     def process_times(self, pids: Iterable[int]) -> dict[int, ProcessTime]:
         """Processor time of those processes that are there."""
@@ -103,14 +117,15 @@ class Host:
 
     def _read(self, name: str) -> bytes:
         """The text of a file below `/proc`; a process of the same pid that came later is opened anew."""
+        size = PROCESS_STAT_BYTES if name[0].isdigit() else STAT_BYTES
         descriptor = self._open.get(name)
         if descriptor is not None:
             try:
-                return os.pread(descriptor, STAT_BYTES, 0)
+                return os.pread(descriptor, size, 0)
             except OSError:
                 os.close(self._open.pop(name))
         descriptor = self._open[name] = os.open(f"{self._processes}/{name}", os.O_RDONLY | os.O_CLOEXEC)
-        return os.pread(descriptor, STAT_BYTES, 0)
+        return os.pread(descriptor, size, 0)
 
 
 def parse_stat(text: bytes) -> tuple[dict[int, tuple[int, ...]], int]:

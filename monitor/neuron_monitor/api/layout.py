@@ -123,8 +123,11 @@ _OLD_CATEGORIES = ("model_code", "tensors", "constants", "model_shared_scratchpa
 
 CORE_COLUMNS = _columns()
 COLUMN_OF = {name: position for position, (name, _, _) in enumerate(CORE_COLUMNS)}
-# A core's other counters are read when one of these moved: nothing else moves without them for long.
+# What moves when a core works is read when one of these moved; the rest only now and then.
 PROGRESS_COLUMNS = ("elapsed_ns", *PROGRESS_NODES, "device_memory")
+ACTIVITY_POSITIONS = frozenset(
+    COLUMN_OF[name] for name in (*ACTIVITY_NODES, "throttled_ns", *ENGINES, *TRAFFIC_NODES, "success")
+)
 ENGINE_SLICE = slice(COLUMN_OF[ENGINES[0]], COLUMN_OF[ENGINES[-1]] + 1)
 TRAFFIC_SLICE = slice(COLUMN_OF[TRAFFIC_NODES[0]], COLUMN_OF[TRAFFIC_NODES[-1]] + 1)
 STATUS_SLICE = slice(COLUMN_OF["success"], COLUMN_OF["hw_repairable_hbm_ue_error"] + 1)

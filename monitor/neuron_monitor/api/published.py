@@ -5,18 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
 import orjson
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.nodes import Fault, describe_os_error
-from neuron_monitor.api.readings import CoreReading, Model, ProcessCore, ProcessReading
+from neuron_monitor.api.readings import CoreReading, ProcessCore, ProcessReading
 
-MAXIMUM_BYTES = 4 << 20
+_STAT_BYTES = 1024
 ALIVE_INTERVAL_NS = 1_000_000_000
+# Processes publish four times a second: whoever looks more often finds what is at most so much older.
+REREAD_INTERVAL_NS = 450_000_000
 # Field 22 of /proc/PID/stat; counted behind the name, which may hold spaces and parentheses.
 _START_TICKS_BEHIND_NAME = 19
+_POSITIONS = layout.COLUMN_OF
+_UNCATEGORIZED = _POSITIONS["uncategorized"]
+_BUSY_US = _POSITIONS["nc_time_in_use"]
+_DEVICE_MEMORY = _POSITIONS["device_memory"]
+_ELAPSED_NS = _POSITIONS["elapsed_ns"]
+_OWN_COUNTERS = ("inference_count", "model_load_count", "flop_count", "throttled_ns")
 
 
 @dataclass(slots=True)
@@ -36,9 +45,26 @@ class PublishedProcesses:
         self.folder = folder
         self.faults: list[Fault] = []
         self._known: dict[str, _File] = {}
+        self._latest: tuple[ProcessReading, ...] = ()
+        self._changed_ns = -1
+        self._due_ns = 0
+        self._rested_ns = 0
 
     def read(self, now_ns: int) -> tuple[ProcessReading, ...]:
         """The processes that are alive, by rising pid."""
+        if now_ns < self._rested_ns:
+            return self._latest
+        changed_ns = _modified_ns(self.folder)
+        if changed_ns != self._changed_ns or now_ns >= self._due_ns:
+            self._rested_ns = now_ns + REREAD_INTERVAL_NS
+            # Noted before the folder is read: what is replaced meanwhile is found the next time.
+            self._changed_ns, self._due_ns = changed_ns, now_ns + ALIVE_INTERVAL_NS
+            latest = self._read_folder(now_ns)
+            if len(latest) != len(self._latest) or not all(map(is_, latest, self._latest)):
+                self._latest = latest
+        return self._latest
+
+    def _read_folder(self, now_ns: int) -> tuple[ProcessReading, ...]:
         self.faults = []
         try:
             names = [name for name in os.listdir(self.folder) if name.endswith(".json")]
@@ -72,7 +98,7 @@ class PublishedProcesses:
         known = self._known.get(name)
         if known is not None and known.mark == mark:
             return known
-        process, start_ticks = parse_process(_read_whole(path))
+        process, start_ticks = parse_process(_read_whole(path, entry.st_size))
         # The first look may meet a file that a killed process left.
         alive_ns = now_ns - ALIVE_INTERVAL_NS if known is None else now_ns
         self._known[name] = _File(mark, process, start_ticks, alive_ns)
@@ -82,7 +108,7 @@ class PublishedProcesses:
 def is_alive(pid: int, start_ticks: int) -> bool:
     """Whether the process that started then still runs; a later one of the same pid is another."""
     try:
-        text = _read_whole(f"/proc/{pid}/stat")
+        text = _read_whole(f"/proc/{pid}/stat", _STAT_BYTES)
     except OSError:
         return False
     fields = text.rpartition(b")")[2].split()
@@ -96,7 +122,10 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
         ValueError, KeyError, TypeError: It is cut off, or not of the documented form.
     """
     told = orjson.loads(text)
-    cores = {int(key): _parse_core(int(key), core) for key, core in (told.get("cores") or {}).items()}
+    elapsed_ns = int(told.get("elapsed_ns") or 0)
+    cores = {
+        int(key): _parse_core(int(key), core, elapsed_ns) for key, core in (told.get("cores") or {}).items()
+    }
     pid = int(told["pid"])
     process = ProcessReading(
         pid=pid,
@@ -106,9 +135,9 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
         logical_core_size=int(told.get("logical_core_size") or 1),
         cores=cores,
         host_memory=_held(told.get("host_memory") or {}),
-        models=tuple(map(_parse_model, told.get("models") or ())),
+        models_told=tuple(told.get("models") or ()),
         is_timed=bool(told.get("timing")),
-        elapsed_ns=int(told.get("elapsed_ns") or 0),
+        elapsed_ns=elapsed_ns,
         published_at_s=float(told.get("published_at") or 0),
         rank=told.get("rank"),
         profile=told.get("profile"),
@@ -116,50 +145,40 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
     return process, int(told.get("start_ticks") or 0)
 
 
-def _parse_core(core_id: int, told: Mapping[str, Any]) -> ProcessCore:
-    memory = _held(told.get("device_memory") or {})
-    named = {
-        **(told.get("status") or {}),
-        **memory,
-        **(told.get("engine_busy_ns") or {}),
-        **(told.get("traffic") or {}),
-        "inference_count": told.get("inference_count"),
-        "model_load_count": told.get("model_load_count"),
-        "flop_count": told.get("flop_count"),
-        "throttled_ns": told.get("throttled_ns"),
-        "nc_time_in_use": (told.get("busy_ns") or 0) // 1000,
-        "device_memory": sum(memory.values()),
-    }
-    counts = [0] * len(layout.CORE_COLUMNS)
-    for name, value in named.items():
-        if name in layout.COLUMN_OF:
-            counts[layout.COLUMN_OF[name]] = int(value or 0)
-    latency = {
-        name: {int(bound): int(count) for bound, count in histogram.items()}
-        for name, histogram in (told.get("latency") or {}).items()
-    }
+def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> ProcessCore:
+    counts = [0] * len(_POSITIONS)
+    for counters in (told.get("status"), told.get("engine_busy_ns"), told.get("traffic")):
+        for name, value in (counters or {}).items():
+            if name in _POSITIONS:
+                counts[_POSITIONS[name]] = value
+    held = 0
+    for name, counter in (told.get("device_memory") or {}).items():
+        counts[_POSITIONS.get(name, _UNCATEGORIZED)] += counter["present"]
+        held += counter["present"]
+    for name in _OWN_COUNTERS:
+        counts[_POSITIONS[name]] = told.get(name) or 0
+    counts[_BUSY_US] = (told.get("busy_ns") or 0) // 1000
+    counts[_DEVICE_MEMORY] = held
+    counts[_ELAPSED_NS] = elapsed_ns
     reading = CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), is_clocked=True)
-    return ProcessCore(reading, latency)
+    return ProcessCore(reading, told.get("latency") or {})
 
 
-def _parse_model(told: Mapping[str, Any]) -> Model:
-    return Model(
-        name=str(told.get("name") or ""),
-        uuid=str(told.get("uuid") or ""),
-        model_id=int(told.get("model_id") or 0),
-        is_running=bool(told.get("is_running")),
-        core=int(told.get("core") or 0),
-        execution_count=int(told.get("execution_count") or 0),
-    )
+def _modified_ns(folder: str) -> int:
+    """When a file of a folder was made, replaced or removed last; -1 where there is no folder."""
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return -1
 
 
 def _held(categories: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
     return {name: int(counter.get("present") or 0) for name, counter in categories.items()}
 
 
-def _read_whole(path: str) -> bytes:
+def _read_whole(path: str, size: int) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
-        return os.read(descriptor, MAXIMUM_BYTES)
+        return os.read(descriptor, size)
     finally:
         os.close(descriptor)

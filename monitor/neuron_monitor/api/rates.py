@@ -7,10 +7,12 @@ time in which its counters count; on a real driver it is wall time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from math import inf
+from types import MappingProxyType
+from typing import NamedTuple
 
 from neuron_monitor.api import layout
-from neuron_monitor.api.readings import CoreReading, ProcessReading
+from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
 
 PERCENTILES = (0, 1, 25, 50, 75, 99, 100)
 _BUSY = layout.COLUMN_OF["nc_time_in_use"]
@@ -18,8 +20,7 @@ _FLOPS = layout.COLUMN_OF["flop_count"]
 _THROTTLED = layout.COLUMN_OF["throttled_ns"]
 
 
-@dataclass(frozen=True, slots=True)
-class CoreRates:
+class CoreRates(NamedTuple):
     """How busy one core, physical or logical, was between two readings.
 
     Attributes:
@@ -32,8 +33,8 @@ class CoreRates:
 
     utilization: float = 0.0
     flops_per_second: float = 0.0
-    engines: Mapping[str, float] = field(default_factory=dict)
-    bytes_per_second: Mapping[str, float] = field(default_factory=dict)
+    engines: Mapping[str, float] = MappingProxyType({})
+    bytes_per_second: Mapping[str, float] = MappingProxyType({})
     throttled: float | None = None
 
 
@@ -42,27 +43,25 @@ IDLE = CoreRates()
 
 def core_rates(before: CoreReading, after: CoreReading, elapsed_ns: int) -> CoreRates:
     """Rates of one physical core over a time; all 0 where no time passed or the counters were reset."""
-    if elapsed_ns <= 0 or after.counts[_BUSY] < before.counts[_BUSY]:
-        return IDLE
     old, new = before.counts, after.counts
-    seconds = elapsed_ns / 1e9
-    utilization = _share((new[_BUSY] - old[_BUSY]) * 1000, elapsed_ns)
-    flops_per_second = max(0, new[_FLOPS] - old[_FLOPS]) / seconds
+    if elapsed_ns <= 0 or new[_BUSY] < old[_BUSY]:
+        return IDLE
+    per_ns = 1 / elapsed_ns
+    per_second = 1e9 * per_ns
+    utilization = min(1.0, (new[_BUSY] - old[_BUSY]) * 1000 * per_ns)
+    flops_per_second = max(0, new[_FLOPS] - old[_FLOPS]) * per_second
     if not after.is_clocked:
         return CoreRates(utilization, flops_per_second)
     engines, traffic = layout.ENGINE_SLICE, layout.TRAFFIC_SLICE
+    # Kept within 0 and 1: two nodes are never read at quite the same moment.
+    shares = [min(1.0, max(0.0, (is_now - was) * per_ns)) for was, is_now in zip(old[engines], new[engines])]
+    rates = [max(0.0, (is_now - was) * per_second) for was, is_now in zip(old[traffic], new[traffic])]
     return CoreRates(
         utilization,
         flops_per_second,
-        engines={
-            name: _share(is_now - was, elapsed_ns)
-            for name, was, is_now in zip(layout.ENGINES, old[engines], new[engines])
-        },
-        bytes_per_second={
-            name: max(0, is_now - was) / seconds
-            for name, was, is_now in zip(layout.TRAFFIC_NODES, old[traffic], new[traffic])
-        },
-        throttled=_share(new[_THROTTLED] - old[_THROTTLED], elapsed_ns),
+        dict(zip(layout.ENGINES, shares)),
+        dict(zip(layout.TRAFFIC_NODES, rates)),
+        min(1.0, max(0.0, (new[_THROTTLED] - old[_THROTTLED]) * per_ns)),
     )
 
 
@@ -97,23 +96,24 @@ def logical_rates(rates: Mapping[int, CoreRates], size: int) -> dict[int, CoreRa
     return {logical: _together(group) for logical, group in groups.items()}
 
 
-def histogram_between(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
-    """Counts by upper bound of what was added between two readings of a histogram."""
-    return {
-        bound: count - before.get(bound, 0) for bound, count in after.items() if count > before.get(bound, 0)
-    }
+def latency_between(before: ProcessReading, after: ProcessReading, kind: str) -> dict[str, int]:
+    """Executions of a process between two readings, by the upper bound of their latency in ns.
+
+    Args:
+        kind: "device" or "total".
+    """
+    added: dict[str, int] = {}
+    for core_id, core in after.cores.items():
+        earlier = before.cores.get(core_id)
+        old = earlier.latency.get(kind, {}) if earlier is not None else {}
+        for bound, count in core.latency.get(kind, {}).items():
+            more = count - old.get(bound, 0)
+            if more > 0:
+                added[bound] = added.get(bound, 0) + more
+    return added
 
 
-def merge_histograms(histograms: Sequence[Mapping[int, int]]) -> dict[int, int]:
-    """Several histograms as one."""
-    merged: dict[int, int] = {}
-    for histogram in histograms:
-        for bound, count in histogram.items():
-            merged[bound] = merged.get(bound, 0) + count
-    return merged
-
-
-def percentiles(histogram: Mapping[int, int]) -> dict[int, float] | None:
+def percentiles(histogram: Mapping[str, int]) -> dict[int, float] | None:
     """The upper bounds, in seconds, at which each of `PERCENTILES` is reached; None without any count.
 
     Bounds are 2^(1/8) apart, so a percentile is at most 9 % too high (docs/simulated-driver.md).
@@ -122,28 +122,15 @@ def percentiles(histogram: Mapping[int, int]) -> dict[int, float] | None:
     if total == 0:
         return None
     found: dict[int, float] = {}
+    wanted = iter([(percentile, percentile / 100 * total) for percentile in PERCENTILES])
+    percentile, threshold = next(wanted)
     reached = 0
-    wanted = list(PERCENTILES)
-    for bound in sorted(histogram):
+    for bound in sorted(histogram, key=int):
         reached += histogram[bound]
-        while wanted and reached >= max(1.0, wanted[0] / 100 * total):
-            found[wanted.pop(0)] = bound / 1e9
+        while reached >= threshold:
+            found[percentile] = int(bound) / 1e9
+            percentile, threshold = next(wanted, (0, inf))
     return found
-
-
-def latency_between(before: ProcessReading, after: ProcessReading, kind: str) -> dict[int, int]:
-    """Executions of a process between two readings by their latency; `kind` is "device" or "total"."""
-    return merge_histograms(
-        [
-            histogram_between(_latency(before, core_id, kind), core.latency.get(kind, {}))
-            for core_id, core in after.cores.items()
-        ]
-    )
-
-
-def _latency(process: ProcessReading, core_id: int, kind: str) -> Mapping[int, int]:
-    core = process.cores.get(core_id)
-    return {} if core is None else core.latency.get(kind, {})
 
 
 def _counters(process: ProcessReading, core_id: int, like: CoreReading) -> CoreReading:
@@ -177,6 +164,24 @@ def _together(group: Sequence[CoreRates]) -> CoreRates:
     )
 
 
-def _share(part_ns: int, whole_ns: int) -> float:
-    """A share of time, kept within 0 and 1: two nodes are never read at quite the same moment."""
-    return min(1.0, max(0.0, part_ns / whole_ns))
+class UtilizationWatch:
+    """Utilisation of the physical cores over readings; a core whose clock stands still keeps its last."""
+
+    def __init__(self) -> None:
+        self._known: dict[int, float] = {}
+
+    def update(self, before: TreeReading, after: TreeReading) -> dict[int, float]:
+        """Shares of time, 0 to 1, by physical core id."""
+        old = {core.id: core for device in before.devices for core in device.cores}
+        wall_ns = after.taken_ns - before.taken_ns
+        found: dict[int, float] = {}
+        for core in (core for device in after.devices for core in device.cores):
+            was = old.get(core.id, core)
+            if was is core or was.counts == core.counts:
+                found[core.id] = self._known.get(core.id, 0.0) if core.is_clocked else 0.0
+            else:
+                busy_ns = 1000 * (core.counts[_BUSY] - was.counts[_BUSY])
+                passed_ns = _passed(was, core, wall_ns)
+                found[core.id] = min(1.0, max(0.0, busy_ns / passed_ns)) if passed_ns > 0 else 0.0
+        self._known = found
+        return found

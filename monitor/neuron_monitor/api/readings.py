@@ -1,17 +1,20 @@
 """Records of what was read at one moment: devices, their cores, the processes that use them.
 
 Counters only grow while a tree stands; a rate is the difference of two readings by the time between them.
+Records of which a sample makes hundreds are named tuples: they cost a third of a frozen data class to make.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.nodes import Fault
 
-NOTHING: Mapping[str, int] = {}
+NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,7 @@ class Power:
     average_percent: float
 
 
-@dataclass(frozen=True, slots=True)
-class CoreReading:
+class CoreReading(NamedTuple):
     """Counters of one physical NeuronCore, as one row of `layout.CORE_COLUMNS`.
 
     Attributes:
@@ -136,21 +138,19 @@ class Model:
     execution_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessCore:
+class ProcessCore(NamedTuple):
     """What one process did on one physical core, since it started.
 
     Attributes:
         counters: The core's counters as far as they are this process's.
-        latency: Histograms {upper bound in ns: count}, "device" and "total"; empty on a real driver.
+        latency: Histograms {upper bound in ns, as text: count}, "device" and "total"; empty on a real driver.
     """
 
     counters: CoreReading
-    latency: Mapping[str, Mapping[int, int]]
+    latency: Mapping[str, Mapping[str, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessReading:
+class ProcessReading(NamedTuple):
     """One process that uses devices.
 
     Attributes:
@@ -160,6 +160,7 @@ class ProcessReading:
         elapsed_ns: Its own simulated time; None on a real driver, where wall time counts.
         published_at_s: When it told all this (Unix time); None on a real driver.
         cores: By physical core id.
+        models_told: The loaded executables as they were told; `models` has them as records.
         is_shared: Whether some core is used by other processes too, whose counts cannot be told apart.
     """
 
@@ -169,14 +170,29 @@ class ProcessReading:
     runtime_version: str
     logical_core_size: int
     cores: Mapping[int, ProcessCore]
-    host_memory: Mapping[str, int] = field(default_factory=lambda: NOTHING)
-    models: tuple[Model, ...] = ()
+    host_memory: Mapping[str, int] = NOTHING
+    models_told: Sequence[Mapping[str, Any]] = ()
     is_timed: bool = True
     elapsed_ns: int | None = None
     published_at_s: float | None = None
     rank: int | None = None
     profile: str | None = None
     is_shared: bool = False
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """The loaded executables."""
+        return tuple(
+            Model(
+                name=str(told.get("name") or ""),
+                uuid=str(told.get("uuid") or ""),
+                model_id=int(told.get("model_id") or 0),
+                is_running=bool(told.get("is_running")),
+                core=int(told.get("core") or 0),
+                execution_count=int(told.get("execution_count") or 0),
+            )
+            for told in self.models_told
+        )
 
 
 @dataclass(frozen=True, slots=True)

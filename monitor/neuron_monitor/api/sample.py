@@ -13,7 +13,9 @@ from neuron_monitor.api.readings import TreeReading
 from neuron_monitor.api.tree import DeviceTree
 
 # The kernel counts processor time in ticks of 10 ms: over less than this, a share of it says little.
-HOST_INTERVAL_NS = 90_000_000
+HOST_INTERVAL_NS = 240_000_000
+# The first two looks may be closer, so that the first report comes soon.
+FIRST_HOST_INTERVAL_NS = 90_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +24,7 @@ class Sample:
 
     Attributes:
         taken_ns: Monotonic time.
-        host: None where `/proc` cannot be read; read anew at most every 90 ms.
+        host: None where `/proc` cannot be read; read anew at most four times a second.
         host_taken_ns: When `host` and `process_times` were read.
     """
 
@@ -57,7 +59,8 @@ class Sampler:
         self._instance = instance or Instance()
         self._clock = clock
         self._host_reading: HostReading | None = None
-        self._host_taken_ns = -HOST_INTERVAL_NS
+        self._host_taken_ns = 0
+        self._host_due_ns: int | None = None
         self._host_fault: Fault | None = None
         self._times: dict[int, ProcessTime] = {}
 
@@ -66,8 +69,9 @@ class Sampler:
         tree = self._tree.read()
         now_ns = self._clock()
         pids = [process.pid for process in tree.processes]
-        if now_ns - self._host_taken_ns >= HOST_INTERVAL_NS:
-            self._host_taken_ns = now_ns
+        if self._host_due_ns is None or now_ns >= self._host_due_ns:
+            interval_ns = FIRST_HOST_INTERVAL_NS if self._host_due_ns is None else HOST_INTERVAL_NS
+            self._host_taken_ns, self._host_due_ns = now_ns, now_ns + interval_ns
             self._read_host(pids)
         return Sample(
             taken_ns=tree.taken_ns,

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import orjson
 
+from neuron_monitor.api import layout
 from neuron_monitor.api.device import DeviceNodes
 from neuron_monitor.api.guard import BlockedError, Guard
 from neuron_monitor.api.nodes import Fault, describe_os_error, raise_descriptor_limit, read_text
 from neuron_monitor.api.owners import Owners, attribute
 from neuron_monitor.api.published import PublishedProcesses
-from neuron_monitor.api.readings import DeviceReading, ProcessReading, TreeReading
+from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, TreeReading
 from neuron_monitor.api.root import DEVICE_NAME, list_indices
 
 LIST_INTERVAL_NS = 500_000_000
@@ -55,6 +56,8 @@ class DeviceTree:
         self._devices: dict[int, DeviceNodes] = {}
         self._latest: dict[int, DeviceReading] = {}
         self._faults: dict[int, list[Fault]] = {}
+        self._published_last: tuple[ProcessReading, ...] = ()
+        self._told: dict[int, CoreReading] = {}
         self._list_due_ns = 0
         self._driver: dict[str, object] = {}
         raise_descriptor_limit()
@@ -65,14 +68,17 @@ class DeviceTree:
         if now_ns >= self._list_due_ns or not self._devices:
             self._list_due_ns = now_ns + LIST_INTERVAL_NS
             self._list_devices()
-        self._read_devices(now_ns)
+        published = self._published.read(now_ns) if self._driver else ()
+        if published is not self._published_last:
+            self._published_last, self._told = published, cores_told(published)
+        self._read_devices(now_ns, self._told)
         devices = tuple(self._latest[index] for index in sorted(self._devices) if index in self._latest)
         size = self._logical_core_size(devices)
         return TreeReading(
             taken_ns=now_ns,
             root=self.root,
             devices=devices,
-            processes=self._processes(devices, size, now_ns),
+            processes=published if self._driver else self._attribute(devices, size, now_ns),
             faults=(
                 *(fault for index in sorted(self._faults) for fault in self._faults[index]),
                 *self._published.faults,
@@ -107,11 +113,11 @@ class DeviceTree:
         else:
             self._devices[index] = opened
 
-    def _read_devices(self, now_ns: int) -> None:
+    def _read_devices(self, now_ns: int, told: Mapping[int, CoreReading]) -> None:
         reads: dict[int, Callable[[], DeviceReading]] = {}
         first_core_id = 0
         for index, nodes in sorted(self._devices.items()):
-            reads[index] = partial(nodes.read, now_ns, first_core_id)
+            reads[index] = partial(nodes.read, now_ns, first_core_id, told)
             first_core_id += nodes.facts.core_count
         for index, outcome in self._reading.run(reads).items():
             self._take(index, outcome)
@@ -135,11 +141,9 @@ class DeviceTree:
         self._latest.pop(index, None)
         self._faults.pop(index, None)
 
-    def _processes(
+    def _attribute(
         self, devices: tuple[DeviceReading, ...], size: int, now_ns: int
     ) -> tuple[ProcessReading, ...]:
-        if self._driver:
-            return self._published.read(now_ns)
         return attribute(self._owners.find(now_ns), devices, size) if devices else ()
 
     def _logical_core_size(self, devices: tuple[DeviceReading, ...]) -> int:
@@ -148,6 +152,24 @@ class DeviceTree:
             return max(1, int(told))
         is_paired = any(device.facts.architecture in PAIRED_ARCHITECTURES for device in devices)
         return 2 if is_paired else 1
+
+
+def cores_told(processes: Sequence[ProcessReading]) -> dict[int, CoreReading]:
+    """Counters of the cores that simulated processes use, by physical core id: sums of what these told."""
+    told: dict[int, CoreReading] = {}
+    for process in processes:
+        for core_id, core in process.cores.items():
+            known = told.get(core_id)
+            told[core_id] = core.counters if known is None else _sum(known, core.counters)
+    return told
+
+
+def _sum(one: CoreReading, other: CoreReading) -> CoreReading:
+    """Two processes' counters of one core; of the clock, the time that passed for either."""
+    counts = list(map(int.__add__, one.counts, other.counts))
+    clock = layout.COLUMN_OF["elapsed_ns"]
+    counts[clock] = max(one.counts[clock], other.counts[clock])
+    return CoreReading(one.id, one.device, one.core, tuple(counts), one.is_clocked)
 
 
 def _read_driver(path: str) -> dict[str, object]:

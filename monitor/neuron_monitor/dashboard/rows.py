@@ -10,7 +10,7 @@ from neuron_monitor.api.rates import CoreRates
 from neuron_monitor.api.readings import ProcessReading
 from neuron_monitor.api.view import ProcessView, View
 from neuron_monitor.prometheus.series import system_usage
-from neuron_monitor.report.executions import ERROR_STATUSES, total_statuses
+from neuron_monitor.report.executions import ERROR_STATUSES, SUMMARY_STATUSES, summed, total_statuses
 from neuron_monitor.report.memory import DEVICE_CATEGORIES, device_categories
 
 LATENCIES = (("total", 50), ("total", 99), ("device", 50), ("device", 99))
@@ -87,9 +87,8 @@ def _process_rates(before: ProcessReading, after: ProcessReading, wall_s: float)
 
 
 def _counts(process: ProcessReading) -> tuple[int, int]:
-    statuses = total_statuses([core.counters.statuses for core in process.cores.values()])
-    failed = sum(statuses.get(name, 0) for names in ERROR_STATUSES.values() for name in names)
-    return statuses.get("success", 0), failed
+    statuses = total_statuses(process)
+    return summed(statuses, SUMMARY_STATUSES)["completed"], sum(summed(statuses, ERROR_STATUSES).values())
 
 
 def _memory(view: View) -> list[float]:

@@ -145,7 +145,7 @@ class SeriesMaker:
         )
 
     def _executions(self, view: ProcessView, tag: Mapping[str, str]) -> None:
-        statuses = total_statuses([core.counters.statuses for core in view.process.cores.values()])
+        statuses = total_statuses(view.process)
         for kind, count in summed(statuses, ERROR_STATUSES).items():
             self._add("execution_errors_total", count, error_type=kind, **tag)
             self._add("execution_errors_created", self.created_s, error_type=kind, **tag)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+
+from neuron_monitor.api.layout import COLUMN_OF, NO_COUNTS, STATUS_NODES, STATUS_SLICE
+from neuron_monitor.api.readings import ProcessReading
+
+_SUCCESS = COLUMN_OF["success"]
+_ERRORS = slice(_SUCCESS + 1, STATUS_SLICE.stop)
+_POSITIONS = {name: position for position, name in enumerate(STATUS_NODES)}
 
 # The report's name and the driver's status node (sysfs guide, "status").
 SUMMARY_STATUSES: dict[str, tuple[str, ...]] = {
@@ -39,23 +46,36 @@ ERROR_STATUSES: dict[str, tuple[str, ...]] = {
 }
 
 
-def summed(statuses: Mapping[str, int], names: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
+Statuses = Sequence[int]
+"""Executions by status, in the order of the driver's statuses; empty where there are none."""
+
+
+def summed(statuses: Statuses, names: Mapping[str, tuple[str, ...]]) -> dict[str, int]:
     """Counts by the report's names."""
-    return {name: sum(statuses.get(status, 0) for status in parts) for name, parts in names.items()}
+    if not any(statuses[1:]):  # All that ended ended well: the first status is success.
+        counts = dict.fromkeys(names, 0)
+        if "completed" in counts and statuses:
+            counts["completed"] = statuses[0]
+        return counts
+    return {name: sum(statuses[_POSITIONS[status]] for status in parts) for name, parts in names.items()}
 
 
-def statuses_between(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """Executions by status that were added; after a reset of the counters, what was counted since then."""
-    return {
-        name: count - before.get(name, 0) if count >= before.get(name, 0) else count
-        for name, count in after.items()
-    }
+def statuses_between(before: ProcessReading, after: ProcessReading) -> Statuses:
+    """Executions by status that a process's cores added; after a reset, what was counted since then."""
+    added = [0] * len(STATUS_NODES)
+    for core_id, core in after.cores.items():
+        earlier = before.cores.get(core_id)
+        new = core.counters.counts
+        old = earlier.counters.counts if earlier is not None else NO_COUNTS
+        if old[_ERRORS] == new[_ERRORS] and old[_SUCCESS] <= new[_SUCCESS]:
+            added[0] += new[_SUCCESS] - old[_SUCCESS]
+            continue
+        for position, (was, now) in enumerate(zip(old[STATUS_SLICE], new[STATUS_SLICE])):
+            added[position] += now - was if now >= was else now
+    return added
 
 
-def total_statuses(each: list[Mapping[str, int]]) -> dict[str, int]:
-    """Sum over cores."""
-    total: dict[str, int] = {}
-    for statuses in each:
-        for name, count in statuses.items():
-            total[name] = total.get(name, 0) + count
-    return total
+def total_statuses(process: ProcessReading) -> Statuses:
+    """Executions of a process by status, over all of its cores."""
+    each = [core.counters.counts[STATUS_SLICE] for core in process.cores.values()]
+    return each[0] if len(each) == 1 else tuple(map(sum, zip(*each)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from neuron_monitor.api.layout import MEMORY_SLICE
 from neuron_monitor.api.readings import Model, ProcessReading
 from neuron_monitor.report.spelling import Keys
 
@@ -43,6 +44,12 @@ def device_categories(memory: Mapping[str, int]) -> dict[str, int]:
 def host_categories(memory: Mapping[str, int]) -> dict[str, int]:
     """Bytes of the host by the report's categories."""
     return {name: sum(memory.get(part, 0) for part in parts) for name, parts in HOST_CATEGORIES.items()}
+
+
+def memory_token(process: ProcessReading) -> Any:
+    """What `memory_used` is made of: as long as this is equal, so is that."""
+    held = [core.counters.counts[MEMORY_SLICE] for core in process.cores.values()]
+    return process.host_memory, held, process.models_told[:MODELS_REPORTED]
 
 
 def logical_memory(process: ProcessReading) -> dict[int, dict[str, int]]:

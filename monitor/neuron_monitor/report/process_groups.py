@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from neuron_monitor.api.host import ProcessTime
+from neuron_monitor.api.layout import TRAFFIC_NODES
 from neuron_monitor.api.rates import (
     PERCENTILES,
     CoreRates,
@@ -20,13 +20,11 @@ from neuron_monitor.report.executions import (
     SUMMARY_STATUSES,
     statuses_between,
     summed,
-    total_statuses,
 )
 from neuron_monitor.report.spelling import Keys
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessWindow:
+class ProcessWindow(NamedTuple):
     """One process at the start and the end of a group's period.
 
     Attributes:
@@ -38,6 +36,14 @@ class ProcessWindow:
     after: ProcessReading
     physical: dict[int, CoreRates]
     logical: dict[int, CoreRates]
+
+
+_RATE_NAMES = tuple(f"{name}_per_second" for name in TRAFFIC_NODES)
+NO_EXECUTIONS: dict[str, Any] = {
+    "error_summary": dict.fromkeys(ERROR_STATUSES, 0),
+    "execution_summary": dict.fromkeys(SUMMARY_STATUSES, 0),
+    "latency_stats": {"total_latency": None, "device_latency": None},
+}
 
 
 def make_window(before: ProcessReading, after: ProcessReading, wall_ns: int) -> ProcessWindow:
@@ -66,7 +72,7 @@ def joined_version(core_architecture: str) -> str:
 
 def execution_stats(window: ProcessWindow) -> dict[str, Any]:
     """The group `execution_stats`, without its period and error."""
-    statuses = statuses_between(_statuses(window.before), _statuses(window.after))
+    statuses = statuses_between(window.before, window.after)
     return {
         "error_summary": summed(statuses, ERROR_STATUSES),
         "execution_summary": summed(statuses, SUMMARY_STATUSES),
@@ -93,14 +99,15 @@ def neuroncore_activity(window: ProcessWindow) -> dict[str, Any]:
     """Our group `neuroncore_activity`: engines, bandwidth and throttling of each logical core."""
     return {
         "is_timed": window.after.is_timed,
-        "neuroncores": {
-            str(core): {
-                "engine_utilization": {name: 100 * share for name, share in rates.engines.items()},
-                **{f"{kind}_per_second": int(rate) for kind, rate in rates.bytes_per_second.items()},
-                "throttled": None if rates.throttled is None else 100 * rates.throttled,
-            }
-            for core, rates in sorted(window.logical.items())
-        },
+        "neuroncores": {str(core): _activity(rates) for core, rates in sorted(window.logical.items())},
+    }
+
+
+def _activity(rates: CoreRates) -> dict[str, Any]:
+    return {
+        "engine_utilization": {name: 100 * share for name, share in rates.engines.items()},
+        **dict(zip(_RATE_NAMES, map(int, rates.bytes_per_second.values()))),
+        "throttled": None if rates.throttled is None else 100 * rates.throttled,
     }
 
 
@@ -111,10 +118,6 @@ def _physical(window: ProcessWindow, core: int, size: int, architecture: str) ->
         for physical in range(core * size, (core + 1) * size)
         if physical in window.physical
     }
-
-
-def _statuses(process: ProcessReading) -> dict[str, int]:
-    return total_statuses([core.counters.statuses for core in process.cores.values()])
 
 
 def _latency(window: ProcessWindow, kind: str) -> dict[str, float] | None:

@@ -1,20 +1,28 @@
-"""Makes reports: remembers where each group's period began, and what each process counted then."""
+"""Makes reports: remembers where each group's period began, and what each process counted then.
+
+A report is for `orjson.dumps`: parts that did not change since the last are in it as text made before.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from operator import is_
 from typing import Any
 
-from neuron_monitor.api.allocation import AllocationWatch, CoreAllocation
+import orjson
+
+from neuron_monitor.api.allocation import AllocationWatch
 from neuron_monitor.api.kubernetes import PodWatch
-from neuron_monitor.api.rates import CoreRates, physical_rates
-from neuron_monitor.api.readings import ProcessReading, TreeReading
+from neuron_monitor.api.rates import UtilizationWatch
+from neuron_monitor.api.readings import DeviceReading, ProcessReading, TreeReading
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report import system_groups
 from neuron_monitor.report.config import KUBERNETES_GROUP, Configuration, Group, RuntimeGroups
-from neuron_monitor.report.memory import memory_used
+from neuron_monitor.report.memo import PERIOD, Memo, Same
+from neuron_monitor.report.memory import memory_token, memory_used
 from neuron_monitor.report.process_groups import (
+    NO_EXECUTIONS,
     ProcessWindow,
     execution_stats,
     make_window,
@@ -27,16 +35,22 @@ from neuron_monitor.report.spelling import Keys, Spelling, keys_of
 Report = dict[str, Any]
 FAULTS_NAMED = 3
 GroupKey = tuple[str, str]
+TIME_GROUP = "neuron_runtime_vcpu_usage"
 
 
 @dataclass(slots=True)
 class _Mark:
-    """A group's last collection: the sample it was made of, and processes whose rates must be kept."""
+    """A group's last collection.
+
+    Attributes:
+        sample: What it was made of.
+        processes: The processes of that sample by pid.
+        windows: Of each process, the last window in which it told something.
+    """
 
     sample: Sample
     processes: dict[int, ProcessReading]
     windows: dict[int, ProcessWindow]
-    rates: dict[int, CoreRates]
 
 
 class Reporter:
@@ -61,10 +75,12 @@ class Reporter:
         self._spelling = spelling
         self._pods = pods
         self._watch = AllocationWatch()
+        self._utilization = UtilizationWatch()
         self._watch.update(first.tree)
-        processes = {process.pid: process for process in first.tree.processes}
-        self._first = _Mark(first, processes, {}, {})
+        self._first = _Mark(first, _by_pid(first.tree), {})
         self._marks: dict[GroupKey, _Mark] = {}
+        self._memo = Memo()
+        self._status: tuple[int, TreeReading, Report] | None = None
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
         """The report of a sample with the groups that are due; with all of them where `due` is None."""
@@ -78,9 +94,7 @@ class Reporter:
             "neuron_hardware_info": system_groups.neuron_hardware_info(tree, keys),
         }
         if self._pods is not None:
-            report[KUBERNETES_GROUP] = self._timed(
-                ("system", KUBERNETES_GROUP), sample, lambda mark: self._kubernetes(tree)
-            )
+            report[KUBERNETES_GROUP] = self._timed(("system", KUBERNETES_GROUP), sample, self._kubernetes)
         return report
 
     def _runtimes(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> list[Report]:
@@ -89,18 +103,51 @@ class Reporter:
         marks = {group.name: self._mark(("runtime", group.name)) for _, each in groups for group in each}
         if not marks:
             return []
-        made: dict[str, dict[int, ProcessWindow]] = {name: {} for name in marks}
-        entries = []
-        for process in sample.tree.processes:
-            wanted = _groups_of(process, groups)
-            report = {
-                name: self._process_group(name, process, sample, marks[name], made[name], keys)
-                for name in wanted
-            }
-            entries.append(_entry(process, report, keys))
+        windows = _WindowMaker(sample)
+        entries = [
+            self._process_entry(process, _groups_of(process, groups), sample, marks, windows, keys)
+            for process in sample.tree.processes
+        ]
+        processes = _by_pid(sample.tree)
         for name, mark in marks.items():
-            self._advance(("runtime", name), sample, mark, made[name])
+            self._marks["runtime", name] = _Mark(sample, processes, windows.shown(mark))
+        self._memo.forget(processes)
         return entries
+
+    def _process_entry(
+        self,
+        process: ProcessReading,
+        names: list[str],
+        sample: Sample,
+        marks: dict[str, _Mark],
+        windows: _WindowMaker,
+        keys: Keys,
+    ) -> Any:
+        """One process; where it told nothing since its groups' last reports, only the periods are new."""
+        told_nothing = all(marks[name].processes.get(process.pid) is process for name in names)
+        if not told_nothing:
+            report = {
+                name: {
+                    "period": (sample.taken_ns - marks[name].sample.taken_ns) / 1e9,
+                    **self._process_group(name, process, sample, marks[name], windows, keys),
+                }
+                for name in names
+            }
+            return _entry(process, report, keys)
+        times = self._process_time(process.pid, sample, marks[TIME_GROUP]) if TIME_GROUP in marks else None
+
+        def make() -> Report:
+            report = {
+                name: {
+                    "period": PERIOD,
+                    **self._process_group(name, process, sample, marks[name], windows, keys),
+                }
+                for name in names
+            }
+            return _entry(process, report, keys)
+
+        template = self._memo.template((process.pid, "entry"), (Same(process), Same(times), names), make)
+        return template.fill([(sample.taken_ns - marks[name].sample.taken_ns) / 1e9 for name in names])
 
     def _process_group(
         self,
@@ -108,85 +155,178 @@ class Reporter:
         process: ProcessReading,
         sample: Sample,
         mark: _Mark,
-        made: dict[int, ProcessWindow],
+        windows: _WindowMaker,
         keys: Keys,
     ) -> Report:
-        wall_ns = sample.taken_ns - mark.sample.taken_ns
         if name == "memory_used":
-            content = memory_used(process, keys)
-        elif name == "neuron_runtime_vcpu_usage":
+            token = memory_token(process)
+            content = self._memo.get((process.pid, name), token, lambda: memory_used(process, keys))
+        elif name == TIME_GROUP:
             content = self._process_time(process.pid, sample, mark)
         else:
-            window = made[process.pid] = _window(process, mark, wall_ns)
-            content = self._window_group(name, window, sample, mark, keys)
+            window = windows.make(process, mark)
+            content = self._window_group(name, window, windows, sample, mark, keys)
         error = (
             "cores are shared with other processes: counts are of all of them" if process.is_shared else ""
         )
-        return {"period": wall_ns / 1e9, **content, "error": error}
+        return {**content, "error": error}
 
     def _window_group(
-        self, name: str, window: ProcessWindow, sample: Sample, mark: _Mark, keys: Keys
+        self,
+        name: str,
+        window: ProcessWindow,
+        windows: _WindowMaker,
+        sample: Sample,
+        mark: _Mark,
+        keys: Keys,
     ) -> Report:
+        pid = window.after.pid
         if name == "execution_stats":
+            if window.before is window.after:
+                return NO_EXECUTIONS
             return execution_stats(window)
-        shown = _shown(window, mark)
+        shown = windows.shown_window(window, mark)
         if name == "neuroncore_activity":
-            return neuroncore_activity(shown)
+            return self._memo.get((pid, name), Same(shown), lambda: neuroncore_activity(shown))
         devices = sample.tree.devices
-        return neuroncore_counters(shown, keys, devices[0].facts.core_architecture if devices else "")
+        architecture = devices[0].facts.core_architecture if devices else ""
+        return self._memo.get(
+            (pid, name), Same(shown), lambda: neuroncore_counters(shown, keys, architecture)
+        )
 
     def _process_time(self, pid: int, sample: Sample, mark: _Mark) -> Report:
+        """Processor time since the mark; the last figure where the host was not read anew since."""
+        if sample.host_taken_ns == mark.sample.host_taken_ns:
+            return self._memo.last((pid, TIME_GROUP)) or runtime_vcpu_usage(None, None, 0, 1)
         seconds = (sample.host_taken_ns - mark.sample.host_taken_ns) / 1e9
         processors = len(sample.host.cpu_ticks) if sample.host else 1
         before, after = mark.sample.process_times.get(pid), sample.process_times.get(pid)
-        return runtime_vcpu_usage(before, after, seconds, processors)
+        return self._memo.get(
+            (pid, TIME_GROUP),
+            sample.host_taken_ns,
+            lambda: runtime_vcpu_usage(before, after, seconds, processors),
+        )
 
     def _system(self, sample: Sample, due: Collection[Group] | None) -> Report:
         report: Report = {}
+        makers = {
+            "vcpu_usage": self._vcpu_usage,
+            "memory_info": self._memory_info,
+            "neuron_hw_counters": self._hw_counters,
+            "neuron_device_status": self._device_status,
+        }
         for group in _due(self._configuration.system, due):
-            make = self._system_group(group.name, sample)
-            if make is not None:
-                report[group.name] = self._timed(("system", group.name), sample, make)
+            if group.name in makers:
+                report[group.name] = self._timed(("system", group.name), sample, makers[group.name])
         return report
 
-    def _system_group(self, name: str, sample: Sample) -> Callable[[_Mark], Report] | None:
-        tree = sample.tree
-        makers: dict[str, Callable[[_Mark], Report]] = {
-            "vcpu_usage": lambda mark: _vcpu_usage(mark.sample, sample),
-            "memory_info": lambda mark: _memory_info(sample),
-            "neuron_hw_counters": lambda mark: {
-                **system_groups.neuron_hw_counters(tree.devices),
-                "error": describe_faults(tree),
-            },
-            "neuron_device_status": lambda mark: {
-                **system_groups.neuron_device_status(
-                    tree, _physical_rates(mark, sample), self._allocation(tree)
-                ),
-                "error": describe_faults(tree),
-            },
+    def _vcpu_usage(self, mark: _Mark, sample: Sample) -> Report:
+        """Processors since the mark; the last figures where the host was not read anew since."""
+        before, after = mark.sample, sample
+        error = _host_error(after)
+        if before.host is None or after.host is None:
+            return {"average_usage": None, "usage_data": None, "context_switch_count": 0, "error": error}
+        if before.host_taken_ns == after.host_taken_ns:
+            last = self._memo.last((0, "vcpu_usage"))
+            if last is not None:
+                return {**last, "error": error}
+        seconds = (after.host_taken_ns - before.host_taken_ns) / 1e9
+        old, new = before.host, after.host
+        content = self._memo.get(
+            (0, "vcpu_usage"), after.host_taken_ns, lambda: system_groups.vcpu_usage(old, new, seconds)
+        )
+        return {**content, "error": error}
+
+    def _memory_info(self, mark: _Mark, sample: Sample) -> Report:
+        content = {} if sample.host is None else system_groups.memory_info(sample.host)
+        return {**content, "error": _host_error(sample)}
+
+    def _hw_counters(self, mark: _Mark, sample: Sample) -> Report:
+        devices = sample.tree.devices
+        token = Same(devices[0]) if len(devices) == 1 else [Same(device) for device in devices]
+        content = self._memo.get(
+            (0, "neuron_hw_counters"), token, lambda: system_groups.neuron_hw_counters(devices)
+        )
+        return {**content, "error": describe_faults(sample.tree)}
+
+    def _device_status(self, mark: _Mark, sample: Sample) -> Report:
+        tree, second = sample.tree, sample.taken_ns // 1_000_000_000
+        known = self._status
+        if (
+            known is not None
+            and known[0] == second
+            and known[1].processes is tree.processes
+            and known[1].faults == tree.faults
+            and _are_same(known[1].devices, tree.devices)
+        ):
+            return known[2]
+        utilization = self._utilization.update(mark.sample.tree, tree)
+        allocation = self._watch.update(tree)
+        devices = [
+            self._memo.get(
+                (0, f"device {device.facts.index}"),
+                system_groups.status_token(device, utilization, allocation),
+                lambda device=device: system_groups.device_status(device, utilization, allocation),  # type: ignore[misc]
+            )
+            for device in tree.devices
+        ]
+        unreadable = [{"path": fault.path, "reason": fault.reason} for fault in tree.faults]
+        content = {
+            "devices": orjson.Fragment(orjson.dumps(devices)),
+            "unreadable": unreadable,
+            "error": describe_faults(tree),
         }
-        return makers.get(name)
+        self._status = second, tree, content
+        return content
 
-    def _allocation(self, tree: TreeReading) -> dict[int, CoreAllocation]:
-        return self._watch.update(tree)
+    def _kubernetes(self, mark: _Mark, sample: Sample) -> Report:
+        return {} if self._pods is None else self._pods.group(sample.tree)
 
-    def _kubernetes(self, tree: TreeReading) -> Report:
-        return {} if self._pods is None else self._pods.group(tree)
-
-    def _timed(self, key: GroupKey, sample: Sample, make: Callable[[_Mark], Report]) -> Report:
-        """A group of the system with its period; a group begins anew with each collection."""
+    def _timed(self, key: GroupKey, sample: Sample, make: Callable[[_Mark, Sample], Report]) -> Report:
+        """A group of the system with its period, which begins anew with each collection."""
         mark = self._mark(key)
-        content = make(mark)
-        self._marks[key] = _Mark(sample, {}, {}, mark.rates)
+        content = make(mark, sample)
+        self._marks[key] = _Mark(sample, {}, {})
         return {"period": (sample.taken_ns - mark.sample.taken_ns) / 1e9, **content}
 
     def _mark(self, key: GroupKey) -> _Mark:
         return self._marks.get(key, self._first)
 
-    def _advance(self, key: GroupKey, sample: Sample, mark: _Mark, made: dict[int, ProcessWindow]) -> None:
-        processes = {process.pid: process for process in sample.tree.processes}
-        windows = {pid: _shown(window, mark) for pid, window in made.items()}
-        self._marks[key] = _Mark(sample, processes, windows, {})
+
+class _WindowMaker:
+    """The windows of one report: groups whose periods began together share them."""
+
+    def __init__(self, sample: Sample) -> None:
+        self._sample = sample
+        self._made: dict[int, dict[int, ProcessWindow]] = {}
+
+    def make(self, process: ProcessReading, mark: _Mark) -> ProcessWindow:
+        """The window of a process since a mark."""
+        made = self._made.setdefault(id(mark.sample), {})
+        window = made.get(process.pid)
+        if window is None:
+            wall_ns = self._sample.taken_ns - mark.sample.taken_ns
+            window = made[process.pid] = _window(process, mark, wall_ns)
+        return window
+
+    def shown_window(self, window: ProcessWindow, mark: _Mark) -> ProcessWindow:
+        """The window whose rates are reported: the last one in which the process told something.
+
+        A simulated process publishes four times a second: a report made between two of its publications shows
+        the rates of the last.
+        """
+        stands_still = (
+            window.after.elapsed_ns is not None
+            and window.after.published_at_s == window.before.published_at_s
+        )
+        return mark.windows.get(window.after.pid, window) if stands_still else window
+
+    def shown(self, mark: _Mark) -> dict[int, ProcessWindow]:
+        """The windows that are reported of the processes, by pid."""
+        made = self._made.get(id(mark.sample), {})
+        here = {process.pid for process in self._sample.tree.processes}
+        kept = {pid: window for pid, window in mark.windows.items() if pid in here}
+        return {**kept, **{pid: self.shown_window(window, mark) for pid, window in made.items()}}
 
 
 def describe_faults(tree: TreeReading) -> str:
@@ -232,40 +372,15 @@ def _at_start(process: ProcessReading) -> ProcessReading:
     """
     if process.elapsed_ns is None:
         return process
-    return replace(process, cores={}, elapsed_ns=0, published_at_s=0.0)
+    return process._replace(cores={}, elapsed_ns=0, published_at_s=0.0)
 
 
-def _shown(window: ProcessWindow, mark: _Mark) -> ProcessWindow:
-    """The window whose rates are reported: the last one in which the process's own clock moved.
-
-    A simulated process publishes four times a second: a report made between two of its publications shows the
-    rates of the last.
-    """
-    stands_still = (
-        window.after.elapsed_ns is not None and window.after.published_at_s == window.before.published_at_s
-    )
-    return mark.windows.get(window.after.pid, window) if stands_still else window
+def _are_same(devices: tuple[DeviceReading, ...], others: tuple[DeviceReading, ...]) -> bool:
+    return len(devices) == len(others) and all(map(is_, devices, others))
 
 
-def _physical_rates(mark: _Mark, sample: Sample) -> dict[int, CoreRates]:
-    before = [core for device in mark.sample.tree.devices for core in device.cores]
-    after = [core for device in sample.tree.devices for core in device.cores]
-    if mark.rates and all(new is old for new, old in zip(after, before)) and len(after) == len(before):
-        return mark.rates
-    mark.rates = physical_rates(before, after, sample.taken_ns - mark.sample.taken_ns)
-    return mark.rates
-
-
-def _vcpu_usage(before: Sample, after: Sample) -> Report:
-    if before.host is None or after.host is None:
-        return {"average_usage": None, "usage_data": None, "error": _host_error(after)}
-    seconds = (after.host_taken_ns - before.host_taken_ns) / 1e9
-    return {**system_groups.vcpu_usage(before.host, after.host, seconds), "error": _host_error(after)}
-
-
-def _memory_info(sample: Sample) -> Report:
-    content = {} if sample.host is None else system_groups.memory_info(sample.host)
-    return {**content, "error": _host_error(sample)}
+def _by_pid(tree: TreeReading) -> dict[int, ProcessReading]:
+    return {process.pid: process for process in tree.processes}
 
 
 def _host_error(sample: Sample) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.host import CPU_KINDS, HostReading, cpu_percents
 from neuron_monitor.api.instance import InstanceFacts
-from neuron_monitor.api.rates import CoreRates
 from neuron_monitor.api.readings import DeviceReading, TreeReading
 from neuron_monitor.report.process_groups import joined_version
 from neuron_monitor.report.spelling import Keys
@@ -58,14 +57,15 @@ def neuron_hw_counters(devices: Sequence[DeviceReading]) -> dict[str, Any]:
     return {"neuron_devices": entries or None}
 
 
-def neuron_device_status(
-    tree: TreeReading, rates: Mapping[int, CoreRates], allocation: Mapping[int, CoreAllocation]
-) -> dict[str, Any]:
-    """Our group `neuron_device_status`: power, memory, and each physical core with who uses it."""
-    return {
-        "devices": [_device_status(device, rates, allocation) for device in tree.devices],
-        "unreadable": [{"path": fault.path, "reason": fault.reason} for fault in tree.faults],
-    }
+def status_token(
+    device: DeviceReading, utilization: Mapping[int, float], allocation: Mapping[int, CoreAllocation]
+) -> Any:
+    """What `device_status` is made of: as long as this is equal, so is that."""
+    cores = [
+        (core.device_memory_bytes, utilization.get(core.id), *_users(allocation.get(core.id)))
+        for core in device.cores
+    ]
+    return device.power, cores
 
 
 def instance_info(facts: InstanceFacts) -> dict[str, str]:
@@ -107,9 +107,10 @@ def neuron_hardware_info(tree: TreeReading, keys: Keys) -> dict[str, Any]:
     return {**described, **counts, "error": "" if tree.devices else f"no Neuron device in {tree.root}"}
 
 
-def _device_status(
-    device: DeviceReading, rates: Mapping[int, CoreRates], allocation: Mapping[int, CoreAllocation]
+def device_status(
+    device: DeviceReading, utilization: Mapping[int, float], allocation: Mapping[int, CoreAllocation]
 ) -> dict[str, Any]:
+    """An entry of our group `neuron_device_status`: power, memory, and each physical core with its users."""
     power = device.power
     return {
         "neuron_device_index": device.facts.index,
@@ -125,17 +126,20 @@ def _device_status(
             "average_percent": power.average_percent,
         },
         "physical_neuroncores": {
-            str(core.id): _core_status(rates.get(core.id), allocation.get(core.id)) for core in device.cores
+            str(core.id): _core_status(utilization.get(core.id, 0.0), allocation.get(core.id))
+            for core in device.cores
         },
     }
 
 
-def _core_status(rates: CoreRates | None, allocation: CoreAllocation | None) -> dict[str, Any]:
-    return {
-        "utilization": 100 * rates.utilization if rates else 0.0,
-        "pids": list(allocation.pids) if allocation else [],
-        "allocated_idle_seconds": allocation.idle_s if allocation else 0.0,
-    }
+def _core_status(utilization: float, allocation: CoreAllocation | None) -> dict[str, Any]:
+    pids, idle_s = _users(allocation)
+    return {"utilization": 100 * utilization, "pids": list(pids), "allocated_idle_seconds": idle_s}
+
+
+def _users(allocation: CoreAllocation | None) -> tuple[tuple[int, ...], int]:
+    """The users of a core and for how many whole seconds it has been idle."""
+    return (allocation.pids, int(allocation.idle_s)) if allocation else ((), 0)
 
 
 def _average(before: HostReading, after: HostReading) -> dict[str, float]:

@@ -1,0 +1,350 @@
+"""What the monitor costs on a full host: 16 devices of 8 cores, 64 processes that publish four times a second.
+
+Processor time is that of the monitor's own process, without its start; the load is made by this one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import orjson
+import psutil
+
+from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
+from neuron_monitor.api.host import Host
+from neuron_monitor.api.instance import Instance
+from neuron_monitor.api.sample import Sampler
+from neuron_monitor.api.tree import DeviceTree
+from neuron_monitor.api.view import Windows
+from neuron_monitor.prometheus.exposition import Family, render
+from neuron_monitor.prometheus.series import SeriesMaker
+from neuron_monitor.report.config import default_configuration
+from neuron_monitor.report.reporter import Reporter
+from tests.fixtures.neuron_sysfs import ENGINES, TRAFFIC, TRAINIUM2, SysfsTree, held, process_core
+
+DEVICES = 16
+PROCESSES = 64
+CORES = DEVICES * TRAINIUM2.cores
+PUBLISH_INTERVAL_S = 0.25
+MODELS = 8
+MIB = 1 << 20
+MEMORY = {"tensors": 3 << 30, "model_code": 120 << 20, "constants": 2 << 30, "runtime_memory": 50 << 20}
+_HOT = (
+    "elapsed_ns",
+    "nc_time_in_use",
+    "inference_count",
+    "flop_count",
+    "success",
+    "throttled_ns",
+    *ENGINES,
+    *TRAFFIC,
+)
+
+
+class Load:
+    """Processes that publish: their files and their cores' counters, four times a second."""
+
+    def __init__(self, root: Path) -> None:
+        self.tree = SysfsTree(root, TRAINIUM2, DEVICES)
+        self.sleepers = [subprocess.Popen(["sleep", "3600"]) for _ in range(PROCESSES)]
+        self._descriptors = [
+            (name, os.open(root / self.tree.core(core) / _node(name), os.O_WRONLY))
+            for core in range(CORES)
+            for name in _HOT
+        ]
+        self._rounds = 0
+        for core in range(CORES):
+            self.tree.count(core, device_memory=sum(MEMORY.values()), **MEMORY)
+        self._stopped = threading.Event()
+        self.publish()
+
+    def publish(self) -> None:
+        """Advance every counter by a quarter of a second."""
+        self._rounds += 1
+        step = {name: b"%d\n" % (self._rounds * _STEPS[name]) for name in _HOT}
+        for name, descriptor in self._descriptors:
+            os.pwrite(descriptor, step[name], 0)
+        share = CORES // PROCESSES
+        for number, sleeper in enumerate(self.sleepers):
+            self._publish_process(sleeper.pid, range(number * share, (number + 1) * share))
+
+    def run(self) -> None:
+        """Publish until stopped."""
+        while not self._stopped.wait(PUBLISH_INTERVAL_S):
+            self.publish()
+
+    def stop(self) -> None:
+        """End what was started."""
+        self._stopped.set()
+        for sleeper in self.sleepers:
+            sleeper.kill()
+            sleeper.wait()
+        for _, descriptor in self._descriptors:
+            os.close(descriptor)
+
+    def _publish_process(self, pid: int, cores: range) -> None:
+        count = self._rounds
+        histogram = {str(bound): count * 3 for bound in range(8_000_000, 20_000_000, 600_000)}
+        content = {
+            str(core): process_core(
+                self.tree,
+                core,
+                status={"success": count * 25},
+                inference_count=count * 25,
+                flop_count=count * _STEPS["flop_count"],
+                busy_ns=count * 150_000_000,
+                engine_busy_ns={name: count * _STEPS[name] for name in ENGINES},
+                traffic={name: count * _STEPS[name] for name in TRAFFIC},
+                device_memory=held(**MEMORY),
+                latency={"device": histogram, "total": histogram},
+            )
+            for core in cores
+        }
+        models = [
+            {"name": f"graph_{number}", "uuid": f"{number:032x}", "model_id": number, "core": cores[0]}
+            for number in range(MODELS)
+        ]
+        now = time.time()
+        self.tree.publish(
+            pid, cores, cores=content, elapsed_ns=count * 250_000_000, published_at=now, models=models
+        )
+
+
+_STEPS = {
+    "elapsed_ns": 250_000_000,
+    "nc_time_in_use": 150_000,
+    "inference_count": 25,
+    "flop_count": 10**13,
+    "success": 25,
+    "throttled_ns": 10_000_000,
+    **dict.fromkeys(ENGINES, 70_000_000),
+    **dict.fromkeys(TRAFFIC, 10**10),
+}
+
+
+def run(quick: bool) -> list[Figure]:
+    """Measures the monitor's processor time, memory, latency and size."""
+    with _load() as load:
+        threading.Thread(target=load.run, daemon=True).start()
+        root = str(load.tree.root)
+        running = [
+            *_running_cost(root, "1s", 1.0, 6 if quick else 20, Target("<=", 0.5)),
+            *_running_cost(root, "50ms", 0.05, 100 if quick else 400, Target("<=", 3.0)),
+        ]
+        pids = [sleeper.pid for sleeper in load.sleepers]
+        return [
+            *running,
+            *_starts(root, 3 if quick else 10),
+            _report_time(root, 60 if quick else 400),
+            _growth(20_000 if quick else 1_000_000),
+            _host_cost(pids),
+            _exposition_cost(root),
+            _installed_size(),
+        ]
+
+
+@contextmanager
+def _load() -> Iterator[Load]:
+    parent = "/dev/shm" if os.path.isdir("/dev/shm") else None
+    folder = Path(tempfile.mkdtemp(prefix="neuron-monitor-", dir=parent))
+    load = Load(folder / "tree")
+    try:
+        yield load
+    finally:
+        load.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _node(name: str) -> str:
+    if name == "elapsed_ns":
+        return "stats/clock/elapsed_ns/total"
+    if name == "throttled_ns":
+        return "stats/throttle/throttled_ns/total"
+    folder = "engine_busy_ns" if name in ENGINES else "traffic" if name in TRAFFIC else "other_info"
+    return f"stats/{'status' if name == 'success' else folder}/{name}/total"
+
+
+def _running_cost(root: str, period: str, period_s: float, count: int, target: Target) -> list[Figure]:
+    """Processor time a second, of which the start is no part, and the memory of the process."""
+    command = [sys.executable, "-m", "neuron_monitor.cli", "--sysfs-root", root, "--period", period]
+    started = subprocess.Popen([*command, "--count", str(count + 2)], stdout=subprocess.PIPE)
+    assert started.stdout is not None
+    process = psutil.Process(started.pid)
+    for _ in range(2):
+        started.stdout.readline()
+    before_s, began = _processor_s(process), time.monotonic()
+    for _ in range(count - 1):
+        started.stdout.readline()
+    used_s, passed_s = _processor_s(process) - before_s, time.monotonic() - began
+    memory = process.memory_info().rss / MIB
+    started.communicate()
+    rate = f"{1 / period_s:g} Hz"
+    return [
+        Figure(f"processor share at {rate}", 100 * used_s / passed_s, "%", target, None, "of one core"),
+        Figure(f"resident memory at {rate}", memory, "MiB", Target("<=", 60)),
+    ]
+
+
+def _processor_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def _starts(root: str, rounds: int) -> list[Figure]:
+    """Time from the start of the command to its first line, and of `neuron-ls` to its end."""
+    monitor = [sys.executable, "-m", "neuron_monitor.cli", "--sysfs-root", root, "--count", "1"]
+    listing = [sys.executable, "-m", "neuron_monitor.ls_cli", "--sysfs-root", root]
+    empty = [sys.executable, "-c", "pass"]
+
+    def call(command: list[str]) -> Callable[[], object]:
+        return lambda: subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
+
+    best = fastest_in_turn(
+        {"monitor": call(monitor), "listing": call(listing), "python": call(empty)}, rounds
+    )
+    python = Peer("python -c pass", best["python"] / 1e6)
+    return [
+        Figure("start to the first report", best["monitor"] / 1e6, "ms", Target("<=", 300), python),
+        Figure("neuron-ls", best["listing"] / 1e6, "ms", Target("<=", 200), python),
+    ]
+
+
+def _report_time(root: str, rounds: int) -> Figure:
+    """Time to read everything and make the bytes of a report, while all counters change."""
+    sampler = Sampler(DeviceTree(root))
+    reporter = Reporter(default_configuration(1.0), sampler.sample())
+    durations = []
+    for _ in range(rounds):
+        time.sleep(0.02)
+        began = time.perf_counter_ns()
+        orjson.dumps(reporter.report(sampler.sample()))
+        durations.append(time.perf_counter_ns() - began)
+    sampler.close()
+    durations.sort()
+    note = f"median {durations[len(durations) // 2] / 1e6:.2g} ms of {rounds}"
+    value = durations[min(len(durations) - 1, int(0.99 * len(durations)))] / 1e6
+    return Figure("report, 99th percentile", value, "ms", Target("<=", 10), None, note)
+
+
+def _growth(samples: int) -> Figure:
+    """How much memory so many samples of a small host leave behind."""
+    with tempfile.TemporaryDirectory() as folder:
+        tree = SysfsTree(Path(folder) / "tree", replace(TRAINIUM2, cores=2), 1)
+        tree.publish(os.getpid(), [0, 1])
+        ticks = iter(range(0, 1 << 62, 1_000_000_000))
+        sampler = Sampler(
+            DeviceTree(str(tree.root), clock=lambda: next(ticks)), Host(), Instance(), lambda: next(ticks)
+        )
+        reporter = Reporter(default_configuration(1.0), sampler.sample())
+        process = psutil.Process()
+        for _ in range(samples // 10):
+            reporter.report(sampler.sample())
+        before = process.memory_info().rss
+        for _ in range(samples - samples // 10):
+            reporter.report(sampler.sample())
+        grown = (process.memory_info().rss - before) / MIB
+        sampler.close()
+    return Figure("growth of memory", grown, "MiB", Target("<=", 1), None, f"over {samples:,} samples")
+
+
+def _host_cost(pids: list[int]) -> Figure:
+    """Processors, memory and the processes' times, beside psutil reading the same."""
+    host = Host(sees_container=False)
+    processes = [psutil.Process(pid) for pid in pids]
+
+    def ours() -> None:
+        host.read()
+        host.process_times(pids)
+
+    def theirs() -> None:
+        psutil.cpu_times(percpu=True)
+        psutil.cpu_stats()
+        psutil.virtual_memory()
+        psutil.swap_memory()
+        for process in processes:
+            process.cpu_times()
+
+    best = fastest_in_turn({"ours": ours, "psutil": theirs}, 50)
+    peer = Peer("psutil", best["psutil"] / 1e6)
+    note = f"{len(pids)} processes"
+    return Figure("reading the host", best["ours"] / 1e6, "ms", Target("<=", peer.value), peer, note)
+
+
+def _exposition_cost(root: str) -> Figure:
+    """Making the text of a scrape, beside prometheus_client making that of the same series."""
+    from prometheus_client import CollectorRegistry, generate_latest
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+    from prometheus_client.parser import text_string_to_metric_families
+
+    sampler = Sampler(DeviceTree(root))
+    windows = Windows(sampler.sample())
+    view = windows.advance(sampler.sample())
+    families: list[Family] = SeriesMaker(0.0).make(view, {}, 0.0)
+    text = render(families).decode()
+    parsed = list(text_string_to_metric_families(text))
+
+    class Collected:
+        def collect(self) -> Iterator[object]:
+            for family in parsed:
+                kind = CounterMetricFamily if family.type == "counter" else GaugeMetricFamily
+                made = kind(family.name, family.documentation)
+                for sample in family.samples:
+                    made.add_sample(sample.name, sample.labels, sample.value)
+                yield made
+
+    registry = CollectorRegistry()
+    registry.register(Collected())  # type: ignore[arg-type]
+    best = fastest_in_turn(
+        {
+            "ours": lambda: render(SeriesMaker(0.0).make(view, {}, 0.0)),
+            "prometheus_client": lambda: generate_latest(registry),
+        },
+        5,
+    )
+    sampler.close()
+    peer = Peer("prometheus_client", best["prometheus_client"] / 1e6)
+    note = f"{text.count(chr(10)):,} lines, {len(text) / MIB:.1f} MiB; made when scraped"
+    return Figure("text of a scrape", best["ours"] / 1e6, "ms", Target("<=", peer.value), peer, note)
+
+
+def _installed_size() -> Figure:
+    """Bytes on disk of what `pip install neuron-tools[monitor]` brings, without Neuron Tools itself."""
+    wanted = ["click", "psutil", "rich", "dash", "orjson", "plotly", "textual"]
+    sizes: dict[str, int] = {}
+    while wanted:
+        name = wanted.pop().lower().replace("_", "-")
+        if name in sizes:
+            continue
+        try:
+            found = distribution(name)
+        except PackageNotFoundError:
+            continue
+        sizes[name] = sum(file.size or 0 for file in found.files or ())
+        wanted += [_requirement(text) for text in found.requires or () if "extra ==" not in text]
+    note = f"{len(sizes)} packages, on disk"
+    return Figure("size of the monitor extra", sum(sizes.values()) / MIB, "MiB", Target("<=", 60), None, note)
+
+
+def _requirement(text: str) -> str:
+    return (
+        text.split(";")[0]
+        .split("[")[0]
+        .strip(" ()")
+        .split("<")[0]
+        .split(">")[0]
+        .split("=")[0]
+        .split("!")[0]
+        .split("~")[0]
+        .strip()
+    )

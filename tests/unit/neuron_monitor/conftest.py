@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from neuron_monitor.api.host import Host
+from neuron_monitor.api.instance import Instance
+from neuron_monitor.api.sample import Sampler
+from neuron_monitor.api.tree import DeviceTree
+from tests.fixtures.neuron_sysfs import TRAINIUM2, SysfsTree
+
+
+class Clock:
+    """A monotonic clock that tests set forward."""
+
+    def __init__(self) -> None:
+        self.now_ns = 1_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now_ns
+
+    def pass_seconds(self, seconds: float) -> None:
+        self.now_ns += round(seconds * 1e9)
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def simulated(tmp_path):
+    """A simulated tree of one Trainium2 device."""
+    return SysfsTree(tmp_path / "tree", TRAINIUM2)
+
+
+@pytest.fixture
+def real(tmp_path):
+    """The same device as the real driver shows it."""
+    return SysfsTree(tmp_path / "tree", TRAINIUM2, simulated=False)
+
+
+@pytest.fixture
+def make_sampler(clock, tmp_path):
+    """Makes what reads a tree, on the test's clock and away from the machine's firmware."""
+    samplers = []
+
+    def make(tree: SysfsTree) -> Sampler:
+        sampler = Sampler(
+            DeviceTree(str(tree.root), clock=clock), Host(), Instance(str(tmp_path / "none")), clock
+        )
+        samplers.append(sampler)
+        return sampler
+
+    yield make
+    for sampler in samplers:
+        sampler.close()
+
+
+@pytest.fixture
+def pid():
+    """A process that is alive."""
+    return os.getpid()
