@@ -52,6 +52,8 @@ class FlowEvents:
         lost = int(np.count_nonzero(span < 0))
         self._recording.warn(f"{lost:,} flow events without a span were left out.", count=min(lost, 1))
         known = span >= 0
+        if not known.any():
+            return
         source, target = _edges(key[known], rank[known], time_ns[known], span[known])
         tables = pa.array(["TraceSpan"]).dictionary_encode().take(pa.array(np.zeros(len(source), np.int32)))
         self._recording.append(
@@ -66,7 +68,7 @@ class FlowEvents:
             return
         waiting = waiting[np.lexsort((time_ns[waiting], lane[waiting]))]
         ids, starts, ends, edges = self._spans_of(np.unique(lane[waiting]))
-        for number, (first, last) in edges.items():
+        for number, (first, last) in edges.items() if len(ids) else ():
             low, high = np.searchsorted(lane[waiting], [number, number + 1])
             found = np.full(high - low, -1, np.int64)
             enclosing_spans(starts, ends, first, last, time_ns[waiting[low:high]], found)
@@ -82,6 +84,7 @@ class FlowEvents:
             chosen = np.flatnonzero(np.isin(own, lanes))
             columns = (batch.column(name).to_numpy()[chosen] for name in ("id", "start_ts", "end_ts"))
             parts.append((own[chosen], *columns))
+        parts = parts or [(lanes[:0], *(np.zeros(0, np.int64) for _ in range(3)))]
         own, ids, starts, ends = (np.concatenate(column) for column in zip(*parts, strict=True))
         order = np.lexsort((-ends, starts, own))
         own, ids, starts, ends = own[order], ids[order], starts[order], ends[order]
@@ -105,8 +108,8 @@ def _edges(
     order = np.lexsort((np.arange(len(key)), rank, time_ns, group))
     group, rank, span = group[order], rank[order], span[order]
     position = np.arange(len(group))
-    leads = np.maximum.accumulate(np.where(rank != _END, position, -1)) if len(group) else position
-    before = np.where(rank == _END, leads, np.append(-1, leads[:-1]) if len(group) else leads)
+    leads = np.maximum.accumulate(np.where(rank != _END, position, -1))
+    before = np.where(rank == _END, leads, np.append(-1, leads[:-1]))
     fits = (rank != _START) & (before >= 0)
     fits &= group[np.maximum(before, 0)] == group
     return span[before[fits]], span[fits]

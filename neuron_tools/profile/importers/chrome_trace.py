@@ -201,7 +201,7 @@ class ChromeReader:
         self, rows: JsonRows, inside: JsonRows, lane: Int64Array, time_ns: Int64Array
     ) -> dict[str, Any]:
         """Columns of spans but their ends: lane, start_ts, name, category, source, correlation, arguments."""
-        arguments = rows.json("args")
+        arguments = self._arguments(rows)
         extra = self._dialect.columns(rows, inside)
         if "source_file" not in extra:
             arguments, place = _with_source_apart(inside.texts("source"), arguments)
@@ -215,6 +215,17 @@ class ChromeReader:
             **extra,
             "arguments_json": pc.if_else(empty, pa.scalar(None, pa.string()), arguments),
         }
+
+    def _arguments(self, rows: JsonRows) -> pa.StringArray:
+        """JSON objects; a value that is none becomes the only member of one."""
+        arguments = rows.json("args")
+        lost = int(rows.has("args").sum()) - len(arguments) + arguments.null_count
+        self._recording.warn("Arguments that are no valid JSON were left out.", count=lost)
+        is_object = pc.starts_with(arguments, "{")
+        if not pc.all(is_object, skip_nulls=True).as_py():
+            wrapped = pc.binary_join_element_wise('{"args":', arguments, "}", "")
+            arguments = pc.if_else(is_object, arguments, wrapped)
+        return arguments
 
     def _stage_closed(self, closed: pa.Table | None) -> None:
         if closed is not None:

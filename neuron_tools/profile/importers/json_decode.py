@@ -14,12 +14,18 @@ BoolArray = npt.NDArray[np.bool_]
 LARGEST_TIME = (1 << 62) - 1
 """Bound on times, so that the difference of two never overflows."""
 LARGEST_INTEGER = (1 << 63) - 1
-DEEPEST = 100
+DEEPEST = 60
 """Nesting beyond which arguments are dropped: their readers recurse."""
 
 _QUOTE, _BACKSLASH, _MINUS, _PLUS, _POINT = 0x22, 0x5C, 0x2D, 0x2B, 0x2E
 _ZERO, _NINE = 0x30, 0x39
 _HEX_MARK = 0x75  # u
+_COMMA, _COLON = 0x2C, 0x3A
+_OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 0x5B, 0x5D, 0x7B, 0x7D
+
+# What may follow while a value is copied: a value; the first element or key, or the end, of what was opened;
+# the next after a comma (which is dropped before an end); a colon; a comma or the end; nothing.
+_VALUE, _FIRST, _AFTER_COMMA, _COLON_NEXT, _SEPARATOR, _NOTHING = range(6)
 
 
 @compiled
@@ -265,44 +271,73 @@ def _string_end(data: UInt8Array, position: int, end: int) -> int:
 
 
 @compiled
+def _copy_bare(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> tuple[int, int]:
+    """Copies a number or word; NaN and other words become null. Returns both positions after it."""
+    first = position
+    while position < end and not (
+        data[position] <= 0x20
+        or data[position] in (_COMMA, _COLON, _QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT)
+    ):
+        position += 1
+    if is_number(data, first, position) or _is_word(data, first, position):
+        for source in range(first, position):
+            out[place] = data[source]
+            place += 1
+    else:
+        for letter in b"null":
+            out[place] = letter
+            place += 1
+    return position, place
+
+
+@compiled
 def _copy_valid(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> int:
-    """Copies one value without white space; -1 where it is nested too deeply."""
-    depth = 0
+    """Copies one value without white space; -1 where it breaks the grammar or is nested too deeply."""
+    kinds, depth, expected = np.int64(0), 0, _VALUE
     while position < end:
         byte = data[position]
-        if byte == _QUOTE:
-            stop = _string_end(data, position, end)
-            place = _copy_string(data, position, stop, out, place)
-            position = stop
-        elif byte <= 0x20:
+        if byte <= 0x20:
             position += 1
-        elif byte == 0x7B or byte == 0x5B or byte == 0x7D or byte == 0x5D or byte == 0x2C or byte == 0x3A:
-            depth += 1 if byte == 0x7B or byte == 0x5B else 0
-            depth -= 1 if byte == 0x7D or byte == 0x5D else 0
-            if depth > DEEPEST:
+            continue
+        is_closing = byte in (_CLOSE_OBJECT, _CLOSE_LIST)
+        if is_closing:
+            is_object = (kinds & 1) == 1
+            fits = expected in (_SEPARATOR, _FIRST) or (expected == _AFTER_COMMA and out[place - 1] == _COMMA)
+            if not depth or not fits or is_object != (byte == _CLOSE_OBJECT):
                 return -1
-            if (byte == 0x7D or byte == 0x5D) and out[place - 1] == 0x2C:
+            if expected == _AFTER_COMMA:
                 place -= 1
             out[place] = byte
-            place += 1
-            position += 1
+            place, position, depth, kinds = place + 1, position + 1, depth - 1, kinds >> 1
+            expected = _SEPARATOR if depth else _NOTHING
+        elif byte == _COMMA or byte == _COLON:  # noqa: SIM109 (compiled)
+            if expected != (_SEPARATOR if byte == _COMMA else _COLON_NEXT):
+                return -1
+            out[place] = byte
+            place, position = place + 1, position + 1
+            expected = _AFTER_COMMA if byte == _COMMA else _VALUE
+        elif expected in (_FIRST, _AFTER_COMMA) and (kinds & 1) == 1:
+            if byte != _QUOTE:
+                return -1
+            stop = _string_end(data, position, end)
+            place = _copy_string(data, position, stop, out, place)
+            position, expected = stop, _COLON_NEXT
+        elif expected not in (_VALUE, _FIRST, _AFTER_COMMA):
+            return -1
+        elif byte == _OPEN_OBJECT or byte == _OPEN_LIST:  # noqa: SIM109 (compiled)
+            if depth == DEEPEST:
+                return -1
+            out[place] = byte
+            place, position, depth = place + 1, position + 1, depth + 1
+            kinds, expected = (kinds << 1) | (1 if byte == _OPEN_OBJECT else 0), _FIRST
+        elif byte == _QUOTE:
+            stop = _string_end(data, position, end)
+            place = _copy_string(data, position, stop, out, place)
+            position, expected = stop, _SEPARATOR if depth else _NOTHING
         else:
-            first = position
-            while position < end and not (
-                data[position] <= 0x20 or data[position] == 0x2C or data[position] == 0x3A
-                or data[position] == 0x7D or data[position] == 0x5D or data[position] == _QUOTE
-                or data[position] == 0x7B or data[position] == 0x5B
-            ):  # fmt: skip
-                position += 1
-            if is_number(data, first, position) or _is_word(data, first, position):
-                for source in range(first, position):
-                    out[place] = data[source]
-                    place += 1
-            else:
-                for letter in (0x6E, 0x75, 0x6C, 0x6C):
-                    out[place] = letter
-                    place += 1
-    return place
+            position, place = _copy_bare(data, position, end, out, place)
+            expected = _SEPARATOR if depth else _NOTHING
+    return place if expected == _NOTHING else -1
 
 
 @compiled
@@ -317,7 +352,7 @@ def copy_valid(
     """Copies values as compact JSON that every reader takes.
 
     White space goes, NaN and other bare words become null, control characters spaces, unknown escapes a
-    backslash and a letter; a value that is nested too deeply is left out.
+    backslash and a letter; a value that breaks the grammar or is nested too deeply is left out.
 
     Args:
         starts, stops: int64, shape (rows,); -1 = absent.
