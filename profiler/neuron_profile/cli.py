@@ -10,7 +10,7 @@ import click
 
 from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 
-COMMANDS = ("capture", "view", "query", "info", "verify", "recover", "import", "show")
+COMMANDS = ("capture", "view", "query", "info", "verify", "advise", "whatif", "recover", "import", "show")
 
 
 class CommandFolder(click.Group):

@@ -20,10 +20,15 @@ Ints = npt.NDArray[np.int64]
 WAITS = ("nrt_synchronize", "nrt_tensor_read")
 
 _HOST = """
-SELECT coalesce(process_idx, 0) AS process, coalesce(nc_idx, 0) AS core, name,
-    start_ts AS start_ns, end_ts AS end_ns, flow_id[1] AS flow
-FROM SystemProfileEvents WHERE name IN ('nrt_execute', 'nrt_synchronize', 'nrt_tensor_read')
-ORDER BY process, start_ns, end_ns
+SELECT coalesce(event.process_idx, 0) AS process, coalesce(event.nc_idx, 0) AS core, event.name AS name,
+    event.start_ts AS start_ns, event.end_ts AS end_ns, event.flow_id[1] AS flow,
+    coalesce(any_value(span.source_file), '') AS file, coalesce(any_value(span.source_line), 0) AS line
+FROM SystemProfileEvents event
+LEFT JOIN HostSpan span ON event.name != 'nrt_execute' AND span.kind IN ('synchronize', 'copy')
+    AND span.start_ts = event.start_ts AND span.end_ts = event.end_ts
+    AND coalesce(span.process_idx, 0) = coalesce(event.process_idx, 0)
+WHERE event.name IN ('nrt_execute', 'nrt_synchronize', 'nrt_tensor_read')
+GROUP BY ALL ORDER BY process, start_ns, end_ns
 """
 _DEVICE = """
 SELECT coalesce(process_idx, 0) AS process, coalesce(nc_idx, 0) AS core, start_ts AS start_ns,
@@ -39,6 +44,7 @@ class HostEvent:
     Attributes:
         execution: Position of the execution that it starts; -1 = it waits.
         core: Core that it waits for.
+        place: File and line that waits.
     """
 
     process: int
@@ -46,6 +52,7 @@ class HostEvent:
     end_ns: int
     execution: int
     core: int
+    place: tuple[str, int] = ("", 0)
 
 
 class Replay:
@@ -57,16 +64,38 @@ class Replay:
         self._events = _events(profile, executions)
         self._launch_ns = round(executions.core.launch_overhead_ns)
 
-    def total_ns(self, durations_ns: Ints) -> int:
-        """Time until host and devices are done, when the executions take `durations_ns`."""
-        ends = [self._play(events, durations_ns) for events in self._events.values()]
+    def total_ns(
+        self,
+        durations_ns: Ints,
+        without_waits_at: tuple[str, int] | None = None,
+        launched_free: npt.NDArray[np.bool_] | None = None,
+    ) -> int:
+        """Time until host and devices are done, when the executions take `durations_ns`.
+
+        Args:
+            durations_ns: (executions,) device times.
+            without_waits_at: File and line of waits that the host leaves out.
+            launched_free: (executions,) those that cost no launch.
+        """
+        launch_ns = np.full(len(durations_ns), self._launch_ns, np.int64)
+        if launched_free is not None:
+            launch_ns[launched_free] = 0
+        ends = [
+            self._play(events, durations_ns, launch_ns, without_waits_at) for events in self._events.values()
+        ]
         return max(ends, default=int(durations_ns.sum()))
 
     def recorded_ns(self) -> int:
         """The same with the recorded durations: what others are compared with."""
         return self.total_ns(self._durations)
 
-    def _play(self, events: list[HostEvent], durations_ns: Ints) -> int:
+    def _play(
+        self,
+        events: list[HostEvent],
+        durations_ns: Ints,
+        launch_ns: Ints,
+        without_waits_at: tuple[str, int] | None,
+    ) -> int:
         """One process: returns when it and its devices are done."""
         before_ns = events[0].start_ns if events else 0
         now_ns = before_ns
@@ -77,13 +106,14 @@ class Replay:
             now_ns += max(0, event.start_ns - before_ns)
             if event.execution >= 0:
                 now_ns += event.end_ns - event.start_ns
-                start_ns = max(now_ns, free_ns[event.core]) + self._launch_ns
+                start_ns = max(now_ns, free_ns[event.core]) + int(launch_ns[event.execution])
                 free_ns[event.core] = start_ns + int(durations_ns[event.execution])
                 recorded_free_ns[event.core] = int(recorded.end_ns[event.execution])
             else:
                 waited_ns = max(0, min(event.end_ns, recorded_free_ns[event.core]) - event.start_ns)
                 own_ns = event.end_ns - event.start_ns - waited_ns
-                now_ns = max(now_ns, free_ns[event.core]) + own_ns
+                if without_waits_at is None or event.place != without_waits_at:
+                    now_ns = max(now_ns, free_ns[event.core]) + own_ns
             before_ns = event.end_ns
         return max([now_ns, *free_ns.values()])
 
@@ -115,4 +145,6 @@ def _event(row: dict[str, Any], by_flow: dict[tuple[int, str], int]) -> HostEven
         execution = by_flow.get((row["process"], row["flow"]), -1)
         if execution < 0:
             return None
-    return HostEvent(row["process"], row["start_ns"], row["end_ns"], execution, row["core"])
+    return HostEvent(
+        row["process"], row["start_ns"], row["end_ns"], execution, row["core"], (row["file"], row["line"])
+    )

@@ -86,6 +86,20 @@ class WhatIf:
         _, inverse = np.unique(cores, axis=0, return_inverse=True)
         return int(np.bincount(inverse.ravel(), weights=recorded).max())
 
+    def without_waits_ns(self, file: str, line: int) -> int:
+        """Time of the program if the host did not wait for the device at one source line."""
+        recorded = self.executions.end_ns - self.executions.start_ns
+        return self._replay.total_ns(recorded, without_waits_at=(file, line))
+
+    def without_launches_ns(self, executions: npt.NDArray[np.bool_]) -> int:
+        """Time of the program if the chosen executions were launched for nothing."""
+        recorded = self.executions.end_ns - self.executions.start_ns
+        return self._replay.total_ns(recorded, launched_free=executions)
+
+    def total_ns(self, durations_ns: Ints) -> int:
+        """Time of the program if its executions took `durations_ns`."""
+        return self._replay.total_ns(durations_ns)
+
     def recorded_ns(self) -> int:
         """Time of the program as it was."""
         return self._replay.recorded_ns()

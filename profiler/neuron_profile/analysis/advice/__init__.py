@@ -1,0 +1,1 @@
+"""Advice: what is slow, why, which line, what to change, and what that would give."""

@@ -1,0 +1,167 @@
+"""What the rules look at: a profile, the programs that it ran, and what-if runs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
+from neuron_profile.analysis.whatif.change import Change
+from neuron_profile.analysis.whatif.executions import Executions, ProgramKey
+from neuron_profile.analysis.whatif.run import WhatIf
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.reader import Profile
+from neuron_tools.simulator import simulate
+from neuron_tools.simulator.program import Program
+from neuron_tools.simulator.simulation import Simulation
+
+Mask = npt.NDArray[np.bool_]
+Select = Callable[[Program], tuple[Mask, Mask]]
+
+
+@dataclass(frozen=True)
+class ProgramUse:
+    """A program with how often it ran and its times."""
+
+    key: ProgramKey
+    program: Program
+    count: int
+    simulation: Simulation
+
+
+@dataclass(frozen=True, slots=True)
+class Hotspot:
+    """Time of chosen rows, and the place that has most of it.
+
+    Attributes:
+        busy_ns: Sum of the durations of the chosen instructions and transfers, over all executions.
+        place_ns: The part at `place`.
+    """
+
+    busy_ns: float
+    place_ns: float
+    place: Place
+
+
+class Context:
+    """One profile, seen by the rules. What several rules need is computed once."""
+
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
+
+    @cached_property
+    def occupancy(self) -> Occupancy:
+        """Whether host or device decides."""
+        return measure_occupancy(self.profile)
+
+    @cached_property
+    def what_if(self) -> WhatIf | None:
+        """What-if runs; None where the profile does not hold its programs."""
+        try:
+            what_if = WhatIf(self.profile)
+            for key in what_if.executions.keys:
+                what_if.executions.program(key)
+        except NeuronToolsError:
+            return None
+        return what_if
+
+    @property
+    def executions(self) -> Executions | None:
+        """What was executed."""
+        return self.what_if.executions if self.what_if else None
+
+    @cached_property
+    def programs(self) -> tuple[ProgramUse, ...]:
+        """The programs that ran."""
+        executions = self.executions
+        if executions is None:
+            return ()
+        uses = []
+        for key in executions.keys:
+            program = executions.program(key)
+            count = len(executions.of_program(key))
+            uses.append(ProgramUse(key, program, count, simulate(program, executions.core)))
+        return tuple(uses)
+
+    @cached_property
+    def device_ns(self) -> float:
+        """Device time: the sum of all executions."""
+        return float(sum(use.count * use.simulation.duration_ps for use in self.programs)) / 1000
+
+    def finding(
+        self, rule: str, title: str, change: str, simulated: Change | None, **details: object
+    ) -> Finding:
+        """A finding whose gain is simulated.
+
+        Args:
+            simulated: What takes the cause away; None = the gain is not simulated.
+            details: Further attributes of the finding.
+        """
+        if simulated is None or self.what_if is None:
+            return Finding(rule, title, change, **details)  # type: ignore[arg-type]
+        gain = self.what_if.gain(simulated)
+        return Finding(
+            rule, title, change, gain_ns=gain.total_gain_ns, device_gain_ns=gain.device_gain_ns,
+            total_ns=gain.total_ns, what_if=simulated.text, **details,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def hotspot(self, select: Select) -> Hotspot:
+        """Where the chosen rows of all programs spend their time."""
+        at: defaultdict[Place, float] = defaultdict(float)
+        for use in self.programs:
+            for hlo, busy_ns in _busy_by_hlo(use, *select(use.program)):
+                for place, share in self._places(use, hlo):
+                    at[place] += busy_ns * share
+        if not at:
+            return Hotspot(0.0, 0.0, Place())
+        place = max(at, key=lambda key: (at[key], str(key)))
+        return Hotspot(sum(at.values()), at[place], place)
+
+    def _places(self, use: ProgramUse, hlo: int) -> Iterator[tuple[Place, float]]:
+        """Places of one HLO operation with the part of all executions' time that each has."""
+        executions = self.executions
+        assert executions is not None
+        if use.key in executions.eager:
+            for position in executions.of_program(use.key):
+                origin = executions.origin(int(position))
+                if origin is not None:
+                    place = Place(origin.file, origin.line, "", origin.layer, origin.operation)
+                    yield place, 1.0
+            return
+        program = use.program
+        rows = program.hlo[hlo].framework if 0 <= hlo < len(program.hlo) else ()
+        if not rows:
+            yield Place(), float(use.count)
+            return
+        operation = program.framework[rows[0]]
+        frame = operation.stack[0] if operation.stack else None
+        yield (
+            Place(
+                frame.file if frame else "", frame.line if frame else 0, frame.function if frame else "",
+                operation.module_path, operation.name,
+            ),
+            float(use.count),
+        )  # fmt: skip
+
+
+def _busy_by_hlo(use: ProgramUse, instructions: Mask, dmas: Mask) -> list[tuple[int, float]]:
+    """Nanoseconds that chosen rows take in one execution, by HLO operation."""
+    times: defaultdict[int, float] = defaultdict(float)
+    simulation, program = use.simulation, use.program
+    for rows, table, start, end in (
+        (instructions, program.instructions, simulation.start_ps, simulation.end_ps),
+        (dmas, program.dmas, simulation.dma_start_ps, simulation.dma_end_ps),
+    ):
+        chosen = np.flatnonzero(rows)
+        if len(chosen):
+            busy_ns = (end[chosen] - start[chosen]) / 1000
+            hlo, inverse = np.unique(table["hlo"][chosen], return_inverse=True)
+            for number, total in zip(hlo, np.bincount(inverse, weights=busy_ns)):
+                times[int(number)] += float(total)
+    return list(times.items())

@@ -1,0 +1,55 @@
+"""One finding of the advice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the user's program a finding is; empty parts are not known."""
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    module: str = ""
+    operation: str = ""
+
+    def __str__(self) -> str:
+        if self.file:
+            return f"{self.file}:{self.line}"
+        return self.module or self.operation or "(whole program)"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is slow and what to do about it.
+
+    Attributes:
+        rule: Name of the rule: "fp32_matmul".
+        title: What was found, in one line.
+        change: What to change, in plain words.
+        place: Where.
+        gain_ns: Time of the whole program that the change would save, simulated; None = not simulated.
+        device_gain_ns: Device time that it would save.
+        total_ns: Time of the whole program as it is.
+        what_if: The change that was simulated, as `neuron-profile whatif --set` takes it; "" = none.
+        evidence: Numbers that show it, by name.
+    """
+
+    rule: str
+    title: str
+    change: str
+    place: Place = field(default_factory=Place)
+    gain_ns: int | None = None
+    device_gain_ns: int | None = None
+    total_ns: int = 0
+    what_if: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def gain(self) -> float:
+        """Saved part of the program's time, 0 to 1; 0 where nothing was simulated."""
+        return max(0, self.gain_ns or 0) / self.total_ns if self.total_ns else 0.0

@@ -1,0 +1,1 @@
+"""The rules of the advice, one a file; each has `find(context)`."""

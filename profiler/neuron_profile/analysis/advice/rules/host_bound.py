@@ -1,0 +1,41 @@
+"""The device waits for the host: dispatch, Python, input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.occupancy import Bound
+
+_BUSIEST = """
+SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line, count(*) AS calls
+FROM HostSpan WHERE kind = 'dispatch' GROUP BY ALL ORDER BY calls DESC, file, line LIMIT 1
+"""
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """A finding where the device is busy for less than 90 % of the time after the first step."""
+    occupancy = context.occupancy
+    if occupancy.bound not in (Bound.HOST, Bound.BOTH) or context.what_if is None:
+        return
+    rows = context.profile.query(_BUSIEST).to_pylist()
+    place = Place(rows[0]["file"], rows[0]["line"]) if rows else Place()
+    total_ns = context.what_if.recorded_ns()
+    compiled = bool(occupancy.compiled_graphs)
+    yield Finding(
+        "host_bound",
+        f"The device waits for the host {1 - occupancy.steady_share:.0%} of the time",
+        "Dispatch less often: "
+        + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
+        + "larger batches give the device more work for each; prepare inputs beside the computation.",
+        place,
+        gain_ns=max(0, total_ns - context.what_if.without_host_ns()),
+        device_gain_ns=0,
+        total_ns=total_ns,
+        evidence={
+            "executions": occupancy.executions,
+            "device_busy_share": round(occupancy.steady_share, 4),
+            "idle_ns": occupancy.idle_ns,
+        },
+    )

@@ -1,0 +1,41 @@
+"""The host waits for a value in the loop, and the device then waits for the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding, Place
+
+MINIMUM_WAITS = 3
+_WAITS = """
+SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line, count(*) AS waits,
+    sum(duration_ns) AS waited_ns
+FROM HostSpan
+WHERE kind = 'synchronize' OR (kind = 'copy' AND name NOT LIKE '%to_device%')
+GROUP BY ALL HAVING count(*) >= ? ORDER BY waited_ns DESC, file, line
+"""
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """A finding per line that waits for the device several times, with what the device loses by it."""
+    if context.what_if is None:
+        return
+    total_ns = context.what_if.recorded_ns()
+    for row in context.profile.query(_WAITS, [MINIMUM_WAITS]).to_pylist():
+        place = Place(row["file"], row["line"])
+        gain_ns = total_ns - context.what_if.without_waits_ns(place.file, place.line)
+        if gain_ns <= 0:
+            continue
+        yield Finding(
+            "host_synchronisation",
+            f"The host waits for the device {row['waits']} times at one line, and the device then for "
+            "the host",
+            "Do not read values of the device in the loop (.item(), float(), print, .cpu()): keep them "
+            "on the device and read them every hundredth step, or one step later.",
+            place,
+            gain_ns=gain_ns,
+            device_gain_ns=0,
+            total_ns=total_ns,
+            evidence={"waits": row["waits"], "waited_ns": int(row["waited_ns"])},
+        )

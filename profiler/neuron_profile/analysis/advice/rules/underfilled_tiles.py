@@ -1,0 +1,50 @@
+"""Instructions that use few of the 128 partitions: lanes stand idle beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.whatif.change import Change, Variant
+from neuron_profile.analysis.whatif.executions import Origin
+from neuron_tools.simulator.cost_scale import CostScale
+from neuron_tools.simulator.program import Engine, Program
+
+PARTITIONS = 128
+FEW = 64
+MINIMUM_SHARE = 0.10
+_ENGINES = (int(Engine.VECTOR), int(Engine.SCALAR), int(Engine.GPSIMD), int(Engine.TENSOR))
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """One finding where instructions on at most half of the partitions take a tenth of the device time."""
+    hot = context.hotspot(_underfilled)
+    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+        return
+    yield context.finding(
+        "underfilled_tiles",
+        f"Instructions on at most {FEW} of {PARTITIONS} partitions take {hot.busy_ns / 1e3:,.0f} us",
+        "Put a dimension of at least 128 on the partitions: merge small dimensions (batch and heads, "
+        "say), or batch several small operations into one.",
+        Change("underfilled_tiles", _filled),
+        place=hot.place,
+        evidence={"busy_ns": round(hot.busy_ns), "at_place_ns": round(hot.place_ns)},
+    )
+
+
+def _underfilled(program: Program) -> tuple[Mask, Mask]:
+    table = program.instructions
+    few = (table["partitions"] > 0) & (table["partitions"] <= FEW) & np.isin(table["engine"], _ENGINES)
+    return few & (table["dma"] < 0), np.zeros(len(program.dmas), bool)
+
+
+def _filled(variant: Variant, origin: Origin | None) -> Variant:
+    """The same elements on all partitions: the instruction takes its part of the time."""
+    chosen = _underfilled(variant.program)[0]
+    share = np.where(chosen, variant.program.instructions["partitions"] / PARTITIONS, 1.0)
+    scale = CostScale(share, np.ones(len(variant.program.dmas)))
+    return replace(variant, scale=variant.scale.times(scale))
