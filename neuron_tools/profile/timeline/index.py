@@ -96,10 +96,10 @@ class TimelineIndex:
                 if found is None:
                     continue
                 count = len(found.pixel)
+                span = found.span
                 values: tuple[npt.NDArray[Any], ...] = (
                     np.full(count, track, np.int32), np.full(count, lane.depth, np.int32), found.pixel,
-                    found.count, found.busy_share, lane.rows_of(found.span), found.start_ns,
-                    found.duration_ns, found.name,
+                    found.count, found.busy_share, span.row, span.start_ns, span.duration_ns, span.name,
                 )  # fmt: skip
                 for column, value in zip(columns, values, strict=True):
                     column.append(value)
@@ -126,10 +126,8 @@ class TimelineIndex:
         parts = []
         for lane in self.lanes(track):
             found = lane.between(start_ns, end_ns, limit)
-            parts.append(
-                (np.full(len(found.number), lane.depth), found.start_ns, found.duration_ns, found.name,
-                 lane.rows(found.number))
-            )  # fmt: skip
+            depth = np.full(len(found.row), lane.depth)
+            parts.append((depth, found.start_ns, found.duration_ns, found.name, found.row))
         columns = [np.concatenate(column) for column in zip(*parts)] if parts else [np.zeros(0, np.int64)] * 5
         order = np.lexsort((columns[0], columns[1]))[:limit]
         return self._batch(SPANS_SCHEMA, [[column[order]] for column in columns], start_ns, end_ns, 0)

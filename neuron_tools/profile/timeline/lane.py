@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -14,37 +16,42 @@ from neuron_tools.profile.timeline.scan import Ints
 
 
 @dataclass(frozen=True, slots=True)
+class Spans:
+    """Spans of a lane; every column of shape (spans,), integers.
+
+    Attributes:
+        name: Codes of the index's names.
+        row: Row of the track's table.
+    """
+
+    start_ns: npt.NDArray[Any]
+    duration_ns: npt.NDArray[Any]
+    name: npt.NDArray[Any]
+    row: npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
 class LaneView:
     """Consecutive entries of a lane, each a window or, nearer by, a single span.
 
     Attributes:
         begin_ns: When each entry begins, int64, shape (entries,), ascending.
         window_ns: Length of an entry's window; 0 where entries are spans.
-        first: Number in the lane of the first span of each entry and of what follows them, (entries + 1,).
+        first: Number in the lane of the first span of each entry and of what follows them, (entries + 1,);
+            None where entries are spans.
         busy_ns: Duration of all spans before each entry and before what follows them, (entries + 1,).
         until_ns: When the last span of each entry ends, (entries,).
-        longest, longest_start_ns, longest_duration_ns, longest_name: Each entry's longest span, (entries,).
+        longest_ns: Duration of each entry's longest span, (entries,).
+        longest: Gives the longest spans of chosen entries, which are in ascending order.
     """
 
     begin_ns: Ints
     window_ns: int
-    first: Ints
+    first: Ints | None
     busy_ns: Ints
     until_ns: Ints
-    longest: Ints
-    longest_start_ns: Ints
-    longest_duration_ns: Ints
-    longest_name: Ints
-
-
-@dataclass(frozen=True, slots=True)
-class Spans:
-    """Spans of a lane; every column int64, shape (spans,)."""
-
-    number: Ints
-    start_ns: Ints
-    duration_ns: Ints
-    name: Ints
+    longest_ns: npt.NDArray[Any]
+    longest: Callable[[Ints], Spans]
 
 
 class Lane:
@@ -65,8 +72,8 @@ class Lane:
         self._blocks: list[dict[str, Any]] = stored["blocks"]
         self._levels: list[dict[str, Any]] = stored["levels"]
         self._blob = blob
-        self._block_start = np.array([block["base"] for block in self._blocks], np.int64)
-        self._block_first = np.cumsum([0, *(block["spans"] for block in self._blocks)])
+        self._block_start = [block["base"] for block in self._blocks]
+        self._block_first = [0, *accumulate(block["spans"] for block in self._blocks)]
 
     def view(self, start_ns: int, end_ns: int, pixel_ns: float) -> LaneView | None:
         """What lies in a range, no finer than pixels of that length need; None if nothing does."""
@@ -78,58 +85,37 @@ class Lane:
     def between(self, start_ns: int, end_ns: int, limit: int) -> Spans:
         """The first spans that overlap a range, or start in it."""
         low, high = self._number_before(start_ns), self._number_at(end_ns)
-        found = self._range(low, min(high, low + limit + 1))
+        found = self.at(np.arange(low, min(high, low + limit + 1), dtype=np.int64))
         kept = (found.start_ns + found.duration_ns > start_ns) | (found.start_ns >= start_ns)
         first = int(np.argmax(kept)) if len(kept) and kept.any() else len(kept)
         chosen = slice(first, first + limit)
-        return Spans(
-            found.number[chosen], found.start_ns[chosen], found.duration_ns[chosen], found.name[chosen]
-        )
+        return Spans(found.start_ns[chosen], found.duration_ns[chosen], found.name[chosen], found.row[chosen])
 
     def at(self, numbers: Ints) -> Spans:
         """Spans by their number in the lane; numbers ascending."""
-        columns = [np.empty(len(numbers), np.int64) for _ in range(3)]
+        start, duration, name, row = (np.empty(len(numbers), np.int64) for _ in range(4))
         for block, places, local in self._by_block(numbers):
-            columns[0][places] = self._array(block, "start")[local]
-            columns[0][places] += block["base"]
-            columns[1][places] = self._array(block, "duration")[local]
-            columns[2][places] = self._array(block, "name")[local]
-        return Spans(numbers, *columns)
-
-    def rows(self, numbers: Ints) -> Ints:
-        """Rows of the table that spans are; numbers ascending."""
-        rows = np.empty(len(numbers), np.int64)
-        for block, places, local in self._by_block(numbers):
+            start[places] = self._array(block, "start")[local]
+            start[places] += block["base"]
+            duration[places] = self._array(block, "duration")[local]
+            name[places] = self._array(block, "name")[local]
             runs = self._array(block, "run")
-            run = np.searchsorted(runs, local.astype(runs.dtype), side="right") - 1
-            rows[places] = self._array(block, "row")[run].astype(np.int64) + (
-                local - runs[run].astype(np.int64)
-            )
-        return rows
-
-    def rows_of(self, numbers: Ints) -> Ints:
-        """The same for numbers in any order, with repeats."""
-        if np.all(numbers[1:] >= numbers[:-1]):
-            return self.rows(numbers)
-        unique, which = np.unique(numbers, return_inverse=True)
-        return self.rows(unique)[which]
+            run = runs.searchsorted(local.astype(runs.dtype), side="right") - 1
+            row[places] = self._array(block, "row")[run].astype(np.int64) + local - runs[run]
+        return Spans(start, duration, name, row)
 
     def _by_block(self, numbers: Ints) -> list[tuple[dict[str, Any], slice, Ints]]:
-        edges = np.searchsorted(numbers, self._block_first)
-        return [
-            (block, slice(low, high), numbers[low:high] - first)
-            for block, low, high, first in zip(
-                self._blocks, edges[:-1].tolist(), edges[1:].tolist(), self._block_first.tolist()
-            )
-            if high > low
-        ]
+        found = []
+        for block, first in self._overlapping(int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else ():
+            low, high = np.searchsorted(numbers, [first, first + block["spans"]]).tolist()
+            if high > low:
+                found.append((block, slice(low, high), numbers[low:high] - first))
+        return found
 
     def _level(self, pixel_ns: float) -> dict[str, Any] | None:
-        """The coarsest level with two windows a pixel; the finest will do with one."""
-        if not self._levels or 1 << self._levels[0]["shift"] > pixel_ns:
-            return None
-        fitting = [level for level in self._levels if 2 << level["shift"] <= pixel_ns]
-        return fitting[-1] if fitting else self._levels[0]
+        """The coarsest level whose windows are no longer than a pixel; None where all are longer."""
+        fitting = [level for level in self._levels if 1 << level["shift"] <= pixel_ns]
+        return fitting[-1] if fitting else None
 
     def _windows(self, level: Mapping[str, Any], start_ns: int, end_ns: int) -> LaneView | None:
         shift, base = level["shift"], level["base"]
@@ -144,17 +130,21 @@ class Lane:
         if low == 0 and begin[0] < self.start_ns:
             begin = aligned.copy()
             begin[0] = self.start_ns
-        first = self._with_next(level, "first", low, high, self.spans)
+        names = ("longest_start_ns", "longest_duration_ns", "longest_name", "longest_row")
+        columns = [self._array(level, name)[chosen] for name in names]
+
+        def longest(entries: Ints) -> Spans:
+            start, duration, name, row = (column[entries] for column in columns)
+            return Spans(start + aligned[entries], duration, name, row)
+
         return LaneView(
             begin,
             1 << shift,
-            first,
+            self._with_next(level, "first", low, high, self.spans),
             self._with_next(level, "busy_ns", low, high, self._busy_ns),
             self._array(level, "until_ns")[chosen] + aligned,
-            self._array(level, "longest")[chosen] + first[:-1],
-            self._array(level, "longest_start_ns")[chosen] + aligned,
-            self._array(level, "longest_duration_ns")[chosen].astype(np.int64),
-            self._array(level, "longest_name")[chosen].astype(np.int64),
+            columns[1],
+            longest,
         )
 
     def _with_next(self, level: Mapping[str, Any], name: str, low: int, high: int, total: int) -> Ints:
@@ -166,18 +156,27 @@ class Lane:
         low, high = self._number_before(start_ns), self._number_at(end_ns)
         if high <= low:
             return None
-        found = self._range(low, high)
-        return LaneView(
-            found.start_ns,
-            0,
-            np.arange(low, high + 1, dtype=np.int64),
-            np.concatenate([[0], np.cumsum(found.duration_ns)]),
-            np.maximum.accumulate(found.start_ns + found.duration_ns),
-            found.number,
-            found.start_ns,
-            found.duration_ns,
-            found.name,
-        )
+        begin, duration = self._times(low, high)
+        busy = np.zeros(len(begin) + 1, np.int64)
+        np.cumsum(duration, out=busy[1:])
+
+        def longest(entries: Ints) -> Spans:
+            return self.at(entries + low)
+
+        return LaneView(begin, 0, None, busy, begin + duration, duration, longest)
+
+    def _times(self, low: int, high: int) -> tuple[Ints, npt.NDArray[Any]]:
+        """Start and duration of spans from number `low` to before `high`."""
+        starts, durations = [], []
+        for block, first in self._overlapping(low, high):
+            chosen = slice(max(low - first, 0), high - first)
+            start = self._array(block, "start")[chosen].astype(np.int64)
+            start += block["base"]
+            starts.append(start)
+            durations.append(self._array(block, "duration")[chosen])
+        if len(starts) == 1:
+            return starts[0], durations[0]
+        return np.concatenate(starts), np.concatenate(durations)
 
     def _number_before(self, time_ns: int) -> int:
         """Number of the last span that starts at or before a time; 0 if none does."""
@@ -185,15 +184,19 @@ class Lane:
 
     def _number_at(self, time_ns: int) -> int:
         """Number of the first span that starts at or after a time."""
-        place = int(np.searchsorted(self._block_start, time_ns)) - 1
+        place = bisect_left(self._block_start, time_ns) - 1
         if place < 0:
             return 0
         block = self._blocks[place]
         within = _search(self._array(block, "start"), time_ns - block["base"])
-        return int(self._block_first[place]) + within
+        number: int = self._block_first[place] + within
+        return number
 
-    def _range(self, low: int, high: int) -> Spans:
-        return self.at(np.arange(low, min(high, self.spans), dtype=np.int64))
+    def _overlapping(self, low: int, high: int) -> list[tuple[dict[str, Any], int]]:
+        """Blocks that hold spans of a range of numbers, each with the number of its first span."""
+        first = bisect_right(self._block_first, low) - 1
+        last = bisect_left(self._block_first, high)
+        return list(zip(self._blocks[first:last], self._block_first[first:last]))
 
     def _array(self, stored: Mapping[str, Any], name: str) -> npt.NDArray[Any]:
         return self._blob.array(stored[name])

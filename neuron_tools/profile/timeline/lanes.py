@@ -34,18 +34,18 @@ class Entries:
         first: First span that starts in it, counted in the lane.
         busy_ns: Duration of all spans before that one.
         until_ns: When the last span that starts in it, or before, ends.
-        longest: The longest span that starts in it, counted in the lane.
-        longest_start_ns, longest_duration_ns, longest_name: Of that span.
+        longest_start_ns, longest_duration_ns, longest_name, longest_row: Of the longest span that starts
+            in it; its row counts in the table.
     """
 
     window: Ints
     first: Ints
     busy_ns: Ints
     until_ns: Ints
-    longest: Ints
     longest_start_ns: Ints
     longest_duration_ns: Ints
     longest_name: Ints
+    longest_row: Ints
 
     def __len__(self) -> int:
         return len(self.window)
@@ -107,10 +107,10 @@ class LaneWriter:
             "first": entries.first,
             "busy_ns": entries.busy_ns,
             "until_ns": entries.until_ns - begin,
-            "longest": entries.longest - entries.first,
             "longest_start_ns": entries.longest_start_ns - begin,
             "longest_duration_ns": entries.longest_duration_ns,
             "longest_name": entries.longest_name,
+            "longest_row": entries.longest_row,
         }
         stored = {name: self._blob.append_fitting(values) for name, values in columns.items()}
         return {"shift": shift, "base": base, "entries": len(entries), **stored}
@@ -135,18 +135,28 @@ class LaneWriter:
         sample: Ints = self._blob.read([place, kind, min(count, SAMPLE_SPANS)]).astype(np.int64)
         return sample
 
+    def _rows(self, block: dict[str, Any]) -> Ints:
+        runs, rows = (self._blob.read(block[name]).astype(np.int64) for name in ("run", "row"))
+        return _rows_of(runs, rows, block["spans"])
+
     def _finest(self, shift: int) -> Entries:
         parts: list[Entries] = []
-        first, busy, until = 0, 0, 0
+        first, busy = 0, 0
         for block in self._blocks:
             start = self._blob.read(block["start"]).astype(np.int64) + block["base"]
             duration = self._blob.read(block["duration"]).astype(np.int64)
-            entries = _entries(start, duration, self._blob.read(block["name"]), shift, first, busy)
+            labels = self._blob.read(block["name"]), self._rows(block)
+            entries = _entries(start, duration, labels, shift, first, busy)
             parts.append(entries)
             first, busy = first + len(start), busy + int(duration.sum())
-            until = max(until, int(entries.until_ns[-1]))
         joined = _joined(parts)
         return merged(joined, joined.window) if len(parts) > 1 else joined
+
+
+def _rows_of(runs: Ints, rows: Ints, spans: int) -> Ints:
+    """Rows of all spans of a block from where its runs of consecutive rows begin."""
+    lengths = np.diff(np.append(runs, spans))
+    return np.repeat(rows - runs, lengths) + np.arange(spans, dtype=np.int64)
 
 
 def windows_of(start_ns: Ints, shift: int) -> int:
@@ -154,22 +164,25 @@ def windows_of(start_ns: Ints, shift: int) -> int:
     return int(np.count_nonzero(np.diff(start_ns >> shift))) + 1
 
 
-def _entries(start: Ints, duration: Ints, name: Any, shift: int, first: int, busy: int) -> Entries:
+def _entries(
+    start: Ints, duration: Ints, labels: tuple[Any, Ints], shift: int, first: int, busy: int
+) -> Entries:
     """The windows of one block whose first span is number `first` of the lane, after `busy` ns of spans."""
     window = start >> shift
     opening = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
     total = np.cumsum(duration)
     closing = np.append(opening[1:], len(start)) - 1
     longest = _longest(duration, opening)
+    name, row = labels
     return Entries(
         window[opening],
         first + opening,
         busy + total[opening] - duration[opening],
         np.maximum.accumulate((start + duration)[closing]),
-        first + longest,
         start[longest],
         duration[longest],
         name[longest].astype(np.int64),
+        row[longest],
     )
 
 
@@ -197,10 +210,10 @@ def merged(entries: Entries, window: Ints) -> Entries:
         entries.first[opening],
         entries.busy_ns[opening],
         entries.until_ns[closing],
-        entries.longest[longest],
         entries.longest_start_ns[longest],
         entries.longest_duration_ns[longest],
         entries.longest_name[longest],
+        entries.longest_row[longest],
     )
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.timeline.lane import Lane, LaneView
+from neuron_tools.profile.timeline.lane import Lane, LaneView, Spans
 from neuron_tools.profile.timeline.scan import Ints
+
+_NEVER = np.iinfo(np.int64).min >> 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,17 +22,13 @@ class LanePixels:
         pixel: int64, ascending.
         count: Spans that begin in it.
         busy_share: float64, 0 to 1.
-        span: Number in the lane of the span that shows.
-        start_ns, duration_ns, name: Of that span.
+        span: The span that shows.
     """
 
     pixel: Ints
     count: Ints
     busy_share: npt.NDArray[np.float64]
-    span: Ints
-    start_ns: Ints
-    duration_ns: Ints
-    name: Ints
+    span: Spans
 
 
 def pixel_edges(start_ns: int, end_ns: int, pixels: int) -> Ints:
@@ -49,71 +48,102 @@ def lane_pixels(lane: Lane, edges: Ints) -> LanePixels | None:
     view = lane.view(start, end, (end - start) / (len(edges) - 1))
     if view is None:
         return None
-    begun = np.searchsorted(view.begin_ns, edges)
-    count = np.diff(view.first[begun])
-    width = np.maximum(np.diff(edges), 1)
-    busy_share = np.clip(np.diff(_busy_before(view, edges)) / width, 0.0, 1.0)
-    kept = np.flatnonzero((count > 0) | (busy_share > 0))
+    begun = view.begin_ns.searchsorted(edges)
+    until = np.concatenate([[_NEVER], view.until_ns])[begun]
+    count = np.diff(begun if view.first is None else view.first[begun])
+    busy_ns = np.diff(_busy_before(view, edges, begun, until))
+    kept = ((count > 0) | (busy_ns > 0)).nonzero()[0]
     if not len(kept):
         return None
-    span = _shown(lane, view, edges, begun)
-    return LanePixels(kept, count[kept], busy_share[kept], *(column[kept] for column in span))
+    width = edges[kept + 1] - edges[kept]
+    busy_share = np.minimum(busy_ns[kept] / np.maximum(width, 1), 1.0)
+    covered_ns = np.minimum(until[kept], edges[kept + 1]) - edges[kept]
+    shown = _Shown(begun[kept], begun[kept + 1], covered_ns, width)
+    return LanePixels(kept, count[kept], busy_share, _shown_spans(lane, view, shown))
 
 
-def _busy_before(view: LaneView, edges: Ints) -> npt.NDArray[np.float64]:
-    """Busy time of the lane before each edge, counted from some fixed time."""
-    entry = np.searchsorted(view.begin_ns, edges, side="right") - 1
-    at = np.maximum(entry, 0)
-    busy = view.busy_ns[at + 1] - np.maximum(view.until_ns[at] - edges, 0).astype(np.float64)
-    if view.window_ns:
-        busy = np.where(edges < _window_end(view)[at], _within(view, edges, at), busy)
-    return np.where(entry < 0, float(view.busy_ns[0]), busy)
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """Of each pixel in which anything is: its first entry and that after its last, and what covers it.
+
+    Attributes:
+        covered_ns: How far into the pixel a span reaches that began before it; not positive if none does.
+    """
+
+    low: Ints
+    high: Ints
+    covered_ns: Ints
+    width_ns: Ints
 
 
-def _window_end(view: LaneView) -> Ints:
-    """Windows begin at multiples of their length; the first may be cut to where its spans begin."""
-    return (view.begin_ns & -view.window_ns) + view.window_ns
+def _busy_before(view: LaneView, edges: Ints, begun: Ints, until: Ints) -> npt.NDArray[np.float64]:
+    """Busy time of the lane before each edge, counted from some fixed time.
+
+    Args:
+        begun: Entries that begin before each edge.
+        until: When the last span of those ends.
+    """
+    before = view.busy_ns[begun]
+    busy: npt.NDArray[np.float64] = before - np.maximum(until - edges, 0.0)
+    if not view.window_ns:
+        return busy
+    entry = np.maximum(begun - 1, 0)
+    begin = view.begin_ns[entry]
+    end = (begin & -view.window_ns) + view.window_ns  # the first window may be cut to where spans begin
+    inside = (edges < end) & (begun > 0)
+    # Inside a window, in proportion between its ends.
+    earlier = np.where(entry > 0, view.until_ns[entry - 1], begin)
+    low = view.busy_ns[entry] - np.maximum(earlier - begin, 0)
+    high = before - np.maximum(until - end, 0)
+    within = low + (high - low) * ((edges - begin) / (end - begin))
+    return np.where(inside, within, busy)
 
 
-def _within(view: LaneView, edges: Ints, at: Ints) -> npt.NDArray[np.float64]:
-    """Busy time before edges that lie inside the windows `at`: in proportion between the windows' ends."""
-    begin, end = view.begin_ns[at], _window_end(view)[at]
-    earlier = np.where(at > 0, view.until_ns[at - 1], begin)
-    low = view.busy_ns[at] - np.maximum(earlier - begin, 0)
-    high = view.busy_ns[at + 1] - np.maximum(view.until_ns[at] - end, 0)
-    busy: npt.NDArray[np.float64] = low + (high - low) * ((edges - begin) / np.maximum(end - begin, 1))
-    return busy
-
-
-def _shown(lane: Lane, view: LaneView, edges: Ints, begun: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+def _shown_spans(lane: Lane, view: LaneView, shown: _Shown) -> Spans:
     """Each pixel's span: one that covers at least half of it, or else the longest that begins there."""
-    longest = _longest(view, begun)
-    columns = tuple(
-        column[longest]
-        for column in (view.longest, view.longest_start_ns, view.longest_duration_ns, view.longest_name)
+    is_covered = (shown.low == shown.high) | (2 * shown.covered_ns >= shown.width_ns)
+    is_covered &= shown.covered_ns > 0
+    entries = _longest(view, shown.low, shown.high)
+    if view.first is None:
+        entries[is_covered] = shown.low[is_covered] - 1
+        return view.longest(entries)
+    found = view.longest(entries)
+    places = is_covered.nonzero()[0]
+    if not len(places):
+        return found
+    # What covers a pixel is the last span of the window before it, not that window's longest.
+    numbers, which = np.unique(view.first[shown.low[places]] - 1, return_inverse=True)
+    covering = lane.at(numbers)
+    return Spans(
+        _replaced(found.start_ns, places, covering.start_ns[which]),
+        _replaced(found.duration_ns, places, covering.duration_ns[which]),
+        _replaced(found.name, places, covering.name[which]),
+        _replaced(found.row, places, covering.row[which]),
     )
-    before = np.maximum(begun[:-1] - 1, 0)
-    covered = np.minimum(view.until_ns[before], edges[1:]) - edges[:-1]
-    empty = begun[1:] == begun[:-1]
-    covering = (begun[:-1] > 0) & ((2 * covered >= np.diff(edges)) | empty) & (covered > 0)
-    places = np.flatnonzero(covering)
-    if len(places):
-        numbers, which = np.unique(view.first[before[places] + 1] - 1, return_inverse=True)
-        found = lane.at(numbers)
-        for column, values in zip(
-            columns, (found.number, found.start_ns, found.duration_ns, found.name), strict=True
-        ):
-            column[places] = values[which]
-    return columns[0], columns[1], columns[2], columns[3]
 
 
-def _longest(view: LaneView, begun: Ints) -> Ints:
-    """Entry with the longest span among those that begin in each pixel; some entry where none does."""
-    found = np.minimum(begun[:-1], len(view.begin_ns) - 1)
-    full = np.flatnonzero(begun[1:] > begun[:-1])
-    if len(full):
-        bits = max(len(view.begin_ns) - 1, 1).bit_length()
-        place = np.arange(begun[-1], dtype=np.int64)
-        key = (np.minimum(view.longest_duration_ns[: begun[-1]], (1 << 62 - bits) - 1) << bits) | place
-        found[full] = np.maximum.reduceat(key, begun[:-1][full]) & ((1 << bits) - 1)
+def _replaced(values: npt.NDArray[Any], places: Ints, by: Ints) -> Ints:
+    replaced = values.astype(np.int64)
+    replaced[places] = by
+    return replaced
+
+
+def _longest(view: LaneView, low: Ints, high: Ints) -> Ints:
+    """Entry with the longest span among those from `low` to `high`; some entry where there is none."""
+    last = len(view.begin_ns) - 1
+    found = np.minimum(low, last)
+    several = (high > low + 1).nonzero()[0]
+    if len(several):
+        bits = max(last, 1).bit_length()
+        key = view.longest_ns.astype(np.int64)
+        if view.longest_ns.itemsize == key.itemsize:
+            np.minimum(key, (1 << 62 - bits) - 1, out=key)
+        key <<= bits
+        key |= np.arange(len(key), dtype=np.int64)
+        edges = np.empty(2 * len(several), np.int64)
+        edges[::2], edges[1::2] = low[several], np.minimum(high[several], last)
+        greatest = np.maximum.reduceat(key, edges)[::2]
+        if high[several[-1]] > last:
+            greatest[-1] = max(int(greatest[-1]), int(key[-1]))
+        found[several] = greatest & ((1 << bits) - 1)
     return found
