@@ -6,14 +6,22 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
 
+import numpy as np
+import numpy.typing as npt
+
 from neuron_tools.compiler.codegen.selection import Micro
 from neuron_tools.compiler.passes.fusion import Shape
 from neuron_tools.hardware.neuron_core import NeuronCore
-from neuron_tools.simulator.instruction_costs import instruction_costs
+from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 from neuron_tools.simulator.program import INSTRUCTION_DTYPE, DType, Engine, Memory, Opcode, empty_table
 
 SEARCHED_CHOICES = 600
 """Assignments tried one by one when the quick choice does not keep within the budget."""
+SEARCH_STARTS = 16
+"""The best assignments of whole instructions, from each of which single tiles' instructions are moved."""
+EVENNESS = 8
+LEAST_GAIN = 0.01
+"""A move must even out the loads by at least this much."""
 _SCALAR_STATISTICS_PASSES = 2
 """The Scalar engine has no BN_STATS: it takes the sum in one ACTIVATE and the sum of squares in another."""
 
@@ -30,57 +38,133 @@ def instruction_ns(
     """Issue interval of an instruction that writes SBUF, as the simulator will count it."""
     if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
         return _SCALAR_STATISTICS_PASSES * instruction_ns(core, engine, Opcode.ACTIVATE, elements, dtype)
-    row = empty_table(INSTRUCTION_DTYPE, 1)
-    row["engine"], row["opcode"], row["elements"] = engine, opcode, elements
+    row = _row(engine, opcode, elements, dtype, source)
     row["partitions"] = core.sbuf_partitions
-    row["input_dtype"] = row["output_dtype"] = dtype
-    row["source_memory"], row["destination_memory"] = source, Memory.SBUF
     interval_ps, _ = instruction_costs(row, core)
     return float(interval_ps[0]) / 1e3
 
 
+def _row(engine: Engine, opcode: Opcode, elements: int, dtype: DType, source: Memory) -> npt.NDArray[np.void]:
+    row = empty_table(INSTRUCTION_DTYPE, 1)
+    row["engine"], row["opcode"], row["elements"] = engine, opcode, elements
+    row["input_dtype"] = row["output_dtype"] = dtype
+    row["source_memory"], row["destination_memory"] = source, Memory.SBUF
+    return row
+
+
+_Load = Mapping[str, float]
+"""Time that an instruction takes of each resource, ns: its engine, and the port that engines share."""
+_PORT = "sbuf port"
+_SHARING = (Engine.VECTOR, Engine.GPSIMD)
+
+
 def assign_engines(
     micros: Sequence[Micro], core: NeuronCore, elements: int, budget_ns: float,
-    dtype_of: Callable[[Micro], DType] = lambda micro: DType.F32,
-) -> tuple[Engine, ...]:  # fmt: skip
-    """Engine of each instruction of a tile body.
+    dtype_of: Callable[[Micro], DType] = lambda micro: DType.F32, *, phases: int = 1,
+) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
+    """Engine of each instruction of a tile body, for each of `phases` tiles that follow one another.
 
-    The first engine that still has room within `budget_ns` (the time in which the tile's bytes move)
-    takes an instruction; when none has, the one that would be done first. If the busiest engine then
-    exceeds the budget and there are few choices, all of them are compared.
+    The first engine that still has room within `budget_ns` (the time in which a tile's bytes move) takes an
+    instruction; when none has, the one that would be done first. Where the busiest resource then exceeds the
+    budget, instructions move from it as long as that helps, and tiles in turn may use different engines.
     """
     costs = [_costs(micro, core, elements, dtype_of(micro)) for micro in micros]
     chosen = _greedy(costs, budget_ns)
     if _busiest(costs, chosen) <= budget_ns:
-        return chosen
+        return tuple((engine,) * phases for engine in chosen)
+    starts = [chosen]
+    if _choices(costs) <= SEARCHED_CHOICES:
+        starts = sorted(product(*costs), key=lambda engines: _busiest(costs, engines))[:SEARCH_STARTS]
+    if phases == 1:
+        return tuple((engine,) for engine in starts[0])
+    wide = [cost for cost in costs for _ in range(phases)]
+    spread = min(
+        (_balanced(wide, [engine for engine in start for _ in range(phases)]) for start in starts),
+        key=lambda engines: _busiest(wide, engines),
+    )
+    return tuple(tuple(spread[index * phases : (index + 1) * phases]) for index in range(len(costs)))
+
+
+def _choices(costs: Sequence[Mapping[Engine, _Load]]) -> int:
     choices = 1
     for cost in costs:
         choices *= len(cost)
-    if choices > SEARCHED_CHOICES:
-        return chosen
-    return min(product(*costs), key=lambda engines: _busiest(costs, engines))
+    return choices
 
 
-def _costs(micro: Micro, core: NeuronCore, elements: int, dtype: DType) -> Mapping[Engine, float]:
-    """Time of an instruction on each engine it may run on; tiny ones stay on the first."""
+def _balanced(costs: Sequence[Mapping[Engine, _Load]], engines: list[Engine]) -> list[Engine]:
+    """Move single instructions to other engines while that evens out the loads (sum of high powers)."""
+    load = _total(costs, engines)
+    while True:
+        best, move = _unevenness(load) * (1 - LEAST_GAIN), None
+        for index, (cost, engine) in enumerate(zip(costs, engines)):
+            for other in cost:
+                if other is engine:
+                    continue
+                unevenness = _unevenness(_moved(load, cost[engine], cost[other]))
+                if unevenness < best:
+                    best, move = unevenness, (index, other)
+        if move is None:
+            return engines
+        index, other = move
+        load = _moved(load, costs[index][engines[index]], costs[index][other])
+        engines[index] = other
+
+
+def _total(costs: Sequence[Mapping[Engine, _Load]], engines: Sequence[Engine]) -> dict[str, float]:
+    load: dict[str, float] = {}
+    for cost, engine in zip(costs, engines):
+        for resource, time in cost[engine].items():
+            load[resource] = load.get(resource, 0.0) + time
+    return load
+
+
+def _moved(load: Mapping[str, float], taken: _Load, added: _Load) -> dict[str, float]:
+    moved = dict(load)
+    for resource, time in taken.items():
+        moved[resource] -= time
+    for resource, time in added.items():
+        moved[resource] = moved.get(resource, 0.0) + time
+    return moved
+
+
+def _unevenness(load: Mapping[str, float]) -> float:
+    return sum(busy**EVENNESS for busy in load.values())
+
+
+def _costs(micro: Micro, core: NeuronCore, elements: int, dtype: DType) -> Mapping[Engine, _Load]:
+    """What an instruction takes on each engine it may run on; tiny ones stay on the first."""
     if micro.shape is Shape.ROW:
-        return {micro.engines[0]: instruction_ns(core, micro.engines[0], micro.opcode, 1, dtype)}
-    return {engine: instruction_ns(core, engine, micro.opcode, elements, dtype) for engine in micro.engines}
+        return {micro.engines[0]: _load(core, micro.engines[0], micro.opcode, 1, dtype)}
+    return {engine: _load(core, engine, micro.opcode, elements, dtype) for engine in micro.engines}
 
 
-def _greedy(costs: Sequence[Mapping[Engine, float]], budget_ns: float) -> tuple[Engine, ...]:
-    load = dict.fromkeys(Engine, 0.0)
+def _load(core: NeuronCore, engine: Engine, opcode: Opcode, elements: int, dtype: DType) -> _Load:
+    time = instruction_ns(core, engine, opcode, elements, dtype)
+    shuts_out = engine is not Engine.SCALAR and _needs_port(core, engine, opcode, dtype)
+    return {engine.name: time, _PORT: time} if shuts_out else {engine.name: time}
+
+
+@lru_cache(maxsize=1024)
+def _needs_port(core: NeuronCore, engine: Engine, opcode: Opcode, dtype: DType) -> bool:
+    """Whether an instruction on SBUF must have the port that Vector and GpSimd share."""
+    rows = np.concatenate([_row(engine, opcode, 1, dtype, Memory.SBUF) for engine in (engine, *_SHARING)])
+    return bool(shared_ports(rows, core)[0])
+
+
+def _greedy(costs: Sequence[Mapping[Engine, _Load]], budget_ns: float) -> tuple[Engine, ...]:
+    load: dict[str, float] = {}
     chosen: list[Engine] = []
     for cost in costs:
-        roomy = [engine for engine in cost if load[engine] + cost[engine] <= budget_ns]
-        engine = roomy[0] if roomy else min(cost, key=lambda e: load[e] + cost[e])
-        load[engine] += cost[engine]
+        after = {
+            engine: max(_moved(load, {}, taken)[item] for item in taken) for engine, taken in cost.items()
+        }
+        roomy = [engine for engine in cost if after[engine] <= budget_ns]
+        engine = roomy[0] if roomy else min(after, key=lambda e: after[e])
+        load = _moved(load, {}, cost[engine])
         chosen.append(engine)
     return tuple(chosen)
 
 
-def _busiest(costs: Sequence[Mapping[Engine, float]], engines: Sequence[Engine]) -> float:
-    load = dict.fromkeys(Engine, 0.0)
-    for cost, engine in zip(costs, engines):
-        load[engine] += cost[engine]
-    return max(load.values())
+def _busiest(costs: Sequence[Mapping[Engine, _Load]], engines: Sequence[Engine]) -> float:
+    return max(_total(costs, engines).values(), default=0.0)

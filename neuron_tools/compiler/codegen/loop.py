@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import assign_engines
+from neuron_tools.compiler.codegen.narrowing import narrow_keys
 from neuron_tools.compiler.codegen.selection import External, Key, Micro, Selection, needed_levels, select
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.tile_loop import Slot, Step, TileLoop, Transfer
@@ -25,7 +26,10 @@ ACCUMULATOR_BANKS = 6
 """PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
 FEW_ROW_TILES = 8
 """With no more row tiles than this, sums over rows are matmuls with ones in any type."""
+ENGINE_PHASES = 8
+"""Tiles in turn over which work that no single engine has room for is spread."""
 _IDENTITY = "identity"
+_PER_ROW = ("row", "scalar", "iota_row")
 
 
 def generate_loop(context: Context, group: Group) -> None:
@@ -119,6 +123,7 @@ class _Body:
         self._loop = TileLoop(context, space.iterations, hlo)
         self._slots: dict[Key, Slot] = {}
         self._stores: list[tuple[int, Step]] = []
+        self._slack = 0
         self._needed = needed_levels(selection)
         self._rows = space.row_tile()
         self._level = space.level()
@@ -127,16 +132,29 @@ class _Body:
         self._elements = space.elements_per_partition()
         self._tile_elements = space.tile_elements()
         self._last_use = self._last_uses()
+        self._row_keys = {micro.writes for micro in selection.micros if micro.shape is Shape.ROW}
+        self._row_keys |= {micro.reduces for micro in selection.micros if micro.reduces is not None}
+        self._row_keys |= {key for key, item in selection.externals.items() if item.form in _PER_ROW}
+        stored = {value: context.locations[value].dtype for value in selection.stored}
+        loaded = {
+            key: chip_dtype(context.type_of(item.stored_value).dtype)
+            for key, item in selection.externals.items()
+        }
+        self._narrow: Mapping[Key, DType] = {}
+        if context.options.narrow_intermediates:
+            self._narrow = narrow_keys(selection, stored, loaded, self._row_keys)
 
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
         engines = self._engines()
+        # Tiles in turn keep other engines busy: more of them in flight even that out.
+        self._slack = 2 if any(len(set(chosen)) > 1 for chosen in engines) else 0
         functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
         load_tables(self._context, self._loop, functions)
         for external in self._selection.externals.values():
             self._external(external)
-        for index, (micro, engine) in enumerate(zip(self._selection.micros, engines)):
-            self._micro(index, micro, engine)
+        for index, (micro, chosen) in enumerate(zip(self._selection.micros, engines)):
+            self._micro(index, micro, chosen)
         for key, result, kind in self._selection.partition_reductions:
             self._partition_reduction(key, result, kind)
         for value, key in self._selection.stored.items():
@@ -154,9 +172,9 @@ class _Body:
 
     # Engines and tables
 
-    def _engines(self) -> tuple[Engine, ...]:
+    def _engines(self) -> tuple[tuple[Engine, ...], ...]:
         moved = sum(
-            int(self._tile_elements.max()) * chip_dtype(self._context.type_of(value).dtype).byte_count
+            int(self._tile_elements.max()) * self._context.location(value).dtype.byte_count
             for value in self._full_values()
         )
         bandwidth = self._context.core.dma_bandwidth / 1e9
@@ -165,12 +183,21 @@ class _Body:
             self._context.core,
             int(self._elements.max()),
             moved / bandwidth,
-            lambda micro: self._dtype(micro.writes),
+            self._widest,
+            phases=ENGINE_PHASES if self._space.row_tiles >= 2 * ENGINE_PHASES else 1,
         )
+
+    def _widest(self, micro: Micro) -> DType:
+        """The widest element type that an instruction reads or writes: it decides the speed."""
+        keys = [*micro.reads, micro.writes, *([] if micro.reduces is None else [micro.reduces])]
+        wide = [self._dtype(key) for key in keys if key not in self._row_keys or key in (micro.reduces,)]
+        return max(wide or [DType.F32], key=lambda dtype: dtype.byte_count)
 
     def _full_values(self) -> list[int]:
         loaded = [
-            item.value for item in self._selection.externals.values() if item.form in ("full", "expand")
+            item.stored_value
+            for item in self._selection.externals.values()
+            if item.form in ("full", "expand") and item.view.root >= 0
         ]
         stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]
         return loaded + stored
@@ -207,7 +234,7 @@ class _Body:
         form = external.form
         dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
         if form in ("full", "expand", "iota_full"):
-            slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1)
+            slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
             active = self._active(self._needed.get(external.key, {0}))
             if form == "iota_full":
                 self._iota(slot, self._elements, active)
@@ -294,10 +321,30 @@ class _Body:
     def _tile_bytes(self, dtype: DType) -> int:
         return int(self._elements.max()) * dtype.byte_count
 
-    def _micro(self, index: int, micro: Micro, engine: Engine) -> None:
-        full = micro.shape is Shape.FULL
+    def _micro(self, index: int, micro: Micro, engines: tuple[Engine, ...]) -> None:
+        """One instruction of the body; tiles in turn may have it on different engines."""
         reads = tuple(self._slots[key] for key in micro.reads if key in self._slots)
         writes = self._written(index, micro, reads)
+        active = self._active(self._needed.get(micro.writes, {micro.level}))
+        if micro.shape is not Shape.FULL:
+            active = self._end_of_level(micro.level)
+        elif micro.reduces == micro.writes:
+            active = self._active({micro.level})
+        phase = self._rows % len(engines)
+        for engine in dict.fromkeys(engines):
+            turn = np.isin(phase, [place for place, chosen in enumerate(engines) if chosen is engine])
+            if turn.all():
+                self._instruction(micro, engine, reads, writes, active)
+            elif turn.any():
+                live = turn if active is None else turn & active
+                self._instruction(micro, engine, reads, writes, live, in_turn=True)
+        if micro.reduces is not None:
+            self._finish_reduction(micro)
+
+    def _instruction(
+        self, micro: Micro, engine: Engine, reads: tuple[Slot, ...], writes: tuple[Slot, ...],
+        active: BoolArray | None, *, in_turn: bool = False,
+    ) -> None:  # fmt: skip
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
         if engine is Engine.SCALAR and opcode in (
             Opcode.TENSOR_SCALAR,
@@ -307,28 +354,23 @@ class _Body:
             flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
             opcode, activation = Opcode.ACTIVATE, _IDENTITY
         if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
-            self._statistics(micro, reads, writes)
+            self._statistics(reads, writes, active, in_turn=in_turn)
             return
-        active = self._active(self._needed.get(micro.writes, {micro.level}))
-        if not full:
-            active = self._end_of_level(micro.level)
-        elif micro.reduces == micro.writes:
-            active = self._active({micro.level})
         self._loop.step(
-            engine, opcode, reads=reads, writes=writes,
-            partitions=self._partitions, elements=self._elements if full else self._row_elements(micro),
-            activation=activation, flags=flags, active=active, accumulates=False,
+            engine, opcode, reads=reads, writes=writes, partitions=self._partitions,
+            elements=self._elements if micro.shape is Shape.FULL else self._row_elements(micro),
+            activation=activation, flags=flags, active=active, accumulates=False, in_turn=in_turn,
         )  # fmt: skip
-        if micro.reduces is not None:
-            self._finish_reduction(micro)
 
-    def _statistics(self, micro: Micro, reads: tuple[Slot, ...], writes: tuple[Slot, ...]) -> None:
+    def _statistics(
+        self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: BoolArray | None, *, in_turn: bool
+    ) -> None:
         """Sum and sum of squares by two accumulating passes of the Scalar engine."""
         for function in (_IDENTITY, "square"):
             self._loop.step(
                 Engine.SCALAR, Opcode.ACTIVATE, reads=reads, writes=writes, activation=function,
                 partitions=self._partitions, elements=self._elements, flags=Flag.REDUCES,
-                active=self._active({micro.level}), accumulates=function != _IDENTITY,
+                active=active, accumulates=function != _IDENTITY, in_turn=in_turn,
             )  # fmt: skip
 
     def _row_elements(self, micro: Micro) -> int:
@@ -357,7 +399,7 @@ class _Body:
             slot = self._row_slot(dtype, count)
         else:
             slot = self._reusable(index, micro, dtype) or self._loop.slot(
-                "result", self._tile_bytes(dtype), dtype
+                "result", self._tile_bytes(dtype), dtype, extra_buffers=self._slack
             )
         self._slots[micro.writes] = slot
         return slot
@@ -407,7 +449,12 @@ class _Body:
         )
 
     def _dtype(self, key: Key) -> DType:
+        if key in self._narrow:
+            return self._narrow[key]
         value = self._selection.value_of.get(key)
+        external = self._selection.externals.get(key)
+        if external is not None:
+            value = external.stored_value
         return chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
 
     # Reductions over rows

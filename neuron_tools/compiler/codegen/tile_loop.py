@@ -35,6 +35,9 @@ PREFETCH_BELOW_BYTES = (4096, 16384)
 """Tiles below each of these sizes (bytes per partition) get one more buffer: their transfers take about
 as long as a transfer's latency."""
 
+_SEVERAL = "several"
+"""Owner of a slot that engines fill in turn: for every reader, another engine's."""
+
 IntArray = npt.NDArray[np.int64]
 PerIteration = int | IntArray
 
@@ -96,6 +99,7 @@ class Step:
     accumulates: bool
     hlo: int
     pinned_stage: int | None = None
+    in_turn: bool = False
     stage: int = 0
     rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
     tokens: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -164,6 +168,7 @@ class TileLoop:
         input_dtype: DType | None = None,
         output_dtype: DType | None = None,
         stage: int | None = None,
+        in_turn: bool = False,
     ) -> Step:
         """Declare the next step of the body.
 
@@ -173,6 +178,7 @@ class TileLoop:
             after: Tokens from before the loop that must be complete first.
             accumulates: The step adds to what the written slots hold (no write-after-read order).
             stage: Fixes the pipeline stage, for slots that are filled several times per iteration.
+            in_turn: Other iterations have this step on other engines.
         """
         tokens = tuple(after.values()) if isinstance(after, Mapping) else tuple(after)
         step = Step(
@@ -180,7 +186,7 @@ class TileLoop:
             input_dtype if input_dtype is not None else reads[0].dtype if reads else DType.NONE,
             output_dtype if output_dtype is not None else writes[0].dtype if writes else DType.NONE,
             self._context.builder.activation(activation) if activation else 0,
-            flags, active, tokens, transfer, accumulates, hlo if hlo >= 0 else self._hlo, stage,
+            flags, active, tokens, transfer, accumulates, hlo if hlo >= 0 else self._hlo, stage, in_turn,
         )  # fmt: skip
         self._steps.append(step)
         return step
@@ -220,7 +226,7 @@ class TileLoop:
     # Stages and buffers
 
     def _plan(self, pipelined: bool) -> None:
-        stage_of: dict[Slot, tuple[int, Engine | None]] = {}
+        stage_of: dict[Slot, tuple[int, Engine | str | None]] = {}
         for step in self._steps:
             engine = None if step.transfer is not None else step.engine
             stage = 0
@@ -230,7 +236,8 @@ class TileLoop:
             step.stage = stage = stage if step.pinned_stage is None else step.pinned_stage
             for slot in step.writes:
                 earlier = stage_of.get(slot)
-                stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, engine)
+                owner = _SEVERAL if step.in_turn else engine
+                stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, owner)
         self._settle_stages()
         for slot in self._slots:
             if slot.given is None:

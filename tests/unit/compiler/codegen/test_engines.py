@@ -2,7 +2,7 @@ from neuron_tools.compiler.codegen.engines import assign_engines, instruction_ns
 from neuron_tools.compiler.codegen.selection import Micro
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.fusion import Shape
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.simulator.program import DType, Engine, Opcode
 from tests.unit.compiler.modules import CORE
 
 ADD = Operation("add", (), (0,))
@@ -13,20 +13,52 @@ def micro(*engines: Engine, opcode: Opcode = Opcode.TENSOR_TENSOR, shape: Shape 
 
 
 def test_within_the_budget_the_first_engine_takes_everything():
-    chosen = assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 3, CORE, 512, 1e9)
+    chosen = [
+        engines[0] for engines in assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 3, CORE, 512, 1e9)
+    ]
     assert set(chosen) == {Engine.VECTOR}
 
 
 def test_beyond_the_budget_the_work_is_shared():
-    chosen = assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 4, CORE, 2048, 0.0)
+    chosen = [
+        engines[0] for engines in assign_engines([micro(Engine.VECTOR, Engine.GPSIMD)] * 4, CORE, 2048, 0.0)
+    ]
     assert set(chosen) == {Engine.VECTOR, Engine.GPSIMD}
 
 
 def test_tiny_per_row_work_stays_on_the_first_engine():
-    chosen = assign_engines([micro(Engine.VECTOR, Engine.GPSIMD, shape=Shape.ROW)] * 4, CORE, 2048, 0.0)
+    chosen = [
+        engines[0]
+        for engines in assign_engines(
+            [micro(Engine.VECTOR, Engine.GPSIMD, shape=Shape.ROW)] * 4, CORE, 2048, 0.0
+        )
+    ]
     assert set(chosen) == {Engine.VECTOR}
 
 
 def test_longer_instructions_take_longer():
     short, long = (instruction_ns(CORE, Engine.SCALAR, Opcode.ACTIVATE, n) for n in (64, 4096))
     assert 0 < short < long
+
+
+def test_tiles_in_turn_use_different_engines_where_one_is_too_slow():
+    body = [micro(Engine.VECTOR, Engine.SCALAR, opcode=Opcode.TENSOR_SCALAR)] * 3
+    chosen = assign_engines(body, CORE, 4096, 0.0, lambda _: DType.F32, phases=4)
+    assert all(len(engines) == 4 for engines in chosen)
+    load = {
+        engine: sum(
+            instruction_ns(CORE, engine, Opcode.TENSOR_SCALAR, 4096)
+            for one in chosen
+            for e in one
+            if e is engine
+        )
+        for engine in (Engine.VECTOR, Engine.SCALAR)
+    }
+    whole = 3 * 4 * instruction_ns(CORE, Engine.VECTOR, Opcode.TENSOR_SCALAR, 4096)
+    assert max(load.values()) < 0.75 * whole
+
+
+def test_gpsimd_is_no_help_while_the_vector_engine_holds_their_port():
+    body = [micro(Engine.VECTOR, Engine.GPSIMD, opcode=Opcode.TENSOR_SCALAR)] * 4
+    chosen = assign_engines(body, CORE, 4096, 0.0, lambda _: DType.BF16, phases=4)
+    assert {engine for engines in chosen for engine in engines} == {Engine.VECTOR}
