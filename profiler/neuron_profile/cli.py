@@ -10,7 +10,23 @@ import click
 
 from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 
-COMMANDS = ("capture", "view", "query", "info", "verify", "advise", "whatif", "recover", "import", "show")
+COMMANDS = (
+    "capture",
+    "view",
+    "query",
+    "info",
+    "verify",
+    "advise",
+    "whatif",
+    "diff",
+    "check",
+    "recover",
+    "import",
+    "merge",
+    "slice",
+    "show",
+    "show-schema",
+)
 
 
 class CommandFolder(click.Group):

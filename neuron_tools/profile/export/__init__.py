@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuron_tools.profile.export.chrome import export_chrome as export_chrome
+    from neuron_tools.profile.export.csv import export_csv as export_csv
     from neuron_tools.profile.export.neuron_json import export_neuron_json as export_neuron_json
     from neuron_tools.profile.export.neuron_json import export_system_json as export_system_json
     from neuron_tools.profile.export.parquet import export_parquet as export_parquet
     from neuron_tools.profile.export.perfetto import export_perfetto as export_perfetto
+    from neuron_tools.profile.export.profile_slice import export_slice as export_slice
     from neuron_tools.profile.export.report import ExportReport as ExportReport
     from neuron_tools.profile.export.report import Progress as Progress
     from neuron_tools.profile.export.summary import export_summary as export_summary
@@ -30,9 +32,11 @@ _MODULE_OF = {
     "ExportReport": "report",
     "Progress": "report",
     "export_chrome": "chrome",
+    "export_csv": "csv",
     "export_neuron_json": "neuron_json",
     "export_parquet": "parquet",
     "export_perfetto": "perfetto",
+    "export_slice": "profile_slice",
     "export_summary": "summary",
     "export_system_json": "neuron_json",
     "summary_metrics": "summary",
@@ -42,9 +46,11 @@ __all__ = [
     "ExportReport",
     "Progress",
     "export_chrome",
+    "export_csv",
     "export_neuron_json",
     "export_parquet",
     "export_perfetto",
+    "export_slice",
     "export_summary",
     "export_system_json",
     "summary_metrics",

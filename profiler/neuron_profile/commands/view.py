@@ -8,7 +8,7 @@ import click
 
 from neuron_tools.command_line import command
 
-FORMATS = ("parquet", "json", "summary-text", "summary-json", "perfetto", "chrome")
+FORMATS = ("parquet", "json", "summary-text", "summary-json", "perfetto", "chrome", "csv")
 DEFAULT_PORT = 3001
 
 

@@ -18,11 +18,12 @@ _EXPORTERS = {
     "chrome": ("export_chrome", ".trace.json"),
     "json": ("export_neuron_json", ".json"),
     "parquet": ("export_parquet", "-parquet"),
+    "csv": ("export_csv", "-csv"),
 }
 
 
 def export_profile(path: str, output_format: str, destination: Path | None, *, force: bool) -> ExportReport:
-    """Write a profile as "perfetto", "chrome", "json" or "parquet".
+    """Write a profile as "perfetto", "chrome", "json", "parquet" or "csv".
 
     Args:
         destination: File or folder to make; None for NAME.pftrace and the like in the working directory.

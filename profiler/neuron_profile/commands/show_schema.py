@@ -1,0 +1,33 @@
+"""`neuron-profile show-schema`: the tables and columns of profiles."""
+
+from __future__ import annotations
+
+import click
+
+from neuron_tools.command_line import command
+
+FORMATS = ("text", "openapi", "json")
+
+
+@command(example="neuron-profile show-schema Instruction\nneuron-profile show-schema --format openapi")
+@click.argument("tables", metavar="[TABLE...]", nargs=-1)
+@click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="openapi prints OpenAPI YAML, one schema per table.",
+)
+def show_schema(tables: tuple[str, ...], output_format: str) -> None:
+    """Print the tables of profiles: columns, types, units and meanings; all unless TABLEs are named."""
+    from neuron_profile.reports import schema_text
+    from neuron_tools.profile.schema import TABLES, table_schema
+
+    chosen = [table_schema(name) for name in tables] or list(TABLES.values())
+    if output_format == "openapi":
+        click.echo(schema_text.as_openapi(chosen), nl=False)
+    elif output_format == "json":
+        click.echo(schema_text.as_json(chosen))
+    else:
+        click.echo(schema_text.as_text(chosen), nl=False)
