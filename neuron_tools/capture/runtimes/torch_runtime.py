@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal
 
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.capture.untraced import untraced
+from neuron_tools.device.driver.runtime import torch_driver
 from neuron_tools.device.record import EVENTS_FILE
+
+if TYPE_CHECKING:
+    from neuron_tools.capture.executable import Executable
+    from neuron_tools.device.driver.usage import ExecutableUsage
+    from neuron_tools.hardware import NeuronCore
 
 
 class TorchRuntime:
@@ -39,6 +46,7 @@ class TorchRuntime:
         self._recording = recording
         self._configure_time(recording)
         self._describe_device(recording)
+        self._count_for_driver(recording)
         native.start_recording(
             str(recording.directory / EVENTS_FILE),
             untraced(recording.store.for_operation),
@@ -53,6 +61,7 @@ class TorchRuntime:
 
         host_end_ns = native.host_now_ns()
         self._take_hooks_out()
+        torch_driver.end_session()
         native.stop_recording()
         native.set_clock("measured")
         return host_end_ns
@@ -110,6 +119,15 @@ class TorchRuntime:
         configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
         self._hooks.append(lambda: configure_properties(before))
 
+    def _count_for_driver(self, recording: Recording) -> None:
+        """Let the simulated driver's counters tell what the profile will."""
+        torch_driver.begin_session(recording.options.target, str(recording.options.directory))
+
+        def define(executable: Executable) -> None:
+            torch_driver.define(executable.number, partial(_usage, executable, recording.core))
+
+        recording.store.on_executable.append(define)
+
     def _install_hooks(self, recording: Recording) -> None:
         from neuron_tools.device import native
         from neuron_tools.frontends import executables, torch_hooks
@@ -121,3 +139,11 @@ class TorchRuntime:
     def _take_hooks_out(self) -> None:
         while self._hooks:
             self._hooks.pop()()
+
+
+def _usage(executable: Executable, core: NeuronCore) -> ExecutableUsage:
+    from neuron_tools.device.driver.usage import executable_usage
+
+    return executable_usage(
+        executable.name, executable.duration_ns, executable.program, executable.simulation, core
+    )

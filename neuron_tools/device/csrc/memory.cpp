@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include "device.h"
+#include "python_callbacks.h"
 #include "recorder.h"
 
 #include <c10/core/CPUAllocator.h>
@@ -197,6 +198,7 @@ c10::Storage allocate_host_storage(size_t bytes) {
 
 c10::DataPtr device_pointer(c10::Storage host, int device) {
   const auto bytes = static_cast<int64_t>(host.nbytes());
+  tell_allocation();
   check_limit(device, bytes);
   void* data = const_cast<void*>(host.data());
   auto* buffer = new Buffer{std::move(host), device, bytes, next_ordinal.fetch_add(1)};

@@ -157,9 +157,10 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_neuron_device", nullptr, -1, 
 
 PyMODINIT_FUNC PyInit__neuron_device() {
   PyObject* module = PyModule_Create(&neuron::definition);
-  if (module != nullptr && PyModule_AddFunctions(module, neuron::recorder_functions) < 0) {
-    Py_DECREF(module);
-    return nullptr;
+  for (auto* functions : {neuron::recorder_functions, neuron::activity_functions}) {
+    if (module != nullptr && PyModule_AddFunctions(module, functions) < 0) {
+      Py_CLEAR(module);
+    }
   }
   return module;
 }

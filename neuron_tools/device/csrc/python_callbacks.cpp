@@ -10,6 +10,8 @@
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <pthread.h>
+
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -23,6 +25,8 @@ namespace {
 PyObject* signature_callback = nullptr;
 PyObject* stack_callback = nullptr;
 PyObject* name_callback = nullptr;
+PyObject* first_allocation_callback = nullptr;
+std::atomic<bool> first_allocation_told{true};
 bool warned = false;
 
 std::mutex cost_mutex;
@@ -157,7 +161,32 @@ void replace_callback(PyObject*& slot, PyObject* callback) {
   Py_XDECREF(old);
 }
 
+void tell_first_allocation() {
+  const CallbackScope scope;
+  if (first_allocation_callback == nullptr) {
+    return;
+  }
+  PyObject* result = PyObject_CallNoArgs(first_allocation_callback);
+  if (result == nullptr) {
+    PyErr_WriteUnraisable(first_allocation_callback);
+  }
+  Py_XDECREF(result);
+}
+
 }  // namespace
+
+void set_first_allocation_callback(PyObject* callback) {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { first_allocation_told = false; });
+  (void)registered;
+  replace_callback(first_allocation_callback, callback);
+  first_allocation_told = first_allocation_callback == nullptr;
+}
+
+void tell_allocation() {
+  if (!first_allocation_told.load(std::memory_order_relaxed) && !first_allocation_told.exchange(true)) {
+    tell_first_allocation();
+  }
+}
 
 void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name) {
   replace_callback(signature_callback, on_signature);

@@ -21,6 +21,10 @@ struct Cost {
 // Borrowed; null or None switches a callback off. Needs the GIL.
 void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name);
 
+// Called once, with no arguments, when memory of the device is first asked for: in a forked child again.
+void set_first_allocation_callback(PyObject* callback);
+void tell_allocation();
+
 // Asks Python unless a call with the same signature was seen. `hash` is the signature's.
 Cost cost_of(uint64_t hash, const OperatorInfo& info, const Stack& stack);
 

@@ -12,6 +12,7 @@ namespace neuron {
 // Each file gives the extension module its functions.
 extern PyMethodDef device_functions[];
 extern PyMethodDef recorder_functions[];
+extern PyMethodDef activity_functions[];
 
 // Runs `body`, turning a C++ exception into a RuntimeError.
 template <class Body>

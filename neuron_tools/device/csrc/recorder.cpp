@@ -1,5 +1,6 @@
 #include "recorder.h"
 
+#include "activity.h"
 #include "autograd_link.h"
 #include "device.h"
 #include "event_log.h"
@@ -194,6 +195,9 @@ DeviceWork::~DeviceWork() {
   if (started_) {
     resume_host_clock();
   }
+  if (counted_ && !finished_) {
+    count_failed_execution(device_);
+  }
   thread_state.operation = outer_operation_;
   thread_state.stack = outer_stack_;
 }
@@ -221,6 +225,7 @@ void DeviceWork::describe(const Stack& stack) {
 
 void DeviceWork::begin_compute(int device) {
   device_ = device;
+  counted_ = !info_.is_view && !thread_state.suppressed;
   if (observers_ == 0 || info_.is_view) {
     return;
   }
@@ -265,6 +270,10 @@ void DeviceWork::show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind k
 }
 
 void DeviceWork::finish_operation() {
+  finished_ = true;
+  if (counted_ && (observers_ & kTiming) == 0) {
+    count_untimed_execution(device_);
+  }
   if (!computing_) {
     return;
   }
@@ -277,6 +286,7 @@ void DeviceWork::finish_operation() {
       complete(record);
     }
     interval = place_in_order(device_, host_end_ns_, cost_.duration_ns, recorded ? &record : nullptr);
+    count_execution(device_, cost_.executable, interval.end_ns - interval.start_ns, interval.end_ns - host_start_ns_);
     if (info_.needs_values) {
       host_wait_until(interval.end_ns);
     }
@@ -287,6 +297,10 @@ void DeviceWork::finish_operation() {
 }
 
 void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
+  finished_ = true;
+  if (counted_) {
+    count_copy(device_, bytes, kind == RecordKind::kCopyToDevice);
+  }
   if (!computing_) {
     return;
   }
@@ -327,6 +341,7 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name) {
     record.name = name;
   }
   const auto interval = place_in_order(device, host_end, duration_ns, recorded ? &record : nullptr);
+  count_execution(device, executable, interval.end_ns - interval.start_ns, interval.end_ns - host_start);
   if ((watching & kProfiling) != 0) {
     add_profile_span({name_text(name), false, device, current_stream(device), interval.start_ns, interval.end_ns});
   }

@@ -64,6 +64,8 @@ class DeviceWork {
   uint8_t observers_;
   bool started_ = false;  // time stands still until the end of the object
   bool computing_ = false;
+  bool counted_ = false;  // begun, and not a view: it ends well or it failed
+  bool finished_ = false;
   int device_ = 0;
   Cost cost_;
   int64_t sequence_ = -1;

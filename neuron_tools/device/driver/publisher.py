@@ -1,0 +1,247 @@
+"""Publishes this process in the tree: a thread that writes what changed, four times a second."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from neuron_tools.device.driver import tree
+from neuron_tools.device.driver.cores import CoreMap, core_map
+from neuron_tools.device.driver.counts import CoreCounts, Memory
+from neuron_tools.device.driver.departure import (
+    correct_host_memory,
+    host_memory_nodes,
+    live_processes,
+    retire,
+    sweep,
+)
+from neuron_tools.device.driver.errors import DriverError
+from neuron_tools.device.driver.machine import Machine, simulated_machine
+from neuron_tools.device.driver.processes import (
+    FOLDER,
+    LONGEST_TAG,
+    PublishedProcess,
+    process_file,
+    published_pids,
+    read_process,
+    start_ticks,
+    write_process,
+)
+from neuron_tools.device.driver.root import locked
+from neuron_tools.device.driver.source import ActivitySource
+from neuron_tools.device.driver.totals import Totals
+from neuron_tools.device.driver.version import version
+from neuron_tools.device.driver.writer import NodeWriter
+
+INTERVAL_S = 0.25
+TAG_VARIABLE = "NEURON_PROCESS_TAG"
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Publisher:
+    """One process's part of the tree.
+
+    Args:
+        root: The tree's folder.
+        source: The runtime whose work is published.
+        totals: What it did so far.
+        session: What the process file tells beside: target, profile.
+    """
+
+    def __init__(
+        self, root: Path, source: ActivitySource, totals: Totals, session: Mapping[str, Any]
+    ) -> None:
+        self._root = root
+        self._source = source
+        self._totals = totals
+        self._session = session
+        self._writer = NodeWriter()
+        self._machine: Machine | None = None
+        self._cores = CoreMap(())
+        self._process = PublishedProcess(os.getpid(), start_ticks(os.getpid()) or 0, _facts())
+        self._neighbours: dict[int, _Neighbours] = {}
+        self._processes_changed_ns = -1
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="neuron-sysfs", daemon=True)
+
+    def start(self) -> None:
+        """Begins to publish, in the background."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Publishes once more and takes the process out of the tree."""
+        self._ended.set()
+        self._thread.join()
+        try:
+            if self._machine is not None:
+                self.publish()
+                with locked(self._root):
+                    retire(self._root, [self._process.pid])
+        except (OSError, ValueError):
+            pass  # Whoever comes next sweeps.
+        self._writer.close()
+
+    def _run(self) -> None:
+        try:
+            self.enter()
+            while not self._ended.wait(INTERVAL_S):
+                self._publish_again()
+        except (OSError, ValueError, DriverError) as error:
+            self._machine = None
+            reason = error.strerror if isinstance(error, OSError) else error
+            warnings.warn(f"The device's counters are not published in {self._root}: {reason}", stacklevel=1)
+
+    def enter(self) -> None:
+        """Makes the tree if it is not there, and publishes for the first time.
+
+        Raises:
+            DriverError: The folder holds another driver's tree.
+            OSError: The folder cannot be written.
+        """
+        sweep(self._root)
+        with locked(self._root):
+            self._machine = tree.make_tree(self._root, simulated_machine(self._session["target"]))
+            self._cores = core_map(self._source.device_count(), self._taken(), self._machine.core_count)
+            write_process(self._root, self._process_now({}))
+        self.publish()
+
+    def publish(self) -> None:
+        """Writes what changed.
+
+        Raises:
+            OSError: The tree is gone, or the disk is full.
+        """
+        machine = self._machine
+        if machine is None:
+            return
+        self._totals.update()
+        cores = self._placed(machine)
+        new = cores.keys() - self._neighbours.keys()
+        process = self._process_now(cores)
+        if new:
+            with locked(self._root):
+                self._use(machine, new)
+        write_process(self._root, process)
+        for core_id, counts in cores.items():
+            self._write_core(machine, core_id, counts)
+        if cores:
+            self._write_host_memory(machine, process)
+
+    def _publish_again(self) -> None:
+        try:
+            self.publish()
+        except FileNotFoundError:
+            # Somebody removed the tree.
+            self._writer.close()
+            self._neighbours.clear()
+            self.enter()
+
+    def _taken(self) -> set[int]:
+        published = (read_process(process_file(self._root, pid)) for pid in published_pids(self._root))
+        return {core for process in published if process for core in process.rest["reserved_cores"]}
+
+    def _placed(self, machine: Machine) -> dict[int, CoreCounts]:
+        """The counts of each used core by its number on the machine."""
+        placed: dict[int, CoreCounts] = {}
+        for index, counts in self._totals.counts().items():
+            core_id = self._cores.core_id(index, machine.core_count)
+            device, core = machine.place(core_id)
+            placed[core_id] = replace(counts, device=device, core=core)
+        return placed
+
+    def _process_now(self, cores: dict[int, CoreCounts]) -> PublishedProcess:
+        timed = self._source.is_timed()
+        self._process.cores = cores
+        self._process.host_memory = {"application_memory": self._own_memory(cores)}
+        models = [{**model, "core": self._core_of(model)} for model in self._totals.models(timed)]
+        self._process.rest = {
+            "target": self._session["target"],
+            "logical_core_size": 1,
+            "timing": timed,
+            "profile": self._session["profile"],
+            "published_at": time.time(),
+            "elapsed_ns": self._totals.elapsed_ns,
+            "reserved_cores": list(self._cores.reserved),
+            "models": models,
+        }
+        return self._process
+
+    def _core_of(self, model: Mapping[str, Any]) -> int:
+        return self._cores.core_id(model["core"], self._machine.core_count if self._machine else 1)
+
+    def _own_memory(self, cores: Mapping[int, CoreCounts]) -> Memory:
+        """Resident memory less what stands in for device memory."""
+        before = self._process.host_memory.get("application_memory", Memory())
+        on_device = sum(
+            c.device_memory["tensors"].present for c in cores.values() if "tensors" in c.device_memory
+        )
+        resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES
+        present = max(0, resident - on_device)
+        return Memory(max(before.total, present), present, max(before.peak, present))
+
+    def _use(self, machine: Machine, core_ids: set[int]) -> None:
+        for core_id in core_ids:
+            tree.use_core(self._root, machine, core_id, self._process.pid)
+            self._neighbours[core_id] = _Neighbours()
+
+    def _write_core(self, machine: Machine, core_id: int, counts: CoreCounts) -> None:
+        folder = tree.core_folder(self._root, machine, core_id)
+        near = self._neighbours[core_id]
+        changed_ns = tree.owners_changed_ns(self._root, machine, core_id)
+        if changed_ns != near.changed_ns or near.others:
+            with locked(self._root):
+                near.look(self._root, machine, core_id, self._process.pid)
+                near.write(self._writer, folder, counts, timed=self._source.is_timed())
+            return
+        near.write(self._writer, folder, counts, timed=self._source.is_timed())
+
+    def _write_host_memory(self, machine: Machine, process: PublishedProcess) -> None:
+        device = machine.place(min(process.cores))[0]
+        if len(published_pids(self._root)) == 1:
+            tree.write_host_memory(self._writer, self._root, device, host_memory_nodes([process]))
+            return
+        changed_ns = os.stat(self._root / FOLDER).st_mtime_ns
+        if changed_ns - self._processes_changed_ns >= 1_000_000_000:
+            self._processes_changed_ns = changed_ns
+            correct_host_memory(self._writer, self._root, machine, device)
+
+
+class _Neighbours:
+    """What others counted on a core of this process."""
+
+    def __init__(self) -> None:
+        self.changed_ns = -1
+        self.others: list[PublishedProcess] = []
+        self._core_id = -1
+        self._retired = CoreCounts()
+
+    def look(self, root: Path, machine: Machine, core_id: int, own_pid: int) -> None:
+        """Reads what other processes told. The caller holds the lock."""
+        self.changed_ns = tree.owners_changed_ns(root, machine, core_id)
+        self._core_id = core_id
+        self._retired = tree.read_retired(root).get(core_id, CoreCounts())
+        self.others = [p for p in live_processes(root, machine, core_id) if p.pid != own_pid]
+
+    def write(self, writer: NodeWriter, folder: Path, counts: CoreCounts, *, timed: bool) -> None:
+        """Fills the core's nodes with all together."""
+        live = [counts, *(process.cores[self._core_id] for process in self.others)]
+        timed = timed or any(process.rest.get("timing") for process in self.others)
+        tree.write_core(writer, folder, self._retired, live, timed=timed)
+
+
+def _facts() -> dict[str, Any]:
+    rank = os.environ.get("RANK", "")
+    return {
+        "tag": os.environ.get(TAG_VARIABLE, "")[:LONGEST_TAG] or str(os.getpid()),
+        "command": " ".join(sys.orig_argv),
+        "runtime_version": version(),
+        "rank": int(rank) if rank.isdecimal() else None,
+        "started_at": time.time(),
+    }

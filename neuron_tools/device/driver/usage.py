@@ -1,0 +1,73 @@
+"""What one execution of a compiled computation adds to a core's counters: worked out once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.device.driver.nodes import ENGINES
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.simulator.counters import dma_counters, instruction_counters
+from neuron_tools.simulator.program import Engine, Program, TensorKind
+from neuron_tools.simulator.simulation import Simulation
+
+Ints = npt.NDArray[np.int64]
+COUNTERS = ("flop_count", "throttled_ns", "hbm_read_bytes", "hbm_write_bytes", "dma_bytes", *ENGINES)
+"""Columns of `ExecutableUsage.counters`; an engine's name stands for its busy time in ns."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutableUsage:
+    """A compiled computation as the driver's counters see it.
+
+    Attributes:
+        counters: (len(COUNTERS),) int64, of one execution.
+        constant_bytes: Device memory of its constants.
+        scratchpad_bytes: Device memory of what it keeps outside the chip while it runs.
+    """
+
+    name: str
+    duration_ns: int
+    counters: Ints
+    constant_bytes: int
+    scratchpad_bytes: int
+
+
+def executable_usage(
+    name: str, duration_ns: int, program: Program, simulation: Simulation, core: NeuronCore
+) -> ExecutableUsage:
+    """The usage of a simulated Program; times are rounded as the profile's are, so that both agree."""
+    moved = dma_counters(program)
+    flops = int(instruction_counters(program, core).raw_flops.sum())
+    busy = [_busy_ns(program, simulation, engine) for engine in ENGINES]
+    traffic = [moved.hbm_read_bytes.sum(), moved.hbm_write_bytes.sum(), program.dmas["bytes"].sum()]
+    return ExecutableUsage(
+        name=name,
+        duration_ns=duration_ns,
+        counters=np.array([flops, _throttled_ns(simulation), *traffic, *busy], np.int64),
+        constant_bytes=_tensor_bytes(program, TensorKind.CONSTANT),
+        scratchpad_bytes=_tensor_bytes(program, TensorKind.INTERMEDIATE),
+    )
+
+
+def _busy_ns(program: Program, simulation: Simulation, engine: str) -> int:
+    """Time in which at least one of the engine's instructions ran."""
+    rows = program.instructions["engine"] == Engine[engine.upper()]
+    start, end = simulation.start_ps[rows] // 1000, simulation.end_ps[rows] // 1000
+    order = np.argsort(start, kind="stable")
+    start, end = start[order], np.maximum.accumulate(end[order]) if len(order) else end
+    before = np.concatenate([np.zeros(1, np.int64), end[:-1]]) if len(end) else end
+    return int(np.maximum(end - np.maximum(start, before), 0).sum())
+
+
+def _throttled_ns(simulation: Simulation) -> int:
+    table = simulation.throttle
+    start_ns = table["start_ps"] // 1000
+    length_ns = (table["start_ps"] + table["duration_ps"]) // 1000 - start_ns
+    return int(length_ns[table["k"] < table["n"]].sum())
+
+
+def _tensor_bytes(program: Program, kind: TensorKind) -> int:
+    return sum(tensor.byte_count for tensor in program.tensors if tensor.kind == kind)
