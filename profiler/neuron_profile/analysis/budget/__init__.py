@@ -1,0 +1,1 @@
+"""Budgets: bounds that a profile must keep, for CI."""

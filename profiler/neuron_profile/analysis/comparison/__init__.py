@@ -1,0 +1,1 @@
+"""Two profiles compared: aligned by hierarchy, deltas that add up, reasons."""

@@ -1,0 +1,131 @@
+"""What got slower or faster between two profiles, by how much, because of what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_profile.analysis.comparison.alignment import align
+from neuron_profile.analysis.comparison.operations import (
+    COUNTER_NAMES,
+    Counters,
+    OperationKey,
+    OperationTotal,
+    operation_totals,
+)
+from neuron_profile.analysis.occupancy import measure_occupancy
+from neuron_tools.profile.reader import Profile
+
+_NOTHING = OperationTotal(0, Counters())
+SAME = 0.02  # counters that differ by less explain nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """A counter that moved the way the time did."""
+
+    counter: str
+    base: int
+    new: int
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """One operation in both profiles.
+
+    Attributes:
+        key: Its place in the new profile, or in the base one where it is gone.
+        change: "changed", "added", "removed", "renamed" or "same".
+        base_ns, new_ns: Device time.
+        reasons: What explains the difference, most telling first.
+    """
+
+    key: OperationKey
+    change: str
+    base_ns: int
+    new_ns: int
+    base: Counters
+    new: Counters
+    reasons: tuple[Reason, ...]
+    file: str = ""
+    line: int = 0
+
+    @property
+    def delta_ns(self) -> int:
+        """New minus base."""
+        return self.new_ns - self.base_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Two profiles.
+
+    Attributes:
+        deltas: By falling size; the sum of all is `new_device_ns - base_device_ns`.
+        base_idle_ns, new_idle_ns: Time between executions, in which the device waited for the host.
+    """
+
+    base_device_ns: int
+    new_device_ns: int
+    base_idle_ns: int
+    new_idle_ns: int
+    deltas: tuple[Delta, ...]
+
+    @property
+    def base_total_ns(self) -> int:
+        """Device time and idle time of the base profile."""
+        return self.base_device_ns + self.base_idle_ns
+
+    @property
+    def new_total_ns(self) -> int:
+        """Device time and idle time of the new profile."""
+        return self.new_device_ns + self.new_idle_ns
+
+
+def compare(base: Profile, new: Profile) -> Difference:
+    """Align two profiles by module, operation and direction, and tell what changed."""
+    before, base_ns = operation_totals(base)
+    after, new_ns = operation_totals(new)
+    deltas = [
+        _delta(old_key, new_key, before.get(old_key, _NOTHING), after.get(new_key, _NOTHING))  # type: ignore[arg-type]
+        for old_key, new_key in align(before, after)
+    ]
+    deltas.sort(key=lambda delta: (-abs(delta.delta_ns), delta.key))
+    return Difference(
+        base_ns, new_ns, measure_occupancy(base).idle_ns, measure_occupancy(new).idle_ns, tuple(deltas)
+    )
+
+
+def _delta(
+    old_key: OperationKey | None, new_key: OperationKey | None, old: OperationTotal, new: OperationTotal
+) -> Delta:
+    key = new_key or old_key
+    assert key is not None
+    place = new if new_key else old
+    return Delta(
+        key, _change(old_key, new_key, old, new), old.device_ns, new.device_ns, old.counters, new.counters,
+        _reasons(old, new) if old_key and new_key else (), place.file, place.line,
+    )  # fmt: skip
+
+
+def _change(
+    old_key: OperationKey | None, new_key: OperationKey | None, old: OperationTotal, new: OperationTotal
+) -> str:
+    if old_key is None:
+        return "added"
+    if new_key is None:
+        return "removed"
+    if old_key != new_key:
+        return "renamed"
+    return "same" if old.device_ns == new.device_ns else "changed"
+
+
+def _reasons(old: OperationTotal, new: OperationTotal) -> tuple[Reason, ...]:
+    """Counters that moved the way the time did, those that moved most first."""
+    slower = new.device_ns > old.device_ns
+    found = []
+    for name in COUNTER_NAMES:
+        before, after = getattr(old.counters, name), getattr(new.counters, name)
+        moved = (after - before) / max(before, after, 1)
+        if abs(moved) > SAME and (moved > 0) == slower and new.device_ns != old.device_ns:
+            found.append((-abs(moved), name, before, after))
+    return tuple(Reason(name, before, after) for _, name, before, after in sorted(found))

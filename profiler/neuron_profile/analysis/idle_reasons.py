@@ -1,0 +1,122 @@
+"""Busy and idle time of each engine, and why it was idle, to the nanosecond.
+
+The window of a core runs from the start of its first execution to the end of its last. Each engine's window
+is divided into: busy; waiting for a DMA; waiting for another engine; other delays inside an execution
+(issue, a full queue); finished before the rest of the execution; and no execution, when the device waits for the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_tools.profile.reader import Profile
+
+Ints = npt.NDArray[np.int64]
+
+_CORES = """
+SELECT DISTINCT coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core
+FROM Instruction ORDER BY ALL
+"""
+_EXECUTIONS = """
+SELECT start_ts AS start_ns, end_ts AS end_ns FROM SystemProfileEvents
+WHERE name = 'nc_exec_running' AND coalesce(process_idx, 0) = ? AND coalesce(nc_idx, 0) = ? ORDER BY start_ts
+"""
+_INSTRUCTIONS = """
+SELECT start_ts AS start_ns, end_ts AS end_ns, coalesce(dma_wait_time_ns, 0) AS dma_ns,
+    coalesce(evt_wait_time_ns, 0) AS wait_ns
+FROM Instruction
+WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ? AND engine = ? ORDER BY start_ts, end_ts
+"""
+_ENGINES = """
+SELECT DISTINCT engine FROM Instruction
+WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ? AND engine IS NOT NULL ORDER BY engine
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineTime:
+    """How one engine of one core spent the core's window; all parts in ns, and their sum is the window.
+
+    Attributes:
+        host_ns: No execution ran on the core.
+        finished_ns: Its own work of the execution was done.
+        other_ns: Inside an execution for another reason: issue, queues, the start of the execution.
+    """
+
+    process: int
+    core: int
+    engine: str
+    window_ns: int
+    busy_ns: int
+    dma_ns: int
+    engine_ns: int
+    other_ns: int
+    finished_ns: int
+    host_ns: int
+
+    @property
+    def parts_ns(self) -> int:
+        """Sum of all parts."""
+        return self.busy_ns + self.dma_ns + self.engine_ns + self.other_ns + self.finished_ns + self.host_ns
+
+
+PARTS = ("busy_ns", "dma_ns", "engine_ns", "other_ns", "finished_ns", "host_ns")
+
+
+def idle_reasons(profile: Profile) -> tuple[EngineTime, ...]:
+    """Engines by process, core and name; () where the profile has no instructions or executions."""
+    found = []
+    for row in profile.query(_CORES).to_pylist():
+        where = [row["process"], row["core"]]
+        executions = profile.query(_EXECUTIONS, where)
+        if not executions.num_rows:
+            continue
+        starts, ends = _column(executions, "start_ns"), _column(executions, "end_ns")
+        for engine in profile.query(_ENGINES, where).to_pylist():
+            instructions = profile.query(_INSTRUCTIONS, [*where, engine["engine"]])
+            columns = [_column(instructions, name) for name in ("start_ns", "end_ns", "dma_ns", "wait_ns")]
+            found.append(_engine_time(row["process"], row["core"], engine["engine"], starts, ends, columns))
+    return tuple(found)
+
+
+def _engine_time(
+    process: int, core: int, engine: str, starts: Ints, ends: Ints, columns: Sequence[Ints]
+) -> EngineTime:
+    begin, end, dma, wait = columns
+    window = int(ends.max() - starts[0])
+    covered = _union_ns(starts, ends)
+    execution = np.clip(np.searchsorted(starts, begin, side="right") - 1, 0, len(starts) - 1)
+    begin, end = np.maximum(begin, starts[execution]), np.minimum(end, ends[execution])
+    end = np.maximum(begin, end)
+    first = np.concatenate([[True], execution[1:] != execution[:-1]])
+    # The engine is free when all that came before in the execution has ended; executions do not overlap.
+    reached = np.maximum.accumulate(np.maximum(end, starts[execution]))
+    free = np.where(first, starts[execution], np.concatenate([[0], reached[:-1]]))
+    gap = np.maximum(begin - free, 0)
+    busy = np.maximum(end - np.maximum(begin, free), 0)
+    waited_dma = np.minimum(gap, dma)
+    waited_engine = np.minimum(gap - waited_dma, wait)
+    total = int(busy.sum()), int(waited_dma.sum()), int(waited_engine.sum()), int(gap.sum())
+    last = np.concatenate([np.flatnonzero(first)[1:] - 1, [len(execution) - 1]])
+    finished = int((ends[execution[last]] - np.minimum(reached[last], ends[execution[last]])).sum())
+    unused = covered - total[0] - total[3] - finished  # executions in which the engine did nothing
+    return EngineTime(
+        process, core, engine, window, busy_ns=total[0], dma_ns=total[1], engine_ns=total[2],
+        other_ns=total[3] - total[1] - total[2], finished_ns=finished + unused, host_ns=window - covered,
+    )  # fmt: skip
+
+
+def _union_ns(starts: Ints, ends: Ints) -> int:
+    reached = np.maximum.accumulate(ends)
+    before = np.concatenate([[starts[0]], reached[:-1]])
+    return int(np.maximum(ends - np.maximum(starts, before), 0).sum())
+
+
+def _column(table: pa.Table, name: str) -> Ints:
+    values: Ints = table[name].to_numpy().astype(np.int64, copy=False)
+    return values

@@ -1,0 +1,33 @@
+"""`neuron-profile diff`: what got slower or faster between two profiles."""
+
+from __future__ import annotations
+
+import click
+
+from neuron_tools.command_line import command
+
+
+@command(
+    example="neuron-profile diff base.nprof new.nprof\n"
+    "neuron-profile diff base.nprof new.nprof --markdown > comment.md"
+)
+@click.argument("base", metavar="BASE")
+@click.argument("new", metavar="NEW")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for a pull request.")
+@click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Operations to list.")
+def diff(base: str, new: str, as_json: bool, as_markdown: bool, limit: int) -> None:
+    """Compare NEW with BASE by module and operation; the differences add up to that of the totals."""
+    from neuron_profile.analysis.comparison.difference import compare
+    from neuron_profile.reports import difference_text
+    from neuron_profile.reports.terminal import output_console
+    from neuron_tools import open_profile
+
+    with open_profile(base) as before, open_profile(new) as after:
+        difference = compare(before, after)
+    if as_json:
+        click.echo(difference_text.as_json(difference))
+    elif as_markdown:
+        click.echo(difference_text.as_markdown(difference, limit))
+    else:
+        difference_text.print_difference(output_console(), difference, limit)

@@ -1,0 +1,98 @@
+"""The difference between two profiles, for people, for pull requests and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+
+from rich.console import Console
+
+from neuron_profile.analysis.comparison.difference import Delta, Difference, Reason
+from neuron_profile.reports.quantities import duration, percent, scaled
+from neuron_profile.reports.tables import data_table
+
+_REASONS: Mapping[str, tuple[str, str, Callable[[int], str]]] = {
+    "calls": ("more calls", "fewer calls", "{:,}".format),
+    "adjusted_flops": ("more matrix work", "less matrix work", lambda value: scaled(value, "FLOP")),
+    "spill_bytes": ("more spills", "fewer spills", lambda value: scaled(value, "B")),
+    "hbm_bytes": ("more HBM bytes", "fewer HBM bytes", lambda value: scaled(value, "B")),
+    "instructions": ("more instructions", "fewer instructions", "{:,}".format),
+    "dma_wait_ns": ("lost overlap with DMA", "better overlap with DMA", duration),
+    "semaphore_wait_ns": ("longer waits for engines", "shorter waits for engines", duration),
+}
+COLUMNS = ("Module", "Operation", "Base", "New", "Change", "Because of")
+
+
+def as_json(difference: Difference) -> str:
+    """The difference as one JSON object; times in nanoseconds."""
+    deltas = [{**asdict(delta), "delta_ns": delta.delta_ns} for delta in difference.deltas]
+    return json.dumps(
+        {**asdict(difference), "deltas": deltas, "delta_device_ns": _device_delta(difference)}, indent=2
+    )
+
+
+def print_difference(console: Console, difference: Difference, limit: int) -> None:
+    """Print the totals and the operations that changed most."""
+    for line in _totals(difference):
+        console.print(line)
+    shown = [delta for delta in difference.deltas if delta.delta_ns][:limit]
+    if not shown:
+        console.print("No operation takes more or less time.")
+        return
+    console.print()
+    console.print(data_table(list(COLUMNS), [_row(delta) for delta in shown]))
+    rest = sum(delta.delta_ns for delta in difference.deltas) - sum(delta.delta_ns for delta in shown)
+    console.print(f"All other operations: {signed(rest)}")
+
+
+def as_markdown(difference: Difference, limit: int) -> str:
+    """Headline and table for a pull request."""
+    shown = [delta for delta in difference.deltas if delta.delta_ns][:limit]
+    lines = [*(f"- {line}" for line in _totals(difference)), ""]
+    if shown:
+        lines.append("| " + " | ".join(COLUMNS) + " |")
+        lines.append("|---|---|--:|--:|--:|---|")
+        lines += ["| " + " | ".join(_escaped(cell) for cell in _row(delta)) + " |" for delta in shown]
+    return "\n".join(lines)
+
+
+def signed(nanoseconds: int) -> str:
+    """A difference of times with its sign."""
+    return f"{'-' if nanoseconds < 0 else '+'}{duration(abs(nanoseconds))}"
+
+
+def _totals(difference: Difference) -> list[str]:
+    rows = (
+        ("Device time", difference.base_device_ns, difference.new_device_ns),
+        ("Idle between executions", difference.base_idle_ns, difference.new_idle_ns),
+        ("Together", difference.base_total_ns, difference.new_total_ns),
+    )
+    return [f"{name}: {duration(old)} -> {duration(new)} ({_change(old, new)})" for name, old, new in rows]
+
+
+def _change(old: int, new: int) -> str:
+    relative = f", {'+' if new >= old else '-'}{percent(abs(new - old) / old)}" if old else ""
+    return signed(new - old) + relative
+
+
+def _row(delta: Delta) -> list[str]:
+    explained = "; ".join(_reason(reason) for reason in delta.reasons[:2]) or delta.change
+    direction = " (backward)" if delta.key.backward else ""
+    return [
+        delta.key.module or "-", delta.key.operation + direction, duration(delta.base_ns),
+        duration(delta.new_ns), signed(delta.delta_ns), explained,
+    ]  # fmt: skip
+
+
+def _reason(reason: Reason) -> str:
+    more, fewer, quantity = _REASONS[reason.counter]
+    return f"{more if reason.new > reason.base else fewer}: {quantity(reason.base)} to {quantity(reason.new)}"
+
+
+def _device_delta(difference: Difference) -> int:
+    return difference.new_device_ns - difference.base_device_ns
+
+
+def _escaped(cell: str) -> str:
+    return cell.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
