@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import tempfile
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,16 @@ class Clock:
 
     def pass_seconds(self, seconds: float) -> None:
         self.now_ns += round(seconds * 1e9)
+
+
+@pytest.fixture
+def tmp_path(tmp_path):
+    """A folder in memory where there is one: a device's tree is a thousand small files."""
+    if not os.path.isdir("/dev/shm"):
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="neuron-monitor-", dir="/dev/shm") as folder:
+        yield Path(folder)
 
 
 @pytest.fixture
