@@ -1,0 +1,77 @@
+import os
+
+import pytest
+
+from neuron_monitor.api.owners import Owners, attribute, parse_cores
+from neuron_monitor.api.tree import DeviceTree
+from tests.fixtures.neuron_sysfs import INFERENTIA2, SysfsTree
+
+
+@pytest.fixture
+def processes(tmp_path):
+    folder = tmp_path / "proc"
+    folder.mkdir()
+    (folder / "self").mkdir()
+    return folder
+
+
+def add_process(folder, pid, devices, environment=(), maps=""):
+    place = folder / str(pid)
+    (place / "fd").mkdir(parents=True)
+    for number, index in enumerate(devices):
+        os.symlink(f"/dev/neuron{index}", place / "fd" / str(number))
+    (place / "environ").write_text("\0".join(environment))
+    (place / "cmdline").write_text("python\0train.py\0")
+    (place / "maps").write_text(maps)
+
+
+def test_who_holds_a_device_file_uses_the_device(processes):
+    add_process(processes, 10, [0, 2], ["NEURON_PROCESS_TAG=train"], "7f /opt/lib/libnrt.so.2.34.10\n")
+    add_process(processes, 11, [])
+    (owner,) = Owners(str(processes)).find(0)
+    assert (owner.pid, owner.tag, owner.command) == (10, "train", "python train.py")
+    assert (owner.devices, owner.runtime_version) == ({0, 2}, "2.34.10")
+
+
+def test_a_new_user_is_found_within_two_seconds(processes):
+    owners = Owners(str(processes))
+    assert owners.find(0) == ()
+    add_process(processes, 10, [0])
+    assert owners.find(1_000_000_000) == ()
+    assert len(owners.find(2_000_000_000)) == 1
+
+
+def test_a_thousand_processes_and_one_user(processes):
+    for pid in range(1000, 2000):
+        (processes / str(pid)).mkdir()
+    add_process(processes, 10, [0])
+    assert [owner.pid for owner in Owners(str(processes)).find(0)] == [10]
+
+
+@pytest.mark.parametrize(
+    ("text", "cores"), [("0", {0}), ("0-3,6", {0, 1, 2, 3, 6}), ("", None), ("a-b", None), ("1-", {1})]
+)
+def test_visible_cores(text, cores):
+    assert parse_cores(text) == cores
+
+
+def test_counters_go_to_the_one_who_owns_the_core(tmp_path, processes, clock):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 1, simulated=False)
+    tree.count(0, success=3, inference_count=3)
+    tree.count(1, success=5, inference_count=5)
+    devices = DeviceTree(str(tree.root), clock=clock, owners=Owners(str(processes))).read().devices
+    add_process(processes, 10, [0], ["NEURON_RT_VISIBLE_CORES=0"])
+    add_process(processes, 11, [0], ["NEURON_RT_VISIBLE_CORES=1"])
+    first, second = attribute(Owners(str(processes)).find(0), devices, 1)
+    assert [core.counters.statuses["success"] for core in first.cores.values()] == [3]
+    assert [core.counters.statuses["success"] for core in second.cores.values()] == [5]
+    assert not first.is_shared
+
+
+def test_a_core_of_two_owners_is_marked(tmp_path, processes, clock):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 1, simulated=False)
+    add_process(processes, 10, [0])
+    add_process(processes, 11, [0])
+    owners = Owners(str(processes))
+    reading = DeviceTree(str(tree.root), clock=clock, owners=owners).read()
+    assert [process.is_shared for process in reading.processes] == [True, True]
