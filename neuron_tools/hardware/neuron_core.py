@@ -48,6 +48,11 @@ class NeuronCore:
     psum_bytes_per_partition: int
     psum_banks: int
 
+    vector_gpsimd_sbuf_port: (
+        int  # 0: a port each; 1: one at a time; 2: the same in Vector's performance modes
+    )
+    vector_scalar_psum_port: int  # 0: a port each; 1: one at a time
+
     hbm_bytes: int  # of the default logical core
     hbm_bandwidth: float  # of the stack the core uses
     hbm_cores: int  # physical cores that share that stack

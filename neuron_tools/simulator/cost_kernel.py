@@ -30,6 +30,8 @@ _F32, _SBUF, _PSUM, _TENSOR = int(DType.F32), int(Memory.SBUF), int(Memory.PSUM)
 _TRANSPOSE_OPCODE = int(Opcode.TRANSPOSE)
 _TRANSPOSE, _STRIDED, _REDUCES = int(Flag.TRANSPOSE), int(Flag.STRIDED), int(Flag.REDUCES)
 _SECOND_PSUM, _FP32_HALF = int(Flag.SECOND_OPERAND_PSUM), int(Flag.FP32_HALF)
+_VECTOR, _SCALAR_ENGINE, _GPSIMD = int(Engine.VECTOR), int(Engine.SCALAR), int(Engine.GPSIMD)
+SBUF_PORT, PSUM_PORT = 1, 2
 _REDUCE_CYCLES = 64.0  # reading the accumulator (nki.isa activation_reduce, tensor_scalar_reduce)
 
 
@@ -129,3 +131,30 @@ def evaluate_costs(instructions: Table, tables: CostTables) -> tuple[Int64Array,
         interval_ps[row] = int(interval * cycle + 0.5)
         latency_ps[row] = int(latency * cycle + 0.5)
     return interval_ps, latency_ps
+
+
+@numba.njit(cache=True)
+def shared_ports(
+    instructions: Table, tables: CostTables, sbuf_sharing: int, psum_sharing: int
+) -> npt.NDArray[np.uint8]:
+    """Ports that each instruction needs for itself: bits SBUF_PORT and PSUM_PORT; shape (rows,).
+
+    `sbuf_sharing` and `psum_sharing` are `NeuronCore.vector_gpsimd_sbuf_port` and `vector_scalar_psum_port`.
+    """
+    ports = np.zeros(instructions.shape[0], np.uint8)
+    for row in range(instructions.shape[0]):
+        instruction = instructions[row]
+        engine = instruction.engine
+        if instruction.dma >= 0 or instruction.elements <= 0:
+            continue
+        if sbuf_sharing > 0 and engine in (_VECTOR, _GPSIMD):
+            in_sbuf = instruction.source_memory == _SBUF or instruction.destination_memory == _SBUF
+            mode = int(tables.rules[tables.rule_of[engine, instruction.opcode], MODE])
+            plain = mode == _NONE or _speed(instruction, mode, tables) == 1.0
+            if in_sbuf and not (sbuf_sharing == 2 and engine == _VECTOR and plain):
+                ports[row] |= SBUF_PORT
+        if psum_sharing > 0 and engine in (_VECTOR, _SCALAR_ENGINE):
+            in_psum = instruction.source_memory == _PSUM or instruction.destination_memory == _PSUM
+            if in_psum or (instruction.flags & _SECOND_PSUM) != 0:
+                ports[row] |= PSUM_PORT
+    return ports

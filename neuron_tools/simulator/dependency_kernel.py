@@ -63,7 +63,8 @@ def _pass_producer(producer: int, clock: Int32Array, produced: Int32Array, produ
         stream = producers.stream[producer]
         produced[stream] += 1
         producers.position[slot] = produced[stream]
-        producers.snapshot[slot] = clock
+        for other in range(clock.shape[0]):  # assigning a row takes numba two seconds more to compile
+            producers.snapshot[slot, other] = clock[other]
         producers.snapshot[slot, stream] = produced[stream]
 
 

@@ -42,6 +42,21 @@ def instruction_costs(instructions: Table, core: NeuronCore) -> tuple[Int64Array
     return interval_ps, latency_ps
 
 
+def shared_ports(instructions: Table, core: NeuronCore) -> npt.NDArray[np.uint8]:
+    """Ports that each instruction must have for itself, as bits of `cost_kernel`; shape (rows,), uint8.
+
+    All 0 where only one of the engines that share a port is used: nothing can then stand in its way.
+    """
+    used = np.bincount(instructions["engine"], minlength=len(Engine)) > 0
+    sbuf = core.vector_gpsimd_sbuf_port if used[Engine.VECTOR] and used[Engine.GPSIMD] else 0
+    psum = core.vector_scalar_psum_port if used[Engine.VECTOR] and used[Engine.SCALAR] else 0
+    if not sbuf and not psum:
+        return np.zeros(len(instructions), np.uint8)
+    from neuron_tools.simulator import cost_kernel
+
+    return np.asarray(cost_kernel.shared_ports(instructions, cost_tables(core), sbuf, psum))
+
+
 def is_estimate(instructions: Table, core: NeuronCore) -> npt.NDArray[np.bool_]:
     """Whether the cost of each instruction rests on an estimate instead of a published figure."""
     rules, rule_of = _rule_index(core.generation)

@@ -30,12 +30,15 @@ Int64Array = npt.NDArray[np.int64]
 
 NEVER = np.int64(2**62)
 ENGINES = len(Engine)
+PORTS = 2
 FINISHED, DEADLOCK = 0, 1
 
 _TENSOR = int(Engine.TENSOR)
 _LDWEIGHTS, _MATMUL, _TRANSPOSE = int(Opcode.LDWEIGHTS), int(Opcode.MATMUL), int(Opcode.TRANSPOSE)
 _ISSUE, _WEIGHTS, _ARRAY = 0, 1, 2  # what an instruction occupies: its engine, or a part of Tensor
 _IDLE, _STREAMING, GATHERING, _COLLECTIVE = 0, 1, 2, 3  # what the head of a DMA queue does
+
+_ASKS = -(1 << 40)  # `blocked_on` of engine 0 when it asks for ports, of engine e: less e
 
 # Nothing is allocated inside the loop, so reference counts, which cost more than the work, are left out.
 _compiled = numba.njit(cache=True, _nrt=False)
@@ -73,6 +76,7 @@ class Work(NamedTuple):
     engine_rows: Int32Array
     queue_start: Int64Array
     queue_rows: Int32Array
+    ports: npt.NDArray[np.uint8]  # (rows,) bits of the shared ports that each needs
     hazard: Int32Array
     dma: DmaCosts
     collective: Int32Array  # (dmas,) collective that the DMA takes part in; -1 = none
@@ -103,6 +107,12 @@ class State(NamedTuple):
     wait_index: Int64Array  # (engines,) waits of the head already passed
     head_ps: Int64Array  # (engines,) when the head got there
     free_ps: Int64Array  # (cores, 3) when the weights port and the array of Tensor are free
+    asking_ps: (
+        Int64Array  # (engines,) when it asks to go on: at its beginning, and for shared ports; or NEVER
+    )
+    granted: Int64Array  # (engines,) 1 when the head has its ports
+    port_free_ps: Int64Array  # (cores, ports) when each is free
+    port_holder: Int64Array  # (cores, ports) row that has it
     release_ps: Int64Array  # (engines,) last release of the head
     cause: Int64Array  # (engines,) what released it
     blocked_on: Int64Array  # (engines,) semaphore, -1 none, -2 - queue for back-pressure
@@ -214,9 +224,13 @@ def new_state(
         wait_index=np.zeros(engines, np.int64),
         head_ps=np.repeat(begins, ENGINES),
         free_ps=np.zeros((cores, 3), np.int64),
+        asking_ps=np.where(work.engine_start[1:] > work.engine_start[:-1], np.repeat(begins, ENGINES), NEVER),
+        granted=np.zeros(engines, np.int64),
+        port_free_ps=np.zeros((cores, PORTS), np.int64),
+        port_holder=np.full((cores, PORTS), -1, np.int64),
         release_ps=np.zeros(engines, np.int64),
         cause=np.full(engines, -1, np.int64),
-        blocked_on=np.full(engines, -1, np.int64),
+        blocked_on=_ASKS - np.arange(engines),
         blocked_value=np.zeros(engines, np.int64),
         completed=work.engine_start[:-1].copy(),
         completed_ps=np.zeros(engines, np.int64),
@@ -495,6 +509,44 @@ def _released(engine: int, row: int, work: Work, state: State) -> bool:
 
 
 @_compiled
+def _ports_free(engine: int, row: int, work: Work, state: State) -> int:
+    """When all shared ports that an instruction needs are free."""
+    free = np.int64(0)
+    for port in range(PORTS):
+        if work.ports[row] >> port & 1:
+            free = max(free, state.port_free_ps[engine // ENGINES, port])
+    return free
+
+
+@_compiled
+def _take_ports(engine: int, row: int, start: int, work: Work, state: State, times: Times) -> int:
+    """When an instruction starts that has been granted its ports; it keeps them while it streams."""
+    core = engine // ENGINES
+    for port in range(PORTS):
+        if work.ports[row] >> port & 1 and state.port_free_ps[core, port] > start:
+            start = state.port_free_ps[core, port]
+            times.wait_cause[row] = state.port_holder[core, port]
+    for port in range(PORTS):
+        if work.ports[row] >> port & 1:
+            state.port_free_ps[core, port] = start + work.interval_ps[row]
+            state.port_holder[core, port] = row
+    return start
+
+
+@_compiled
+def _grant(engine: int, work: Work, state: State) -> bool:
+    """Whether an engine that asks gets the ports of its head now; else it asks again when they are free."""
+    row = np.int64(work.engine_rows[state.position[engine]])
+    free = _ports_free(engine, row, work, state)
+    if free > state.asking_ps[engine]:
+        state.asking_ps[engine] = free
+        return False
+    state.asking_ps[engine] = NEVER
+    state.granted[engine] = 1
+    return True
+
+
+@_compiled
 def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
     """Start instructions of one engine until one is held or none is left."""
     figures = work.figures
@@ -504,6 +556,7 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
     while state.position[engine] < last:
         row = np.int64(work.engine_rows[state.position[engine]])
         if not _released(engine, row, work, state):
+            state.granted[engine] = 0
             return
         opcode = work.instructions[row].opcode
         unit = _ISSUE
@@ -522,6 +575,13 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
             start = state.release_ps[engine] + (figures.tensor_semaphore_ps if is_tensor else 0)
             times.wait_cause[row] = state.cause[engine]
         times.ready_ps[row] = ready
+        if work.ports[row] > 0:
+            if state.granted[engine] == 0:
+                state.asking_ps[engine] = start
+                state.blocked_on[engine] = _ASKS - engine
+                return
+            start = _take_ports(engine, row, start, work, state, times)
+        state.granted[engine] = 0
         times.start_ps[row] = start
         interval, latency = work.interval_ps[row], work.latency_ps[row]
         if unit == _ISSUE:
@@ -548,14 +608,15 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
 def _release(
     core: int, semaphore: int, time: int, cause: int, work: Work, state: State, times: Times
 ) -> None:
-    """Let engines of a core that wait for its semaphore (or -2 - queue) look again at `time`."""
+    """Let engines of a core that wait for its semaphore (or -2 - queue, or to go on) look again at `time`."""
     for engine in range(core * ENGINES, core * ENGINES + ENGINES):
         if state.blocked_on[engine] != semaphore or state.position[engine] >= work.engine_start[engine + 1]:
             continue
         if semaphore >= 0 and state.semaphores[semaphore] < state.blocked_value[engine]:
             continue
-        state.release_ps[engine] = time
-        state.cause[engine] = cause
+        if semaphore > _ASKS:
+            state.release_ps[engine] = time
+            state.cause[engine] = cause
         _run_engine(engine, work, state, times)
 
 
@@ -585,12 +646,20 @@ def _core_of(queue: int, work: Work) -> int:
 def _deliver(work: Work, state: State, times: Times) -> bool:
     """Deliver the earliest completion or DMA event; False when there is none.
 
-    Of simultaneous ones, engines go first (by number), then finished DMAs, then the DMA queues.
+    Of simultaneous ones, engines go first (by number), then finished DMAs, then the DMA queues, then engines
+    that ask for ports (by number).
     """
     scalars = state.scalars
     engines = state.position.shape[0]
-    soonest = scalars[_DMA_NEXT]
+    soonest = NEVER
     source = engines + 1
+    for engine in range(engines - 1, -1, -1):
+        if state.asking_ps[engine] <= soonest:
+            soonest = state.asking_ps[engine]
+            source = engines + 2 + engine
+    if scalars[_DMA_NEXT] <= soonest:
+        soonest = scalars[_DMA_NEXT]
+        source = engines + 1
     if scalars[_DELIVERED] < scalars[_FINISHED_COUNT]:
         dma = state.finished[scalars[_DELIVERED]]
         visible = times.dma_end_ps[dma] + work.figures.dma_visible_ps
@@ -604,13 +673,18 @@ def _deliver(work: Work, state: State, times: Times) -> bool:
             source = engine
     if soonest >= NEVER:
         return False
+    asking = source - engines - 2
+    if asking >= 0 and not _grant(asking, work, state):
+        return True
     first, last = np.int64(0), np.int64(1)
     if source == engines + 1:
         first = scalars[_FINISHED_COUNT]
         _dma_event(work, state, times)
         last = scalars[_FINISHED_COUNT]
     for index in range(first, last):  # one site for _release: it is large, and compiled where it is called
-        if source < engines:
+        if asking >= 0:
+            core, semaphore, cause = asking // ENGINES, _ASKS - asking, np.int64(-1)
+        elif source < engines:
             cause = np.int64(work.engine_rows[state.completed[source]])
             state.completed[source] += 1
             state.completed_ps[source] = soonest
@@ -646,8 +720,6 @@ def simulate_program(work: Work, state: State, times: Times) -> int:
         FINISHED, or DEADLOCK if an engine is held for ever.
     """
     engines = state.position.shape[0]
-    for engine in range(engines):
-        _run_engine(engine, work, state, times)
     while _deliver(work, state, times):
         pass
     for engine in range(engines):

@@ -60,8 +60,9 @@ class Simulation:
             pipelined.
         ready_ps: (instructions,) when it was at the head of its engine, with the engine and its same-engine
             operands ready; start - ready is the time it waited for semaphores (or for a full DMA queue).
-        wait_cause: (instructions,) int32, the release that decided the start: an instruction row (>= 0),
-            -2 - dma row, or -1 where nothing delayed it.
+        wait_cause: (instructions,) int32, what decided the start: the instruction (>= 0) or DMA (-2 - row)
+            whose completion it waited for, or the instruction that had a memory port it needs; -1 where
+            nothing delayed it.
         dma_trigger_ps: (dmas,) when the queue got it: the start of its trigger instruction, plus the time
             software takes to make descriptors.
         dma_start_ps: (dmas,) first packet; of a collective, when the last rank had joined.

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.simulator.dma_costs import DmaCosts, dma_costs, trigger_costs
-from neuron_tools.simulator.instruction_costs import instruction_costs
+from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 from neuron_tools.simulator.program import Program
 
 if TYPE_CHECKING:
@@ -92,6 +92,7 @@ def _part(program: Program, core: NeuronCore, part: Int32Array, meetings: Meetin
         engine_rows=engine_rows,
         queue_start=queue_start,
         queue_rows=queue_rows,
+        ports=shared_ports(instructions, core),
         hazard=kernel.same_engine_hazards(instructions, dmas, engine_start, engine_rows, len(program.tiles)),
         dma=dma_costs(program, core),
         collective=part.astype(np.int32),
@@ -123,7 +124,7 @@ def _join(programs: Sequence[Program], parts: Sequence[Work], banks: Sequence[in
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in moved])
         for name in ("instructions", "waits", "dma_table", "interval_ps", "latency_ps", "engine_rows",
-                     "queue_rows", "hazard", "collective")
+                     "queue_rows", "ports", "hazard", "collective")
     }  # fmt: skip
     return parts[0]._replace(
         **joined,
