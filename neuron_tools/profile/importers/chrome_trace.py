@@ -119,7 +119,7 @@ class ChromeReader:
             self._skipped[what] = self._skipped.get(what, 0) + count
 
     def _add_timed(self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Int64Array) -> None:
-        lane = self._layout.thread_lanes(rows)
+        lane = self._thread_lanes(rows, phase)
         order = np.arange(len(rows))
         span_of_row = np.full(len(rows), -1, np.int64)
         alone = np.isin(phase, (*_COMPLETE, *_INSTANTS))
@@ -141,6 +141,16 @@ class ChromeReader:
             fits = (before >= 0) & (lane[before] == lane[flows]) & (time_ns[before] == time_ns[flows])
             known_span = np.where(fits, span_of_row[before], -1)
             self._flows.add(rows.take(flows), phase[flows], time_ns[flows], lane[flows], known_span)
+
+    def _thread_lanes(self, rows: JsonRows, phase: npt.NDArray[np.uint8]) -> Int64Array:
+        """Track of each event that stands on a thread; -1 for the others."""
+        on_thread = np.isin(phase, (*_COMPLETE, *_INSTANTS, *_PAIRS, *_FLOWS))
+        if on_thread.all():
+            return self._layout.thread_lanes(rows)
+        lane = np.full(len(rows), -1, np.int64)
+        chosen = np.flatnonzero(on_thread)
+        lane[chosen] = self._layout.thread_lanes(rows.take(chosen))
+        return lane
 
     def _add_complete(
         self, rows: JsonRows, phase: npt.NDArray[np.uint8], time_ns: Int64Array, lane: Int64Array

@@ -1,0 +1,49 @@
+"""Monitors' reports as counters."""
+
+from __future__ import annotations
+
+import json
+
+from tests.fixtures.foreign_traces import monitor_report
+from tests.unit.profile.importers.importing import imported, rows
+
+SAMPLES = (
+    "SELECT t.name, c.timestamp, c.value FROM TraceCounter c JOIN TraceTrack t USING (process_idx, track_idx)"
+    " ORDER BY t.name, c.timestamp"
+)
+
+
+def lines(*reports):
+    return "\n".join(json.dumps(report) for report in reports).encode()
+
+
+def test_each_number_of_a_report_is_a_counter_at_its_period(tmp_path):
+    with imported(tmp_path, lines(*(monitor_report(number) for number in range(3)))) as profile:
+        found = rows(profile, SAMPLES)
+        units = dict(rows(profile, "SELECT name, unit FROM TraceTrack"))
+
+    core = "neuron_runtime_data/train/report/neuroncore_counters/neuroncores_in_use/0/neuroncore_utilization"
+    memory = "system_data/memory_info/memory_used_bytes"
+    assert found == [
+        *((core, number * 1_500_000_000, 10.0 * number) for number in range(3)),
+        *((memory, number * 1_500_000_000, 1000.0 + number) for number in range(3)),
+    ]
+    assert units == {core: "%", memory: "bytes"}
+
+
+def test_flat_reports_with_a_time_stand_on_the_wall_clock(tmp_path):
+    reports = [
+        {
+            "metrics-daemon/timestamp": 1.7e9 + second,
+            "metrics-daemon/cuda:0/gpu_utilization (%)/mean": 5 * second,
+        }
+        for second in (0, 2)
+    ]
+    with imported(tmp_path, lines(*reports)) as profile:
+        found = [row for row in rows(profile, SAMPLES) if "gpu" in row[0]]
+        ((start,),) = rows(profile, "SELECT start_unix_ns FROM ProcessInfo")
+        ((unit,),) = rows(profile, "SELECT unit FROM TraceTrack WHERE name LIKE '%gpu%'")
+
+    assert [(time, value) for _, time, value in found] == [(0, 0.0), (2_000_000_000, 10.0)]
+    assert start == 1_700_000_000_000_000_000
+    assert unit == "%"
