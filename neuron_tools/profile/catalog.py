@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_TIMES = (("start_ts", "end_ts"), ("execution_start_ts", "execution_end_ts"), ("timestamp", ""))
+
+
 @dataclass(frozen=True)
 class StoredTable:
     """A table's whole parts: their rows, and the columns they have between them."""
@@ -93,12 +96,30 @@ def _odd_columns(table: TableSchema, schema: pa.Schema) -> list[str]:
     ]
 
 
-def create_views(connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
-    """Make one view per table of the schema."""
+def create_views(
+    connection: duckdb.DuckDBPyConnection, catalog: Catalog, range_ns: tuple[int, int] | None = None
+) -> None:
+    """Make one view per table of the schema.
+
+    Args:
+        range_ns: Rows of tables with times are those that lie in this range, at least in part.
+    """
     for name, table in TABLES.items():
         stored = catalog.tables.get(name)
         query = _empty_query(table) if stored is None else _stored_query(table, stored)
+        if stored is not None and range_ns is not None:
+            query += _condition(table, range_ns)
         connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
+
+
+def _condition(table: TableSchema, range_ns: tuple[int, int]) -> str:
+    """SQL that keeps the rows of a range; nothing for tables without times."""
+    start, end = range_ns
+    for first, last in _TIMES:
+        if first in table.by_name:
+            until = f"coalesce({last}, {first})" if last else first
+            return f" WHERE {first} < {end} AND ({until} > {start} OR {first} >= {start})"
+    return ""
 
 
 def quoted(name: str) -> str:

@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from neuron_tools.profile import layout, sandbox
+from neuron_tools.profile import layout, sandbox, source_lines
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
 from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.mirror import Mirror, is_url
 from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PIXELS = 2000
 DEFAULT_SPANS = 100_000
+DEFAULT_FOUND = 1000
 
 
 class Profile:
@@ -43,7 +45,15 @@ class Profile:
     """
 
     def __init__(
-        self, path: Path, metadata: Mapping[str, Any], catalog: Catalog, memory_limit: str, timeout_s: float
+        self,
+        path: Path,
+        metadata: Mapping[str, Any],
+        catalog: Catalog,
+        memory_limit: str,
+        timeout_s: float,
+        *,
+        mirror: Mirror | None = None,
+        range_ns: tuple[int, int] | None = None,
     ) -> None:
         self.path = path
         self.metadata = metadata
@@ -52,6 +62,8 @@ class Profile:
         self._catalog = catalog
         self._timeout_s = timeout_s
         self._memory_limit = memory_limit
+        self._mirror = mirror
+        self._range_ns = range_ns
         self._lock = Lock()
         self._timeline: Timeline | None = None
         self._database: duckdb.DuckDBPyConnection | None = None
@@ -68,9 +80,11 @@ class Profile:
         """Release the profile's files."""
         if self._database is not None:
             self._database.close()
+        if self._mirror is not None:
+            self._mirror.close()
 
     def tables(self) -> dict[str, int]:
-        """Rows of each table that has any, in the schema's order."""
+        """Rows of each table that has any, in the schema's order; of a slice, those of the whole profile."""
         return {name: stored.rows for name, stored in self._catalog.tables.items() if stored.rows}
 
     def table(self, name: str) -> duckdb.DuckDBPyRelation:
@@ -106,12 +120,16 @@ class Profile:
         return relation
 
     def query(
-        self, query: str, parameters: Sequence[Any] = (), *, timeout_s: float | None = None
+        self,
+        query: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        timeout_s: float | None = None,
     ) -> pa.Table:
         """The result of a query, computed now, within the memory limit and a time limit.
 
         Args:
-            parameters: Values of `?` in the query.
+            parameters: Values of `?` in the query, or of `$name` by name.
             timeout_s: Time limit; None for the profile's own.
 
         Raises:
@@ -121,7 +139,8 @@ class Profile:
         with self._connection.cursor() as cursor:
             limit_s = self._timeout_s if timeout_s is None else timeout_s
             with sandbox.bounded(cursor, limit_s):
-                return cursor.sql(query, params=list(parameters) or None).to_arrow_table()
+                given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+                return cursor.sql(query, params=given or None).to_arrow_table()
 
     def summary(self) -> dict[str, Any]:
         """The Summary metrics that are known; every `*_percent` is a fraction from 0 to 1."""
@@ -138,7 +157,7 @@ class Profile:
 
     def time_range_ns(self) -> tuple[int, int]:
         """Start of the first and end of the last span or sample, in ns; (0, 0) in an empty profile."""
-        return self.timeline_index.range_ns()
+        return self._range_ns or self.timeline_index.range_ns()
 
     def timeline(
         self,
@@ -169,7 +188,7 @@ class Profile:
         Raises:
             TimelineError: There is no such track, the range is empty, or no pixel is asked for.
         """
-        return self.timeline_index.one(track, start_ns, end_ns, pixels)
+        return self.timeline_index.one(track, *self._within(start_ns, end_ns), pixels)
 
     def timelines(
         self,
@@ -189,7 +208,7 @@ class Profile:
         Raises:
             TimelineError: As `timeline`.
         """
-        return self.timeline_index.many(tracks, start_ns, end_ns, pixels)
+        return self.timeline_index.many(tracks, *self._within(start_ns, end_ns), pixels)
 
     def spans(
         self,
@@ -210,7 +229,73 @@ class Profile:
         Raises:
             TimelineError: As `timeline`.
         """
-        return self.timeline_index.spans(track, start_ns, end_ns, limit)
+        return self.timeline_index.spans(track, *self._within(start_ns, end_ns), limit)
+
+    def search(
+        self, text: str, start_ns: int | None = None, end_ns: int | None = None, limit: int = DEFAULT_FOUND
+    ) -> pa.Table:
+        """Find spans by name or by a column's value.
+
+        Args:
+            text: Part of a name, whatever the case; or `column=value` with a column of any table of spans,
+                such as `layer=/model/layers/0/mlp`, `source_line=41` or `correlation_id=77`.
+            limit: At most so many; of more, the first ones.
+
+        Returns:
+            By start: `track` int32, the place in `tracks()`; `depth` int32, -1 where it is not known;
+            `start_ns` int64; `duration_ns` int64; `name` string; `row` int64 (see `row`).
+
+        Raises:
+            TimelineError: The range is empty.
+        """
+        return self.timeline_index.search(text, *self._within(start_ns, end_ns), limit)
+
+    def slice(self, start_ns: int, end_ns: int) -> Profile:
+        """The same profile seen through a range of time; close it on its own.
+
+        Its tables, queries and timeline hold what lies in the range, at least in part, with the times that it
+        has in the whole profile. Tables without times (Summary, Metadata, the source tables) are whole.
+
+        Raises:
+            TimelineError: The range is empty.
+        """
+        if end_ns <= start_ns:
+            raise TimelineError(
+                f"The range from {start_ns} to {end_ns} ns is empty: its end must follow its start."
+            )
+        return Profile(
+            self.path, self.metadata, self._catalog, self._memory_limit, self._timeout_s,
+            range_ns=(start_ns, end_ns),
+        )  # fmt: skip
+
+    def source_files(self) -> list[str]:
+        """Files that the profile's source table lists, in alphabetical order."""
+        found = self.query("SELECT DISTINCT path FROM SourceFile ORDER BY path")
+        return [str(path) for path in found.column(0).to_pylist()]
+
+    def source_lines(self, file: str) -> pa.Table:
+        """What the lines of a source file cost.
+
+        Args:
+            file: As `source_files`, `Instruction.source_file` and the stack frames spell it.
+
+        Returns:
+            One row for each line with work, ascending: `line` int, counted from 1; `text` string, null where
+            the profile does not keep it; `instruction_count`, `instruction_time_ns`, `wait_time_ns`,
+            `dma_transfer_count`, `dma_time_ns`, `host_span_count`, `host_time_ns` int64, sums over the rows
+            that name the line (engines and threads that work at once add up; enclosing spans too).
+
+        Raises:
+            QueryError: It took too much time or memory.
+        """
+        return self.query(source_lines.QUERY, {"file": file})
+
+    def _within(self, start_ns: int | None, end_ns: int | None) -> tuple[int | None, int | None]:
+        """The range asked for, cut to that of a slice."""
+        if self._range_ns is None:
+            return start_ns, end_ns
+        low, high = self._range_ns
+        return max(low, low if start_ns is None else start_ns), min(high, high if end_ns is None else end_ns)
 
     def row(self, table: str, row: int) -> dict[str, Any]:
         """Every column of one row of a table, for example of the span that a pixel shows.
@@ -237,7 +322,7 @@ class Profile:
         import duckdb
 
         database = duckdb.connect(":memory:")
-        create_views(database, self._catalog)
+        create_views(database, self._catalog, self._range_ns)
         sandbox.lock_down(database, self.path, self._memory_limit)
         return database
 
@@ -260,7 +345,8 @@ def open_profile(
     """Open a profile.
 
     Args:
-        path: `NAME.nprof`, its `profile.json`, or a folder of Parquet files with the published table names.
+        path: `NAME.nprof`, its `profile.json`, or a folder of Parquet files with the published table names;
+            or the URL of one, `s3://bucket/NAME.nprof`, which is copied into a temporary folder.
         memory_limit: Of queries, as DuckDB spells it.
         timeout_s: Of `Profile.query`.
 
@@ -271,15 +357,25 @@ def open_profile(
         >>> profile = open_profile("run.nprof")
         >>> profile.sql("SELECT engine, sum(duration_ns) FROM Instruction GROUP BY engine").df()
     """
-    directory = _directory(Path(path))
+    mirror = Mirror(str(path)) if is_url(path) else None
+    try:
+        directory = _directory(Path(path) if mirror is None else mirror.directory)
+        metadata, catalog = _contents(directory)
+    except BaseException:
+        if mirror is not None:
+            mirror.close()
+        raise
+    return Profile(directory, metadata, catalog, memory_limit, timeout_s, mirror=mirror)
+
+
+def _contents(directory: Path) -> tuple[Mapping[str, Any], Catalog]:
+    """What `profile.json` says, and the tables; a folder of Parquet tables may do without the former."""
     has_manifest = (directory / layout.MANIFEST_NAME).exists()
     catalog = Catalog(directory) if has_manifest else read_catalog(directory)
-    if has_manifest or not catalog.tables:
-        metadata = layout.read_manifest(directory)
-        catalog = open_catalog(directory)
-    else:
-        metadata = {}
-    return Profile(directory, metadata, catalog, memory_limit, timeout_s)
+    if not has_manifest and catalog.tables:
+        return {}, catalog
+    metadata = layout.read_manifest(directory)
+    return metadata, open_catalog(directory)
 
 
 def _directory(path: Path) -> Path:

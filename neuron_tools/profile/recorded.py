@@ -120,8 +120,13 @@ class RecordedTables:
         fields = TABLES[table].by_name
         texts = [name for name in columns if fields[name].type == "string"]
         for path in stored.paths if stored else ():
-            with _reading(path), pq.ParquetFile(path, read_dictionary=texts) as part:
-                present = [name for name in columns if name in part.schema_arrow.names]
+            with _reading(path):
+                held = frozenset(pq.read_schema(path).names)
+            with (
+                _reading(path),
+                pq.ParquetFile(path, read_dictionary=[t for t in texts if t in held]) as part,
+            ):
+                present = [name for name in columns if name in held]
                 for group in range(part.num_row_groups):
                     for batch in part.iter_batches(SCAN_ROWS, row_groups=[group], columns=present):
                         yield {name: _column(batch, name, fields[name].type) for name in columns}

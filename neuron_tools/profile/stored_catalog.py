@@ -14,19 +14,20 @@ from neuron_tools.profile.catalog import Catalog, StoredTable, read_catalog
 
 CATALOG_NAME = "catalog.json"
 CATALOG_VERSION = 1
-TAIL_BYTES = 4096  # the end of a Parquet part's footer: offsets and statistics of its last columns
+END_BYTES = 4096  # of a part: its first pages; the footer's offsets and statistics of its last columns
+WHOLE_BYTES = 1 << 16  # smaller parts are hashed whole
 
 
 def parts_signature(parts: Mapping[str, Sequence[Path]]) -> str:
-    """A hash of the names, sizes and last bytes of parts, by table.
+    """A hash of the names, sizes, first and last bytes of parts, by table.
 
-    Costs one small read a part, and survives copying the profile.
+    Costs two small reads a part, and survives copying the profile.
     """
     digest = hashlib.blake2b(digest_size=16)
     for table in sorted(parts):
         for path in parts[table]:
             digest.update(f"\n{table}/{path.name} ".encode())
-            digest.update(_tail(path))
+            digest.update(_ends(path))
     return digest.hexdigest()
 
 
@@ -90,11 +91,12 @@ def _read(directory: Path) -> dict[str, Any] | None:
     return content if is_known else None
 
 
-def _tail(path: Path) -> bytes:
+def _ends(path: Path) -> bytes:
     try:
         with path.open("rb") as part:
-            size = part.seek(0, os.SEEK_END)
-            part.seek(max(size - TAIL_BYTES, 0))
-            return f"{size} ".encode() + part.read()
+            size = os.fstat(part.fileno()).st_size
+            first = part.read(WHOLE_BYTES if size <= WHOLE_BYTES else END_BYTES)
+            part.seek(max(size - END_BYTES, len(first)))
+            return f"{size} ".encode() + first + part.read()
     except OSError:
         return b"unreadable"

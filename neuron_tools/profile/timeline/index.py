@@ -63,6 +63,7 @@ class TimelineIndex:
 
     Attributes:
         tracks: All tracks, in the order in which they are drawn.
+        names: The spans' names, by code.
 
     Raises:
         IndexMismatchError: It does not stand there, or does not belong to tables of that signature.
@@ -76,7 +77,7 @@ class TimelineIndex:
             self._blob = Blob(folder / DATA_NAME)
             self._stored: list[dict[str, Any]] = header["tracks"]
             names = header["names"]
-            self._names = _texts(self._blob, names)
+            self.names = _texts(self._blob, names)
             self.tracks = tuple(_track(stored) for stored in self._stored)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexMismatchError(f"{folder} has no usable index: {error}") from error
@@ -160,7 +161,7 @@ class TimelineIndex:
 
     def _named(self, codes: Ints) -> pa.DictionaryArray:
         encoded = pa.array(codes).dictionary_encode()
-        texts = self._names.take(encoded.dictionary).cast(pa.string())
+        texts = self.names.take(encoded.dictionary).cast(pa.string())
         return pa.DictionaryArray.from_arrays(encoded.indices, texts)
 
 

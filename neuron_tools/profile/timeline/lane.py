@@ -91,6 +91,20 @@ class Lane:
         chosen = slice(first, first + limit)
         return Spans(found.start_ns[chosen], found.duration_ns[chosen], found.name[chosen], found.row[chosen])
 
+    def named(self, wanted: npt.NDArray[np.bool_], start_ns: int, end_ns: int, limit: int) -> Spans:
+        """The first spans of a range whose names are wanted; `wanted` has a flag for each name."""
+        low, high = self._number_before(start_ns), self._number_at(end_ns)
+        found: list[Ints] = []
+        for block, first in self._overlapping(low, high):
+            chosen = slice(max(low - first, 0), high - first)
+            hits = wanted[self._array(block, "name")[chosen]].nonzero()[0]
+            found.append(hits[:limit] + first + chosen.start)
+            if sum(map(len, found)) > limit:
+                break
+        spans = self.at(np.concatenate(found) if found else np.zeros(0, np.int64))
+        inside = (spans.start_ns + spans.duration_ns >= start_ns).nonzero()[0][:limit]
+        return Spans(spans.start_ns[inside], spans.duration_ns[inside], spans.name[inside], spans.row[inside])
+
     def at(self, numbers: Ints) -> Spans:
         """Spans by their number in the lane; numbers ascending."""
         start, duration, name, row = (np.empty(len(numbers), np.int64) for _ in range(4))

@@ -53,6 +53,18 @@ class TrackRows:
     row: Ints
     layer: Codes | None = None
 
+    def take(self, chosen: npt.NDArray[np.bool_]) -> TrackRows:
+        """The rows that a mask chooses."""
+        layer = None if self.layer is None else self.layer[chosen]
+        return TrackRows(
+            self.key,
+            self.start_ns[chosen],
+            self.duration_ns[chosen],
+            self.name[chosen],
+            self.row[chosen],
+            layer,
+        )
+
 
 class Names:
     """Texts of a whole profile, each once, by number."""
@@ -106,8 +118,9 @@ def _batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     row = 0
     for path in paths:
-        with pq.ParquetFile(path, read_dictionary=list(texts)) as part:
-            held = part.schema_arrow.names
+        footer = pq.read_metadata(path)
+        held = set(footer.schema.to_arrow_schema().names)
+        with pq.ParquetFile(path, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
             chosen = [name for name in columns if name in held]
             for group in range(part.num_row_groups):
                 for batch in part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen):
@@ -115,14 +128,14 @@ def _batches(
                     row += batch.num_rows
 
 
-def split(source: SpanSource, first_row: int, batch: pa.RecordBatch, names: Names) -> Iterator[TrackRows]:
+def split(source: SpanSource, rows: int | Ints, batch: pa.RecordBatch, names: Names) -> Iterator[TrackRows]:
     """The tracks of a batch. Rows without a start are left out; an end before its start counts as it.
 
     Args:
-        first_row: Row of the table that the batch begins with.
+        rows: Row of the table that the batch begins with, or the row of each of its rows.
         names: Numbers the spans' names.
     """
-    row: Ints = np.arange(first_row, first_row + batch.num_rows, dtype=np.int64)
+    row: Ints = np.arange(rows, rows + batch.num_rows, dtype=np.int64) if isinstance(rows, int) else rows
     kept = _kept(source, batch)
     if kept is not None:
         batch, row = batch.filter(kept), row[kept.to_numpy(zero_copy_only=False)]

@@ -9,10 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.stored_catalog import parts_signature
 from neuron_tools.profile.timeline.builder import Parts, build_index
 from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
-from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, TRACK_TABLES
+from neuron_tools.profile.timeline.search import search_column, search_names
+from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, SPAN_SOURCES, TRACK_TABLES
 from neuron_tools.profile.timeline.track import Track
 
 INDEX_FOLDER = "timeline"
@@ -31,6 +33,7 @@ class Timeline:
     """
 
     def __init__(self, directory: Path, parts: Parts) -> None:
+        self._parts = shown_parts(parts)
         self._index, self._folder = open_index(directory, parts)
         self._places = {track.id: place for place, track in enumerate(self.tracks)}
 
@@ -76,15 +79,22 @@ class Timeline:
         start, end = self._range(start_ns, end_ns)
         return self._index.spans(self._place(track), start, end, limit)
 
+    def search(self, text: str, start_ns: int | None, end_ns: int | None, limit: int) -> pa.Table:
+        """Spans by name, or by column."""
+        start, end = self._range(start_ns, end_ns)
+        column, equals, value = text.partition("=")
+        if equals and any(column.strip() in TABLES[source.table].by_name for source in SPAN_SOURCES):
+            parts = self._parts
+            return search_column(self._index, parts, column.strip(), value.strip(), (start, end), limit)
+        return search_names(self._index, text, start, end, limit)
+
     def _range(self, start_ns: int | None, end_ns: int | None) -> tuple[int, int]:
         first, last = self.range_ns()
         start, end = first if start_ns is None else start_ns, last if end_ns is None else end_ns
         if end_ns is None:
             end = max(end, start + 1)
         if end <= start:
-            raise TimelineError(
-                f"The range from {start} to {end} ns is empty: its end must follow its start."
-            )
+            raise TimelineError(f"The range from {start} to {end} ns is empty: end it after its start.")
         return start, end
 
     def _place(self, track: Track | str) -> int:

@@ -1,0 +1,134 @@
+"""Finds spans by what they are called, or by any column of theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.timeline.index import TimelineIndex
+from neuron_tools.profile.timeline.labels import Labels
+from neuron_tools.profile.timeline.scan import Ints, Names, TrackRows, batches, split
+from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
+
+FOUND_SCHEMA = pa.schema(
+    [
+        ("track", pa.int32()),
+        ("depth", pa.int32()),
+        ("start_ns", pa.int64()),
+        ("duration_ns", pa.int64()),
+        ("name", pa.string()),
+        ("row", pa.int64()),
+    ]
+)
+
+
+def search_names(index: TimelineIndex, text: str, start_ns: int, end_ns: int, limit: int) -> pa.Table:
+    """The first spans of a range whose names contain a text, whatever the case.
+
+    Looks at one small number a span: a second for some hundred million.
+    """
+    wanted = pc.match_substring(index.names, text, ignore_case=True).to_numpy(zero_copy_only=False)
+    found: list[pa.Table] = []
+    if not wanted.any():
+        return FOUND_SCHEMA.empty_table()
+    for place in range(len(index.tracks)):
+        for lane in index.lanes(place):
+            spans = lane.named(wanted, start_ns, end_ns, limit)
+            if len(spans.row):
+                depth = np.full(len(spans.row), lane.depth)
+                columns = (np.full(len(depth), place), depth, spans.start_ns, spans.duration_ns)
+                found.append(_table(*columns, index.names.take(pa.array(spans.name)), spans.row))
+    return _first(found, limit)
+
+
+def search_column(
+    index: TimelineIndex,
+    parts: Mapping[str, Sequence[Path]],
+    column: str,
+    value: str,
+    range_ns: tuple[int, int],
+    limit: int,
+) -> pa.Table:
+    """The first spans of a range of which a column equals a value; reads that column of every table.
+
+    Args:
+        value: As text; numbers are compared as numbers.
+    """
+    places = {track.id: place for place, track in enumerate(index.tracks)}
+    labels, names, found = Labels(parts), Names(), []
+    for source in SPAN_SOURCES:
+        if column not in TABLES[source.table].by_name:
+            continue
+        for rows in _matching(source, parts.get(source.table, ()), column, value, names, range_ns):
+            place = places.get(labels.describe(source, rows.key).id)
+            if place is not None:
+                text = pa.array([names.texts[code] for code in rows.name.tolist()], pa.string())
+                track = np.full(len(rows.row), place)
+                found.append(
+                    _table(track, np.full(len(track), -1), rows.start_ns, rows.duration_ns, text, rows.row)
+                )
+            if sum(map(len, found)) >= 4 * limit:
+                found = [_first(found, limit)]
+    return _first(found, limit)
+
+
+def _matching(
+    source: SpanSource,
+    paths: Sequence[Path],
+    column: str,
+    value: str,
+    names: Names,
+    range_ns: tuple[int, int],
+) -> Iterator[TrackRows]:
+    fields = TABLES[source.table].by_name
+    columns = tuple(dict.fromkeys((*source.columns, column)))
+    texts = [name for name in columns if name in fields and fields[name].type == "string"]
+    for first_row, batch in batches(paths, columns, texts):
+        if column not in batch.schema.names:
+            continue
+        mask = _equal(batch.column(column), value)
+        if mask is not None and pc.any(mask).as_py():
+            chosen = mask.to_numpy(zero_copy_only=False).nonzero()[0]
+            for rows in split(source, first_row + chosen, batch.take(pa.array(chosen)), names):
+                inside = (rows.start_ns < range_ns[1]) & (rows.start_ns + rows.duration_ns >= range_ns[0])
+                yield rows if inside.all() else rows.take(inside)
+
+
+def _equal(column: pa.Array, value: str) -> pa.Array | None:
+    """Where a column equals a value; None where it cannot."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_nested(kind):
+        return None
+    try:
+        wanted = pa.scalar(value).cast(kind)
+    except pa.ArrowInvalid:
+        return None
+    if not pa.types.is_dictionary(column.type):
+        return pc.equal(column, wanted).fill_null(False)
+    place = pc.index(column.dictionary, wanted).as_py()
+    return None if place < 0 else pc.equal(column.indices, place).fill_null(False)
+
+
+def _table(
+    track: npt.NDArray[np.int64],
+    depth: npt.NDArray[np.int64],
+    start_ns: Ints,
+    duration_ns: Ints,
+    name: pa.Array,
+    row: Ints,
+) -> pa.Table:
+    columns = [pa.array(values) for values in (track, depth, start_ns, duration_ns)]
+    return pa.table([*columns, name, pa.array(row)], names=FOUND_SCHEMA.names).cast(FOUND_SCHEMA)
+
+
+def _first(found: Sequence[pa.Table], limit: int) -> pa.Table:
+    if not found:
+        return FOUND_SCHEMA.empty_table()
+    joined = pa.concat_tables(found)
+    return joined.sort_by([("start_ns", "ascending"), ("track", "ascending"), ("row", "ascending")])[:limit]
