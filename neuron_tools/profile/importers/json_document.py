@@ -15,7 +15,7 @@ import numpy as np
 
 from neuron_tools.profile.importers import json_scan
 from neuron_tools.profile.importers.errors import TraceError
-from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
+from neuron_tools.profile.importers.json_rows import JsonRows, KeySet, plain_value
 from neuron_tools.profile.importers.json_scan import UInt8Array
 from neuron_tools.profile.importers.trace_file import TraceFile
 
@@ -106,11 +106,10 @@ class JsonDocument:
         text = self._value_text()
         if text is None:
             return None
-        try:
-            return json.loads(text)
-        except (ValueError, RecursionError):
+        value = plain_value(text)
+        if value is None and text != b"null":
             self.damage.notes.append("A part of the file's head is not valid JSON and was left out.")
-            return None
+        return value
 
     def is_list(self) -> bool:
         """Whether the value of the current member is a list."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -227,6 +228,15 @@ def listed_members(data: UInt8Array, firsts: Int64Array, lasts: Int64Array) -> M
         if count <= room:
             return Members(data, found[:count])
         room = count
+
+
+def plain_value(text: bytes) -> Any:
+    """The Python value of JSON text; None where it breaks the grammar or is nested too deeply."""
+    data = np.frombuffer(text, np.uint8)
+    out = np.empty(4 * len(data) + 16, np.uint8)
+    offsets, valid = np.zeros(2, np.int32), np.zeros(1, np.bool_)
+    json_decode.copy_valid(data, np.array([0]), np.array([len(data)]), offsets, out, valid)
+    return json.loads(out[: offsets[1]].tobytes()) if valid[0] else None
 
 
 def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.StringArray:

@@ -6,7 +6,6 @@ report's time is the member that is named so, or else the place of its line time
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,7 +18,7 @@ import pyarrow as pa
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_document import JsonDocument
-from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
+from neuron_tools.profile.importers.json_rows import JsonRows, KeySet, plain_value
 from neuron_tools.profile.importers.recording import LANE, Clock, Process, Recording, Track
 from neuron_tools.profile.importers.trace_file import TraceFile
 
@@ -76,10 +75,7 @@ def _reports(document: JsonDocument) -> Iterator[dict[str, Any]]:
 
 def _decoded(rows: JsonRows) -> Iterator[dict[str, Any]]:
     for text in rows.whole():
-        try:
-            report = json.loads(text)
-        except (ValueError, RecursionError):
-            continue
+        report = plain_value(text)
         if isinstance(report, dict):
             yield report
 
