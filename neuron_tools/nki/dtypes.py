@@ -33,6 +33,10 @@ class DType(str):
     is_float: bool
     is_integer: bool
 
+    def __new__(cls, name: str) -> DType:
+        """The type of this name; `DType("float32") is float32`."""
+        return as_dtype(name)
+
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
@@ -58,7 +62,7 @@ class DType(str):
 
 
 def _make(name: str, storage: Any, chip: ChipType, element: Any = None, packed: int = 1) -> DType:
-    made = DType(name)
+    made = str.__new__(DType, name)
     made.dtype = np.dtype(storage)
     made.itemsize = made.dtype.itemsize
     made.chip = chip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from neuron_tools.nki import tracer as tracing
@@ -63,4 +63,11 @@ def _is_kernel_code(space: dict[str, Any]) -> bool:
     name = str(space.get("__name__", ""))
     if name.split(".")[0] in ("neuron_tools", "numpy", "torch", "jax", "nki", "neuronxcc"):
         return False
-    return any(getattr(value, "__nki_names__", False) for value in space.values()) or name == "__main__"
+    return name == "__main__" or any(_is_language(value) for value in space.values())
+
+
+def _is_language(value: Any) -> bool:
+    """Whether a value is a module of the language, under AWS's name or ours."""
+    if not isinstance(value, ModuleType):
+        return False
+    return hasattr(value, "__nki_names__") or value.__name__.startswith("neuron_tools.nki")

@@ -81,11 +81,15 @@ def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the garbage collector, which would walk the growing trace again and again."""
+    """Without the garbage collector, which would walk the growing trace again and again.
+
+    NumPy's warnings are off too: infinities and divisions by zero are values like others on the chip.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
     finally:
         if enabled:
             gc.enable()

@@ -240,10 +240,14 @@ class NkiTensor:
                 return 0, 0, 0, 0
             start, stop = int(self.gather.min()) * item, (int(self.gather.max()) + 1) * item
             return start // pitch, -(-stop // pitch), 0, pitch
-        first, low = divmod(self.offset * item, pitch)
+        start = self.offset
+        for extent, stride in zip(self._shape, self.strides):
+            if stride < 0:
+                start += (extent - 1) * stride
+        first, low = divmod(start * item, pitch)
         last, high = first + 1, low + item
         for extent, stride in zip(self._shape, self.strides):
-            reach = (extent - 1) * stride * item
+            reach = (extent - 1) * abs(stride) * item
             if not reach:
                 continue
             if (stride * item) % pitch == 0:

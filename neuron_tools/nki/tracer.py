@@ -255,7 +255,12 @@ class Tracer:
                 return -1
             key = tuple(chain)
         found = self.sites.get(key)
-        return found if found is not None else self._new_site(key, inner)
+        if found is not None:
+            return found
+        if _is_internal(inner):
+            _INTERNAL.add(id(inner.f_globals))
+            return self.site()
+        return self._new_site(key, inner)
 
     def _new_site(self, key: Any, inner: FrameType) -> int:
         frames: list[Frame] = []
@@ -454,17 +459,16 @@ class HeldEmission:
         self.function(target, **self.arguments)
 
 
+def _is_internal(frame: FrameType) -> bool:
+    """Whether a frame is of this package: modules that were imported after the first trace began."""
+    return str(frame.f_globals.get("__name__", "")).startswith("neuron_tools.")
+
+
 def _note_internal_modules() -> None:
     """Remember the modules of this package, whose frames are not the kernel's."""
     for name, module in list(sys.modules.items()):
         if name.startswith("neuron_tools.") or getattr(module, "__nki_names__", False):
             _INTERNAL.add(id(vars(module)))
-
-
-def forget_internal_modules() -> None:
-    """Look again for modules of this package, because some were imported since."""
-    _INTERNAL.clear()
-    _note_internal_modules()
 
 
 def grid_size(grid: Sequence[int]) -> int:

@@ -38,7 +38,7 @@ class _Type(dtypes.DType):
 
 
 def _with_limits(dtype: dtypes.DType) -> dtypes.DType:
-    made = _Type(str(dtype))
+    made = str.__new__(_Type, str(dtype))
     made.__dict__.update(dtype.__dict__)
     info = FloatInfo(dtype)
     made.min, made.max = info.min, info.max
