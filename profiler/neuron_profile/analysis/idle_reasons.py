@@ -1,8 +1,9 @@
 """Busy and idle time of each engine, and why it was idle, to the nanosecond.
 
 The window of a core runs from the start of its first execution to the end of its last. Each engine's window
-is divided into: busy; waiting for a DMA; waiting for another engine; other delays inside an execution
-(issue, a full queue); finished before the rest of the execution; and no execution, when the device waits for the host.
+is divided into: busy; waiting for a DMA; for another engine; other delays inside an execution
+(issue, a full queue); finished before the rest of the execution; and no execution, when the device waits
+for the host.
 """
 
 from __future__ import annotations

@@ -1,0 +1,110 @@
+"""Each rule fires where it should and is silent where it should be."""
+
+from __future__ import annotations
+
+import pytest
+
+import neuron_tools
+from neuron_profile.analysis.advice.advise import RULES, advise, rule
+from neuron_profile.analysis.advice.context import Context
+from neuron_tools.profile.writer import ProfileWriter
+from neuron_tools.simulator.program import DType, Engine
+from tests.unit.neuron_profile.small_capture import (
+    FILE,
+    METADATA,
+    Step,
+    elementwise,
+    loads,
+    open_capture,
+    products,
+    program,
+)
+
+GOOD = program([("matmul", 4)], products(400))
+FP32 = program([("matmul", 5)], products(400, DType.F32))
+SMALL_PIECES = program([("gather", 6)], loads(8, 64))
+LARGE_PIECES = program([("load", 6)], loads(8, 4096))
+IN_TURN = program([("load", 7)], loads(16, 4096, after_each=True))
+NARROW = program([("add", 8)], elementwise(200, partitions=8))
+ONE_ENGINE = program([("add", 9)], elementwise(200))
+TINY = program([("add", 10)], elementwise(1))
+
+
+def findings(name, tmp_path, programs, steps):
+    with open_capture(tmp_path, programs, steps) as profile:
+        return list(rule(name)(Context(profile)))
+
+
+CASES = {
+    "fp32_matmul": (FP32, GOOD, 5),
+    "small_dma": (SMALL_PIECES, LARGE_PIECES, 6),
+    "dma_not_overlapped": (IN_TURN, GOOD, 7),
+    "underfilled_tiles": (NARROW, ONE_ENGINE, 8),
+    "engine_imbalance": (ONE_ENGINE, GOOD, 9),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_fires_at_its_line_with_a_gain(name, tmp_path):
+    faulty, _, line = CASES[name]
+    (finding,) = findings(name, tmp_path, [faulty], [Step(0)] * 20)
+    assert (finding.place.file, finding.place.line) == (FILE, line)
+    assert finding.gain_ns > 0
+    assert 0 < finding.gain <= 1
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rule_is_silent_without_its_fault(name, tmp_path):
+    _, sound, _ = CASES[name]
+    assert findings(name, tmp_path, [sound], [Step(0)] * 20) == []
+
+
+def test_waiting_in_the_loop_is_found_at_its_line(tmp_path):
+    (finding,) = findings("host_synchronisation", tmp_path, [GOOD], [Step(0, wait_line=12)] * 5)
+    assert finding.place.line == 12
+    assert finding.gain_ns > 0
+    assert finding.evidence["waits"] == 5
+
+
+def test_one_wait_at_the_end_is_no_fault(tmp_path):
+    assert findings("host_synchronisation", tmp_path, [GOOD], [Step(0), Step(0), Step(0, wait_line=12)]) == []
+
+
+def test_many_tiny_executions_are_found(tmp_path):
+    (finding,) = findings("tiny_operations", tmp_path, [TINY], [Step(0)] * 150)
+    assert finding.evidence["executions"] == 150
+    assert finding.gain_ns > 0
+
+
+def test_few_tiny_executions_are_not(tmp_path):
+    assert findings("tiny_operations", tmp_path, [TINY], [Step(0)] * 20) == []
+
+
+def test_a_device_that_waits_for_the_host_is_found(tmp_path):
+    (finding,) = findings("host_bound", tmp_path, [TINY], [Step(0, wait_line=3)] * 20)
+    assert finding.gain_ns > 0
+
+
+def test_a_busy_device_is_not_host_bound(tmp_path):
+    assert findings("host_bound", tmp_path, [FP32], [Step(0)] * 20) == []
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_every_rule_takes_a_profile_with_nothing_in_it(name, tmp_path):
+    ProfileWriter(tmp_path / "empty.nprof", METADATA).close(True)
+    with neuron_tools.open_profile(tmp_path / "empty.nprof") as profile:
+        assert list(rule(name)(Context(profile))) == []
+
+
+def test_findings_come_by_falling_gain(tmp_path):
+    with open_capture(tmp_path, [FP32, SMALL_PIECES], [Step(0), Step(1)] * 10) as profile:
+        found = advise(profile)
+    gains = [finding.gain_ns or 0 for finding in found]
+    assert gains == sorted(gains, reverse=True)
+    assert {"fp32_matmul", "small_dma"} <= {finding.rule for finding in found}
+
+
+def test_gpsimd_work_could_move_to_an_idle_vector_engine(tmp_path):
+    slow = program([("add", 9)], elementwise(200, engine=Engine.GPSIMD))
+    (finding,) = findings("engine_imbalance", tmp_path, [slow], [Step(0)] * 5)
+    assert "GpSimd is busy" in finding.title

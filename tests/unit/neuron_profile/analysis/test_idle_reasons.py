@@ -1,0 +1,30 @@
+import neuron_tools
+from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
+
+
+def test_the_window_of_each_engine_is_divided_to_the_nanosecond(make_profile):
+    with neuron_tools.open_profile(make_profile()) as profile:
+        engines = idle_reasons(profile)
+    assert [engine.engine for engine in engines] == ["Scalar", "Sync", "Tensor", "Vector"]
+    assert all(engine.parts_ns == engine.window_ns == 300 for engine in engines)
+    by_name = {engine.engine: engine for engine in engines}
+    # Tensor: busy 1010-1050 and 1210-1250 of the executions 1000-1100 and 1200-1300.
+    assert by_name["Tensor"] == EngineTime(
+        0, 0, "Tensor", 300, busy_ns=80, dma_ns=0, engine_ns=0, other_ns=20, finished_ns=100, host_ns=100
+    )
+    assert by_name["Sync"].busy_ns == 2
+    assert by_name["Sync"].finished_ns == 198
+
+
+def test_waits_are_told_by_their_cause(make_profile, tiny_tables):
+    def waiting(tables):
+        rows = tables["Instruction"]
+        dma = [6 if number == 12 else 0 for number in rows["id"]]
+        event = [9 if number == 14 else 0 for number in rows["id"]]
+        return {**tables, "Instruction": {**rows, "dma_wait_time_ns": dma, "evt_wait_time_ns": event}}
+
+    path = make_profile("waiting.nprof", waiting(tiny_tables))
+    with neuron_tools.open_profile(path) as profile:
+        (tensor,) = [engine for engine in idle_reasons(profile) if engine.engine == "Tensor"]
+    assert (tensor.dma_ns, tensor.engine_ns, tensor.other_ns) == (6, 9, 5)
+    assert tensor.parts_ns == 300

@@ -1,0 +1,110 @@
+import pytest
+
+import neuron_tools
+from neuron_profile.analysis.whatif.change import parse_change
+from neuron_profile.analysis.whatif.run import WhatIf
+from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.simulator import simulate
+from neuron_tools.simulator.program import DType
+from tests.unit.neuron_profile.small_capture import (
+    CORE,
+    DISPATCH_NS,
+    LAUNCH_NS,
+    Step,
+    elementwise,
+    open_capture,
+    products,
+    program,
+    write_capture,
+)
+
+FAST = program([("add", 3)], elementwise(20))
+SLOW = program([("matmul", 4)], products(400, DType.F32))
+
+
+@pytest.fixture
+def device_bound(tmp_path):
+    """Ten slow executions that nobody waits for."""
+    with open_capture(tmp_path, [FAST, SLOW], [Step(1)] * 10) as profile:
+        yield WhatIf(profile)
+
+
+@pytest.fixture
+def waiting(tmp_path):
+    """Ten short executions, the host waits for each at line 7."""
+    with open_capture(tmp_path / "waiting", [FAST, SLOW], [Step(0, wait_line=7)] * 10) as profile:
+        yield WhatIf(profile)
+
+
+def duration_ns(each):
+    return -(-int(simulate(each, CORE).duration_ps) // 1000)
+
+
+def test_without_a_change_the_replay_is_what_was_recorded(device_bound, waiting):
+    slow, fast = duration_ns(SLOW), duration_ns(FAST)
+    assert device_bound.recorded_ns() == DISPATCH_NS + 10 * (LAUNCH_NS + slow)
+    assert waiting.recorded_ns() == 10 * (DISPATCH_NS + LAUNCH_NS + fast)
+    gain = device_bound.gain(parse_change("hbm_bandwidth=1x"))
+    assert gain.device_gain_ns == gain.total_gain_ns == 0
+
+
+def test_a_free_operation_leaves_launches(device_bound):
+    gain = device_bound.gain(parse_change("op:matmul=0"))
+    assert gain.device_ns == 10 * duration_ns(SLOW)
+    assert gain.device_after_ns < 0.02 * gain.device_ns
+    assert gain.total_after_ns == DISPATCH_NS + 10 * LAUNCH_NS + gain.device_after_ns
+
+
+@pytest.mark.parametrize(
+    "text", ["module:model=0", "module:/model=0", "line:train.py:4=0", "engine:tensor=0"]
+)
+def test_selectors_of_the_same_rows_give_the_same(device_bound, text):
+    assert (
+        device_bound.gain(parse_change(text)).device_after_ns
+        == device_bound.gain(parse_change("op:matmul=0")).device_after_ns
+    )
+
+
+@pytest.mark.parametrize("text", ["op:softmax=0", "module:other=0", "line:train.py:99=0", "spill=0"])
+def test_what_is_not_there_gives_nothing(device_bound, text):
+    assert device_bound.gain(parse_change(text)).device_gain_ns == 0
+
+
+def test_bf16_takes_a_quarter_of_fp32_on_the_tensor_engine(device_bound):
+    gain = device_bound.gain(parse_change("dtype=bf16"))
+    assert gain.device_after_ns == pytest.approx(gain.device_ns / 4, rel=0.1)
+
+
+def test_waits_left_out_let_the_host_run_ahead(waiting):
+    fast = duration_ns(FAST)
+    assert waiting.without_waits_ns("/project/train.py", 7) == DISPATCH_NS + 10 * (LAUNCH_NS + fast)
+    assert waiting.without_waits_ns("/project/train.py", 8) == waiting.recorded_ns()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nonsense", "is not understood: write FIGURE=VALUE"),
+        ("op:x=fast", "'fast' is no factor"),
+        ("op:x=-1", "the factor must be 0 or more"),
+        ("dtype=fp8", "only dtype=bf16"),
+    ],
+)
+def test_changes_that_mean_nothing(text, message):
+    with pytest.raises(UsageError, match=message):
+        parse_change(text)
+
+
+def test_figures_and_engines_that_do_not_exist_are_named(device_bound):
+    with pytest.raises(UsageError, match="warp_speed"):
+        device_bound.gain(parse_change("warp_speed=9"))
+    with pytest.raises(UsageError, match="no engine 'turbo'"):
+        device_bound.gain(parse_change("engine:turbo=0"))
+
+
+def test_a_profile_without_its_programs_says_so(tmp_path):
+    path = write_capture(tmp_path, [FAST], [Step(0)])
+    for file in (path / "programs").iterdir():
+        file.unlink()
+    with neuron_tools.open_profile(path) as profile, pytest.raises(NeuronToolsError, match="does not hold"):
+        WhatIf(profile).gain(parse_change("dma=0"))

@@ -1,0 +1,211 @@
+"""Small captures with real programs and known times, written by the real writer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import neuron_tools
+from neuron_tools import hardware
+from neuron_tools.capture.executable import Executable
+from neuron_tools.capture.kept_programs import keep_programs
+from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.writer import ProfileWriter
+from neuron_tools.simulator import ProgramBuilder, simulate
+from neuron_tools.simulator.program import (
+    DType,
+    Engine,
+    Frame,
+    FrameworkOperation,
+    HloOperation,
+    Memory,
+    Opcode,
+    Program,
+    QueueKind,
+)
+
+CORE = hardware.get("trn2")
+LAUNCH_NS = round(CORE.launch_overhead_ns)
+DISPATCH_NS = 1_000
+FILE = "/project/train.py"
+METADATA = {
+    "command": ["python", "train.py"],
+    "target": "trn2",
+    "lnc": 1,
+    "host_clock": "fixed",
+    "settings": [],
+}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One execution: which program, and at which line the host then waits for it (0: it does not)."""
+
+    program: int
+    wait_line: int = 0
+
+
+def operation(name: str, line: int, module: str = "model") -> FrameworkOperation:
+    """A framework operation at a line of `FILE`."""
+    return FrameworkOperation(name, module, "", (Frame(FILE, line, "step"),))
+
+
+def program(rows: Sequence[tuple[str, int]], build) -> Program:
+    """A program with one HLO operation per (framework name, line); `build` adds the instructions.
+
+    `build` gets the builder and a list of HLO rows.
+    """
+    builder = ProgramBuilder("small", target="trn2")
+    hlo = []
+    for number, (name, line) in enumerate(rows):
+        row = builder.framework(operation(name, line))
+        hlo.append(builder.hlo(HloOperation(f"{name}.{number}", name, (row,), (1.0,))))
+    build(builder, hlo)
+    return builder.finish()
+
+
+def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Step]) -> Path:
+    """A profile of `steps`, with times as the recorder would give them."""
+    path = folder / "small.nprof"
+    writer = ProfileWriter(path, METADATA)
+    simulations = [simulate(each, CORE) for each in programs]
+    executables = [
+        Executable(number + 1, f"program{number}", "graph", each, simulation)
+        for number, (each, simulation) in enumerate(zip(programs, simulations))
+    ]
+    now = free = 0
+    events, spans, executions = [], [], []
+    for position, step in enumerate(steps):
+        executable = executables[step.program]
+        begin, now = now, now + DISPATCH_NS
+        start = max(now, free) + LAUNCH_NS
+        free = start + executable.duration_ns
+        flow = [str(position)]
+        events += [("nrt_execute", begin, now, flow), ("nc_exec_running", start, free, flow)]
+        spans.append(("dispatch", executable.name, begin, now, 1))
+        executions.append((position, executable.number, start, free))
+        if step.wait_line:
+            end = max(now, free)
+            events.append(("nrt_synchronize", now, end, [f"wait{position}"]))
+            spans.append(("synchronize", "synchronize", now, end, step.wait_line))
+            now = end
+    _write_events(writer, events)
+    _write_spans(writer, spans)
+    _write_executions(writer, executions, executables, steps)
+    writer.close(True)
+    keep_programs(path, 0, executables)
+    return path
+
+
+def open_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Step]) -> Profile:
+    """The same, opened."""
+    return neuron_tools.open_profile(write_capture(folder, programs, steps))
+
+
+def _write_events(writer: ProfileWriter, events: list[tuple[str, int, int, list[str]]]) -> None:
+    names, starts, ends, flows = map(list, zip(*events))
+    count = len(events)
+    host = ["neuron_hw" if name == "nc_exec_running" else "neuron_rt" for name in names]
+    writer.append(
+        "SystemProfileEvents",
+        {
+            "id": list(range(count)), "name": names, "start_ts": starts, "end_ts": ends, "flow_id": flows,
+            "duration_ns": [end - start for start, end in zip(starts, ends)],
+            "nc_idx": [0] * count, "process_idx": [0] * count, "process_id": [1] * count,
+            "trace_event_source": host, "extra_attributes_json": ["{}"] * count, "instance_id": ["x"] * count,
+            "thread_id": [0] * count,
+        },
+    )  # fmt: skip
+
+
+def _write_spans(writer: ProfileWriter, spans: list[tuple[str, str, int, int, int]]) -> None:
+    kinds, names, starts, ends, lines = map(list, zip(*spans))
+    writer.append(
+        "HostSpan",
+        {
+            "kind": kinds, "name": names, "start_ts": starts, "end_ts": ends, "source_line": lines,
+            "duration_ns": [end - start for start, end in zip(starts, ends)],
+            "source_file": [FILE] * len(spans), "process_idx": [0] * len(spans),
+            "thread_idx": [0] * len(spans), "layer": [""] * len(spans),
+        },
+    )  # fmt: skip
+
+
+def _write_executions(
+    writer: ProfileWriter,
+    executions: list[tuple[int, int, int, int]],
+    executables: Sequence[Executable],
+    steps: Sequence[Step],
+) -> None:
+    positions, numbers, starts, ends = map(list, zip(*executions))
+    count = len(executions)
+    writer.append(
+        "ExecutionInfo",
+        {
+            "execution_index": positions, "executable_idx": numbers, "execution_start_ts": starts,
+            "execution_end_ts": ends, "process_idx": [0] * count, "pcore_idx": [0] * count,
+            "neff_name": ["small"] * count, "num_subgraphs": [1] * count, "row_count": [0] * count,
+        },
+    )  # fmt: skip
+    used = [sum(step.program == index for step in steps) for index in range(len(executables))]
+    writer.append(
+        "Executable",
+        {
+            "executable_idx": [each.number for each in executables], "process_idx": [0] * len(executables),
+            "name": [each.name for each in executables], "kind": [each.kind for each in executables],
+            "instruction_count": [len(each.program.instructions) for each in executables],
+            "duration_ns": [each.duration_ns for each in executables],
+            "hlo_operation_count": [len(each.program.hlo) for each in executables],
+            "execution_count": used,
+        },
+    )  # fmt: skip
+
+
+def products(count: int, dtype: DType = DType.BF16):
+    """Adds matrix products of one dtype, each with its stationary operand."""
+
+    def build(builder: ProgramBuilder, hlo: list[int]) -> None:
+        for _ in range(count):
+            for opcode in (Opcode.LDWEIGHTS, Opcode.MATMUL):
+                builder.instruction(
+                    Engine.TENSOR, opcode, partitions=128, columns=128, elements=512, input_dtype=dtype,
+                    output_dtype=DType.F32, source_memory=Memory.SBUF, destination_memory=Memory.PSUM,
+                    hlo=hlo[0],
+                )  # fmt: skip
+
+    return build
+
+
+def elementwise(count: int, partitions: int = 128, engine: Engine = Engine.VECTOR):
+    """Adds elementwise instructions."""
+
+    def build(builder: ProgramBuilder, hlo: list[int]) -> None:
+        for _ in range(count):
+            builder.instruction(
+                engine, Opcode.TENSOR_TENSOR, partitions=partitions, elements=512, input_dtype=DType.F32,
+                output_dtype=DType.F32, source_memory=Memory.SBUF, destination_memory=Memory.SBUF, hlo=hlo[0],
+            )  # fmt: skip
+
+    return build
+
+
+def loads(count: int, descriptor_bytes: int, after_each: bool = False):
+    """Adds loads from HBM in pieces of a size, and work on each; `after_each`: the next load waits for it."""
+
+    def build(builder: ProgramBuilder, hlo: list[int]) -> None:
+        queue = builder.queue("qSyncInput0", Engine.SYNC, QueueKind.DATA)
+        after: list = []
+        for _ in range(count):
+            token = builder.dma(
+                queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=1 << 18,
+                descriptor_bytes=descriptor_bytes, partitions=128, hlo=hlo[0], after=after,
+            )  # fmt: skip
+            done = builder.instruction(
+                Engine.VECTOR, Opcode.TENSOR_TENSOR, partitions=128, elements=4096, input_dtype=DType.F32,
+                output_dtype=DType.F32, source_memory=Memory.SBUF, destination_memory=Memory.SBUF, hlo=hlo[0],
+                after=[token],
+            )  # fmt: skip
+            after = [done] if after_each else []
+
+    return build
