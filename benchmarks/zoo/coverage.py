@@ -13,7 +13,7 @@ import torch
 import neuron_tools
 from benchmarks.zoo.case import Case
 from benchmarks.zoo.training import largest_difference, step_on_cpu, step_on_device
-from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_tools.profile.reader import Profile
 
 _OPERATIONS = "SELECT count(*) AS count FROM FrameworkInstruction"
@@ -41,7 +41,7 @@ class Coverage:
         compile_ms: Host time to lower, compile and simulate them.
         instructions: Instructions executed.
         device_us: Simulated device time.
-        mfu: Model FLOPs over peak FLOPs in the time of the capture, 0 to 1.
+        mfu: Model FLOPs over peak FLOPs in the device time, 0 to 1.
         line_share, module_share: Part of the device time that reaches a source line, a module path.
         line_sum_error: How far the sum over lines and the rest is from the total, relative.
         difference: Largest difference of outputs and gradients from the CPU's, relative.
@@ -95,12 +95,24 @@ def _read(profile: Profile, model: str, mode: str, difference: float) -> Coverag
         compile_ms=float(executables["compile_ns"]) / 1e6,
         instructions=int(executables["instructions"]),
         device_us=spots.device_ns / 1e3,
-        mfu=float(profile.summary()["mfu_estimated_percent"]),
+        mfu=_mfu(profile, spots.device_ns),
         line_share=by_line / spots.device_ns,
-        module_share=1 - spots.without_module_ns / spots.device_ns,
+        module_share=_in_modules_ns(spots) / spots.device_ns,
         line_sum_error=abs(by_line + spots.without_line_ns - spots.device_ns) / spots.device_ns,
         difference=difference,
     )
+
+
+def _in_modules_ns(spots: Hotspots) -> float:
+    """Device time in modules; work outside of all has the path of a function ("/train_step()")."""
+    children = spots.modules.children
+    return sum(child.cost.device_ns for child in children if not child.name.endswith((")", ".py")))
+
+
+def _mfu(profile: Profile, device_ns: float) -> float:
+    """The summary's MFU is of the whole capture: its time on the host is left out here."""
+    summary = profile.summary()
+    return float(summary["mfu_estimated_percent"] * summary["total_time"] / (device_ns * 1e-9))
 
 
 def _count(profile: Profile, query: str) -> int:

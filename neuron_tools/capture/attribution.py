@@ -31,13 +31,15 @@ class Attribution:
 
     An autograd node may have been made by an operation without a record (a view): the nearest recorded
     forward operation before it, on the same thread, stands for it. Backward operations that belong to no
-    forward operation (gradient accumulation) take the last origin known.
+    forward operation (gradient accumulation, zeros for results that nobody used) take the last origin known,
+    and one that is in no module the last module known.
     """
 
     def __init__(self) -> None:
         self._forward: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
         self._order: dict[int, list[int]] = defaultdict(list)
         self._last = (0, 0)
+        self._last_module = 0
 
     def origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
         """Origin of one OPERATION or GRAPH record; call in the order of the log."""
@@ -45,9 +47,11 @@ class Attribution:
         forward = int(record["forward_sequence"])
         if forward != NO_SEQUENCE:
             found = self._find(int(record["forward_thread"]), forward)
-            if stack == 0 or found is not None:
-                stack, module = found or self._last
-            return Origin(stack, module, True)
+            if found is not None:
+                return Origin(*found, True)
+            if stack == 0:
+                stack, module = self._last
+            return Origin(stack, module or self._last_module, True)
         if stack == 0:
             return Origin(*self._last, False)
         self._remember(int(record["thread"]), int(record["sequence"]), stack, module)
@@ -55,6 +59,7 @@ class Attribution:
 
     def _remember(self, thread: int, sequence: int, stack: int, module: int) -> None:
         self._last = (stack, module)
+        self._last_module = module or self._last_module
         known = self._forward[thread]
         if sequence >= 0 and sequence not in known:
             known[sequence] = (stack, module)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ NUMBER_COLUMNS = frozenset({"source_line", "is_backward"})
 LINE_COLUMNS = frozenset({"stack_frame_ids", "source_file"})
 LINE_NUMBER_COLUMNS = frozenset({"source_line"})
 NO_LAYER = ""
+TOP_LEVEL = "<module>"
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def origins(framework: Sequence[FrameworkOperation], stacks: StackRegistry) -> O
     operations = [*framework, none]
     return Origins(
         texts={
-            "layer": [layer_path(op.module_path) for op in operations],
+            "layer": [layer_path(op.module_path, op.stack) for op in operations],
             "stack_frame_ids": [stacks.leaf(op.stack) for op in operations],
             "source_file": [op.stack[0].file if op.stack else None for op in operations],
             "framework_name": [op.name for op in operations],
@@ -83,7 +85,7 @@ def execution_origin(
     """What an execution puts into the origin columns."""
     return ExecutionOrigin(
         texts={
-            "layer": layer_path(module_path),
+            "layer": layer_path(module_path, stack),
             "stack_frame_ids": leaf(stack),
             "source_file": stack[0].file if stack else None,
         },
@@ -91,6 +93,15 @@ def execution_origin(
     )
 
 
-def layer_path(module_path: str) -> str:
-    """The slash-separated form that the published schema uses for layers."""
-    return "/" + module_path.replace(".", "/") if module_path else NO_LAYER
+def layer_path(module_path: str, stack: Sequence[Frame] = ()) -> str:
+    """The slash-separated form that the published schema uses for layers.
+
+    Work outside of all modules has the function that it stands in: "/train_step()"; at the top of a script,
+    the script: "/train.py".
+    """
+    if module_path:
+        return "/" + module_path.replace(".", "/")
+    if not stack:
+        return NO_LAYER
+    function = stack[0].function
+    return "/" + (os.path.basename(stack[0].file) if function == TOP_LEVEL else f"{function}()")

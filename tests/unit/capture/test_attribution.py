@@ -54,3 +54,17 @@ def test_an_operation_without_a_stack_outside_backward_is_not_marked_backward():
     attribution = Attribution()
     attribution.origin(record(stack=3, module=2, sequence=0))
     assert attribution.origin(record()) == Origin(3, 2, False)
+
+
+def test_backward_of_work_outside_of_modules_stays_outside():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2, sequence=0))
+    attribution.origin(record(stack=4, module=0, sequence=1))
+    assert attribution.origin(record(forward=1, thread=9)) == Origin(4, 0, True)
+
+
+def test_what_backward_makes_for_no_forward_operation_is_in_the_last_module():
+    attribution = Attribution()
+    attribution.origin(record(stack=3, module=2))
+    attribution.origin(record(stack=4, module=0))
+    assert attribution.origin(record(stack=6, forward=1)) == Origin(6, 2, True)

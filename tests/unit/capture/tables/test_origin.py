@@ -63,3 +63,11 @@ def test_an_execution_without_a_stack():
 def test_layers_are_paths():
     assert layer_path("model.layers.0.mlp") == "/model/layers/0/mlp"
     assert layer_path("") == ""
+
+
+def test_work_outside_of_all_modules_has_its_function_or_script():
+    assert (
+        layer_path("", (Frame("a/train.py", 3, "train_step"), Frame("a/train.py", 9, "<module>")))
+        == "/train_step()"
+    )
+    assert layer_path("", (Frame("a/train.py", 9, "<module>"),)) == "/train.py"
