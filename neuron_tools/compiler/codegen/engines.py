@@ -68,7 +68,12 @@ def assign_engines(
     instruction; when none has, the one that would be done first. Where the busiest resource then exceeds the
     budget, instructions move from it as long as that helps, and tiles in turn may use different engines.
     """
-    costs = [_costs(micro, core, elements, dtype_of(micro)) for micro in micros]
+    holds = any(
+        Engine.VECTOR in micro.engines and _needs_port(core, Engine.VECTOR, micro.opcode, dtype_of(micro))
+        for micro in micros
+        if micro.shape is not Shape.ROW
+    )
+    costs = [_costs(micro, core, elements, dtype_of(micro), holds) for micro in micros]
     chosen = _greedy(costs, budget_ns)
     if _busiest(costs, chosen) <= budget_ns:
         return tuple((engine,) * phases for engine in chosen)
@@ -132,17 +137,23 @@ def _unevenness(load: Mapping[str, float]) -> float:
     return sum(busy**EVENNESS for busy in load.values())
 
 
-def _costs(micro: Micro, core: NeuronCore, elements: int, dtype: DType) -> Mapping[Engine, _Load]:
-    """What an instruction takes on each engine it may run on; tiny ones stay on the first."""
+def _costs(
+    micro: Micro, core: NeuronCore, elements: int, dtype: DType, holds: bool
+) -> Mapping[Engine, _Load]:
+    """What an instruction takes on each engine it may run on; tiny ones stay on the first.
+
+    Where the Vector engine `holds` the shared port for some of its instructions, GpSimd is taken to wait for
+    the others too: both issue in order.
+    """
     if micro.shape is Shape.ROW:
-        return {micro.engines[0]: _load(core, micro.engines[0], micro.opcode, 1, dtype)}
-    return {engine: _load(core, engine, micro.opcode, elements, dtype) for engine in micro.engines}
-
-
-def _load(core: NeuronCore, engine: Engine, opcode: Opcode, elements: int, dtype: DType) -> _Load:
-    time = instruction_ns(core, engine, opcode, elements, dtype)
-    shuts_out = engine is not Engine.SCALAR and _needs_port(core, engine, opcode, dtype)
-    return {engine.name: time, _PORT: time} if shuts_out else {engine.name: time}
+        first = micro.engines[0]
+        return {first: {first.name: instruction_ns(core, first, micro.opcode, 1, dtype)}}
+    loads: dict[Engine, _Load] = {}
+    for engine in micro.engines:
+        time = instruction_ns(core, engine, micro.opcode, elements, dtype)
+        shares = engine is Engine.GPSIMD or (engine is Engine.VECTOR and holds)
+        loads[engine] = {engine.name: time, _PORT: time} if shares else {engine.name: time}
+    return loads
 
 
 @lru_cache(maxsize=1024)

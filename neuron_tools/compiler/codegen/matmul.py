@@ -29,6 +29,12 @@ BoolArray = npt.NDArray[np.bool_]
 
 LOAD_BYTES = 1 << 20
 """Size of one operand load: large enough to hide its latency, small enough for work to start early."""
+STREAMED_BYTES = 2 << 20
+"""Size of one piece of an operand that is used once: several fit, and leave room for the next product's."""
+STREAMED_LEFT_SHARE = 0.125
+"""Part of SBUF that the few rows may take that such an operand meets."""
+PREFETCHED = 2
+"""Blocks loaded ahead, beyond one, where every block is used once."""
 RESIDENT_SHARE = 0.62
 """Part of the free SBUF that operand blocks may take; the rest is for results and epilogues."""
 WHOLE_SHARE = 0.25
@@ -224,6 +230,14 @@ class Matmul:
         )
         return self._sizes.rows <= self._row_tile or size <= self._context.sbuf.largest() * WHOLE_SHARE
 
+    @property
+    def _streams(self) -> bool:
+        """Whether every block of the right operand meets one block of rows only: nothing needs to stay."""
+        fits = self._depth_tiles * self._sizes.rows * self._left.dtype.byte_count
+        whole = fits <= self._context.core.sbuf_bytes_per_partition * STREAMED_LEFT_SHARE
+        turned = "tensor" in (self._left.method, self._right.method)
+        return self._sizes.rows <= self._row_tile and self._sizes.batch == 1 and whole and not turned
+
     def _turned_beforehand(self, operand: Operand, free: int, keep: bool) -> Operand:
         """The operand, replaced by a copy in HBM that is already turned if it would be turned many times."""
         if operand.method != "tensor" or keep or operand.root < 0:
@@ -240,8 +254,13 @@ class Matmul:
         budget = int(self._context.sbuf.largest() * RESIDENT_SHARE)
         turned = [self._left.method, self._right.method].count("tensor")
         banks = (self._context.core.psum_banks - turned * TURNING_BANKS) // 2
-        column_tiles = min(banks, -(-sizes.columns // self._moving))
+        wanted = -(-sizes.columns // self._moving)
+        column_tiles = -(-wanted // -(-wanted // banks))  # blocks of about one size
         row_tiles_all = -(-sizes.rows // self._row_tile)
+        if self._streams:
+            depth = max(1, STREAMED_BYTES // (min(column_tiles * self._moving, sizes.columns)
+                                              * self._right.dtype.byte_count * self._tile))  # fmt: skip
+            return Blocking(1, column_tiles, min(depth, self._depth_tiles), 1)
         together = 1 if self._left.method == "dma" else min(4, row_tiles_all)
         if self._left.method == "tensor":
             together = row_tiles_all
@@ -303,6 +322,9 @@ class Matmul:
     def _stationary(self) -> list[Slot]:
         """Slots that hold the left operand's block, one per depth tile (several may share a slot)."""
         blocking = self._blocking
+        if self._streams:
+            rows = np.full(len(self._batch), self._sizes.rows, np.int64)
+            return self._whole(self._left, _version(self._batch), rows)
         per_load = max(blocking.rows_loaded // blocking.row_tiles, 1)
         super_block = self._row_block // per_load
         keys = [self._batch, super_block, self._chunk]
@@ -334,17 +356,25 @@ class Matmul:
         slots: list[Slot] = []
         for start in range(0, self._blocking.depth_tiles, together):
             tiles = min(together, self._blocking.depth_tiles - start)
-            slot = self._loop.slot("operand", tiles * width * item, operand.dtype, version=version)
-            self._load(operand, slot, start, tiles, free)
+            slot = self._loop.slot("operand", tiles * width * item, operand.dtype, version=version,
+                                   extra_buffers=PREFETCHED if self._sizes.batch > 1 or self._streams else 0)  # fmt: skip
+            depth = np.asarray(sum(self._depth(start + tile) for tile in range(tiles)))
+            self._load(operand, slot, depth, tiles, free)
             slots += [slot] * tiles
         return slots
+
+    def _whole(self, operand: Operand, version: IntArray, free: IntArray) -> list[Slot]:
+        """All of an operand's contraction in one slot, loaded once."""
+        size = self._depth_tiles * int(free.max()) * operand.dtype.byte_count
+        slot = self._loop.slot("operand", size, operand.dtype, version=version)
+        self._load(operand, slot, np.full(len(free), self._sizes.depth, np.int64), self._depth_tiles, free)
+        return [slot] * self._blocking.depth_tiles
 
     def _location(self, operand: Operand) -> Location:
         return operand.turned_copy or self._context.location(operand.root)
 
-    def _load(self, operand: Operand, slot: Slot, start: int, tiles: int, free: IntArray) -> None:
-        depth = sum(self._depth(start + tile) for tile in range(tiles))
-        active = self._loop.first_of(slot.version) & (np.asarray(depth) > 0)
+    def _load(self, operand: Operand, slot: Slot, depth: IntArray, tiles: int, free: IntArray) -> None:
+        active = self._loop.first_of(slot.version) & (depth > 0)
         if operand.root < 0:
             self._loop.step(
                 Engine.GPSIMD,

@@ -230,7 +230,7 @@ class TileLoop:
         for step in self._steps:
             engine = None if step.transfer is not None else step.engine
             stage = 0
-            for slot in (*step.reads, *(step.writes if step.accumulates else ())):
+            for slot in step.reads:
                 before, producer = stage_of.get(slot, (0, engine))
                 stage = max(stage, before + (pipelined and producer is not engine))
             step.stage = stage = stage if step.pinned_stage is None else step.pinned_stage

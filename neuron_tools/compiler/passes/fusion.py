@@ -73,6 +73,8 @@ ONE_PARTITION_ELEMENTS = 2048
 ROW_EPILOGUE_COLUMNS = 2048
 """Columns of a dot (attention scores) whose rows fit half of PSUM, so that a softmax can follow at once;
 half as many where operands have to be turned through PSUM."""
+ROW_EPILOGUE_ROWS = 32
+"""Rows of such a dot: with fewer, a loop over all rows of the batch uses the partitions better."""
 ROW_EPILOGUE_DEPTH = 1024
 """Contraction of such a dot: its operand blocks leave room for whole rows in SBUF."""
 
@@ -286,6 +288,9 @@ class _Fusion:
             return False
         form = reduction_domain(operation, self._module)
         dot = group.operations[0]
+        shape = self._module.values[dot.results[0]].type.shape
+        if len(shape) < 2 or shape[-2] < ROW_EPILOGUE_ROWS:
+            return False
         count = self._count(dot.operands[0])
         depth = count // max(1, group.domain.rows)
         wide = self._module.values[dot.operands[0]].type.dtype in ("f32", "f64")
