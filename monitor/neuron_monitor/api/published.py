@@ -159,7 +159,7 @@ def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> Proce
         counts[_POSITIONS[name]] = told.get(name) or 0
     counts[_BUSY_US] = (told.get("busy_ns") or 0) // 1000
     counts[_DEVICE_MEMORY] = held
-    counts[_ELAPSED_NS] = elapsed_ns
+    counts[_ELAPSED_NS] = told.get("elapsed_ns") or elapsed_ns
     reading = CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), is_clocked=True)
     return ProcessCore(reading, told.get("latency") or {})
 

@@ -39,13 +39,18 @@ class CoreRates(NamedTuple):
 
 
 IDLE = CoreRates()
+IDLE_CLOCKED = CoreRates(
+    engines=dict.fromkeys(layout.ENGINES, 0.0),
+    bytes_per_second=dict.fromkeys(layout.TRAFFIC_NODES, 0.0),
+    throttled=0.0,
+)
 
 
 def core_rates(before: CoreReading, after: CoreReading, elapsed_ns: int) -> CoreRates:
     """Rates of one physical core over a time; all 0 where no time passed or the counters were reset."""
     old, new = before.counts, after.counts
     if elapsed_ns <= 0 or new[_BUSY] < old[_BUSY]:
-        return IDLE
+        return IDLE_CLOCKED if after.is_clocked else IDLE
     per_ns = 1 / elapsed_ns
     per_second = 1e9 * per_ns
     utilization = min(1.0, (new[_BUSY] - old[_BUSY]) * 1000 * per_ns)

@@ -41,7 +41,8 @@ def test_a_real_driver_has_neither_engines_nor_traffic():
 
 @pytest.mark.parametrize("elapsed_ns", [0, -5])
 def test_no_time_is_no_rate(elapsed_ns):
-    assert core_rates(reading(), reading(nc_time_in_use=5), elapsed_ns) == CoreRates()
+    rates = core_rates(reading(), reading(nc_time_in_use=5, tensor=3), elapsed_ns)
+    assert (rates.utilization, rates.engines["tensor"], rates.throttled) == (0, 0, 0)
 
 
 def test_counters_that_were_reset_are_idle():
