@@ -77,7 +77,8 @@ def table(built: Sequence[Prediction], every: Sequence[Prediction]) -> list[str]
         row = p.measurement
         lines.append(
             f"| {row.target} | {_label(row)} | {row.quantity.replace('_', ' ')} | "
-            f"{_value(p.predicted, row)} | {_value(row.value, row)} | {p.error:+.1%} | {'yes' if row.is_held_out else ''} |"
+            f"{_value(p.predicted, row)} | {_value(row.value, row)} | {p.error:+.1%} | "
+            f"{'yes' if row.is_held_out else ''} |"
         )
     reasons: dict[tuple[str, str, str], int] = {}
     for p in every:
