@@ -137,10 +137,13 @@ def check_hbm(program: Program, core: NeuronCore) -> None:
     """
     needed = sum(tensor.byte_count for tensor in program.tensors)
     if needed > core.hbm_bytes:
-        largest = max(program.tensors, key=lambda tensor: tensor.byte_count)
+        row = max(range(len(program.tensors)), key=lambda index: program.tensors[index].byte_count)
+        largest = program.tensors[row]
+        users = np.flatnonzero(_starts(program, program.dmas["tensor"] == row))
+        user = f", moved by {describe(program, int(users[0]))}" if len(users) else ""
         raise ProgramError(
             f"Program {program.name!r} needs {needed} bytes of HBM for its tensors, but the core has "
-            f"{core.hbm_bytes}; the largest is {largest.name!r} with {largest.byte_count} bytes."
+            f"{core.hbm_bytes}; the largest is {largest.name!r} with {largest.byte_count} bytes{user}."
         )
 
 
@@ -254,17 +257,27 @@ def _refuse_tile(program: Program, broken: BoolArray, fault: str) -> None:
         return
     row = int(np.argmax(broken))
     tile = program.tiles[row]
-    users = np.flatnonzero(
-        (program.instructions["source"] == row)
-        | (program.instructions["second_source"] == row)
-        | (program.instructions["destination"] == row)
-    )
+    users = _users(program, row)
     user = f", used by {describe(program, int(users[0]))}," if len(users) else ""
     raise ProgramError(
         f"Program {program.name!r}: tile {row} ({Memory(int(tile['memory'])).name}, partitions "
         f"{tile['start_partition']}+{tile['partitions']}, bytes {tile['address']}+"
         f"{tile['bytes_per_partition']}){user} {fault}."
     )
+
+
+def _users(program: Program, tile: int) -> npt.NDArray[np.int64]:
+    """Rows of the instructions that read or write a tile, or start a DMA that does."""
+    instructions = program.instructions
+    used = (instructions["source"] == tile) | (instructions["second_source"] == tile)
+    used |= instructions["destination"] == tile
+    return np.flatnonzero(used | _starts(program, program.dmas["tile"] == tile))
+
+
+def _starts(program: Program, dmas: BoolArray) -> BoolArray:
+    """Whether each instruction starts one of the marked DMAs."""
+    dma = program.instructions["dma"]
+    return np.asarray((dma >= 0) & np.append(dmas, False)[dma])
 
 
 def _source_line(program: Program, hlo: int) -> str:

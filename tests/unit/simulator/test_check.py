@@ -16,6 +16,7 @@ from neuron_tools.simulator.program import (
     HloOperation,
     Memory,
     Opcode,
+    QueueKind,
     TensorKind,
 )
 from neuron_tools.simulator.simulation import simulate
@@ -163,6 +164,29 @@ def test_tensors_must_fit_hbm():
     message = refusal(build.finish())
     assert "HBM" in message
     assert "'weights'" in message
+
+
+def load(build, hlo, **columns):
+    queue = build.queue("qSync0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
+    return build.dma(
+        queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=128 * 512,
+        descriptor_bytes=512, partitions=128, hlo=hlo, **columns,
+    )  # fmt: skip
+
+
+def test_a_tile_that_only_a_load_fills_is_refused_with_the_loads_line():
+    build, hlo = build_with_source()
+    load(build, hlo, tile=build.tile(Memory.SBUF, CORE.sbuf_bytes_per_partition - 8, 512))
+    message = refusal(build.finish())
+    assert "does not fit" in message
+    assert "DMA_TRIGGER, model.py:31" in message
+
+
+def test_what_does_not_fit_hbm_is_named_with_the_line_that_moves_it():
+    build, hlo = build_with_source()
+    load(build, hlo, tensor=build.tensor("cache", TensorKind.INPUT, DType.F32, (1 << 20, 1 << 15)))
+    assert "'cache'" in refusal(build.finish())
+    assert "moved by instruction 0 (Sync DMA_TRIGGER, model.py:31)" in refusal(build.finish())
 
 
 def test_an_empty_program_takes_no_time():

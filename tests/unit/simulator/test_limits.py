@@ -7,8 +7,19 @@ from hypothesis import strategies as st
 
 from neuron_tools import hardware
 from neuron_tools.simulator.builder import ProgramBuilder
+from neuron_tools.simulator.collectives import bus_factor
 from neuron_tools.simulator.counters import dma_counters, instruction_counters
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.simulator.multi_core import simulate_cores
+from neuron_tools.simulator.program import (
+    Collective,
+    CollectiveKind,
+    DType,
+    Engine,
+    Flag,
+    Memory,
+    Opcode,
+    QueueKind,
+)
 from neuron_tools.simulator.simulation import simulate
 
 from .programs import random_builder
@@ -60,6 +71,39 @@ def test_random_programs_never_beat_hbm_or_dma_bandwidth(target, seed):
     hbm = (moved.hbm_read_bytes + moved.hbm_write_bytes).sum()
     assert hbm / seconds <= core.hbm_bandwidth
     assert program.dmas["bytes"].sum() / seconds <= core.dma_bandwidth
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=8, deadline=None)
+def test_cores_of_one_stack_together_never_beat_its_bandwidth(target, seed):
+    device = hardware.device(target, lnc=1)
+    cores = max(device.core.hbm_cores, 2)
+    programs = [random_builder(seed + core, 40, dma_share=0.9).finish() for core in range(cores)]
+    results = simulate_cores(programs, device)
+    stacks = -(-cores // device.core.hbm_cores)
+    moved = [dma_counters(program) for program in programs]
+    bytes_moved = sum((one.hbm_read_bytes + one.hbm_write_bytes).sum() for one in moved)
+    begin = min((result.dma_start_ps.min() for result in results if len(result.dma_start_ps)), default=0)
+    end = max((result.dma_end_ps.max() for result in results if len(result.dma_end_ps)), default=1)
+    assert bytes_moved / ((end - begin) * 1e-12) <= stacks * device.core.hbm_bandwidth
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@given(
+    byte_count=st.integers(1, 1 << 30), ranks=st.integers(2, 12), kind=st.sampled_from(list(CollectiveKind))
+)
+@settings(max_examples=8, deadline=None)
+def test_collectives_never_beat_the_bandwidth_of_the_links(target, byte_count, ranks, kind):
+    device = hardware.device(target, lnc=1)
+    group = tuple(range(ranks))
+    build = ProgramBuilder("rank", target=target)
+    queue = build.queue("cc0", Engine.GPSIMD, QueueKind.COLLECTIVE)
+    build.collective(queue, Collective(kind, byte_count, group))
+    results = simulate_cores([build.finish()] * ranks, device)
+    seconds = float(results[0].dma_end_ps[0] - results[0].dma_start_ps[0]) * 1e-12
+    passed_on = 0 if kind == CollectiveKind.BARRIER else byte_count * bus_factor(kind, ranks)
+    assert passed_on / seconds <= hardware.links(device).bus_bandwidth(group)
 
 
 @pytest.mark.parametrize("target", TARGETS)
