@@ -2,8 +2,8 @@
 
     python -m benchmarks.synthetic_profile --spans 10M -o /tmp/big.nprof
 
-One step of a compiled model is laid out once, with instructions on five engines, DMA transfers that overlap on
-sixteen queues, HLO and framework operations, modules and host spans, and then repeated with other times and ids.
+One step of a compiled model is laid out once: instructions on five engines, DMA transfers that overlap on
+sixteen queues, HLO and framework operations, modules and host spans. It is then repeated, later and later.
 """
 
 from __future__ import annotations

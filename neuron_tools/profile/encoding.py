@@ -37,6 +37,7 @@ class _Encoding:
 _DICTIONARY = _Encoding("zstd")
 _DIFFERENCES = _Encoding("zstd", "DELTA_BINARY_PACKED")
 _RUNS = _Encoding("lz4", "PLAIN")
+_FLOATS = _Encoding("zstd", "BYTE_STREAM_SPLIT")
 _NULLS = _Encoding("none", "PLAIN")
 _TEXT = _Encoding("zstd", "PLAIN")
 
@@ -85,9 +86,9 @@ def _by_sample(column: pa.ChunkedArray) -> _Encoding:
     sample = column.slice(middle, SAMPLE_ROWS).to_numpy()
     if len(pa.Codec("lz4").compress(sample.tobytes())) < RUN_BYTES_PER_VALUE * len(sample):
         return _RUNS
-    if len(np.unique(sample)) <= DISTINCT_OF_SAMPLE or not np.issubdtype(sample.dtype, np.integer):
+    if len(np.unique(sample)) <= DISTINCT_OF_SAMPLE:
         return _DICTIONARY
-    return _DIFFERENCES
+    return _DIFFERENCES if np.issubdtype(sample.dtype, np.integer) else _FLOATS
 
 
 def _grows(field: Field) -> bool:

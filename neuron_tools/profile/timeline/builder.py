@@ -29,7 +29,7 @@ from neuron_tools.profile.timeline.sources import (
 from neuron_tools.profile.timeline.spool import Spool
 from neuron_tools.profile.timeline.track_builder import Entry, TrackBuilder
 
-INDEX_VERSION = 2
+INDEX_VERSION = 4
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
 Parts = Mapping[str, Sequence[Path]]
 

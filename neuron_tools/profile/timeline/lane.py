@@ -113,10 +113,19 @@ class Lane:
             start[places] += block["base"]
             duration[places] = self._array(block, "duration")[local]
             name[places] = self._array(block, "name")[local]
-            runs = self._array(block, "run")
-            run = runs.searchsorted(local.astype(runs.dtype), side="right") - 1
-            row[places] = self._array(block, "row")[run].astype(np.int64) + local - runs[run]
+            row[places] = self._rows(block, local)
         return Spans(start, duration, name, row)
+
+    def _rows(self, block: Mapping[str, Any], local: Ints) -> Ints:
+        """Rows of the table of spans by their number in a block."""
+        rows, first_row = self._array(block, "row"), block["first_row"]
+        if block["run"] is None:
+            own: Ints = rows[local] + np.int64(first_row)
+            return own
+        runs = self._array(block, "run")
+        run = runs.searchsorted(local.astype(runs.dtype), side="right") - 1
+        apart: Ints = rows[run] + (local - runs[run] + first_row)
+        return apart
 
     def _by_block(self, numbers: Ints) -> list[tuple[dict[str, Any], slice, Ints]]:
         found = []

@@ -2,7 +2,7 @@
 
 A lane is written in blocks of spans and, over them, levels of windows of a power-of-two size. A level holds
 one entry for each window in which a span starts: how many start, how long the longest is, how much time is
-busy. The finest level has about one entry for sixteen spans; each further one has windows four times as long.
+busy. The finest level has about one entry for eight spans; each further one has windows four times as long.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ import numpy as np
 
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.scan import Ints
-from neuron_tools.profile.timeline.segment import Segment
+from neuron_tools.profile.timeline.segment import Segment, joined
 
-SPANS_PER_WINDOW = 16
+SPANS_PER_WINDOW = 8
 SHIFT_STEP = 2
+BLOCK_SPANS = 1 << 14
 FEWEST_WINDOWS = 1024
 FEWEST_SPANS = 8192  # lanes of fewer have no windows: all their spans are looked at
 SAMPLE_SPANS = 1 << 15
@@ -56,6 +57,7 @@ class LaneWriter:
 
     def __init__(self, blob: BlobWriter) -> None:
         self._blob = blob
+        self._held: list[Segment] = []
         self._blocks: list[dict[str, Any]] = []
         self.spans = 0
         self.end_ns = 0
@@ -65,8 +67,19 @@ class LaneWriter:
         """Add spans; they start after all that were added before have ended."""
         if not len(spans):
             return
-        base = int(spans.start_ns[0])
+        self._held.append(spans)
+        self.spans += len(spans)
+        self.end_ns = max(self.end_ns, int(spans.start_ns[-1] + spans.duration_ns[-1]))
+        self._busy_ns += int(spans.duration_ns.sum())
+        if sum(map(len, self._held)) >= BLOCK_SPANS:
+            self._write_block()
+
+    def _write_block(self) -> None:
+        spans, self._held = joined(self._held), []
+        base, first_row = int(spans.start_ns[0]), int(spans.row.min())
         run = np.flatnonzero(np.diff(spans.row, prepend=spans.row[0] - 2) != 1)
+        if len(run) * 2 > len(spans):  # hardly any run of rows: each span tells its own
+            run = np.arange(len(spans))
         self._blocks.append(
             {
                 "spans": len(spans),
@@ -74,16 +87,16 @@ class LaneWriter:
                 "start": self._blob.append_fitting(spans.start_ns - base),
                 "duration": self._blob.append_fitting(spans.duration_ns),
                 "name": self._blob.append_fitting(spans.name),
-                "run": self._blob.append_fitting(run),
-                "row": self._blob.append_fitting(spans.row[run]),
+                "run": self._blob.append_fitting(run) if len(run) < len(spans) else None,
+                "first_row": first_row,
+                "row": self._blob.append_fitting(spans.row[run] - first_row),
             }
         )
-        self.spans += len(spans)
-        self.end_ns = max(self.end_ns, int(spans.start_ns[-1] + spans.duration_ns[-1]))
-        self._busy_ns += int(spans.duration_ns.sum())
 
     def finish(self) -> dict[str, Any]:
         """Write the windows; what the index says of the lane."""
+        if self._held:
+            self._write_block()
         levels: list[dict[str, Any]] = []
         if self.spans >= FEWEST_SPANS:
             shift = self._finest_shift()
@@ -136,8 +149,10 @@ class LaneWriter:
         return sample
 
     def _rows(self, block: dict[str, Any]) -> Ints:
-        runs, rows = (self._blob.read(block[name]).astype(np.int64) for name in ("run", "row"))
-        return _rows_of(runs, rows, block["spans"])
+        rows: Ints = self._blob.read(block["row"]).astype(np.int64) + block["first_row"]
+        if block["run"] is None:
+            return rows
+        return _rows_of(self._blob.read(block["run"]).astype(np.int64), rows, block["spans"])
 
     def _finest(self, shift: int) -> Entries:
         parts: list[Entries] = []
@@ -149,8 +164,8 @@ class LaneWriter:
             entries = _entries(start, duration, labels, shift, first, busy)
             parts.append(entries)
             first, busy = first + len(start), busy + int(duration.sum())
-        joined = _joined(parts)
-        return merged(joined, joined.window) if len(parts) > 1 else joined
+        entries = _all_of(parts)
+        return merged(entries, entries.window) if len(parts) > 1 else entries
 
 
 def _rows_of(runs: Ints, rows: Ints, spans: int) -> Ints:
@@ -217,6 +232,6 @@ def merged(entries: Entries, window: Ints) -> Entries:
     )
 
 
-def _joined(parts: list[Entries]) -> Entries:
+def _all_of(parts: list[Entries]) -> Entries:
     columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Entries)]
     return Entries(*columns)

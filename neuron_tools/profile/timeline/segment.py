@@ -46,17 +46,18 @@ class Segment:
 
 def in_order(parts: Sequence[Segment | TrackRows]) -> Segment:
     """One segment of all parts, ordered by start and, at one start, the longest first."""
-    joined = _joined(parts)
-    start, duration = joined.start_ns, joined.duration_ns
+    segment = joined(parts)
+    start, duration = segment.start_ns, segment.duration_ns
     later = start[1:] > start[:-1]
     if not later.all():
         tied = ~later & (start[1:] == start[:-1]) & (duration[1:] <= duration[:-1])
         if not (later | tied).all():
-            return joined.take(np.lexsort((-duration, start)))
-    return joined
+            return segment.take(np.lexsort((-duration, start)))
+    return segment
 
 
-def _joined(parts: Sequence[Segment | TrackRows]) -> Segment:
+def joined(parts: Sequence[Segment | TrackRows]) -> Segment:
+    """One segment of parts that follow each other."""
     layers = [part.layer for part in parts if part.layer is not None]
     return Segment(
         np.concatenate([part.start_ns for part in parts]),

@@ -78,6 +78,8 @@ class CounterSource:
 _HARDWARE = ("trace_event_source", "neuron_hw")
 
 SPAN_SOURCES = (
+    # First, so that the few names of the many instructions get the smallest codes.
+    SpanSource("Instruction", "engine", ("opcode",), texts=("timeline_track", "engine")),
     SpanSource("HostSpan", "host_thread", ("name",), core="", number="thread_idx", nested=True,
                title="Thread {number}"),
     SpanSource("TraceSpan", "other", ("name",), core="", number="track_idx", nested=True,
@@ -91,7 +93,6 @@ SPAN_SOURCES = (
     SpanSource("HloInstruction", "hlo", ("hlo_name",), title="HLO operations"),
     SpanSource("PenguinInstruction", "penguin", ("penguin_name",), title="Penguin"),
     SpanSource("BirInstruction", "bir", ("bir_name",), title="BIR"),
-    SpanSource("Instruction", "engine", ("opcode",), texts=("timeline_track", "engine")),
     SpanSource("DmaPacketAggregated", "dma_queue", ("variable", "op"), texts=("queue_name",)),
     SpanSource("DmaPacket", "dma_engine", ("variable",), number="engine_idx", title="DMA engine {number}"),
     SpanSource("CcOp", "collective", ("operation",), number="stream_index", title="Stream {number}"),

@@ -7,7 +7,7 @@ profile.
 
 from __future__ import annotations
 
-import mmap
+import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -46,7 +46,6 @@ class Spool:
         self._file = tempfile.TemporaryFile(dir=folder, buffering=1 << 20)  # noqa: SIM115
         self._pieces: dict[TrackKey, list[_Piece]] = {}
         self._offset = 0
-        self._map: mmap.mmap | None = None
 
     def __enter__(self) -> Spool:
         return self
@@ -54,8 +53,6 @@ class Spool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._map is not None:
-            self._map.close()
         self._file.close()
 
     def add(self, rows: TrackRows) -> None:
@@ -80,6 +77,7 @@ class Spool:
 
     def segments(self, track: TrackKey) -> Iterator[Segment]:
         """A track's spans in order, in segments of about a hundred thousand."""
+        self._file.flush()
         pieces = sorted(self._pieces[track], key=lambda piece: piece.first_ns)
         held: list[Segment] = []
         count = 0
@@ -95,14 +93,13 @@ class Spool:
             yield in_order(held)
 
     def _read(self, piece: _Piece) -> Segment:
-        if self._map is None:
-            self._file.flush()
-            self._map = mmap.mmap(self._file.fileno(), 0, access=mmap.ACCESS_READ)
-        offset = piece.offset
+        size = piece.spans * sum(np.dtype(kind).itemsize for kind in piece.kinds)
+        held = os.pread(self._file.fileno(), size, piece.offset)
         columns: list[Ints] = []
+        offset = 0
         for kind in piece.kinds:
-            values = np.frombuffer(self._map, kind, piece.spans, offset)
-            columns.append(values.astype(np.int64))  # a copy: the map is closed before its views are gone
+            values = np.frombuffer(held, kind, piece.spans, offset)
+            columns.append(values.astype(np.int64))
             offset += values.nbytes
         layer = columns[4].astype(np.int32) if len(columns) > 4 else None
         return Segment(

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools.profile.columns import to_arrow
@@ -26,6 +26,7 @@ def pieces_of(picked, cuts):
     return [to_arrow(TABLE, columns(chunk)) for chunk in chunks if chunk]
 
 
+@settings(deadline=None, max_examples=50)
 @given(rows, st.lists(st.integers(0, 100), max_size=3))
 def test_rows_are_sorted_by_track_and_time_however_they_were_cut(picked, cuts):
     window = sorted_window(TABLE, pieces_of(picked, cuts))

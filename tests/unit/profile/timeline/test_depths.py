@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools.profile.timeline.depths import DepthAssigner
@@ -20,6 +20,7 @@ def assigned(pairs, nested, cuts=()):
     return start, start + duration, np.concatenate(depths)
 
 
+@settings(deadline=None)
 @given(spans, st.booleans(), st.lists(st.integers(0, 40), max_size=3))
 def test_no_two_spans_of_a_depth_overlap_wherever_segments_end(pairs, nested, cuts):
     start, end, depths = assigned(pairs, nested, cuts)
@@ -28,6 +29,7 @@ def test_no_two_spans_of_a_depth_overlap_wherever_segments_end(pairs, nested, cu
         assert np.all(start[here][1:] >= np.maximum.accumulate(end[here])[:-1])
 
 
+@settings(deadline=None)
 @given(spans, st.booleans())
 def test_no_more_depths_than_spans_that_are_open_at_once(pairs, nested):
     start, end, depths = assigned(pairs, nested)

@@ -1,0 +1,234 @@
+"""The store of profiles: how fast and small it writes, what the index costs, how soon any range is drawn."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks.figures import Figure, Peer, Target
+from benchmarks.synthetic_profile import STEPS_PER_BLOCK, SyntheticRun
+
+QUICK_SPANS, SPANS = 3_000_000, 100_000_000
+CORES = 2
+PIXELS = 2000
+RANGES = 200
+CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What writing a profile took; CPU times in seconds, memory above that of the process before it."""
+
+    spans: int
+    write_cpu_s: float
+    write_wall_s: float
+    index_cpu_s: float
+    peak_bytes: int
+    table_bytes: int
+    index_bytes: int
+    instruction_bytes: int
+    instructions: int
+    plain_cpu_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What opening and drawing took, in seconds, and the memory of the process."""
+
+    first_timeline_s: float
+    with_imports_s: float
+    tracks: int
+    range_s: list[float]
+    range_cpu_s: list[float]
+    peak_bytes: int
+
+
+def run(quick: bool = False) -> list[Figure]:
+    """All figures; `quick` takes a profile of three million spans in place of a hundred million."""
+    spans = QUICK_SPANS if quick else SPANS
+    folder = Path(tempfile.mkdtemp(prefix="neuron-tools-benchmark-"))
+    try:
+        written = Written(**_child("write", str(spans), str(folder / "run.nprof")))
+        is_cold = _drop_caches()
+        opened = Opened(**_child("open", str(folder / "run.nprof")))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    return [*writing_figures(written), *reading_figures(opened, written, is_cold)]
+
+
+def writing_figures(written: Written) -> list[Figure]:
+    """Figures of the writer and of building the index."""
+    size = f"{written.spans / 1e6:.0f} M spans"
+    rate = written.spans * CORES / written.write_cpu_s / 1e6
+    plain = written.spans * CORES / written.plain_cpu_s / 1e6
+    wall = written.spans / written.write_wall_s / 1e6
+    cpu_note = f"{size}; from CPU time, as if both cores were free; wall: {wall:.2f}"
+    instruction = written.instruction_bytes / written.instructions
+    share = written.index_cpu_s / written.write_cpu_s
+    return [
+        Figure(
+            "write", rate, "M spans/s on two cores", Target(">=", 5),
+            Peer("pyarrow.parquet, zstd, unsorted, no index", plain), cpu_note,
+        ),
+        Figure("instruction table", instruction, "B/span", Target("<=", 12)),
+        Figure("all tables", written.table_bytes / written.spans, "B/span"),
+        Figure("timeline index", written.index_bytes / written.spans, "B/span"),
+        Figure("cost of the index", share, "of the write time", Target("<=", 0.25), note="CPU time"),
+        Figure("memory of the writer", written.peak_bytes / 2**20, "MiB", Target("<=", 256),
+               note="private memory above the process before"),
+    ]  # fmt: skip
+
+
+def reading_figures(opened: Opened, written: Written, is_cold: bool) -> list[Figure]:
+    """Figures of opening a profile and drawing it."""
+    size = f"{written.spans / 1e6:.0f} M spans, {opened.tracks} tracks, {PIXELS} px"
+    state = "cold" if is_cold else "files may be in memory: the caches can be dropped by root only"
+    wall_ms, cpu_ms = (np.percentile(values, 95) * 1e3 for values in (opened.range_s, opened.range_cpu_s))
+    note = f"new process, {state}; {size}; with the imports {opened.with_imports_s:.2f} s"
+    return [
+        Figure("open and first timeline", opened.first_timeline_s, "s", Target("<=", 1), note=note),
+        Figure("any range, p95", float(wall_ms), "ms", Target("<=", 20), note=f"all tracks; {RANGES} ranges"),
+        Figure("any range, p95 of CPU time", float(cpu_ms), "ms"),
+        Figure("memory of the reader", opened.peak_bytes / 2**20, "MiB", Target("<=", 1024)),
+    ]
+
+
+def write(spans: int, directory: Path) -> Written:
+    """Write a profile of at least that many spans, as fast as the rows can be appended."""
+    from neuron_tools.profile import writer
+
+    source = SyntheticRun()
+    index = [0.0, 0.0]
+    build = writer.open_index
+
+    def timed(*arguments: Any) -> Any:
+        cpu, wall = process_time(), perf_counter()
+        built = build(*arguments)
+        index[0], index[1] = process_time() - cpu, perf_counter() - wall
+        return built
+
+    written = made = 0
+    with _PeakMemory() as memory, mock.patch.object(writer, "open_index", timed):
+        cpu, wall = process_time(), perf_counter()
+        target = writer.ProfileWriter(directory, {"target": "trn2"})
+        for table, columns in source.blocks(spans):
+            target.append(table, columns)
+            written += len(columns["process_idx"])
+            made += len(columns["process_idx"]) if table == "Instruction" else 0
+        target.close(complete=True)
+        cpu, wall = process_time() - cpu - index[0], perf_counter() - wall - index[1]
+    sizes = {path.name: _bytes(path) for path in directory.iterdir()}
+    return Written(
+        written, cpu, wall, index[0], memory.peak_bytes, sum(sizes.values()) - sizes["timeline"],
+        sizes["timeline"], sizes["Instruction"], made, _plain_write(source, written),
+    )  # fmt: skip
+
+
+def _plain_write(source: SyntheticRun, spans: int) -> float:
+    """CPU seconds that pyarrow alone takes for that many spans, extrapolated from a block of each table."""
+    taken, rows = 0.0, 0
+    for table in ("Instruction", "DmaPacketAggregated", "HloInstruction", "FrameworkInstruction", "HostSpan"):
+        block = pa.table(source.block(table, 0, STEPS_PER_BLOCK))
+        cpu = process_time()
+        pq.write_table(block, pa.BufferOutputStream(), compression="zstd")
+        taken, rows = taken + process_time() - cpu, rows + block.num_rows
+    return taken * spans / rows
+
+
+def open_and_draw(directory: Path, started: float) -> Opened:
+    """Open a profile, draw all of it, then ranges of any length anywhere."""
+    from neuron_tools import open_profile
+
+    begin = perf_counter()
+    profile = open_profile(directory)
+    tracks = profile.tracks()
+    profile.timelines(pixels=PIXELS)
+    first = perf_counter()
+    start, end = profile.time_range_ns()
+    random = np.random.default_rng(0)
+    wall, cpu = [], []
+    for exponent in random.uniform(-6, 0, RANGES):
+        length = max(int((end - start) * 10**exponent), PIXELS)
+        low = int(random.integers(start, end - length + 1))
+        at, cpu_at = perf_counter(), process_time()
+        profile.timelines(None, low, low + length, PIXELS)
+        wall.append(perf_counter() - at)
+        cpu.append(process_time() - cpu_at)
+    return Opened(first - begin, first - started, len(tracks), wall, cpu, _status_bytes("VmHWM"))
+
+
+class _PeakMemory:
+    """The most private memory that a process gets inside a `with` statement, above what it had before."""
+
+    def __enter__(self) -> _PeakMemory:
+        self.peak_bytes, self._base = 0, _status_bytes("RssAnon")
+        self._done = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._done.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        while not self._done.wait(0.01):
+            self.peak_bytes = max(self.peak_bytes, _status_bytes("RssAnon") - self._base)
+
+
+def _status_bytes(name: str) -> int:
+    """A line of /proc/self/status, in bytes; 0 where there is none."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:")), 0)
+
+
+def _drop_caches() -> bool:
+    """Make the system forget the files that it holds in memory; whether it may be asked to."""
+    os.sync()
+    try:
+        CACHES.write_text("3\n")
+    except OSError:
+        return False
+    return True
+
+
+def _bytes(path: Path) -> int:
+    return sum(file.stat().st_size for file in [path, *path.rglob("*")] if file.is_file())
+
+
+def _child(*arguments: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "benchmarks.profile_store", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures: dict[str, Any] = json.loads(done.stdout)
+    return figures
+
+
+def main() -> None:
+    """What `run` does in a process of its own: `write SPANS DIRECTORY` or `open DIRECTORY`."""
+    started = perf_counter()
+    if sys.argv[1] == "write":
+        result: Written | Opened = write(int(sys.argv[2]), Path(sys.argv[3]))
+    else:
+        result = open_and_draw(Path(sys.argv[2]), started)
+    print(json.dumps(asdict(result)))
+
+
+if __name__ == "__main__":
+    main()
