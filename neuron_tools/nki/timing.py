@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.nki.lowering import LoweredKernel, lower
 from neuron_tools.simulator.program import Engine
@@ -39,12 +40,13 @@ class KernelTiming:
         return max(simulation.duration_ps for simulation in self.simulations) / 1000.0
 
     def busy_ns(self) -> dict[str, float]:
-        """Time that each engine of the first core spent on instructions."""
-        instructions = self.kernels[0].program.instructions
+        """Time during which each engine of the first core had an instruction under way."""
+        engines = self.kernels[0].program.instructions["engine"]
         times = self.simulations[0]
-        spent = times.end_ps - times.start_ps
         return {
-            engine.title: float(spent[instructions["engine"] == engine].sum()) / 1000.0 for engine in Engine
+            engine.title: _covered_ps(times.start_ps[engines == engine], times.end_ps[engines == engine])
+            / 1000.0
+            for engine in Engine
         }
 
     def summary(self) -> dict[str, Any]:
@@ -56,7 +58,7 @@ class KernelTiming:
             "duration_ns": self.duration_ns,
             "instructions": len(program.instructions),
             "dma_transfers": len(program.dmas),
-            "engine_instruction_ns": self.busy_ns(),
+            "engine_busy_ns": self.busy_ns(),
         }
 
     def save_program(self, path: Path) -> None:
@@ -65,6 +67,15 @@ class KernelTiming:
         with path.open("wb") as file:
             np.savez(file, instructions=program.instructions, waits=program.waits, dmas=program.dmas,
                      tiles=program.tiles)  # fmt: skip
+
+
+def _covered_ps(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> int:
+    """Length of the union of intervals that are ordered by their start."""
+    if not len(start):
+        return 0
+    reached = np.maximum.accumulate(end)
+    begin = np.maximum(start[1:], reached[:-1])
+    return int(end[0] - start[0] + np.maximum(end[1:] - begin, 0).sum())
 
 
 def time_kernel(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> KernelTiming:

@@ -1,0 +1,70 @@
+"""Softmax over rows, twice: one instruction for each step, and with steps that share an instruction.
+
+neuron-profile capture -- python examples/nki/softmax.py
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from neuron_tools import compat
+
+compat.install()
+sys.path.insert(0, str(Path(__file__).parent))
+
+import nki  # noqa: E402
+import nki.isa as nisa  # noqa: E402
+import nki.language as nl  # noqa: E402
+from report import compare  # noqa: E402
+
+
+def column():
+    """A tile with one fp32 number per partition."""
+    return nl.ndarray((128, 1), dtype=nl.float32, buffer=nl.sbuf)
+
+
+@nki.jit
+def softmax_steps(a):
+    """Maximum, subtraction, exponential, sum, division: five passes over each tile on two engines."""
+    result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    for row in range(0, a.shape[0], 128):
+        tile = nl.ndarray((128, a.shape[1]), dtype=a.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=a[row : row + 128])
+        top, total = column(), column()
+        nisa.tensor_reduce(dst=top, op=nl.maximum, data=tile, axis=1)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.subtract, operand0=top)
+        nisa.activation(dst=tile, op=nl.exp, data=tile)
+        nisa.tensor_reduce(dst=total, op=nl.add, data=tile, axis=1)
+        nisa.reciprocal(dst=total, data=total)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=total)
+        nisa.dma_copy(dst=result[row : row + 128], src=tile)
+    return result
+
+
+@nki.jit
+def softmax_fused(a):
+    """The Scalar engine subtracts, exponentiates and sums in one instruction."""
+    result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    for row in range(0, a.shape[0], 128):
+        tile = nl.ndarray((128, a.shape[1]), dtype=a.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=a[row : row + 128])
+        top, total = column(), column()
+        nisa.tensor_reduce(dst=top, op=nl.maximum, data=tile, axis=1, negate=True)
+        nisa.activation(
+            dst=tile, op=nl.exp, data=tile, bias=top,
+            reduce_op=nl.add, reduce_res=total, reduce_cmd=nisa.reduce_cmd.reset_reduce,
+        )  # fmt: skip
+        nisa.reciprocal(dst=total, data=total)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=total)
+        nisa.dma_copy(dst=result[row : row + 128], src=tile)
+    return result
+
+
+if __name__ == "__main__":
+    data = np.random.default_rng(0).standard_normal((1024, 2048)).astype(np.float32)
+    power = np.exp(data - data.max(axis=1, keepdims=True))
+    compare([softmax_steps, softmax_fused], (data,), power / power.sum(axis=1, keepdims=True), 1e-5)
+    softmax_fused(data)
