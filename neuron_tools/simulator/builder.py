@@ -324,14 +324,18 @@ class ProgramBuilder:
             hlo: Its HLO operation.
             after: What must be complete before this rank joins.
         """
-        self._collectives.append(collective)
         token = self.dma(
             queue, source_memory=Memory.HBM, destination_memory=Memory.HBM, bytes=collective.byte_count,
             descriptor_bytes=min(collective.byte_count, 1 << 30), dtype=collective.dtype, hlo=hlo,
             after=after,
         )  # fmt: skip
-        self._parts[dma_row(token)] = len(self._collectives) - 1
+        self.take_part(dma_row(token), collective)
         return token
+
+    def take_part(self, row: int, collective: Collective) -> None:
+        """Make an appended DMA (row of the DMA table, on a queue of kind COLLECTIVE) a part in a collective."""
+        self._collectives.append(collective)
+        self._parts[row] = len(self._collectives) - 1
 
     def instructions(self, block: Table, dmas: Table | None = None) -> int:
         """Append rows of INSTRUCTION_DTYPE; returns the row of the first.

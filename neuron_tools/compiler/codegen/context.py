@@ -127,8 +127,8 @@ class Context:
         return self._queue("qGpSimdDynamic", Engine.GPSIMD, QueueKind.SOFTWARE_DYNAMIC)
 
     def collective_queue(self) -> int:
-        """The ring for transfers between cores."""
-        return self._queue("qSyncCollective", Engine.SYNC, QueueKind.DATA)
+        """The stream of collectives."""
+        return self._queue("qSyncCollective", Engine.SYNC, QueueKind.COLLECTIVE)
 
     def _next_queue(self, use: str, count: int, engine: Engine, kind: QueueKind) -> int:
         turn = self._turn[use]

@@ -353,11 +353,13 @@ class Matmul:
         item = operand.dtype.byte_count
         tile_bytes = max(1, width * item * self._tile)
         together = int(max(1, min(self._blocking.depth_tiles, LOAD_BYTES // tile_bytes)))
+        ahead = PREFETCHED if self._sizes.batch > 1 or self._streams else 0
         slots: list[Slot] = []
         for start in range(0, self._blocking.depth_tiles, together):
             tiles = min(together, self._blocking.depth_tiles - start)
-            slot = self._loop.slot("operand", tiles * width * item, operand.dtype, version=version,
-                                   extra_buffers=PREFETCHED if self._sizes.batch > 1 or self._streams else 0)  # fmt: skip
+            slot = self._loop.slot(
+                "operand", tiles * width * item, operand.dtype, version=version, extra_buffers=ahead
+            )
             depth = np.asarray(sum(self._depth(start + tile) for tile in range(tiles)))
             self._load(operand, slot, depth, tiles, free)
             slots += [slot] * tiles

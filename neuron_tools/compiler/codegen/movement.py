@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
 from neuron_tools.compiler.passes.fusion import Group
@@ -34,6 +35,21 @@ def generate_concatenate(context: Context, group: Group) -> None:
             run *= extent
         pieces.append((value, run))
     _move(context, group, pieces)
+
+
+def generate_pieces(context: Context, group: Group) -> None:
+    """Emit nothing: whoever reads the concatenation loads its pieces from where they lie.
+
+    All loads are booked on the largest piece; they wait for all of them.
+    """
+    operation = group.operations[0]
+    places = [context.location(value) for value in operation.operands]
+    largest = max(places, key=lambda place: place.type.element_count)
+    tokens: dict[int, int] = {}
+    for place in places:
+        tokens = latest(tokens, place.tokens)
+    type_ = context.type_of(operation.results[0])
+    context.locations[operation.results[0]] = Location(largest.tensor, type_, largest.kind, tokens)
 
 
 def generate_pad(context: Context, group: Group) -> None:
@@ -174,6 +190,7 @@ def fill_tensor(context: Context, location: Location, hlo: int) -> dict[int, int
 MOVEMENTS: Mapping[str, Callable[[Context, Group], None]] = {
     "slice": generate_slice,
     "concatenate": generate_concatenate,
+    "pieces": generate_pieces,
     "pad": generate_pad,
     "dynamic_slice": generate_dynamic_slice,
     "dynamic_update_slice": generate_dynamic_update_slice,

@@ -18,7 +18,14 @@ from neuron_tools.compiler.allocate import Allocator, LastUses, latest
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.passes.fusion import FusionPlan
 from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import HloOperation, Memory, Purpose, Tensor, TensorKind
+from neuron_tools.simulator.program import (
+    Collective,
+    HloOperation,
+    Memory,
+    Purpose,
+    Tensor,
+    TensorKind,
+)
 
 IntArray = npt.NDArray[np.int64]
 Table = npt.NDArray[np.void]
@@ -64,6 +71,7 @@ class Section:
         made: Tensor row -> value that it holds.
         outputs: Value -> where it is (tensor and tokens local).
         memory: (memory, start, end, tokens) of every range that the section used.
+        parts: DMA row -> the collective that it is a part of.
     """
 
     instructions: Table
@@ -78,6 +86,7 @@ class Section:
     made: Mapping[int, int]
     outputs: Mapping[int, Location]
     memory: tuple[tuple[Memory, int, int, Mapping[int, int]], ...]
+    parts: Mapping[int, Collective]
     loaded_tables: tuple[str, ...]
 
 
@@ -120,11 +129,16 @@ class SectionRecorder(ProgramBuilder):
 
     def dependencies(self) -> tuple[IntArray, IntArray]:
         """(rows, tokens) so far."""
-        empty = np.zeros(0, np.int64)
-        rows = np.concatenate([empty, *(block[0] for block in self._edge_blocks)])
-        tokens = np.concatenate([empty, *(block[1] for block in self._edge_blocks)])
+        singles = np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64)
+        rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
+        tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
         kept = tokens != -1
         return rows[kept], tokens[kept]
+
+    @property
+    def parts(self) -> dict[int, Collective]:
+        """DMA row -> the collective that it is a part of."""
+        return {row: self._collectives[index] for row, index in self._parts.items()}
 
     @property
     def operations(self) -> tuple[HloOperation, ...]:
@@ -203,7 +217,7 @@ class SectionContext(Context):
         return Section(
             instructions, dmas, tiles, rows, tokens, tuple(self.recorder.placeholders),
             self.recorder.operations, self.recorder.hbm_tensors, dict(self.parameters), dict(self.made),
-            places, tuple(memory), self.loaded_tables,
+            places, tuple(memory), self.recorder.parts, self.loaded_tables,
         )  # fmt: skip
 
 
@@ -244,6 +258,8 @@ class _Copy:
         self._set_purposes(dmas)
         dmas["tensor"] = _mapped(dmas["tensor"], tensors)
         context.builder.instructions(block, dmas)
+        for row, collective in section.parts.items():
+            context.builder.take_part(row + self._first_dma, collective)
         self._depend()
         self._leave_memory()
         context.loaded_tables = section.loaded_tables

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from neuron_tools.compiler.graph import operands_of, producers
+from neuron_tools.compiler.graph import operands_of, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ELEMENTWISE
 from neuron_tools.compiler.passes.attention import AttentionBlock, find_attention
@@ -131,6 +131,7 @@ class _Fusion:
         self._fuse_operations = fuse_operations
         self._made_by = producers(module)
         self._views = Views(module, self._made_by)
+        self._users = users(module)
         self._groups: list[Group] = []
         self._group_of: dict[int, int] = {}
         self._readers: dict[int, list[int]] = {}
@@ -172,6 +173,8 @@ class _Fusion:
             if operation.opcode not in ("dot_general", "convolution") and self._views.of(value).root >= 0:
                 self._materialise(value)
         kind = {"dot_general": "dot", "convolution": "convolution"}.get(operation.opcode, operation.opcode)
+        if kind == "concatenate" and self._fuse_operations and self._only_products_read(operation.results[0]):
+            kind = "pieces"
         group = Group(kind, element_count=self._count(operation.results[0]) if operation.results else 0)
         if kind == "dot":
             columns = _dot_columns(operation, self._module)
@@ -214,6 +217,16 @@ class _Fusion:
             views = [self._read_view(operation, value) for value in self._read(operation)]
             shape = Shape.FULL if self._count(operation.results[0]) == count else Shape.ROW
             self._add_to(group, index, operation, Shape.LATE if operation is block.values else shape, views)
+
+    def _only_products_read(self, value: int) -> bool:
+        """Whether all that read a value are products, which can load each piece from where it lies."""
+        if value in self._module.results or not self._users.get(value):
+            return False
+        return all(
+            user.opcode == "dot_general"
+            or (is_lazy(user, self._module) and self._only_products_read(user.results[0]))
+            for user in self._users[value]
+        )
 
     def _read(self, operation: Operation) -> tuple[int, ...]:
         """Operands that matter: a reduction's initial values do not."""

@@ -321,3 +321,24 @@ def test_a_narrow_operand_of_wide_arithmetic_is_loaded_narrow():
     program = compiled(text)
     assert moved(program, Memory.HBM, Memory.SBUF) == 256 * 256 * 2
     assert moved(program, Memory.SBUF, Memory.HBM) == 256 * 256 * 4
+
+
+def test_a_concatenation_that_only_products_read_is_not_copied():
+    cached, new, both = tensor((96, 64), "bf16"), tensor((32, 64), "bf16"), tensor((128, 64), "bf16")
+    text = function(
+        f"%c: {cached}, %n: {new}, %q: {both}",
+        tensor((128, 128), "bf16"),
+        f"%k = stablehlo.concatenate %c, %n, dim = 0 : ({cached}, {new}) -> {both}",
+        "%r = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1] "
+        f": ({both}, {both}) -> {tensor((128, 128), 'bf16')}",
+    )
+    program = compiled(text)
+    assert moved(program, Memory.HBM, Memory.HBM) == 0
+    assert moved(program, Memory.HBM, Memory.SBUF) == 2 * 128 * 64 * 2
+
+
+def test_an_operand_used_once_is_streamed_through_little_memory():
+    program = compiled(matmul(1, 4096, 4096))
+    used = program.tiles["address"].astype(int) + program.tiles["bytes_per_partition"]
+    assert used[program.tiles["memory"] == Memory.SBUF].max() < CORE.sbuf_bytes_per_partition / 2
+    assert multiply_accumulates(program) == 4096 * 4096

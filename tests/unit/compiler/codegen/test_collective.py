@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from neuron_tools.compiler.codegen.collective import ring_steps
-from neuron_tools.simulator.program import Memory
-from tests.unit.compiler.modules import compiled, function, moved, tensor
+from neuron_tools.simulator import simulate
+from neuron_tools.simulator.program import CollectiveKind, Memory
+from tests.unit.compiler.modules import CORE, compiled, function, tensor
 
 SHARD = tensor((128, 64))
 PAIRS = "source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>"
@@ -24,31 +24,65 @@ SUM = """({ ^bb0(%x: tensor<f32>, %y: tensor<f32>):
   stablehlo.return %s : tensor<f32> })"""
 SHARD_BYTES = 128 * 64 * 4
 CASES = {
-    "all_reduce": (collective("all_reduce", GROUPS, SHARD, SUM), 6, SHARD_BYTES // 4 * 6),
+    "all_reduce": (collective("all_reduce", GROUPS, SHARD, SUM), CollectiveKind.ALL_REDUCE, SHARD_BYTES),
     "all_gather": (
-        collective("all_gather", f"{GROUPS}, all_gather_dim = 0 : i64", GATHERED), 3, 3 * SHARD_BYTES,
+        collective("all_gather", f"{GROUPS}, all_gather_dim = 0 : i64", GATHERED),
+        CollectiveKind.ALL_GATHER, 4 * SHARD_BYTES,
     ),
     "reduce_scatter": (
         collective("reduce_scatter", f"{GROUPS}, scatter_dimension = 0 : i64", tensor((32, 64)), SUM),
-        3, 3 * SHARD_BYTES // 4,
+        CollectiveKind.REDUCE_SCATTER, SHARD_BYTES,
     ),
     "collective_permute": (
-        collective("collective_permute", PAIRS, SHARD),
-        1, SHARD_BYTES,
+        collective("collective_permute", PAIRS, SHARD), CollectiveKind.PERMUTE, SHARD_BYTES,
     ),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("opcode", CASES)
-def test_a_collective_is_a_ring_of_transfers_named_after_it(opcode):
-    text, steps, byte_count = CASES[opcode]
+def test_a_collective_is_one_part_in_its_replica_group(opcode):
+    text, kind, byte_count = CASES[opcode]
     program = compiled(text)
+    (part,) = program.collectives
+    assert (part.kind, part.byte_count) == (kind, byte_count)
+    assert part.group == ((0, 1) if opcode == "collective_permute" else (0, 1, 2, 3))
     assert [operation.opcode for operation in program.hlo] == [opcode]
-    assert len(program.dmas) == steps
-    assert moved(program, Memory.HBM, Memory.HBM) == byte_count
-    assert np.all(np.diff(program.instructions["wait_count"].astype(int)) >= 0)
+    assert program.dmas["collective"].tolist() == [0]
     assert not program.warnings
 
 
-def test_all_reduce_is_a_reduce_scatter_and_an_all_gather():
-    assert ring_steps("all_reduce", 8) == ring_steps("reduce_scatter", 8) + ring_steps("all_gather", 8)
+def test_the_result_is_read_after_the_collective():
+    text = (
+        CASES["all_reduce"][0]
+        .replace("%r =", "%s =")
+        .replace("return %r", f"%r = stablehlo.tanh %s : {SHARD}\nreturn %r")
+    )
+    program = compiled(text)
+    part = int(np.flatnonzero(program.dmas["collective"] == 0)[0])
+    reads = (program.dmas["source_memory"] == Memory.HBM) & (
+        program.dmas["destination_memory"] == Memory.SBUF
+    )
+    simulation = simulate(program, CORE)
+    assert simulation.dma_start_ps[reads].min() >= simulation.dma_end_ps[part]
+
+
+def test_a_collective_in_a_loop_is_taken_part_in_each_trip():
+    body = f"""
+    func.func @main(%a: {SHARD}) -> {SHARD} {{
+      %c0 = stablehlo.constant dense<0> : tensor<i32>
+      %0:2 = stablehlo.while(%i = %c0, %v = %a) : tensor<i32>, {SHARD}
+       cond {{
+        %m = stablehlo.constant dense<3> : tensor<i32>
+        %t = stablehlo.compare LT, %i, %m, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %t : tensor<i1>
+       }} do {{
+        %one = stablehlo.constant dense<1> : tensor<i32>
+        %j = stablehlo.add %i, %one : tensor<i32>
+        %u = "stablehlo.all_reduce"(%v) <{{{GROUPS}}}> {SUM} : ({SHARD}) -> {SHARD}
+        stablehlo.return %j, %u : tensor<i32>, {SHARD}
+       }}
+      return %0#1 : {SHARD}
+    }}"""
+    program = compiled(body)
+    assert len(program.collectives) == 3
+    assert sorted(program.dmas["collective"].tolist()) == [0, 1, 2]
