@@ -63,7 +63,9 @@ class Windows:
         self._host_before = first
         self._host_current = first
         self._history: deque[tuple[int, dict[int, ProcessReading]]] = deque([_remember(first)])
-        self._rates: dict[int, tuple[ProcessReading, dict[int, CoreRates]]] = {}
+        self._rates: dict[int, tuple[ProcessReading, dict[int, CoreRates]]] = {
+            process.pid: (process, process_rates(process, process, 0)) for process in first.tree.processes
+        }
         self._cores: dict[int, CoreRates] = {}
         self._watch = AllocationWatch()
 

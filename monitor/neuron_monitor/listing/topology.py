@@ -41,8 +41,9 @@ def draw_topology(listing: Listing, strokes: Strokes = UNICODE_STROKES) -> str:
     for rows, columns in _shapes(len(links)):
         grid = find_torus(links, rows, columns)
         if grid is not None:
+            has_wraps = rows > 2 or columns > 2
             legend = f"{strokes.wrap_across} and {strokes.wrap_down} are links around the edge."
-            return "\n".join([*_draw_grid(grid, strokes), "", legend])
+            return "\n".join([*_draw_grid(grid, strokes), *(["", legend] if has_wraps else [])])
     return "\n".join(_list(listing, links))
 
 
