@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
 
 BROWSER = "tests/browser/"
+# Tests publish nothing in the user's own tree of devices; those of the simulated driver name a folder.
+os.environ["NEURON_SYSFS_ROOT"] = ""
 
 
 @pytest.hookimpl(optionalhook=True)

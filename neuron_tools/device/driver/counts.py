@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -14,6 +14,10 @@ class Memory:
     total: int = 0
     present: int = 0
     peak: int = 0
+
+    def as_json(self) -> dict[str, int]:
+        """As a process's file has it."""
+        return {"total": self.total, "present": self.present, "peak": self.peak}
 
 
 @dataclass(slots=True)
@@ -43,7 +47,9 @@ class CoreCounts:
 
     def as_json(self) -> dict[str, Any]:
         """As `processes/PID.json` has it."""
-        return asdict(self)
+        told: dict[str, Any] = {name: getattr(self, name) for name in self.__slots__}
+        told["device_memory"] = {name: held.as_json() for name, held in self.device_memory.items()}
+        return told
 
     @classmethod
     def from_json(cls, told: Mapping[str, Any]) -> CoreCounts:

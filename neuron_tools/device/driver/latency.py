@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 STEPS = 8
+BUCKETS = 62 * STEPS
 
 
 def bucket_of(ns: int) -> int:

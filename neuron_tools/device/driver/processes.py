@@ -45,15 +45,11 @@ class PublishedProcess:
                 "start_ticks": self.start_ticks,
                 **self.facts,
                 **self.rest,
-                "host_memory": {name: _memory_json(held) for name, held in self.host_memory.items()},
+                "host_memory": {name: held.as_json() for name, held in self.host_memory.items()},
                 "cores": {str(number): core.as_json() for number, core in self.cores.items()},
             },
             separators=(",", ":"),
         )
-
-
-def _memory_json(held: Memory) -> dict[str, int]:
-    return {"total": held.total, "present": held.present, "peak": held.peak}
 
 
 def parse_process(text: str) -> PublishedProcess:

@@ -23,6 +23,7 @@ from neuron_tools.device.driver.departure import (
     sweep,
 )
 from neuron_tools.device.driver.errors import DriverError
+from neuron_tools.device.driver.executions import Model
 from neuron_tools.device.driver.machine import Machine, simulated_machine
 from neuron_tools.device.driver.processes import (
     FOLDER,
@@ -41,6 +42,7 @@ from neuron_tools.device.driver.version import version
 from neuron_tools.device.driver.writer import NodeWriter
 
 INTERVAL_S = 0.25
+SLOW_INTERVAL = 4  # publications from one look at models and host memory to the next
 TAG_VARIABLE = "NEURON_PROCESS_TAG"
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
@@ -68,7 +70,11 @@ class Publisher:
         self._process = PublishedProcess(os.getpid(), start_ticks(os.getpid()) or 0, _facts())
         self._neighbours: dict[int, _Neighbours] = {}
         self._processes_changed_ns = -1
-        self._ended = threading.Event()
+        self._publications = 0
+        self._models: list[dict[str, Any]] = []
+        self._ended = False
+        self._asked = self._served = 0
+        self._wake = threading.Condition()
         self._thread = threading.Thread(target=self._run, name="neuron-sysfs", daemon=True)
 
     def start(self) -> None:
@@ -77,7 +83,9 @@ class Publisher:
 
     def stop(self) -> None:
         """Publishes once more and takes the process out of the tree."""
-        self._ended.set()
+        with self._wake:
+            self._ended = True
+            self._wake.notify_all()
         self._thread.join()
         try:
             if self._machine is not None:
@@ -91,12 +99,28 @@ class Publisher:
     def _run(self) -> None:
         try:
             self.enter()
-            while not self._ended.wait(INTERVAL_S):
+            while not self._ended:
+                asked = self._asked
                 self._publish_again()
+                self._await_next(asked)
         except (OSError, ValueError, DriverError) as error:
             self._machine = None
             reason = error.strerror if isinstance(error, OSError) else error
             warnings.warn(f"The device's counters are not published in {self._root}: {reason}", stacklevel=1)
+
+    def flush(self, longest_s: float = 10.0) -> bool:
+        """Publishes what was done until now; whether that was done in time."""
+        with self._wake:
+            self._asked += 1
+            asked = self._asked
+            self._wake.notify_all()
+            return self._wake.wait_for(lambda: self._served >= asked, longest_s)
+
+    def _await_next(self, served: int) -> None:
+        with self._wake:
+            self._served = served
+            self._wake.notify_all()
+            self._wake.wait_for(lambda: self._ended or self._asked > served, INTERVAL_S)
 
     def enter(self) -> None:
         """Makes the tree if it is not there, and publishes for the first time.
@@ -159,8 +183,10 @@ class Publisher:
     def _process_now(self, cores: dict[int, CoreCounts]) -> PublishedProcess:
         timed = self._source.is_timed()
         self._process.cores = cores
-        self._process.host_memory = {"application_memory": self._own_memory(cores)}
-        models = [{**model, "core": self._core_of(model)} for model in self._totals.models(timed)]
+        if self._publications % SLOW_INTERVAL == 0 or self._ended:
+            self._process.host_memory = {"application_memory": self._own_memory(cores)}
+            self._models = [self._model_json(model, timed) for model in self._totals.models()]
+        self._publications += 1
         self._process.rest = {
             "target": self._session["target"],
             "logical_core_size": 1,
@@ -169,12 +195,20 @@ class Publisher:
             "published_at": time.time(),
             "elapsed_ns": self._totals.elapsed_ns,
             "reserved_cores": list(self._cores.reserved),
-            "models": models,
+            "models": self._models,
         }
         return self._process
 
-    def _core_of(self, model: Mapping[str, Any]) -> int:
-        return self._cores.core_id(model["core"], self._machine.core_count if self._machine else 1)
+    def _model_json(self, model: Model, timed: bool) -> dict[str, Any]:
+        return {
+            "name": model.name,
+            "uuid": f"{model.session:08x}{model.number:024x}",
+            "model_id": model.number,
+            "core": self._cores.core_id(model.index, self._machine.core_count if self._machine else 1),
+            "execution_count": model.execution_count,
+            "device_ns": model.device_ns,
+            "is_running": timed and model.session == self._totals.session,
+        }
 
     def _own_memory(self, cores: Mapping[int, CoreCounts]) -> Memory:
         """Resident memory less what stands in for device memory."""

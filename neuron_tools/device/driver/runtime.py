@@ -46,6 +46,11 @@ class DriverRuntime:
         if publisher is not None:
             publisher.stop()
 
+    def flush(self) -> None:
+        """Lets the tree show what was done until now."""
+        if self._publisher is not None:
+            self._publisher.flush()
+
     def begin_session(self, target: str, profile: str | None) -> None:
         """A recording, or another stretch of simulated time, begins: executables are numbered anew."""
         if root_folder() is None:

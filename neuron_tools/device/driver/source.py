@@ -5,7 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from neuron_tools.device.driver.counts import Memory
+
+Ints = npt.NDArray[np.int64]
+
+
+def _nothing() -> Ints:
+    return np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,14 +22,14 @@ class Activity:
     """What one core did since it was asked last.
 
     Attributes:
-        executions: How often each executable ran, by its number; 0 stands for those without one.
-        latency: Executions by bucket (`driver.latency`) of the time from dispatch to finish.
+        executions: How often each executable ran: (numbers,) int64; 0 stands for those without one.
+        latency: (buckets,) int64, executions by `driver.latency.bucket_of` the time from dispatch to finish.
         untimed_executions: Those that ran while no simulated time was kept.
         busy_ns: Simulated time in which the core executed something.
     """
 
-    executions: dict[int, int] = field(default_factory=dict)
-    latency: dict[int, int] = field(default_factory=dict)
+    executions: Ints = field(default_factory=_nothing)
+    latency: Ints = field(default_factory=_nothing)
     untimed_executions: int = 0
     failed_executions: int = 0
     refused_allocations: int = 0

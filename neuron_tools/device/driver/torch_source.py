@@ -37,8 +37,8 @@ class TorchSource:
         refused = int(self._core.memory_statistics(index)["out_of_memory_count"])
         before, self._refused[index] = self._refused[index], refused
         return Activity(
-            executions=_counts(told["executions"]),
-            latency=_counts(told["latency"]),
+            executions=np.frombuffer(told["executions"], np.int64),
+            latency=np.frombuffer(told["latency"], np.int64),
             untimed_executions=told["untimed_executions"],
             failed_executions=told["failed_executions"],
             refused_allocations=max(refused - before, 0),
@@ -51,10 +51,3 @@ class TorchSource:
         """Device memory that tensors hold."""
         told = self._core.memory_statistics(index)
         return Memory(told["total_allocated_bytes"], told["allocated_bytes"], told["peak_bytes"])
-
-
-def _counts(text: bytes) -> dict[int, int]:
-    """The counts that are not 0, by position."""
-    counts = np.frombuffer(text, np.int64)
-    positions = np.flatnonzero(counts)
-    return dict(zip(positions.tolist(), counts[positions].tolist()))
