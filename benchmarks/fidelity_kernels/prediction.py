@@ -36,17 +36,26 @@ NOT_BUILT = {
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """A measurement with what the model says; `predicted` is NaN and `reason` set where it says nothing."""
+    """A measurement with what the model says; `predicted` is NaN and `reason` set where it says nothing.
+
+    `by_busy_model` is what a model without events says of a kernel's time; NaN of anything else.
+    """
 
     measurement: Measurement
     predicted: float
     reason: str = ""
+    by_busy_model: float = float("nan")
 
     @property
     def error(self) -> float:
         """Predicted / measured - 1."""
         measured = self.measurement.value
         return self.predicted / measured - 1.0 if measured else float("nan")
+
+    @property
+    def busy_model_error(self) -> float:
+        """The same of the model without events."""
+        return self.by_busy_model / self.measurement.value - 1.0
 
 
 def predict(rows: Iterable[Measurement]) -> list[Prediction]:
@@ -62,7 +71,16 @@ def _predict(row: Measurement, outcomes: dict[tuple[object, ...], Outcome]) -> P
     if key not in outcomes:
         programs, work = _build(row)
         outcomes[key] = execute(programs, core_of(row.target), work)
-    return Prediction(row, _read(row, outcomes[key]))
+    predicted = _read(row, outcomes[key])
+    return Prediction(row, predicted, "", _by_busy_model(row, predicted, outcomes[key]))
+
+
+def _by_busy_model(row: Measurement, predicted: float, outcome: Outcome) -> float:
+    """The same quantity with the body's time of the model without events."""
+    other = outcome.busy_model_ns()
+    if row.quantity in ("latency", "profile_time"):
+        return predicted - outcome.body_ns + other
+    return predicted * outcome.body_ns / other if row.quantity == "throughput" else float("nan")
 
 
 def _obstacle(row: Measurement) -> str:
