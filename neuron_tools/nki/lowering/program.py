@@ -82,7 +82,7 @@ class _Lowering:
     def lowered(self) -> LoweredKernel:
         """The Program and its source."""
         operation = self.builder.framework(self.framework)
-        self.builder.hlo(HloOperation(f"custom_call.{self.name}", "custom_call", (operation,), (1.0,),
+        self.builder.hlo(HloOperation(f"nki_kernel.{self.name}", "nki_kernel", (operation,), (1.0,),
                                       self._flops(), ""))  # fmt: skip
         tensors = self._tensors()
         addresses = assign_addresses(self.trace, self.rows, self.regions)

@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuron_tools import hardware
+from neuron_tools.nki import execution
+from neuron_tools.nki import isa as nisa
+from neuron_tools.nki import language as nl
+from neuron_tools.nki.errors import NkiError, NkiValidationError
+from neuron_tools.nki.kernel import Kernel, jit
+from neuron_tools.nki.simulation import simulate
+from neuron_tools.nki.timing import time_kernel
+from tests.unit.nki.kernels import floats, on_chip, tile
+
+A = floats(128, 32)
+
+
+@jit
+def double(a):
+    result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+    part = on_chip(a)
+    nisa.tensor_scalar(part, part, nl.multiply, 2.0)
+    nisa.dma_copy(result, part)
+    return result
+
+
+def test_a_kernel_is_called_like_its_function():
+    assert double.__name__ == "double"
+    np.testing.assert_array_equal(double(A), 2 * A)
+    np.testing.assert_array_equal(simulate(double)(A), 2 * A)
+
+
+def test_kernels_may_call_kernels():
+    @jit
+    def outer(a):
+        return double(double(a))
+
+    np.testing.assert_array_equal(outer(A), 4 * A)
+
+
+def test_results_keep_their_structure():
+    @jit
+    def kernel(tensors, factor=1.0, *, name=None):
+        assert name == "x"
+        results = []
+        for tensor in tensors:
+            part = on_chip(tensor)
+            nisa.tensor_scalar(part, part, nl.multiply, factor)
+            result = nl.ndarray(tensor.shape, dtype=tensor.dtype, buffer=nl.shared_hbm)
+            nisa.dma_copy(result, part)
+            results.append(result)
+        return {"first": results[0], "all": tuple(results), "factor": factor}
+
+    found = kernel([A, 2 * A], 3.0, name="x")
+    np.testing.assert_array_equal(found["first"], 3 * A)
+    np.testing.assert_array_equal(found["all"][1], 6 * A)
+    assert found["factor"] == 3.0
+
+
+@dataclass(frozen=True)
+class Options:
+    bias: Any
+    scale: float
+
+
+def test_records_may_hold_tensors():
+    @jit
+    def kernel(a, options):
+        part, bias = on_chip(a), on_chip(options.bias)
+        nisa.tensor_scalar(part, part, nl.add, bias, op1=nl.multiply, operand1=options.scale)
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(result, part)
+        return result
+
+    bias = floats(128, 1, seed=1)
+    np.testing.assert_allclose(kernel(A, Options(bias, 2.0)), (A + bias) * 2, rtol=1e-6)
+
+
+def test_returning_a_tile_is_refused():
+    @jit
+    def kernel(a):
+        return on_chip(a)
+
+    with pytest.raises(NkiValidationError, match="return a tensor in HBM"):
+        kernel(A)
+
+
+def test_shapes_alone_give_the_same_instructions():
+    with_values, without = double.run(A), double.run(A, values=False)
+    np.testing.assert_array_equal(with_values.traces[0].row_table(), without.traces[0].row_table())
+    assert not without.outputs.any()
+
+
+def test_a_course_that_depends_on_values_is_computed_all_the_same():
+    def kernel(a, count):
+        held = tile((1, 1), nl.int32)
+        nisa.dma_copy(held, count)
+        register = nisa.register_alloc()
+        nisa.register_load(register, held)
+        part = on_chip(a)
+        for _ in nl.dynamic_range(register):
+            nisa.tensor_copy(part, part)
+        return a
+
+    done = Kernel(kernel, core=hardware.get("trn2")).run(A, np.array([[5]], np.int32), values=False)
+    (trace,) = done.traces
+    assert trace.data_dependent
+    assert [kind.name for kind in trace.kind_list].count("tensor_copy") == 1
+    assert (trace.row_table()[:, 0] == trace.kind_list[-1].number).sum() == 5
+
+
+def two_cores(a, b):
+    rank = nl.program_id(0)
+    assert nl.num_programs(axes=0) == 2
+    shared = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm, name="shared")
+    result = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm)
+    part = on_chip(a if rank == 0 else b)
+    nisa.dma_copy(shared[rank * 128 : (rank + 1) * 128], part)
+    nisa.core_barrier(shared, (0, 1))
+    other = on_chip(shared[(1 - rank) * 128 : (2 - rank) * 128])
+    received = tile((128, 32))
+    nisa.sendrecv(src=part, dst=received, send_to_rank=1 - rank, recv_from_rank=1 - rank, pipe_id=0)
+    nisa.tensor_tensor(other, other, received, nl.add)
+    nisa.dma_copy(result[rank * 128 : (rank + 1) * 128], other)
+    return result
+
+
+def test_two_cores_share_hbm_and_exchange_tiles():
+    b = floats(128, 32, seed=1)
+    kernel = Kernel(two_cores, core=hardware.get("trn2"))
+    done = kernel[2].run(A, b)
+    np.testing.assert_array_equal(done.outputs, np.concatenate([2 * b, 2 * A]))
+    assert len(done.traces) == 2
+    timing = time_kernel(kernel[2], (A, b), {})
+    assert len(timing.simulations) == 2
+    assert timing.duration_ns > 1000
+
+
+def test_a_failure_on_one_core_ends_both():
+    def kernel(a):
+        if nl.program_id(0) == 1:
+            raise ValueError("only here")
+        nisa.core_barrier(a, (0, 1))
+        return a
+
+    with pytest.raises(ValueError, match="only here"):
+        Kernel(kernel, core=hardware.get("trn2"))[2].run(A)
+
+
+def test_an_error_leaves_no_kernel_running():
+    @jit
+    def broken(a):
+        return tile((256, 4))
+
+    with pytest.raises(NkiError):
+        broken(A)
+    np.testing.assert_array_equal(double(A), 2 * A)
+
+
+def test_listeners_execute_calls():
+    seen = []
+
+    def listener(kernel, arguments, keywords):
+        seen.append((kernel.name, len(arguments)))
+        return NotImplemented if len(seen) == 1 else "taken"
+
+    stop = execution.listen(listener)
+    try:
+        np.testing.assert_array_equal(double(A), 2 * A)
+        assert double(A) == "taken"
+    finally:
+        stop()
+    assert seen == [("double", 1)] * 2
+    np.testing.assert_array_equal(double(A), 2 * A)
+
+
+def test_timing_knows_what_engines_were_busy():
+    timing = time_kernel(double, (A,), {})
+    busy = timing.busy_ns()
+    assert 0 < busy["Vector"] < timing.duration_ns
+    assert busy["Tensor"] == 0
+    assert timing.summary()["dma_transfers"] == 2
+
+
+@pytest.mark.parametrize("target", ["trn1", "inf2", "trn2", "trn3"])
+def test_kernels_run_on_every_generation(target):
+    kernel = Kernel(double.func, core=hardware.get(target))
+    np.testing.assert_array_equal(kernel(A), 2 * A)
+    assert time_kernel(kernel, (A,), {}).duration_ns > 1000
+
+
+def test_the_version_follows_the_core():
+    seen = []
+
+    def kernel(a):
+        seen.append(nisa.get_nc_version())
+        return a
+
+    for target in ("trn1", "trn2", "trn3"):
+        Kernel(kernel, core=hardware.get(target)).run(A)
+    assert seen == [nisa.nc_version.gen2, nisa.nc_version.gen3, nisa.nc_version.gen4]
+    assert seen[0] < seen[1] <= seen[2]
