@@ -113,6 +113,7 @@ class SectionRecorder(ProgramBuilder):
     def __init__(self, outer: ProgramBuilder) -> None:
         super().__init__(outer.name, outer.target)
         self.placeholders: list[Placeholder] = []
+        self._queue_engines = outer._queue_engines
         self.queue = outer.queue  # type: ignore[method-assign]
         self.activation = outer.activation  # type: ignore[method-assign]
         self.warning = outer.warning  # type: ignore[method-assign]
