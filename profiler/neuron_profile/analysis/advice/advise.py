@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 
 from neuron_profile.analysis.advice.context import Context
@@ -27,16 +28,35 @@ RULES = (
 )
 """Names of the rules: files of `rules/`."""
 
+EXPLAINED_BY = {"host_bound": ("host_synchronisation", "tiny_operations")}
+"""General rules, and the specific ones whose gain is part of theirs."""
+
+MINIMUM_REST = 0.1
+
 Rule = Callable[[Context], Iterator[Finding]]
 
 
 def advise(profile: Profile) -> tuple[Finding, ...]:
     """All findings, those with the largest gain first; equal ones by rule and place."""
     context = Context(profile)
-    findings = [finding for name in RULES for finding in rule(name)(context)]
+    findings = _without_explained([finding for name in RULES for finding in rule(name)(context)])
     return tuple(
         sorted(findings, key=lambda finding: (-(finding.gain_ns or 0), finding.rule, str(finding.place)))
     )
+
+
+def _without_explained(findings: list[Finding]) -> list[Finding]:
+    """General findings without the part of their gain that specific ones claim."""
+    remaining = []
+    for finding in findings:
+        specific = EXPLAINED_BY.get(finding.rule, ())
+        claimed = sum(other.gain_ns or 0 for other in findings if other.rule in specific)
+        gain_ns = (finding.gain_ns or 0) - claimed
+        if not claimed:
+            remaining.append(finding)
+        elif gain_ns > MINIMUM_REST * (finding.gain_ns or 0):
+            remaining.append(replace(finding, gain_ns=gain_ns))
+    return remaining
 
 
 def rule(name: str) -> Rule:

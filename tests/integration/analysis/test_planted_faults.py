@@ -1,0 +1,51 @@
+"""A planted fault is the first finding, at its line, and its simulated gain is what mending it gives."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import neuron_tools
+from neuron_profile.analysis.advice.advise import advise
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.whatif.run import WhatIf
+from tests.integration.analysis.planted_faults import FAULTS, Fault
+
+TOLERANCE = 0.15
+
+
+def findings_and_time(folder: Path, name: str, text: str) -> tuple[tuple[Finding, ...], int]:
+    script = folder / f"{name}.py"
+    script.write_text(text)
+    command = [
+        sys.executable,
+        "-m",
+        "neuron_profile.cli",
+        "capture",
+        "-o",
+        f"{name}.nprof",
+        "--host-clock",
+        "fixed",
+    ]
+    answer = subprocess.run(
+        [*command, "--", sys.executable, str(script)], cwd=folder, capture_output=True, text=True
+    )
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    with neuron_tools.open_profile(folder / f"{name}.nprof") as profile:
+        return advise(profile), WhatIf(profile).recorded_ns()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
+def test_a_planted_fault(fault: Fault, tmp_path: Path) -> None:
+    findings, faulty_ns = findings_and_time(tmp_path, "faulty", fault.faulty)
+    _, fixed_ns = findings_and_time(tmp_path, "fixed", fault.fixed)
+    first = findings[0]
+    assert first.rule == fault.rule, [
+        (finding.rule, finding.gain_ns, str(finding.place)) for finding in findings
+    ]
+    assert (Path(first.place.file).name, first.place.line) == ("faulty.py", fault.line)
+    assert first.gain_ns == pytest.approx(faulty_ns - fixed_ns, rel=TOLERANCE)
