@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.profile.importers.compiled import compiled
+from neuron_tools.profile.importers.json_scan import ENDS_WORD
 
 UInt8Array = npt.NDArray[np.uint8]
 Int64Array = npt.NDArray[np.int64]
@@ -14,6 +15,8 @@ BoolArray = npt.NDArray[np.bool_]
 LARGEST_TIME = (1 << 62) - 1
 """Bound on times, so that the difference of two never overflows."""
 LARGEST_INTEGER = (1 << 63) - 1
+_SAFE_DIGITS = 17
+"""So many digits never pass the smallest limit."""
 DEEPEST = 60
 """Nesting beyond which arguments are dropped: their readers recurse."""
 
@@ -40,9 +43,9 @@ def _scaled(data: UInt8Array, position: int, end: int, scale: int, limit: int) -
         byte = data[position]
         if _ZERO <= byte <= _NINE:
             digits += 1
-            if behind_point and fraction >= 20:
-                pass
-            elif mantissa > (limit - (byte - _ZERO)) // 10:
+            if digits > _SAFE_DIGITS and (
+                (behind_point and fraction >= 20) or mantissa > (limit - (byte - _ZERO)) // 10
+            ):
                 if not behind_point:
                     return False, 0
             else:
@@ -274,10 +277,7 @@ def _string_end(data: UInt8Array, position: int, end: int) -> int:
 def _copy_bare(data: UInt8Array, position: int, end: int, out: UInt8Array, place: int) -> tuple[int, int]:
     """Copies a number or word; NaN and other words become null. Returns both positions after it."""
     first = position
-    while position < end and not (
-        data[position] <= 0x20
-        or data[position] in (_COMMA, _COLON, _QUOTE, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT)
-    ):
+    while position < end and not ENDS_WORD[data[position]]:
         position += 1
     if is_number(data, first, position) or _is_word(data, first, position):
         for source in range(first, position):

@@ -30,6 +30,11 @@ that are no objects."""
 _QUOTE, _BACKSLASH, _COMMA, _COLON = 0x22, 0x5C, 0x2C, 0x3A
 _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT = 0x5B, 0x5D, 0x7B, 0x7D
 
+ENDS_WORD = np.zeros(256, np.bool_)
+"""Which bytes end a bare word or number: white space, quotes, brackets, commas and colons."""
+ENDS_WORD[:0x21] = True
+ENDS_WORD[[_QUOTE, _COMMA, _COLON, _OPEN_LIST, _CLOSE_LIST, _OPEN_OBJECT, _CLOSE_OBJECT]] = True
+
 
 @compiled
 def skip_space(data: UInt8Array, position: int, end: int) -> int:
@@ -91,14 +96,13 @@ def skip_value(data: UInt8Array, position: int, end: int) -> int:
     if byte in (_OPEN_OBJECT, _OPEN_LIST):
         return _skip_nested(data, position, end)
     first = position
-    while position < end:
-        byte = data[position]
-        if byte <= 32 or byte in (_COMMA, _CLOSE_OBJECT, _CLOSE_LIST):
-            return position if position > first else WRONG
-        if byte in (_QUOTE, _COLON, _OPEN_OBJECT, _OPEN_LIST):
-            return WRONG
+    while position < end and not ENDS_WORD[data[position]]:
         position += 1
-    return INCOMPLETE
+    if position >= end:
+        return INCOMPLETE
+    byte = data[position]
+    is_wrong = position == first or byte in (_QUOTE, _COLON, _OPEN_OBJECT, _OPEN_LIST)
+    return WRONG if is_wrong else position
 
 
 @compiled

@@ -123,17 +123,23 @@ def _plain(annotation: Any, level: int) -> Any:
         return None
     if annotation.dict_entries:
         return {
-            entry.name or f"{entry.name_iid}": _plain(entry, level + 1) for entry in annotation.dict_entries
+            _text(entry.name) or f"{entry.name_iid}": _plain(entry, level + 1)
+            for entry in annotation.dict_entries
         }
     if annotation.array_values:
         return [_plain(element, level + 1) for element in annotation.array_values]
     kind = annotation.WhichOneof("value")
     if kind == "nested_value":
         return _plain_nested(annotation.nested_value, level + 1)
-    value = None if kind is None else getattr(annotation, kind)
+    value = None if kind is None else _text(getattr(annotation, kind))
     if isinstance(value, float) and not np.isfinite(value):
         return None
     return value if isinstance(value, (bool, int, float, str)) else None
+
+
+def _text(value: Any) -> Any:
+    """A value as it is; the generated classes give bytes for a text that is no UTF-8."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _plain_nested(nested: Any, level: int) -> Any:
@@ -141,12 +147,13 @@ def _plain_nested(nested: Any, level: int) -> Any:
         return None
     if nested.dict_keys:
         return {
-            key: _plain_nested(value, level + 1) for key, value in zip(nested.dict_keys, nested.dict_values)
+            _text(key): _plain_nested(value, level + 1)
+            for key, value in zip(nested.dict_keys, nested.dict_values)
         }
     if nested.array_values:
         return [_plain_nested(value, level + 1) for value in nested.array_values]
     for kind in ("int_value", "double_value", "bool_value", "string_value"):
         if nested.HasField(kind):
-            value = getattr(nested, kind)
+            value = _text(getattr(nested, kind))
             return None if isinstance(value, float) and not np.isfinite(value) else value
     return None

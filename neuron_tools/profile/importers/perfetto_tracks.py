@@ -53,9 +53,9 @@ class PerfettoTracks:
             return
         for process in tree.processes:
             if process.cmdline:
-                self._process_names[process.pid] = process.cmdline[0]
+                self._process_names[process.pid] = _text(process.cmdline[0])
         for thread in tree.threads:
-            self._thread_names[(thread.tgid, thread.tid)] = thread.name
+            self._thread_names[(thread.tgid, thread.tid)] = _text(thread.name)
 
     def set_default(self, sequence: int, uuid: int) -> None:
         """The track of events of a sequence that name none."""
@@ -102,7 +102,7 @@ class PerfettoTracks:
             return twin
         rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         counter = descriptor.counter if descriptor.HasField("counter") else None
-        unit = None if counter is None else counter.unit_name or _UNITS.get(counter.unit)
+        unit = None if counter is None else _text(counter.unit_name) or _UNITS.get(counter.unit)
         name = _name(descriptor) or ("counter" if is_counter else "events")
         return self._add(Track(process, name, _kind(is_counter), parent, sort_index=rank, unit=unit))
 
@@ -113,13 +113,15 @@ class PerfettoTracks:
             return None
         wanted = name.removesuffix(OVERLAP)
         for key, other in self._descriptors.items():
-            is_twin = other.HasField("thread") and other.thread.thread_name == wanted
+            is_twin = other.HasField("thread") and _text(other.thread.thread_name) == wanted
             if is_twin and self._process_of(self._process_uuid(int(other.thread.pid))) == process:
                 return self._track(key, False)
         return None
 
     def _thread(self, thread: Any, process: int, descriptor: Any) -> Track:
-        name = thread.thread_name or self._thread_names.get((thread.pid, thread.tid)) or _name(descriptor)
+        name = (
+            _text(thread.thread_name) or self._thread_names.get((thread.pid, thread.tid)) or _name(descriptor)
+        )
         rank = descriptor.sibling_order_rank if descriptor.HasField("sibling_order_rank") else None
         title = name or f"Thread {thread.tid}"
         return Track(process, title, "thread", thread_id=int(thread.tid), sort_index=rank)
@@ -179,7 +181,7 @@ class PerfettoTracks:
             pid = -uuid if uuid < 0 else None
             return Process(name=None if pid is None else self._process_names.get(pid), process_id=pid)
         pid = int(descriptor.process.pid)
-        name = descriptor.process.process_name or self._process_names.get(pid) or f"Process {pid}"
+        name = _text(descriptor.process.process_name) or self._process_names.get(pid) or f"Process {pid}"
         found = _RANK.match(name)
         rank = int(found.group(1)) if found else None
         return Process(name=_RANK.sub("", name, count=1), process_id=pid, rank=rank)
@@ -193,7 +195,13 @@ class PerfettoTracks:
 
 
 def _name(descriptor: Any) -> str:
-    return str(descriptor.name or descriptor.static_name or getattr(descriptor, "atrace_name", "") or "")
+    names = (descriptor.name, descriptor.static_name, getattr(descriptor, "atrace_name", ""))
+    return next((_text(name) for name in names if name), "")
+
+
+def _text(value: str | bytes) -> str:
+    """A text of a message; the generated classes give bytes where it is no UTF-8."""
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _kind(is_counter: bool) -> str:
