@@ -59,6 +59,8 @@ class Transfer:
     descriptor_bytes: int
     partitions: int
     transpose: bool = False
+    strided: bool = False
+    cast: int = 0
     descriptors_by: str = "hardware"
     engine: Engine | None = None
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dis
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from types import CodeType
 from typing import Any
@@ -95,19 +95,28 @@ def loop_variable(code: CodeType, position: int) -> str:
     return UNNAMED
 
 
-def affine_range(*bounds: Any, **_options: Any) -> LoopRange:
+def _bounds(bounds: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Bounds given by position or as `start=`, `stop=`, `step=`."""
+    if not named.keys() & {"start", "stop", "step"}:
+        return bounds
+    values = dict(zip(("start", "stop", "step"), bounds)) | dict(named)
+    start, stop, step = values.get("start", 0), values.get("stop"), values.get("step", 1)
+    return (0, start, step) if stop is None else (start, stop, step)
+
+
+def affine_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that do not depend on one another: `affine_range(stop)` or `(start, stop[, step])`."""
-    return LoopRange(*bounds, depth=2)
+    return LoopRange(*_bounds(bounds, named), depth=2)
 
 
-def sequential_range(*bounds: Any, **_options: Any) -> LoopRange:
+def sequential_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that depend on earlier ones."""
-    return LoopRange(*bounds, depth=2)
+    return LoopRange(*_bounds(bounds, named), depth=2)
 
 
-def static_range(*bounds: Any, **_options: Any) -> LoopRange:
+def static_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that are unrolled while tracing."""
-    return LoopRange(*bounds, depth=2)
+    return LoopRange(*_bounds(bounds, named), depth=2)
 
 
 def dynamic_range(start: Any, stop: Any = None, step: int = 1) -> LoopRange:

@@ -139,16 +139,20 @@ def copy_transfer(
     made_by = _MADE_BY[dge_mode]
     if not made_by:
         made_by = "software" if indirect else ("hardware" if trace.core.generation >= 3 else "runtime")
-    run = min(dst.run_bytes // dst.dtype.itemsize, src.run_bytes // src.dtype.itemsize) * wide
-    on_chip = dst if dst.memory is not Memory.HBM else src
+    on_chip, outside = (dst, src) if dst.memory is not Memory.HBM else (src, dst)
+    in_hbm = outside.memory is Memory.HBM
+    counted = outside.dtype.itemsize if in_hbm else wide
+    run = min(dst.run_bytes // dst.dtype.itemsize, src.run_bytes // src.dtype.itemsize) * counted
     return Transfer(
         source_memory=src.memory,
         destination_memory=dst.memory,
         dtype=dst.dtype.chip,
-        bytes=src.size * wide,
-        descriptor_bytes=max(run, wide),
+        bytes=src.size * counted,
+        descriptor_bytes=max(run, counted),
         partitions=on_chip.partitions if on_chip.memory is not Memory.HBM else 0,
         transpose=transpose,
+        strided=in_hbm and outside.run_bytes < outside.size * outside.dtype.itemsize,
+        cast=wide // counted if wide > counted else 0,
         descriptors_by=made_by,
         engine=engine.chosen,
     )

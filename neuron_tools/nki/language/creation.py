@@ -168,7 +168,7 @@ def rand(shape: Shape, dtype: Any = None, buffer: Any = None, name: str = "", **
     return tensor
 
 
-def random_seed(seed: Any, **_options: Any) -> None:
+def random_seed(seed: Any, mask: Any = None, **_options: Any) -> None:
     """Seed the generator of `rand` and `dropout`: a number or a tile of one element."""
     trace = ready()
     if isinstance(seed, NkiTensor):

@@ -211,6 +211,8 @@ class _Lowering:
             table["destination_memory"][chosen] = int(transfer.destination_memory)
             table["dtype"][chosen] = int(transfer.dtype)
             table["transpose"][chosen] = int(transfer.transpose)
+            table["strided"][chosen] = int(transfer.strided)
+            table["cast"][chosen] = transfer.cast
             table["bytes"][chosen] = transfer.bytes
             table["descriptor_bytes"][chosen] = transfer.descriptor_bytes
             table["descriptors"][chosen] = -(-transfer.bytes // max(transfer.descriptor_bytes, 1))
