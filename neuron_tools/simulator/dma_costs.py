@@ -46,7 +46,7 @@ class DmaCosts(NamedTuple):
 def descriptor_ps(dmas: npt.NDArray[np.void], core: NeuronCore) -> FloatArray:
     """Time of one descriptor on one engine: packets of at most 4 KiB, each bytes / rate + overhead.
 
-    Where the element type changes, the wider side's bytes count: casts go through fp32 (NKI DMA guide).
+    Where the element type changes, the wider side's bytes stream: casts go through fp32 (NKI DMA guide).
     Source: Trn2 traces (256 B 17, 512 B 27, 2 KiB 83, 4 KiB 158 ns). Shape (dmas,).
     """
     size = np.maximum(dmas["descriptor_bytes"].astype(np.float64), 1.0) * np.maximum(dmas["cast"], 1)

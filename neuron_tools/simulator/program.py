@@ -219,8 +219,8 @@ DMA_DTYPE = np.dtype(
         ("dtype", "u1"),
         ("transpose", "u1"),
         ("strided", "u1"),  # 1: each descriptor starts a new stretch of HBM; 0: they follow one another
-        ("cast", "u1"),  # bytes on the wider side for one on the narrower; 0 or 1: same element type
-        ("bytes", "i8"),  # bytes moved in all (read = written); of the narrower side where the type changes
+        ("cast", "u1"),  # bytes that stream for one of `bytes`, where the other side has a wider type; else 0
+        ("bytes", "i8"),  # bytes moved in all (read = written); as HBM counts them where types differ
         ("descriptor_bytes", "i4"),  # contiguous bytes of one descriptor (element) of the smaller side
         ("descriptors", "i4"),  # how many of them
         ("partitions", "u2"),  # SBUF partitions touched
