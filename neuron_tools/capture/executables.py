@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from neuron_tools.capture.compilation import Compilation
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executable import Executable, save
 from neuron_tools.hardware import NeuronCore
@@ -43,6 +44,7 @@ class ExecutableStore:
         self._core = core
         self._definitions = definitions
         self._keep_compile_time = keep_compile_time
+        self._compilation = Compilation(core, self._warn_of_disk)
         self._lock = threading.RLock()
         self._graphs: dict[Hashable, Executable | None] = {}
         self._operations: dict[Hashable, Executable | None] = {}
@@ -99,11 +101,10 @@ class ExecutableStore:
             return None
 
     def _compile(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable:
-        from neuron_tools.compiler.compile import compile_module
-
         with self._lock:
             started_ns = time.perf_counter_ns()
-            return self._time(compile_module(module_factory(), self._core), name, kind, started_ns)
+            program = self._compilation.program(module_factory(), whole_graph=kind == "graph")
+            return self._time(program, name, kind, started_ns)
 
     def _time(self, program: Program, name: str, kind: str, started_ns: int) -> Executable:
         from neuron_tools.simulator.simulation import simulate
@@ -118,12 +119,15 @@ class ExecutableStore:
                 tell(executable)
             return executable
 
+    def _warn_of_disk(self, message: str) -> None:
+        self._definitions.write("warning", message=message, category="disk")
+
     def _store(self, executable: Executable) -> None:
         path = self._folder / f"{executable.number:06d}.npz"
         try:
             save(executable, path)
         except OSError as error:
-            self._definitions.write("warning", message=f"{path.name}: {error.strerror}", category="disk")
+            self._warn_of_disk(f"{path.name}: {error.strerror}")
             return
         self._definitions.write("executable", id=executable.number, file=f"{FOLDER}/{path.name}")
 

@@ -14,8 +14,8 @@ FIRST_LINE = Path(__file__).read_text().splitlines()[0]
 SQUARE = TensorType((64, 64), "f32")
 
 
-def program():
-    module = Module(
+def module():
+    return Module(
         name="product",
         values=tuple(Value(number, SQUARE) for number in range(4)),
         parameters=(0, 1),
@@ -39,7 +39,10 @@ def program():
         parameter_kinds=("input", "weight"),
         parameter_names=("x", "head.weight"),
     )
-    return compile_module(module, hardware.get("trn2"))
+
+
+def program():
+    return compile_module(module(), hardware.get("trn2"))
 
 
 def artifact():

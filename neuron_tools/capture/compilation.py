@@ -1,0 +1,70 @@
+"""Modules to Programs for one NeuronCore, through the user's compile cache and compiler options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
+
+from neuron_tools.compiler.flags import parse_flags
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.neff import Neff, NeffError
+from neuron_tools.neff.cache import cache_of_user
+
+if TYPE_CHECKING:
+    from neuron_tools.compiler import hlo
+    from neuron_tools.simulator.program import Program
+
+LARGEST_KEPT_BYTES = 256 * 2**20
+"""Tables of a Program beyond which packing it costs more than it saves."""
+
+
+class Compilation:
+    """Compiles what a process runs.
+
+    Whole graphs are kept in the cache on disk; single operations are compiled faster than found there.
+
+    Args:
+        core: What to compile for.
+        warn: Called with a sentence where the cache cannot be used; once.
+        environment: Variables: `NEURON_CC_FLAGS` and those of the cache.
+
+    Raises:
+        UsageError: `NEURON_CC_FLAGS` has a value that does not exist.
+    """
+
+    def __init__(
+        self, core: NeuronCore, warn: Callable[[str], None], environment: Mapping[str, str] = os.environ
+    ) -> None:
+        flags = parse_flags("", with_environment=True, environment=environment)
+        self._core = core
+        self._warn = warn
+        self.options = flags.options
+        self._cache = cache_of_user(environment, flags.cache_directory)
+
+    def program(self, module: hlo.Module, *, whole_graph: bool) -> Program:
+        """The module's Program, from the cache where it is there."""
+        from neuron_tools.compiler.cached import compilation_key
+        from neuron_tools.compiler.compile import compile_module
+
+        if self._cache is None or not whole_graph:
+            return compile_module(module, self._core, self.options)
+        key = compilation_key(module, self._core, self.options)
+        found = self._cache.find(key)
+        if found is not None:
+            return found.program
+        program = compile_module(module, self._core, self.options)
+        self._keep(key, program)
+        return program
+
+    def _keep(self, key: str, program: Program) -> None:
+        size = sum(
+            table.nbytes for table in (program.instructions, program.waits, program.dmas, program.tiles)
+        )
+        if self._cache is None or size > LARGEST_KEPT_BYTES:
+            return
+        try:
+            self._cache.keep(key, Neff(program))
+        except NeffError as error:
+            self._warn(str(error))
+            self._cache = None

@@ -1,0 +1,146 @@
+"""Compiled computations on disk: what was compiled once for a target and options is not compiled again.
+
+One `.neff` file per key in one folder that any number of processes share. A file appears whole or not at all,
+so readers need no lock; the folder's size is kept below a limit by removing what was not used for the longest
+time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from neuron_tools.neff.archive import Neff, NeffError, read_neff
+from neuron_tools.neff.files import write_whole
+
+URL_VARIABLE = "NEURON_COMPILE_CACHE_URL"
+LIMIT_VARIABLE = "NEURON_TOOLS_COMPILE_CACHE_BYTES"
+DEFAULT_LIMIT_BYTES = 2 * 2**30
+OFF = ("off", "none", "0")
+_SUFFIX = ".neff"
+_LOW_WATER = 0.8  # how full the folder is after a clean-up
+
+
+class CompileCache:
+    """A folder of compiled computations.
+
+    Args:
+        folder: Where; made when the first computation is kept.
+        limit_bytes: What the files may take together; a computation larger than that is not kept.
+    """
+
+    def __init__(self, folder: Path, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self.folder = folder
+        self.limit_bytes = limit_bytes
+        self._known_bytes: int | None = None
+
+    def find(self, key: str) -> Neff | None:
+        """The computation kept under a key; None where there is none, or what is there is damaged."""
+        path = self._path(key)
+        if not path.is_file():
+            return None
+        try:
+            neff = read_neff(path)
+        except NeffError:
+            with suppress(OSError):
+                path.unlink()
+            return None
+        with suppress(OSError):
+            os.utime(path)
+        return neff
+
+    def keep(self, key: str, neff: Neff) -> None:
+        """Keep a computation, and remove old ones where the folder gets too large.
+
+        Raises:
+            NeffError: The disk is full or the folder cannot be written; nothing half-written is left.
+        """
+        data = neff.to_bytes()
+        if len(data) > self.limit_bytes:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(self._path(key), data)
+        except OSError as error:
+            raise NeffError(
+                f"The compile cache {self.folder} cannot be written ({error.strerror}): free some space, or "
+                f"name another folder in {URL_VARIABLE}."
+            ) from error
+        self._make_room(len(data))
+
+    def get(self, key: str, make: Callable[[], Neff]) -> Neff:
+        """The computation of a key, made where it is not kept yet.
+
+        Two processes that need the same one at the same time both make it; one file remains.
+
+        Raises:
+            NeffError: It cannot be kept.
+        """
+        found = self.find(key)
+        if found is None:
+            found = make()
+            self.keep(key, found)
+        return found
+
+    def _path(self, key: str) -> Path:
+        return self.folder / f"{key}{_SUFFIX}"
+
+    def _make_room(self, added_bytes: int) -> None:
+        """Files that other processes add or remove meanwhile only make the count a little wrong."""
+        if self._known_bytes is not None:
+            self._known_bytes += added_bytes
+        if self._known_bytes is None or self._known_bytes > self.limit_bytes:
+            self._known_bytes = self._clean_up()
+
+    def _clean_up(self) -> int:
+        """Remove the files unused for longest until there is room again; returns the bytes that remain."""
+        files = sorted(self._files(), key=lambda entry: entry[0])
+        total = sum(size for _, size, _ in files)
+        if total <= self.limit_bytes:
+            return total
+        for _, size, path in files:
+            if total <= self.limit_bytes * _LOW_WATER:
+                break
+            with suppress(OSError):
+                path.unlink()
+                total -= size
+        return total
+
+    def _files(self) -> list[tuple[int, int, Path]]:
+        """(time of last use in ns, bytes, path) of each file."""
+        found = []
+        for path in self.folder.glob(f"*{_SUFFIX}"):
+            with suppress(OSError):
+                status = path.stat()
+                found.append((status.st_mtime_ns, status.st_size, path))
+        return found
+
+
+def cache_of_user(environment: Mapping[str, str] = os.environ, folder: str = "") -> CompileCache | None:
+    """The cache that the environment asks for; None where it is switched off.
+
+    Args:
+        environment: Variables: `NEURON_COMPILE_CACHE_URL` names the folder, or "off";
+            `NEURON_TOOLS_COMPILE_CACHE_BYTES` the limit.
+        folder: What a compiler option names, if anything; it wins.
+    """
+    chosen = folder or environment.get(URL_VARIABLE, "")
+    if chosen.lower() in OFF:
+        return None
+    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME", "/tmp"), ".cache")
+    path = Path(chosen.removeprefix("file://")) if chosen else Path(base) / "neuron-tools" / "compiled"
+    limit = environment.get(LIMIT_VARIABLE, "")
+    return CompileCache(path, int(limit) if limit.isdecimal() else DEFAULT_LIMIT_BYTES)
+
+
+def digest(*parts: bytes | str) -> str:
+    """A key made of parts; the same parts give the same key in every process."""
+    summed = hashlib.sha256()
+    for part in parts:
+        data = part.encode() if isinstance(part, str) else part
+        summed.update(len(data).to_bytes(8, "little"))
+        summed.update(data)
+    return summed.hexdigest()[:40]
