@@ -1,7 +1,7 @@
 """Differentiates a function that brings its own gradient (`jax.custom_vjp`).
 
-    python custom_gradient.py
-    neuron-profile capture -- python custom_gradient.py
+python custom_gradient.py
+neuron-profile capture -- python custom_gradient.py
 """
 
 import jax

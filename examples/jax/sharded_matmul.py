@@ -1,7 +1,7 @@
 """Multiplies matrices that are sharded over eight devices.
 
-    python sharded_matmul.py
-    neuron-profile capture -- python sharded_matmul.py
+python sharded_matmul.py
+neuron-profile capture -- python sharded_matmul.py
 """
 
 import jax

@@ -1,7 +1,7 @@
 """Trains a two-layer perceptron with JAX and optax on numbers it makes itself.
 
-    python train_mlp.py
-    neuron-profile capture -- python train_mlp.py
+python train_mlp.py
+neuron-profile capture -- python train_mlp.py
 """
 
 import argparse

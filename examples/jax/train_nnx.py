@@ -1,7 +1,7 @@
 """Trains a small network written with flax's nnx modules.
 
-    python train_nnx.py
-    neuron-profile capture -- python train_nnx.py
+python train_nnx.py
+neuron-profile capture -- python train_nnx.py
 """
 
 import jax

@@ -1,7 +1,7 @@
 """Trains a recurrent network whose time steps are one `jax.lax.scan`.
 
-    python train_rnn.py
-    neuron-profile capture -- python train_rnn.py
+python train_rnn.py
+neuron-profile capture -- python train_rnn.py
 """
 
 import jax

@@ -1,7 +1,7 @@
 """Trains a small decoder-only transformer with JAX and optax on a text it makes itself.
 
-    python train_transformer.py
-    neuron-profile capture -- python train_transformer.py --layers 2
+python train_transformer.py
+neuron-profile capture -- python train_transformer.py --layers 2
 """
 
 import argparse
