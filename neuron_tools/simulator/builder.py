@@ -333,7 +333,7 @@ class ProgramBuilder:
         return token
 
     def take_part(self, row: int, collective: Collective) -> None:
-        """Make an appended DMA (row of the DMA table, on a queue of kind COLLECTIVE) a part in a collective."""
+        """Make an appended DMA, on a queue of kind COLLECTIVE, a part in a collective."""
         self._collectives.append(collective)
         self._parts[row] = len(self._collectives) - 1
 
