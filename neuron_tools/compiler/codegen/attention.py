@@ -18,10 +18,12 @@ import numpy.typing as npt
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop import load_tables
 from neuron_tools.compiler.codegen.matmul import Operand, describe
-from neuron_tools.compiler.codegen.selection import External, Key, Micro, select
-from neuron_tools.compiler.codegen.tile_loop import Slot, Step, TileLoop, Transfer
+from neuron_tools.compiler.codegen.micro import External, Key, Micro
+from neuron_tools.compiler.codegen.selection import select
+from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Group, Shape
+from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.compiler.views import contiguous
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 

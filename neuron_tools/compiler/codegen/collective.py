@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.movement import copy_tensor
 from neuron_tools.compiler.hlo import Operation
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.builder import ENGINE_COUNT
 from neuron_tools.simulator.program import Collective, CollectiveKind
 

@@ -13,7 +13,7 @@ from neuron_tools.compiler.allocate import Allocator, latest
 from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.options import CompilerOptions
-from neuron_tools.compiler.passes.fusion import FusionPlan, Group
+from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.program import (
@@ -29,7 +29,7 @@ from neuron_tools.simulator.program import (
 )
 
 if TYPE_CHECKING:
-    from neuron_tools.compiler.codegen.tile_loop import Slot
+    from neuron_tools.compiler.codegen.slot import Slot
 
 LOAD_QUEUES = 4
 STORE_QUEUES = 4

@@ -15,7 +15,7 @@ from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.hlo import Module, Operation, Region
-from neuron_tools.compiler.passes.fusion import FusionPlan, Group
+from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.passes.pipeline import plan_module
 from neuron_tools.compiler.passes.register_arithmetic import register_values, without_counters
 

@@ -18,9 +18,9 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.loop import work_of
 from neuron_tools.compiler.codegen.matmul import Matmul, Operand, Sizes
-from neuron_tools.compiler.codegen.tile_loop import Slot, Transfer
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import Memory
 
 IntArray = npt.NDArray[np.int64]

@@ -9,8 +9,8 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.selection import Micro
-from neuron_tools.compiler.passes.fusion import Shape
+from neuron_tools.compiler.codegen.micro import Micro
+from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 from neuron_tools.simulator.program import INSTRUCTION_DTYPE, DType, Engine, Memory, Opcode, empty_table

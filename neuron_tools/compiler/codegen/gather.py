@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context, Location
-from neuron_tools.compiler.codegen.tile_loop import Slot, TileLoop, Transfer
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
 
 ROW_BYTES_LIMIT = 16384

@@ -20,7 +20,7 @@ from neuron_tools.compiler.codegen.random import generate_random
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "loop": generate_loop,

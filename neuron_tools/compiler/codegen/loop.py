@@ -10,13 +10,15 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import assign_engines
+from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, needed_levels
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
-from neuron_tools.compiler.codegen.selection import External, Key, Micro, Selection, needed_levels, select
+from neuron_tools.compiler.codegen.selection import select
+from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
-from neuron_tools.compiler.codegen.tile_loop import Slot, Step, TileLoop, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import Operation
-from neuron_tools.compiler.passes.fusion import Domain, Group, Shape, reduction_domain
+from neuron_tools.compiler.passes.groups import Domain, Group, Shape, reduction_domain
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]

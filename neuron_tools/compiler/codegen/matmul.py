@@ -17,11 +17,12 @@ import numpy.typing as npt
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.epilogue import Epilogue
-from neuron_tools.compiler.codegen.tile_loop import Slot, TileLoop, Transfer
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import TensorType
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.space import flat_space
-from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import Engine, Memory, Opcode
 
 

@@ -8,7 +8,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.generate import generate_group
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.graph import operands_of
-from neuron_tools.compiler.passes.fusion import FusionPlan
+from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.repetition import Repetition, Window, find_repetitions
 
 _ALTERNATING = 2

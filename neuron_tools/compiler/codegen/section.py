@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import Allocator, LastUses, latest
 from neuron_tools.compiler.codegen.context import Context, Location
-from neuron_tools.compiler.passes.fusion import FusionPlan
+from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.program import (
     Collective,

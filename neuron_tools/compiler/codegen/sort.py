@@ -13,10 +13,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.space import Space
-from neuron_tools.compiler.codegen.tile_loop import Slot, TileLoop, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import Engine, Memory, Opcode
 
 AT_ONCE = 8

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.passes.fusion import Domain
+from neuron_tools.compiler.passes.groups import Domain
 
 IntArray = npt.NDArray[np.int64]
 

@@ -11,23 +11,22 @@ A slot may change its content less often than every iteration (`version`), e.g. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import Block, OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.rows import fill_compute, fill_transfers
+from neuron_tools.compiler.codegen.slot import IntArray, PerIteration, Slot, Step, Transfer
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
 from neuron_tools.simulator.program import (
-    DMA_DTYPE,
     INSTRUCTION_DTYPE,
     DType,
     Engine,
     Flag,
     Memory,
     Opcode,
-    Purpose,
     empty_table,
 )
 
@@ -37,72 +36,6 @@ as long as a transfer's latency."""
 
 _SEVERAL = "several"
 """Owner of a slot that engines fill in turn: for every reader, another engine's."""
-
-IntArray = npt.NDArray[np.int64]
-PerIteration = int | IntArray
-
-
-@dataclass(eq=False)
-class Slot:
-    """A tile of the loop body: `buffers` physical tiles used in turn."""
-
-    name: str
-    memory: Memory
-    bytes_per_partition: int
-    partitions: int
-    dtype: DType
-    version: IntArray  # (iterations,) content number seen by each iteration; counts up from 0
-    tensor: int = -1
-    stationary: bool = False  # one content for the whole loop
-    extra_buffers: int = 0
-    buffers: int = 0
-    blocks: list[Block] = field(default_factory=list)
-    first_tile: int = -1
-    given: IntArray | None = None  # (versions,) tokens of a content made before the loop
-    keep: bool = False  # not released at the loop's end: the caller owns it from then on
-
-
-@dataclass(eq=False)
-class Transfer:
-    """The DMA side of a step."""
-
-    queue: int
-    source_memory: Memory
-    destination_memory: Memory
-    bytes: PerIteration
-    descriptor_bytes: int
-    partitions: PerIteration
-    purpose: Purpose
-    dtype: DType
-    tensor: int = -1
-    transpose: bool = False
-
-
-@dataclass(eq=False)
-class Step:
-    """One instruction (or DMA trigger) of the body."""
-
-    engine: Engine
-    opcode: Opcode
-    reads: tuple[Slot, ...]
-    writes: tuple[Slot, ...]
-    partitions: PerIteration
-    elements: PerIteration
-    columns: PerIteration
-    input_dtype: DType
-    output_dtype: DType
-    activation: int
-    flags: Flag
-    active: npt.NDArray[np.bool_] | None
-    after: tuple[int, ...]
-    transfer: Transfer | None
-    accumulates: bool
-    hlo: int
-    pinned_stage: int | None = None
-    in_turn: bool = False
-    stage: int = 0
-    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
-    tokens: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class TileLoop:
@@ -340,45 +273,8 @@ class TileLoop:
             if step.transfer is not None:
                 transfers.append((step, iterations, places))
                 continue
-            self._fill_compute(block, step, iterations, places)
-        return self._fill_transfers(block, transfers)
-
-    def _fill_compute(
-        self, block: npt.NDArray[np.void], step: Step, iterations: IntArray, places: IntArray
-    ) -> None:
-        block["activation"][places] = step.activation
-        block["input_dtype"][places] = step.input_dtype
-        block["output_dtype"][places] = step.output_dtype
-        for column in ("partitions", "elements", "columns"):
-            block[column][places] = _at(getattr(step, column), iterations)
-        operands = (
-            ("source", step.reads[:1]),
-            ("second_source", step.reads[1:2]),
-            ("destination", step.writes[:1]),
-        )
-        for column, slots in operands:
-            for slot in slots:
-                block[column][places] = _tile(slot, iterations)
-        if step.reads:
-            block["source_memory"][places] = step.reads[0].memory
-        if step.writes:
-            block["destination_memory"][places] = step.writes[0].memory
-
-    def _fill_transfers(
-        self, block: npt.NDArray[np.void], transfers: Sequence[tuple[Step, IntArray, IntArray]]
-    ) -> npt.NDArray[np.void]:
-        places = np.concatenate([item[2] for item in transfers]) if transfers else np.zeros(0, np.int64)
-        rank = np.empty(len(places), np.int64)
-        rank[np.argsort(places, kind="stable")] = np.arange(len(places))
-        dmas = empty_table(DMA_DTYPE, len(places))
-        dmas["semaphore"] = -1
-        start = 0
-        for step, iterations, step_places in transfers:
-            rows = rank[start : start + len(step_places)]
-            start += len(step_places)
-            block["dma"][step_places] = rows
-            _fill_dma(dmas, rows, step, iterations)
-        return dmas
+            fill_compute(block, step, iterations, places)
+        return fill_transfers(block, transfers)
 
     def _append(self, block: npt.NDArray[np.void], dmas: npt.NDArray[np.void], place: IntArray) -> None:
         builder = self._context.builder
@@ -484,32 +380,3 @@ class TileLoop:
         if step.transfer is None:
             return {int(step.engine): int(done.max())}
         return {ENGINE_COUNT + step.transfer.queue: int(done.min())}
-
-
-def _at(value: PerIteration, iterations: IntArray) -> PerIteration:
-    return value[iterations] if isinstance(value, np.ndarray) else value
-
-
-def _tile(slot: Slot, iterations: IntArray) -> IntArray:
-    return slot.first_tile + slot.version[iterations] % max(1, slot.buffers)
-
-
-def _fill_dma(dmas: npt.NDArray[np.void], rows: IntArray, step: Step, iterations: IntArray) -> None:
-    transfer = step.transfer
-    assert transfer is not None
-    size = np.asarray(_at(transfer.bytes, iterations), np.int64)
-    dmas["queue"][rows] = transfer.queue
-    dmas["source_memory"][rows] = transfer.source_memory
-    dmas["destination_memory"][rows] = transfer.destination_memory
-    dmas["purpose"][rows] = transfer.purpose
-    dmas["dtype"][rows] = transfer.dtype
-    dmas["transpose"][rows] = transfer.transpose
-    dmas["bytes"][rows] = size
-    dmas["descriptor_bytes"][rows] = np.minimum(transfer.descriptor_bytes, np.maximum(size, 1))
-    dmas["descriptors"][rows] = -(-size // transfer.descriptor_bytes)
-    dmas["partitions"][rows] = _at(transfer.partitions, iterations)
-    dmas["tensor"][rows] = transfer.tensor
-    dmas["hlo"][rows] = step.hlo
-    touched = step.writes or step.reads
-    if touched:
-        dmas["tile"][rows] = _tile(touched[0], iterations)

@@ -10,9 +10,10 @@ import numpy as np
 
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context, Location
-from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
+from neuron_tools.compiler.codegen.slot import Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Group
+from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 BLOCKS_PER_TILE = 8

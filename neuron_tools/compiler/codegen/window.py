@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
-from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.passes.fusion import Domain, Group
+from neuron_tools.compiler.passes.groups import Domain, Group
 from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
 
 

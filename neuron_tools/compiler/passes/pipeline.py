@@ -8,7 +8,8 @@ from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 from neuron_tools.compiler.passes.fold_constants import fold_constants
-from neuron_tools.compiler.passes.fusion import FusionPlan, fuse
+from neuron_tools.compiler.passes.fusion import fuse
+from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuron_tools.compiler.hlo import Operation, Region
-from neuron_tools.compiler.passes.fusion import FusionPlan, Group
+from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.views import is_lazy
 
 MINIMUM_OPERATIONS = 6

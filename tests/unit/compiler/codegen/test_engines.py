@@ -1,7 +1,7 @@
 from neuron_tools.compiler.codegen.engines import assign_engines, instruction_ns
-from neuron_tools.compiler.codegen.selection import Micro
+from neuron_tools.compiler.codegen.micro import Micro
 from neuron_tools.compiler.hlo import Operation
-from neuron_tools.compiler.passes.fusion import Shape
+from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.simulator.program import DType, Engine, Opcode
 from tests.unit.compiler.modules import CORE
 

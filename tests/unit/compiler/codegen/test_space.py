@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuron_tools.compiler.codegen.space import flat_space, row_space
-from neuron_tools.compiler.passes.fusion import Domain
+from neuron_tools.compiler.passes.groups import Domain
 
 
 @given(st.integers(1, 10_000_000), st.sampled_from([1, 2, 4, 8]))

@@ -5,7 +5,8 @@ import pytest
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.tile_loop import TileLoop, Transfer
+from neuron_tools.compiler.codegen.slot import Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.fusion import fuse
 from neuron_tools.simulator.builder import ProgramBuilder

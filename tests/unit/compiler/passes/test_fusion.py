@@ -1,4 +1,5 @@
-from neuron_tools.compiler.passes.fusion import Domain, Shape, fuse, reduction_domain
+from neuron_tools.compiler.passes.fusion import fuse
+from neuron_tools.compiler.passes.groups import Domain, Shape, reduction_domain
 from neuron_tools.compiler.passes.pipeline import optimise
 from tests.unit.compiler.modules import function, layer_norm, matmul, module, reduction, softmax
 

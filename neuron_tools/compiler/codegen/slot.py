@@ -1,0 +1,77 @@
+"""What a tile loop is made of: buffers of tiles, the DMA side of a step, and the steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.allocate import Block
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Purpose
+
+IntArray = npt.NDArray[np.int64]
+PerIteration = int | IntArray
+
+
+@dataclass(eq=False)
+class Slot:
+    """A tile of the loop body: `buffers` physical tiles used in turn."""
+
+    name: str
+    memory: Memory
+    bytes_per_partition: int
+    partitions: int
+    dtype: DType
+    version: IntArray  # (iterations,) content number seen by each iteration; counts up from 0
+    tensor: int = -1
+    stationary: bool = False  # one content for the whole loop
+    extra_buffers: int = 0
+    buffers: int = 0
+    blocks: list[Block] = field(default_factory=list)
+    first_tile: int = -1
+    given: IntArray | None = None  # (versions,) tokens of a content made before the loop
+    keep: bool = False  # not released at the loop's end: the caller owns it from then on
+
+
+@dataclass(eq=False)
+class Transfer:
+    """The DMA side of a step."""
+
+    queue: int
+    source_memory: Memory
+    destination_memory: Memory
+    bytes: PerIteration
+    descriptor_bytes: int
+    partitions: PerIteration
+    purpose: Purpose
+    dtype: DType
+    tensor: int = -1
+    transpose: bool = False
+
+
+@dataclass(eq=False)
+class Step:
+    """One instruction (or DMA trigger) of the body."""
+
+    engine: Engine
+    opcode: Opcode
+    reads: tuple[Slot, ...]
+    writes: tuple[Slot, ...]
+    partitions: PerIteration
+    elements: PerIteration
+    columns: PerIteration
+    input_dtype: DType
+    output_dtype: DType
+    activation: int
+    flags: Flag
+    active: npt.NDArray[np.bool_] | None
+    after: tuple[int, ...]
+    transfer: Transfer | None
+    accumulates: bool
+    hlo: int
+    pinned_stage: int | None = None
+    in_turn: bool = False
+    stage: int = 0
+    rows: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))  # (iterations,) row, -1 inactive
+    tokens: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))

@@ -1,0 +1,124 @@
+"""Groups: operations that become one loop over tiles, their iteration space, and the plan of all groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+
+from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.passes.attention import AttentionBlock
+from neuron_tools.compiler.views import Block, Views, merged_blocks
+
+ONE_PARTITION_ELEMENTS = 2048
+"""A full reduction of no more elements than this stays on one partition, so that its users can join it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """Iteration space: `outer` repetitions of `rows` (on partitions) x `columns` (contiguous)."""
+
+    outer: int
+    rows: int
+    columns: int
+
+
+class Shape(Enum):
+    """What a value is to its group's iteration space."""
+
+    FULL = "full"  # one element per position
+    ROW = "row"  # one element per row
+    LATE = "late"  # complete only when all rows have been seen
+
+
+@dataclass
+class Group:
+    """Operations that run as one loop (or one special lowering)."""
+
+    kind: str  # "loop", "dot", "convolution", or the opcode of a single operation
+    operations: list[Operation] = field(default_factory=list)
+    domain: Domain | None = None
+    element_count: int = 0
+    shapes: dict[int, Shape] = field(default_factory=dict)  # values made here
+    ancestors: int = 0  # bit set of groups that must come before
+    outputs: tuple[int, ...] = ()
+    attention: AttentionBlock | None = None
+
+    @property
+    def framework(self) -> tuple[int, ...]:
+        """Framework rows of the operations, each once."""
+        return tuple(dict.fromkeys(row for operation in self.operations for row in operation.framework))
+
+
+@dataclass(frozen=True)
+class FusionPlan:
+    """Groups in a valid order, and how every value is read."""
+
+    module: Module
+    groups: tuple[Group, ...]
+    views: Views
+    made_by: Mapping[int, Operation]
+
+
+def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | None, Shape] | None:
+    """Iteration space that a reduction demands and what its result is; None if no loop has that form."""
+    shape = module.values[operation.operands[0]].type.shape
+    reduced = set(operation.attributes.get("dimensions", ()))
+    blocks = merged_blocks([(extent, axis not in reduced) for axis, extent in enumerate(shape)])
+    extents = [block.extent for block in blocks]
+    match [block.real for block in blocks]:
+        case [] | [False]:
+            if 1 < math.prod(extents) <= ONE_PARTITION_ELEMENTS:
+                return Domain(1, 1, extents[0]), Shape.ROW
+            return None, Shape.LATE
+        case [True]:
+            return Domain(1, extents[0], 1), Shape.ROW
+        case [True, False]:
+            return Domain(1, extents[0], extents[1]), Shape.ROW
+        case [False, True, False]:
+            return Domain(extents[0], extents[1], extents[2]), Shape.ROW
+        case [False, True]:
+            return Domain(1, extents[0], extents[1]), Shape.LATE
+        case [True, False, True]:
+            return Domain(1, extents[0] * extents[1], extents[2]), Shape.LATE
+    return None
+
+
+def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
+    """Iteration space in which a repeated operand is a row or a column vector; None = any."""
+    extents = [block.extent for block in blocks]
+    match [block.real for block in blocks]:
+        case [True, False] | [False, True]:
+            return Domain(1, extents[0], extents[1])
+        case [False, True, False]:
+            return Domain(extents[0], extents[1], extents[2])
+    return None
+
+
+def dot_columns(operation: Operation, module: Module) -> int:
+    """Columns of a dot's result: the product of the right operand's free dimensions."""
+    numbers = operation.attributes.get("dot_dimension_numbers", {})
+    right = module.values[operation.operands[1]].type.shape
+    used = set(numbers.get("rhs_batching_dimensions", ())) | set(
+        numbers.get("rhs_contracting_dimensions", ())
+    )
+    columns = 1
+    for axis, extent in enumerate(right):
+        if axis not in used:
+            columns *= extent
+    return columns
+
+
+def convolution_domain(operation: Operation, module: Module) -> Domain | None:
+    """Iteration space of a convolution's result: channels are rows; None for unknown layouts."""
+    numbers = operation.attributes.get("dimension_numbers")
+    if not isinstance(numbers, Mapping) or "f" not in numbers.get("output", ()):
+        return None
+    shape = module.values[operation.results[0]].type.shape
+    axis = numbers["output"].index("f")
+    before = after = 1
+    for index, extent in enumerate(shape):
+        before *= extent if index < axis else 1
+        after *= extent if index > axis else 1
+    return Domain(before, shape[axis], after)
