@@ -1,4 +1,4 @@
-"""What the monitor costs on a full host: 16 devices of 8 cores, 64 processes that publish four times a second.
+"""What the monitor costs on a full host: 16 devices of 8 cores, 64 processes, published four times a second.
 
 Processor time is that of the monitor's own process, without its start; the load is made by this one.
 """

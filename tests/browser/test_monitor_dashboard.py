@@ -1,0 +1,133 @@
+"""The live page in a real Chromium: it fills, moves, pauses, selects, downloads, and changes its theme."""
+
+import logging
+import os
+import threading
+
+import pytest
+
+from neuron_monitor.api.host import Host
+from neuron_monitor.api.sample import Sampler
+from neuron_monitor.api.tree import DeviceTree
+from neuron_monitor.dashboard.access import Access
+from neuron_monitor.dashboard.app import make_local_app
+from neuron_monitor.dashboard.collector import Collector
+from neuron_monitor.dashboard.server import bind, guard
+from tests.fixtures.neuron_sysfs import SysfsTree, held, process_core
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def page_address(tmp_path_factory):
+    """A page of a tree whose process works on two cores, updated five times a second."""
+    from werkzeug.serving import make_server
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    tree = SysfsTree(tmp_path_factory.mktemp("monitor") / "tree")
+    second = iter(range(1, 10**6))
+
+    def publish():
+        now = next(second)
+        cores = {
+            str(core): process_core(
+                tree,
+                core,
+                status={"success": 9 * now},
+                inference_count=9 * now,
+                busy_ns=now * 600_000_000,
+                engine_busy_ns={"tensor": now * 400_000_000},
+                device_memory=held(tensors=20 << 30),
+                latency={"total": {"4000000": now}, "device": {"3000000": now}},
+            )
+            for core in (0, 1)
+        }
+        tree.publish(
+            os.getpid(), [0, 1], tag="pretrain", cores=cores, elapsed_ns=now * 10**9, published_at=float(now)
+        )
+
+    publish()
+    collector = Collector(Sampler(DeviceTree(str(tree.root)), Host()), 1000)
+    stopped = threading.Event()
+
+    def work():
+        while not stopped.wait(0.2):
+            publish()
+            collector.update()
+
+    listener = bind("127.0.0.1", 0)
+    access = Access("127.0.0.1", listener.getsockname()[1])
+    app = guard(make_local_app(collector, 0.2, "test-host"), access)
+    server = make_server("127.0.0.1", access.port, app, threaded=True, fd=listener.fileno())
+    for target in (work, server.serve_forever):
+        threading.Thread(target=target, daemon=True).start()
+    yield access.url
+    stopped.set()
+    server.shutdown()
+    listener.close()
+
+
+@pytest.fixture
+def page(chromium, page_address):
+    page = chromium.new_page(viewport={"width": 1280, "height": 1000})
+    page.problems = []
+    page.on("pageerror", lambda error: page.problems.append(str(error)))
+    page.on("console", lambda told: page.problems.append(told.text) if told.type == "error" else None)
+    page.goto(page_address)
+    page.wait_for_selector("#processes tbody tr", timeout=60_000)
+    yield page
+    assert page.problems == []
+    page.close()
+
+
+POINTS = "document.querySelector('#chart-utilization .js-plotly-plot').data[0].x.length"
+
+
+def test_the_page_fills_and_moves(page):
+    assert "pretrain" in page.inner_text("#processes")
+    assert page.locator(".core:not(.free)").count() == 2
+    page.wait_for_function(f"() => {POINTS} > 2", timeout=60_000)
+    before = page.evaluate(POINTS)
+    page.wait_for_function(f"() => {POINTS} > {before}", timeout=60_000)
+    assert "token" not in page.url
+
+
+def test_pause_stops_the_page_and_goes_on(page):
+    page.click("#pause")
+    page.wait_for_function("() => document.querySelector('#pause').innerText === 'Go on'", timeout=60_000)
+    page.click("#pause")
+    page.wait_for_function("() => document.querySelector('#pause').innerText === 'Pause'", timeout=60_000)
+    before = page.evaluate(POINTS)
+    page.wait_for_function(f"() => {POINTS} > {before}", timeout=60_000)
+
+
+def test_a_range_is_selected_in_all_charts_and_downloaded(page):
+    page.wait_for_function(f"() => {POINTS} > 8", timeout=60_000)
+    plot = page.locator("#chart-utilization .nsewdrag").first
+    box = plot.bounding_box()
+    middle = box["y"] + box["height"] / 2
+    page.mouse.move(box["x"] + box["width"] * 0.3, middle)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.7, middle, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "() => document.querySelector('#range-text').innerText.includes('UTC')", timeout=60_000
+    )
+    page.wait_for_function("() => document.querySelector('#pause').innerText === 'Go on'", timeout=60_000)
+    with page.expect_download(timeout=60_000) as download:
+        page.click("#csv")
+    text = download.value.path().read_text().splitlines()
+    assert text[0].startswith("time_ms,utilization_mean,")
+    assert 2 <= len(text) < page.evaluate(POINTS) + 2
+    page.click("#clear")
+    page.wait_for_function("() => document.querySelector('#pause').innerText === 'Pause'", timeout=60_000)
+
+
+def test_the_theme_changes_and_is_kept(page):
+    theme = page.evaluate("document.documentElement.dataset.theme")
+    page.click("#toggle-theme")
+    page.wait_for_function(f"() => document.documentElement.dataset.theme !== '{theme}'", timeout=60_000)
+    page.reload()
+    page.wait_for_selector("#processes tbody tr", timeout=60_000)
+    assert page.evaluate("document.documentElement.dataset.theme") != theme
+    page.evaluate("localStorage.clear()")
