@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 
 from neuron_tools.profile import layout
 from neuron_tools.profile.encoding import writer_options
-from neuron_tools.profile.schema import TableSchema, arrow_schema
+from neuron_tools.profile.schema import TableSchema, arrow_schema, is_dictionary
 from neuron_tools.profile.window import Workspace, sorted_window
 from neuron_tools.profile.window_pool import Chain, WindowPool
 
 WINDOW_BYTES = 32 << 20  # bounds the memory of a window: rows = this over the table's row width
 MIN_WINDOW_ROWS, MAX_WINDOW_ROWS = 1 << 14, 1 << 17
+DISTINCT_TEXT_BYTES = 512  # of texts that are no codes into a dictionary, such as arguments
 WINDOWS_PER_PART = 32
 
 
@@ -206,7 +207,8 @@ def _of_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | 
 def window_rows(table: TableSchema) -> int:
     """Rows of a window: a power of two that keeps a window of the widest rows within WINDOW_BYTES."""
     widths = {"string": 4, "int32": 4, "bool": 1, "list<int64>": 16, "list<string>": 24}
-    row_bytes = sum(widths.get(field.type, 8) for field in table.fields)
+    texts = sum(field.type == "string" and not is_dictionary(table, field) for field in table.fields)
+    row_bytes = sum(widths.get(field.type, 8) for field in table.fields) + texts * DISTINCT_TEXT_BYTES
     rows = 1 << (WINDOW_BYTES // row_bytes).bit_length() - 1
     return min(max(rows, MIN_WINDOW_ROWS), MAX_WINDOW_ROWS)
 
