@@ -7,7 +7,7 @@ from neuron_tools.compiler.codegen.repeat import generate_plan
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.auto_cast import auto_cast
-from neuron_tools.compiler.passes.fusion import FusionPlan
+from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.pipeline import plan_module
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.builder import ProgramBuilder

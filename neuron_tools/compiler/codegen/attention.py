@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop import load_tables
-from neuron_tools.compiler.codegen.matmul import Operand, describe
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
+from neuron_tools.compiler.codegen.operands import Operand, describe
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop

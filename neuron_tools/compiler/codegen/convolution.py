@@ -17,7 +17,8 @@ import numpy.typing as npt
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.loop import work_of
-from neuron_tools.compiler.codegen.matmul import Matmul, Operand, Sizes
+from neuron_tools.compiler.codegen.matmul import Matmul
+from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group

@@ -9,95 +9,40 @@ by DMA for 2-byte types, by the Tensor engine otherwise.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
-from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.epilogue import Epilogue
-from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.operand_blocks import (
+    RAW_TILES,
+    TURNING_BANKS,
+    Blocking,
+    OperandBlocks,
+    content_version,
+)
+from neuron_tools.compiler.codegen.operands import Operand, Sizes, describe
+from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
-from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.simulator.program import Engine, Flag, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-LOAD_BYTES = 1 << 20
-"""Size of one operand load: large enough to hide its latency, small enough for work to start early."""
 STREAMED_BYTES = 2 << 20
 """Size of one piece of an operand that is used once: several fit, and leave room for the next product's."""
 STREAMED_LEFT_SHARE = 0.125
 """Part of SBUF that the few rows may take that such an operand meets."""
-PREFETCHED = 2
-"""Blocks loaded ahead, beyond one, where every block is used once."""
 RESIDENT_SHARE = 0.62
 """Part of the free SBUF that operand blocks may take; the rest is for results and epilogues."""
 WHOLE_SHARE = 0.25
 """Part of SBUF that a left operand may take to stay there for the whole product."""
-RAW_TILES = 2
-"""Tiles of an operand that is turned on the Tensor engine, in turn: one is loaded while one is turned."""
-TURNING_BANKS = 2
-"""PSUM banks that turned blocks pass through, in turn."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """A batched matrix product: `batch` x (rows x depth) @ (depth x columns)."""
-
-    batch: int
-    rows: int
-    depth: int
-    columns: int
-
-    @property
-    def flops(self) -> int:
-        """2 x multiply-accumulates."""
-        return 2 * self.batch * self.rows * self.depth * self.columns
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """One side of the product.
-
-    Attributes:
-        value, root: What is read, and the value in memory that it is read from (-1: a constant).
-        turned: Contraction runs along memory, so blocks must be transposed.
-        run: Elements that lie together: along the free dimensions, or along the contraction if `turned`.
-        dtype: Element type on chip.
-        is_vector: One free element: contraction goes straight to partitions, nothing to turn.
-        turned_copy: Where a copy turned beforehand lies.
-    """
-
-    value: int
-    root: int
-    turned: bool
-    run: int
-    dtype: DType
-    is_vector: bool
-    turned_copy: Location | None = None
-
-    @property
-    def method(self) -> str:
-        """How a block comes to lie with the contraction on partitions: natural, dma or tensor."""
-        if not self.turned or self.is_vector or self.turned_copy is not None:
-            return "natural"
-        return "dma" if self.dtype.byte_count <= 2 else "tensor"
-
-
-@dataclass(frozen=True, slots=True)
-class Blocking:
-    """Loop structure: what one iteration covers."""
-
-    row_tiles: int  # stationary tiles of 128 rows
-    column_tiles: int  # moving tiles of up to 512 columns
-    depth_tiles: int  # contraction tiles of 128
-    rows_loaded: int  # row tiles loaded together
 
 
 def generate_dot(context: Context, group: Group) -> None:
@@ -120,53 +65,7 @@ def _elements(context: Context, values: Sequence[int]) -> float:
     return float(max((context.type_of(value).element_count for value in values), default=1))
 
 
-def describe(
-    context: Context, operands: Sequence[int], numbers: dict[str, tuple[int, ...]]
-) -> tuple[Operand, Operand, Sizes]:
-    """Operands and sizes of a dot_general."""
-    sides = []
-    for value, name in zip(operands, ("lhs", "rhs")):
-        shape = context.type_of(value).shape
-        batching = numbers.get(f"{name}_batching_dimensions", ())
-        contracting = numbers.get(f"{name}_contracting_dimensions", ())
-        free = [axis for axis in range(len(shape)) if axis not in batching and axis not in contracting]
-        depth = _product(shape[axis] for axis in contracting)
-        batch = _product(shape[axis] for axis in batching)
-        sides.append((_operand(context, value, shape, contracting, free), batch, depth,
-                      _product(shape[axis] for axis in free)))  # fmt: skip
-    (left, batch, depth, rows), (right, _, _, columns) = sides
-    return left, right, Sizes(batch, rows, depth, columns)
-
-
-def _operand(
-    context: Context, value: int, shape: Sequence[int], contracting: Sequence[int], free: Sequence[int]
-) -> Operand:
-    layout = context.plan.views.layout(value)
-    by_stride = sorted(
-        (stride, extent, axis in contracting)
-        for axis, dim in enumerate(layout.dims)
-        for extent, stride in dim
-        if stride
-    )
-    turned = bool(by_stride) and by_stride[0][2]
-    run = 1
-    for stride, extent, contracts in by_stride:
-        if stride != run or contracts != turned:
-            break
-        run *= extent
-    is_vector = _product(shape[axis] for axis in free) == 1
-    dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
-    return Operand(value, layout.root, turned, run, dtype, is_vector)
-
-
-def _product(extents: object) -> int:
-    result = 1
-    for extent in extents:  # type: ignore[attr-defined]
-        result *= extent
-    return result
-
-
-class Matmul:
+class Matmul(OperandBlocks):
     """Declares and emits the loop of one batched matrix product."""
 
     def __init__(
@@ -301,7 +200,7 @@ class Matmul:
         self._chunks, self._row_blocks, self._column_blocks = chunks, row_blocks, column_blocks
         self._output_version = index // chunks
         self._is_last_depth = self._chunk == chunks - 1
-        self._column_version = _version(self._column_block, self._batch * 0)
+        self._column_version = content_version(self._column_block, self._batch * 0)
 
     def _rows_of(self, row_tile: int) -> IntArray:
         """(iterations,) rows in a stationary tile."""
@@ -313,192 +212,7 @@ class Matmul:
         first = (self._column_block * self._blocking.column_tiles + tile) * self._moving
         return np.clip(self._sizes.columns - first, 0, self._moving)
 
-    def _depth(self, tile: int) -> IntArray:
-        """(iterations,) contraction rows in a depth tile."""
-        first = (self._chunk * self._blocking.depth_tiles + tile) * self._tile
-        return np.clip(self._sizes.depth - first, 0, self._tile)
-
     # Operands
-
-    def _stationary(self) -> list[Slot]:
-        """Slots that hold the left operand's block, one per depth tile (several may share a slot)."""
-        blocking = self._blocking
-        if self._streams:
-            rows = np.full(len(self._batch), self._sizes.rows, np.int64)
-            return self._whole(self._left, _version(self._batch), rows)
-        per_load = max(blocking.rows_loaded // blocking.row_tiles, 1)
-        super_block = self._row_block // per_load
-        keys = [self._batch, super_block, self._chunk]
-        if self._row_blocks > per_load or self._chunks > 1:
-            keys.append(self._column_block)
-        version = _version(*keys)
-        loaded = per_load * blocking.row_tiles
-        rows = np.clip(self._sizes.rows - super_block * loaded * self._row_tile, 0, loaded * self._row_tile)
-        return self._block(self._left, version, rows, loaded * self._row_tile)
-
-    def _moving_block(self) -> list[Slot]:
-        keys = [self._batch, self._column_block, self._chunk]
-        if self._chunks > 1:
-            keys.append(self._row_block)
-        width = self._blocking.column_tiles * self._moving
-        columns = np.clip(self._sizes.columns - self._column_block * width, 0, width)
-        return self._block(self._right, _version(*keys), columns, min(width, self._sizes.columns))
-
-    def _block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
-        """Load an operand block, contraction on partitions, in pieces of a few depth tiles each.
-
-        `free` (iterations,) is how many free elements the block has, `width` the most it may have.
-        """
-        if operand.method == "tensor":
-            return self._turned_block(operand, version, free, width)
-        item = operand.dtype.byte_count
-        tile_bytes = max(1, width * item * self._tile)
-        together = int(max(1, min(self._blocking.depth_tiles, LOAD_BYTES // tile_bytes)))
-        ahead = PREFETCHED if self._sizes.batch > 1 or self._streams else 0
-        slots: list[Slot] = []
-        for start in range(0, self._blocking.depth_tiles, together):
-            tiles = min(together, self._blocking.depth_tiles - start)
-            slot = self._loop.slot(
-                "operand", tiles * width * item, operand.dtype, version=version, extra_buffers=ahead
-            )
-            depth = np.asarray(sum(self._depth(start + tile) for tile in range(tiles)))
-            self._load(operand, slot, depth, tiles, free)
-            slots += [slot] * tiles
-        return slots
-
-    def _whole(self, operand: Operand, version: IntArray, free: IntArray) -> list[Slot]:
-        """All of an operand's contraction in one slot, loaded once."""
-        size = self._depth_tiles * int(free.max()) * operand.dtype.byte_count
-        slot = self._loop.slot("operand", size, operand.dtype, version=version)
-        self._load(operand, slot, np.full(len(free), self._sizes.depth, np.int64), self._depth_tiles, free)
-        return [slot] * self._blocking.depth_tiles
-
-    def _location(self, operand: Operand) -> Location:
-        return operand.turned_copy or self._context.location(operand.root)
-
-    def _load(self, operand: Operand, slot: Slot, depth: IntArray, tiles: int, free: IntArray) -> None:
-        active = self._loop.first_of(slot.version) & (depth > 0)
-        if operand.root < 0:
-            self._loop.step(
-                Engine.GPSIMD,
-                Opcode.MEMSET,
-                writes=(slot,),
-                partitions=self._tile,
-                elements=free * tiles,
-                active=active,
-            )
-            return
-        location = self._location(operand)
-        slot.tensor = location.tensor
-        item = location.dtype.byte_count
-        turned = operand.method == "dma"
-        run = operand.run
-        if operand.is_vector and operand.turned:
-            run = max(1, self._sizes.depth // self._tile)
-        elif not turned:
-            run = min(run, int(free.max()))
-        transfer = Transfer(
-            self._context.load_queue(),
-            Memory.HBM,
-            Memory.SBUF,
-            np.maximum(depth * free, 1) * item,
-            run * item,
-            np.minimum(depth, self._tile),
-            location.purpose,
-            location.dtype,
-            location.tensor,
-            transpose=turned,
-        )
-        self._loop.load(slot, transfer, active=active, after=location.tokens)
-
-    def _turned_block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
-        """Load blocks as in memory (free elements on partitions) and turn them on the Tensor engine."""
-        depth_tiles, item = self._blocking.depth_tiles, operand.dtype.byte_count
-        result = self._loop.slot("turned", depth_tiles * width * item, operand.dtype, version=version)
-        first = self._loop.first_of(version)
-        chunk_depth = np.clip(
-            self._sizes.depth - self._chunk * depth_tiles * self._tile, 0, depth_tiles * self._tile
-        )
-        raws = [
-            self._loop.slot(
-                "as in memory",
-                depth_tiles * self._tile * item,
-                operand.dtype,
-                version=version,
-                extra_buffers=1,
-            )
-            for _ in range(min(RAW_TILES, -(-width // self._tile)))
-        ]
-        banks = [self._psum("turning", version) for _ in range(TURNING_BANKS)]
-        for tile in range(-(-width // self._tile)):
-            rows = np.clip(free - tile * self._tile, 0, self._tile)
-            active = first & (rows > 0)
-            raw = raws[tile % len(raws)]
-            self._load_raw(operand, raw, rows, chunk_depth, active)
-            self._turn(raw, result, banks, rows, active)
-        return [result] * depth_tiles
-
-    def _load_raw(
-        self, operand: Operand, raw: Slot, rows: IntArray, depth: IntArray, active: BoolArray
-    ) -> None:
-        if operand.root < 0:
-            self._loop.step(
-                Engine.GPSIMD,
-                Opcode.MEMSET,
-                writes=(raw,),
-                partitions=rows,
-                elements=depth,
-                active=active,
-                stage=0,
-            )
-            return
-        location = self._location(operand)
-        raw.tensor = location.tensor
-        item = location.dtype.byte_count
-        run = min(operand.run, int(depth.max()))
-        transfer = Transfer(
-            self._context.load_queue(),
-            Memory.HBM,
-            Memory.SBUF,
-            np.maximum(rows * depth, 1) * item,
-            run * item,
-            rows,
-            location.purpose,
-            location.dtype,
-            location.tensor,
-        )
-        self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
-
-    def _turn(
-        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: IntArray, active: BoolArray
-    ) -> None:
-        """Transpose a raw tile, as many blocks as a PSUM bank holds per evacuation."""
-        per_bank = self._moving // self._tile
-        for start in range(0, self._blocking.depth_tiles, per_bank):
-            psum = banks[start // per_bank % len(banks)]
-            tiles = range(start, min(start + per_bank, self._blocking.depth_tiles))
-            for tile in tiles:
-                self._turn_tile(raw, psum, rows, self._depth(tile), active)
-            live = active & (self._depth(start) > 0)
-            self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(result,),
-                            partitions=self._depth(start), elements=rows * len(tiles), active=live,
-                            accumulates=True, stage=0)  # fmt: skip
-
-    def _turn_tile(self, raw: Slot, psum: Slot, rows: IntArray, depth: IntArray, active: BoolArray) -> None:
-        """Transpose rows x depth: the data is stationary, the identity moves past it."""
-        for first in range(0, self._tile, self._row_tile):
-            columns = np.clip(depth - first, 0, self._row_tile)
-            live = active & (columns > 0)
-            self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows, columns=columns,
-                            active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
-            self._loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
-                            columns=columns, elements=rows, active=live, flags=Flag.TRANSPOSE, stage=0,
-                            output_dtype=raw.dtype)  # fmt: skip
-
-    def _psum(self, name: str, version: IntArray) -> Slot:
-        return self._loop.slot(
-            name, self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version
-        )
 
     # Products
 
@@ -527,11 +241,3 @@ class Matmul:
                     flags=Flag.ACCUMULATE if tile else Flag.NONE,
                 )
         return sums
-
-
-def _version(*keys: IntArray) -> IntArray:
-    """Content number: counts up whenever one of the keys changes."""
-    changes = np.zeros(len(keys[0]), bool)
-    for key in keys:
-        changes |= np.diff(key, prepend=key[:1]) != 0
-    return np.cumsum(changes)

@@ -1,0 +1,258 @@
+"""Operand blocks of a product in SBUF, with the contraction on partitions: loaded, or loaded and turned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.operands import Operand, Sizes
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+RAW_TILES = 2
+"""Tiles of an operand that is turned on the Tensor engine, in turn: one is loaded while one is turned."""
+TURNING_BANKS = 2
+"""PSUM banks that turned blocks pass through, in turn."""
+LOAD_BYTES = 1 << 20
+"""Size of one operand load: large enough to hide its latency, small enough for work to start early."""
+PREFETCHED = 2
+"""Blocks loaded ahead, beyond one, where every block is used once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """Loop structure: what one iteration covers."""
+
+    row_tiles: int  # stationary tiles of 128 rows
+    column_tiles: int  # moving tiles of up to 512 columns
+    depth_tiles: int  # contraction tiles of 128
+    rows_loaded: int  # row tiles loaded together
+
+
+class OperandBlocks:
+    """Declares the loads of both operands; a product that extends it sets the attributes below.
+
+    Attributes are those of `Matmul`: sizes, blocking and the (iterations,) indices of its loop.
+    """
+
+    _context: Context
+    _loop: TileLoop
+    _sizes: Sizes
+    _left: Operand
+    _right: Operand
+    _blocking: Blocking
+    _tile: int
+    _row_tile: int
+    _moving: int
+    _depth_tiles: int
+    _chunks: int
+    _row_blocks: int
+    _batch: IntArray
+    _chunk: IntArray
+    _row_block: IntArray
+    _column_block: IntArray
+
+    @property
+    def _streams(self) -> bool:
+        raise NotImplementedError
+
+    def _depth(self, tile: int) -> IntArray:
+        """(iterations,) contraction rows in a depth tile."""
+        first = (self._chunk * self._blocking.depth_tiles + tile) * self._tile
+        return np.clip(self._sizes.depth - first, 0, self._tile)
+
+    def _stationary(self) -> list[Slot]:
+        """Slots that hold the left operand's block, one per depth tile (several may share a slot)."""
+        blocking = self._blocking
+        if self._streams:
+            rows = np.full(len(self._batch), self._sizes.rows, np.int64)
+            return self._whole(self._left, content_version(self._batch), rows)
+        per_load = max(blocking.rows_loaded // blocking.row_tiles, 1)
+        super_block = self._row_block // per_load
+        keys = [self._batch, super_block, self._chunk]
+        if self._row_blocks > per_load or self._chunks > 1:
+            keys.append(self._column_block)
+        version = content_version(*keys)
+        loaded = per_load * blocking.row_tiles
+        rows = np.clip(self._sizes.rows - super_block * loaded * self._row_tile, 0, loaded * self._row_tile)
+        return self._block(self._left, version, rows, loaded * self._row_tile)
+
+    def _moving_block(self) -> list[Slot]:
+        keys = [self._batch, self._column_block, self._chunk]
+        if self._chunks > 1:
+            keys.append(self._row_block)
+        width = self._blocking.column_tiles * self._moving
+        columns = np.clip(self._sizes.columns - self._column_block * width, 0, width)
+        return self._block(self._right, content_version(*keys), columns, min(width, self._sizes.columns))
+
+    def _block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
+        """Load an operand block, contraction on partitions, in pieces of a few depth tiles each.
+
+        `free` (iterations,) is how many free elements the block has, `width` the most it may have.
+        """
+        if operand.method == "tensor":
+            return self._turned_block(operand, version, free, width)
+        item = operand.dtype.byte_count
+        tile_bytes = max(1, width * item * self._tile)
+        together = int(max(1, min(self._blocking.depth_tiles, LOAD_BYTES // tile_bytes)))
+        ahead = PREFETCHED if self._sizes.batch > 1 or self._streams else 0
+        slots: list[Slot] = []
+        for start in range(0, self._blocking.depth_tiles, together):
+            tiles = min(together, self._blocking.depth_tiles - start)
+            slot = self._loop.slot(
+                "operand", tiles * width * item, operand.dtype, version=version, extra_buffers=ahead
+            )
+            depth = np.asarray(sum(self._depth(start + tile) for tile in range(tiles)))
+            self._load(operand, slot, depth, tiles, free)
+            slots += [slot] * tiles
+        return slots
+
+    def _whole(self, operand: Operand, version: IntArray, free: IntArray) -> list[Slot]:
+        """All of an operand's contraction in one slot, loaded once."""
+        size = self._depth_tiles * int(free.max()) * operand.dtype.byte_count
+        slot = self._loop.slot("operand", size, operand.dtype, version=version)
+        self._load(operand, slot, np.full(len(free), self._sizes.depth, np.int64), self._depth_tiles, free)
+        return [slot] * self._blocking.depth_tiles
+
+    def _location(self, operand: Operand) -> Location:
+        return operand.turned_copy or self._context.location(operand.root)
+
+    def _load(self, operand: Operand, slot: Slot, depth: IntArray, tiles: int, free: IntArray) -> None:
+        active = self._loop.first_of(slot.version) & (depth > 0)
+        if operand.root < 0:
+            self._loop.step(
+                Engine.GPSIMD,
+                Opcode.MEMSET,
+                writes=(slot,),
+                partitions=self._tile,
+                elements=free * tiles,
+                active=active,
+            )
+            return
+        location = self._location(operand)
+        slot.tensor = location.tensor
+        item = location.dtype.byte_count
+        turned = operand.method == "dma"
+        run = operand.run
+        if operand.is_vector and operand.turned:
+            run = max(1, self._sizes.depth // self._tile)
+        elif not turned:
+            run = min(run, int(free.max()))
+        transfer = Transfer(
+            self._context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            np.maximum(depth * free, 1) * item,
+            run * item,
+            np.minimum(depth, self._tile),
+            location.purpose,
+            location.dtype,
+            location.tensor,
+            transpose=turned,
+        )
+        self._loop.load(slot, transfer, active=active, after=location.tokens)
+
+    def _turned_block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
+        """Load blocks as in memory (free elements on partitions) and turn them on the Tensor engine."""
+        depth_tiles, item = self._blocking.depth_tiles, operand.dtype.byte_count
+        result = self._loop.slot("turned", depth_tiles * width * item, operand.dtype, version=version)
+        first = self._loop.first_of(version)
+        chunk_depth = np.clip(
+            self._sizes.depth - self._chunk * depth_tiles * self._tile, 0, depth_tiles * self._tile
+        )
+        raws = [
+            self._loop.slot(
+                "as in memory",
+                depth_tiles * self._tile * item,
+                operand.dtype,
+                version=version,
+                extra_buffers=1,
+            )
+            for _ in range(min(RAW_TILES, -(-width // self._tile)))
+        ]
+        banks = [self._psum("turning", version) for _ in range(TURNING_BANKS)]
+        for tile in range(-(-width // self._tile)):
+            rows = np.clip(free - tile * self._tile, 0, self._tile)
+            active = first & (rows > 0)
+            raw = raws[tile % len(raws)]
+            self._load_raw(operand, raw, rows, chunk_depth, active)
+            self._turn(raw, result, banks, rows, active)
+        return [result] * depth_tiles
+
+    def _load_raw(
+        self, operand: Operand, raw: Slot, rows: IntArray, depth: IntArray, active: BoolArray
+    ) -> None:
+        if operand.root < 0:
+            self._loop.step(
+                Engine.GPSIMD,
+                Opcode.MEMSET,
+                writes=(raw,),
+                partitions=rows,
+                elements=depth,
+                active=active,
+                stage=0,
+            )
+            return
+        location = self._location(operand)
+        raw.tensor = location.tensor
+        item = location.dtype.byte_count
+        run = min(operand.run, int(depth.max()))
+        transfer = Transfer(
+            self._context.load_queue(),
+            Memory.HBM,
+            Memory.SBUF,
+            np.maximum(rows * depth, 1) * item,
+            run * item,
+            rows,
+            location.purpose,
+            location.dtype,
+            location.tensor,
+        )
+        self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
+
+    def _turn(
+        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: IntArray, active: BoolArray
+    ) -> None:
+        """Transpose a raw tile, as many blocks as a PSUM bank holds per evacuation."""
+        per_bank = self._moving // self._tile
+        for start in range(0, self._blocking.depth_tiles, per_bank):
+            psum = banks[start // per_bank % len(banks)]
+            tiles = range(start, min(start + per_bank, self._blocking.depth_tiles))
+            for tile in tiles:
+                self._turn_tile(raw, psum, rows, self._depth(tile), active)
+            live = active & (self._depth(start) > 0)
+            self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(result,),
+                            partitions=self._depth(start), elements=rows * len(tiles), active=live,
+                            accumulates=True, stage=0)  # fmt: skip
+
+    def _turn_tile(self, raw: Slot, psum: Slot, rows: IntArray, depth: IntArray, active: BoolArray) -> None:
+        """Transpose rows x depth: the data is stationary, the identity moves past it."""
+        for first in range(0, self._tile, self._row_tile):
+            columns = np.clip(depth - first, 0, self._row_tile)
+            live = active & (columns > 0)
+            self._loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows, columns=columns,
+                            active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
+            self._loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
+                            columns=columns, elements=rows, active=live, flags=Flag.TRANSPOSE, stage=0,
+                            output_dtype=raw.dtype)  # fmt: skip
+
+    def _psum(self, name: str, version: IntArray) -> Slot:
+        return self._loop.slot(
+            name, self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version
+        )
+
+
+def content_version(*keys: IntArray) -> IntArray:
+    """Content number: counts up whenever one of the keys changes."""
+    changes = np.zeros(len(keys[0]), bool)
+    for key in keys:
+        changes |= np.diff(key, prepend=key[:1]) != 0
+    return np.cumsum(changes)

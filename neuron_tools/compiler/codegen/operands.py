@@ -1,0 +1,100 @@
+"""Operands of products: sizes, and how each side lies in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.simulator.program import DType
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """A batched matrix product: `batch` x (rows x depth) @ (depth x columns)."""
+
+    batch: int
+    rows: int
+    depth: int
+    columns: int
+
+    @property
+    def flops(self) -> int:
+        """2 x multiply-accumulates."""
+        return 2 * self.batch * self.rows * self.depth * self.columns
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One side of the product.
+
+    Attributes:
+        value, root: What is read, and the value in memory that it is read from (-1: a constant).
+        turned: Contraction runs along memory, so blocks must be transposed.
+        run: Elements that lie together: along the free dimensions, or along the contraction if `turned`.
+        dtype: Element type on chip.
+        is_vector: One free element: contraction goes straight to partitions, nothing to turn.
+        turned_copy: Where a copy turned beforehand lies.
+    """
+
+    value: int
+    root: int
+    turned: bool
+    run: int
+    dtype: DType
+    is_vector: bool
+    turned_copy: Location | None = None
+
+    @property
+    def method(self) -> str:
+        """How a block comes to lie with the contraction on partitions: natural, dma or tensor."""
+        if not self.turned or self.is_vector or self.turned_copy is not None:
+            return "natural"
+        return "dma" if self.dtype.byte_count <= 2 else "tensor"
+
+
+def describe(
+    context: Context, operands: Sequence[int], numbers: dict[str, tuple[int, ...]]
+) -> tuple[Operand, Operand, Sizes]:
+    """Operands and sizes of a dot_general."""
+    sides = []
+    for value, name in zip(operands, ("lhs", "rhs")):
+        shape = context.type_of(value).shape
+        batching = numbers.get(f"{name}_batching_dimensions", ())
+        contracting = numbers.get(f"{name}_contracting_dimensions", ())
+        free = [axis for axis in range(len(shape)) if axis not in batching and axis not in contracting]
+        depth = _product(shape[axis] for axis in contracting)
+        batch = _product(shape[axis] for axis in batching)
+        sides.append((_operand(context, value, shape, contracting, free), batch, depth,
+                      _product(shape[axis] for axis in free)))  # fmt: skip
+    (left, batch, depth, rows), (right, _, _, columns) = sides
+    return left, right, Sizes(batch, rows, depth, columns)
+
+
+def _operand(
+    context: Context, value: int, shape: Sequence[int], contracting: Sequence[int], free: Sequence[int]
+) -> Operand:
+    layout = context.plan.views.layout(value)
+    by_stride = sorted(
+        (stride, extent, axis in contracting)
+        for axis, dim in enumerate(layout.dims)
+        for extent, stride in dim
+        if stride
+    )
+    turned = bool(by_stride) and by_stride[0][2]
+    run = 1
+    for stride, extent, contracts in by_stride:
+        if stride != run or contracts != turned:
+            break
+        run *= extent
+    is_vector = _product(shape[axis] for axis in free) == 1
+    dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
+    return Operand(value, layout.root, turned, run, dtype, is_vector)
+
+
+def _product(extents: object) -> int:
+    result = 1
+    for extent in extents:  # type: ignore[attr-defined]
+        result *= extent
+    return result
