@@ -26,10 +26,16 @@ find_python() {
     return 1
 }
 
+missing_compiler() {
+    command -v "${CXX:-g++}" >/dev/null || command -v clang++ >/dev/null || echo g++
+}
+
 require_python() {
+    local missing
     if ! python=$(find_python); then
         [ -z "${PYTHON:-}" ] || fail "PYTHON=$PYTHON is not a Python 3.10 to 3.13; name one, or unset PYTHON."
-        install_system_packages python3 python3-venv python3-dev
+        mapfile -t missing < <(missing_compiler)
+        install_system_packages python3 python3-venv python3-dev "${missing[@]}"
         python=$(find_python) || fail "the system's python3 is not 3.10 to 3.13: install one and name it, PYTHON=/path/to/python3.12 make ..."
     fi
 }
@@ -41,7 +47,7 @@ missing_packages() {
     "$python" -c 'import ensurepip, venv' 2>/dev/null || echo "$prefix-venv"
     "$python" -c 'import os, sys, sysconfig; sys.exit(not os.path.exists(sysconfig.get_paths()["include"] + "/Python.h"))' ||
         echo "$prefix-dev"
-    command -v "${CXX:-g++}" >/dev/null || command -v clang++ >/dev/null || echo g++
+    missing_compiler
 }
 
 make_environment() {
