@@ -7,6 +7,7 @@ cannot be is an error that names the column.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -44,7 +45,13 @@ def to_arrow(table: TableSchema, columns: Columns) -> pa.Table:
 
 def null_column(table: TableSchema, field: Field, rows: int) -> pa.Array:
     """A column of nulls of the field's type."""
-    return pa.nulls(rows, arrow_type(table, field))
+    return nulls(arrow_type(table, field), rows)
+
+
+@lru_cache(maxsize=16)
+def nulls(kind: pa.DataType, rows: int) -> pa.Array:
+    """Nulls of a type; the last ones are kept, for windows have many such columns of one length."""
+    return pa.nulls(rows, kind)
 
 
 def _as_mapping(columns: Columns) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neuron_tools.profile import layout
+from neuron_tools.profile.columns import nulls
 from neuron_tools.profile.encoding import writer_options
 from neuron_tools.profile.schema import TableSchema, arrow_schema, is_dictionary
 from neuron_tools.profile.window import Workspace, sorted_window
@@ -201,7 +202,7 @@ def as_written(rows: pa.Table, schema: pa.Schema) -> pa.Table:
 def _of_type(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray | pa.Array:
     if column.type == wanted:
         return column
-    return pa.nulls(len(column), wanted) if column.null_count == len(column) else column.cast(wanted)
+    return nulls(wanted, len(column)) if column.null_count == len(column) else column.cast(wanted)
 
 
 def window_rows(table: TableSchema) -> int:

@@ -22,6 +22,7 @@ Codes = npt.NDArray[np.int32]
 BATCH_ROWS = 1 << 16
 LARGEST_NAMES = 1 << 22
 OTHER_NAME = "(other)"
+_MOST_RUNS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +124,7 @@ def _batches(
         with pq.ParquetFile(path, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
             chosen = [name for name in columns if name in held]
             for group in range(part.num_row_groups):
-                for batch in part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen):
+                for batch in part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen, use_threads=False):
                     yield row, batch
                     row += batch.num_rows
 
@@ -153,10 +154,12 @@ def split(source: SpanSource, rows: int | Ints, batch: pa.RecordBatch, names: Na
     name = np.zeros(len(row), np.int32) if name_column is None else names.encode(name_column)
     layer = names.encode(_layers(batch)) if source.layers else None
     columns = [column for column in (start, duration, name, row, layer) if column is not None]
-    order = _track_order(keys, start)
+    changed = _changes(keys)
+    order = _track_order(keys, start, changed)
     if order is not None:
         keys, columns = [key[order] for key in keys], [column[order] for column in columns]
-    for begin, end in _runs(keys):
+        changed = _changes(keys)
+    for begin, end in _runs(changed):
         texts = "" if text is None or keys[3][begin] < 0 else text.dictionary[int(keys[3][begin])].as_py()
         core = int(keys[1][begin]) if source.core else None
         key = TrackKey(int(keys[0][begin]), core, int(keys[2][begin]), texts or "")
@@ -216,8 +219,10 @@ def _times(source: SpanSource, batch: pa.RecordBatch) -> tuple[Ints, Ints]:
     start = integers(batch, source.start)
     if source.end and source.end in batch.schema.names:
         end = batch.column(source.end)
-        ends = np.where(end.is_valid().to_numpy(zero_copy_only=False), integers(batch, source.end), start)
-        return start, np.maximum(ends - start, 0)
+        duration = integers(batch, source.end) - start
+        if end.null_count:
+            duration *= end.is_valid().to_numpy(zero_copy_only=False)
+        return start, np.maximum(duration, 0, out=duration)
     return start, np.maximum(integers(batch, source.duration), 0)
 
 
@@ -249,30 +254,28 @@ def _indices(column: pa.DictionaryArray) -> Ints:
     return codes
 
 
-def _track_order(keys: list[Any], start: Ints) -> Ints | None:
-    """Order by track and start; None where the rows have it, as the writer leaves them."""
-    if len(start) < 2:
-        return None
-    changed = _changes(keys)
-    runs = int(np.count_nonzero(changed)) + 1
-    sorted_starts = bool(np.all((start[1:] >= start[:-1]) | changed))
-    if sorted_starts and runs == len({tuple(int(key[at]) for key in keys) for at in _starts(changed)}):
-        return None
+def _track_order(keys: list[Any], start: Ints, changed: npt.NDArray[np.bool_]) -> Ints | None:
+    """Order by track and start; None where the rows have it, as the writer leaves them.
+
+    Args:
+        changed: Rows at which another track's begin, but the first.
+    """
+    if bool(np.all((start[1:] >= start[:-1]) | changed)):
+        first = [0, *(np.flatnonzero(changed)[:_MOST_RUNS] + 1).tolist()]
+        if len({tuple(int(key[at]) for key in keys) for at in first}) == int(np.count_nonzero(changed)) + 1:
+            return None
     return np.lexsort((start, *reversed(keys)))
 
 
 def _changes(keys: list[Any]) -> npt.NDArray[np.bool_]:
-    changed = np.zeros(max(len(keys[0]) - 1, 0), np.bool_)
+    """Whether each row but the first belongs to another track than the row before it."""
+    changed = np.zeros(len(keys[0]) - 1, np.bool_)
     for key in keys:
-        if key.strides[0]:
+        if key[0] != key[-1] or not (key == key[0]).all():
             changed |= key[1:] != key[:-1]
     return changed
 
 
-def _starts(changed: npt.NDArray[np.bool_]) -> list[int]:
-    return [0, *(np.flatnonzero(changed)[: 1 << 12] + 1).tolist()]
-
-
-def _runs(keys: list[Any]) -> list[tuple[int, int]]:
-    edges = [0, *(np.flatnonzero(_changes(keys)) + 1).tolist(), len(keys[0])]
-    return list(itertools.pairwise(edges))
+def _runs(changed: npt.NDArray[np.bool_]) -> Iterator[tuple[int, int]]:
+    """First row of each run of one track's rows, and the row after its last."""
+    return itertools.pairwise([0, *(np.flatnonzero(changed) + 1).tolist(), len(changed) + 1])
