@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import instruction_ns
-from neuron_tools.compiler.codegen.loop import load_tables
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
+from neuron_tools.compiler.codegen.tables import load_tables
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -10,28 +10,23 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import assign_engines
-from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, needed_levels
-from neuron_tools.compiler.codegen.narrowing import narrow_keys
+from neuron_tools.compiler.codegen.loop_operands import LoopOperands
+from neuron_tools.compiler.codegen.micro import Key, Micro
+from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
-from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
+from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
-from neuron_tools.compiler.codegen.tile_loop import TileLoop
+from neuron_tools.compiler.codegen.tables import IDENTITY, load_tables
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape, reduction_domain
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.simulator.program import DType, Engine, Flag, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
-ACCUMULATOR_BANKS = 6
-"""PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
-FEW_ROW_TILES = 8
-"""With no more row tiles than this, sums over rows are matmuls with ones in any type."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
-_IDENTITY = "identity"
-_PER_ROW = ("row", "scalar", "iota_row")
 
 
 def generate_loop(context: Context, group: Group) -> None:
@@ -113,38 +108,8 @@ def _chunk_choices(space: Space) -> Iterable[int]:
     yield min(space.chunk, 32)
 
 
-class _Body:
+class _Body(LoopOperands, RowSums):
     """Declares the slots and steps of one group's loop."""
-
-    def __init__(self, context: Context, group: Group, selection: Selection, space: Space, hlo: int) -> None:
-        self._context = context
-        self._group = group
-        self._selection = selection
-        self._space = space
-        self._hlo = hlo
-        self._loop = TileLoop(context, space.iterations, hlo)
-        self._slots: dict[Key, Slot] = {}
-        self._stores: list[tuple[int, Step]] = []
-        self._slack = 0
-        self._needed = needed_levels(selection)
-        self._rows = space.row_tile()
-        self._level = space.level()
-        self._widths = space.widths()
-        self._partitions = space.partition_counts()
-        self._elements = space.elements_per_partition()
-        self._tile_elements = space.tile_elements()
-        self._last_use = self._last_uses()
-        self._row_keys = {micro.writes for micro in selection.micros if micro.shape is Shape.ROW}
-        self._row_keys |= {micro.reduces for micro in selection.micros if micro.reduces is not None}
-        self._row_keys |= {key for key, item in selection.externals.items() if item.form in _PER_ROW}
-        stored = {value: context.locations[value].dtype for value in selection.stored}
-        loaded = {
-            key: chip_dtype(context.type_of(item.stored_value).dtype)
-            for key, item in selection.externals.items()
-        }
-        self._narrow: Mapping[Key, DType] = {}
-        if context.options.narrow_intermediates:
-            self._narrow = narrow_keys(selection, stored, loaded, self._row_keys)
 
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
@@ -195,133 +160,7 @@ class _Body:
         wide = [self._dtype(key) for key in keys if key not in self._row_keys or key in (micro.reduces,)]
         return max(wide or [DType.F32], key=lambda dtype: dtype.byte_count)
 
-    def _full_values(self) -> list[int]:
-        loaded = [
-            item.stored_value
-            for item in self._selection.externals.values()
-            if item.form in ("full", "expand") and item.view.root >= 0
-        ]
-        stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]
-        return loaded + stored
-
-    def _last_uses(self) -> dict[Key, int]:
-        last: dict[Key, int] = {}
-        for index, micro in enumerate(self._selection.micros):
-            last.update(dict.fromkeys(micro.reads, index))
-        end = len(self._selection.micros)
-        for key in self._selection.stored.values():
-            last[key] = end
-        for key, _, _ in self._selection.partition_reductions:
-            last[key] = end
-        return last
-
-    # Activity
-
-    def _active(self, levels: Iterable[int]) -> BoolArray | None:
-        """(iterations,) where a step that serves these levels runs; None = everywhere."""
-        if self._space.passes == 1 or self._space.levels == 1:
-            return None
-        return np.asarray(np.isin(self._level, list(levels)))
-
-    def _end_of_level(self, level: int) -> BoolArray | None:
-        """(iterations,) where what needs `level` reductions can be computed: after their last chunk."""
-        if self._space.chunks == 1:
-            return None
-        position = self._space.pass_number()
-        return np.asarray(position == (level * self._space.chunks - 1 if level > 0 else 0))
-
-    # Operands
-
-    def _external(self, external: External) -> None:
-        form = external.form
-        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
-        if form in ("full", "expand", "iota_full"):
-            slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
-            active = self._active(self._needed.get(external.key, {0}))
-            if form == "iota_full":
-                self._iota(slot, self._elements, active)
-            else:
-                self._load(external, slot, self._tile_elements, self._full_run(external), active)
-        elif form in ("column", "iota_column"):
-            self._column(external, dtype)
-            return
-        else:
-            slot = self._row_vector(external, dtype)
-        self._slots[external.key] = slot
-
-    def _column(self, external: External, dtype: DType) -> None:
-        space = self._space
-        width = space.columns if not space.column_major else space.chunk
-        stationary = width * dtype.byte_count <= self._context.core.sbuf_bytes_per_partition // 8
-        if stationary and not space.column_major:
-            slot = self._loop.slot("column", width * dtype.byte_count, dtype, stationary=True)
-            active = np.arange(space.iterations) == 0
-            elements: int | IntArray = width
-        else:
-            version = space.chunk_number() if space.column_major else None
-            slot = self._loop.slot(
-                "column", space.chunk * dtype.byte_count, dtype, version=version, extra_buffers=1
-            )
-            active = self._loop.first_of(slot.version)
-            elements = self._widths
-        self._slots[external.key] = slot
-        if external.form == "iota_column":
-            self._iota(slot, elements, active)
-            return
-        partitions = int(self._partitions.max())
-        count = np.broadcast_to(np.asarray(elements) * partitions, (space.iterations,))
-        self._load(external, slot, count, int(np.max(elements)), active, partitions=partitions)
-
-    def _row_vector(self, external: External, dtype: DType) -> Slot:
-        space = self._space
-        first = np.arange(space.iterations) == 0
-        per_partition = 1 if external.form == "scalar" else space.row_tiles * space.rows_per_partition
-        slot = self._loop.slot("row", per_partition * dtype.byte_count, dtype, stationary=True)
-        if external.form == "iota_row":
-            self._iota(slot, per_partition, first)
-            return slot
-        partitions = int(self._partitions.max())
-        count = partitions if external.form == "scalar" else space.rows
-        elements = np.full(space.iterations, count, np.int64)
-        run = 1 if external.form == "scalar" else space.rows_per_partition
-        self._load(external, slot, elements, run, first, partitions=partitions)
-        return slot
-
-    def _iota(self, slot: Slot, elements: int | IntArray, active: BoolArray | None) -> None:
-        self._loop.step(
-            Engine.GPSIMD,
-            Opcode.IOTA,
-            writes=(slot,),
-            partitions=self._partitions,
-            elements=elements,
-            active=active,
-        )
-
-    def _full_run(self, external: External) -> int:
-        run = self._space.run_elements()
-        if external.form == "expand":
-            inner = external.view.blocks[-1].extent if external.view.blocks else 1
-            run = min(run, inner)
-        return max(1, min(run, external.view.run_elements))
-
-    def _load(
-        self, external: External, slot: Slot, elements: IntArray, run: int, active: BoolArray | None,
-        *, partitions: int | None = None,
-    ) -> None:  # fmt: skip
-        location = self._context.location(external.view.root if external.view.root >= 0 else external.value)
-        item = location.dtype.byte_count
-        slot.tensor = location.tensor
-        transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, elements * item, run * item,
-            self._partitions if partitions is None else partitions,
-            location.purpose, location.dtype, location.tensor,
-        )  # fmt: skip
-        self._loop.load(slot, transfer, active=active, after=location.tokens)
-
     # Instructions
-
-    def _tile_bytes(self, dtype: DType) -> int:
-        return int(self._elements.max()) * dtype.byte_count
 
     def _micro(self, index: int, micro: Micro, engines: tuple[Engine, ...]) -> None:
         """One instruction of the body; tiles in turn may have it on different engines."""
@@ -354,7 +193,7 @@ class _Body:
             Opcode.TENSOR_COPY,
         ):
             flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
-            opcode, activation = Opcode.ACTIVATE, _IDENTITY
+            opcode, activation = Opcode.ACTIVATE, IDENTITY
         if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
             self._statistics(reads, writes, active, in_turn=in_turn)
             return
@@ -368,11 +207,11 @@ class _Body:
         self, reads: tuple[Slot, ...], writes: tuple[Slot, ...], active: BoolArray | None, *, in_turn: bool
     ) -> None:
         """Sum and sum of squares by two accumulating passes of the Scalar engine."""
-        for function in (_IDENTITY, "square"):
+        for function in (IDENTITY, "square"):
             self._loop.step(
                 Engine.SCALAR, Opcode.ACTIVATE, reads=reads, writes=writes, activation=function,
                 partitions=self._partitions, elements=self._elements, flags=Flag.REDUCES,
-                active=active, accumulates=function != _IDENTITY, in_turn=in_turn,
+                active=active, accumulates=function != IDENTITY, in_turn=in_turn,
             )  # fmt: skip
 
     def _row_elements(self, micro: Micro) -> int:
@@ -450,141 +289,6 @@ class _Body:
             active=self._end_of_level(micro.level + 1),
         )
 
-    def _dtype(self, key: Key) -> DType:
-        if key in self._narrow:
-            return self._narrow[key]
-        value = self._selection.value_of.get(key)
-        external = self._selection.externals.get(key)
-        if external is not None:
-            value = external.stored_value
-        return chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
-
-    # Reductions over rows
-
-    def _partition_reduction(self, key: Key, result: int, kind: str) -> None:
-        """Sum over partitions by a matmul with ones; other combinations on GpSimd at the end."""
-        if result not in self._context.locations:
-            return
-        source = self._slots[key]
-        level = self._selection.level_of.get(key, 0)
-        active = self._active({level})
-        is_scalar = self._context.type_of(result).element_count == 1
-        version, last = self._reduction_versions(is_scalar)
-        width: int | IntArray = 1 if is_scalar else self._widths
-        source, active = self._folded_rows(source, is_scalar, active)
-        # fp32 products take four passes: with many tiles the Vector engine adds them up sooner
-        is_quick = source.dtype.byte_count <= 2 or is_scalar or self._space.row_tiles <= FEW_ROW_TILES
-        if kind == "add" and is_quick and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
-            final = self._sum_by_matmul(source, version, width, active, last)
-        else:
-            final = self._accumulate(source, version, width, active, last)
-        self._store_late(result, final, width, last)
-
-    def _reduction_versions(self, is_scalar: bool) -> tuple[IntArray, BoolArray]:
-        """(result that each iteration adds to, whether it is the last to add to it)."""
-        space = self._space
-        segments = self._rows // space.tiles_per_segment
-        if is_scalar:
-            version = np.zeros(space.iterations, np.int64)
-        elif space.column_major:
-            version = space.chunk_number() * (space.rows // space.segment) + segments
-        else:
-            version = segments
-        last = np.diff(version, append=-1) != 0
-        return version, last
-
-    def _folded_rows(
-        self, source: Slot, is_scalar: bool, active: BoolArray | None
-    ) -> tuple[Slot, BoolArray | None]:
-        """Several rows of a partition (or all its columns, for a scalar) reduced to one row first."""
-        if self._space.rows_per_partition == 1 and not is_scalar:
-            return source, active
-        size = 4 if is_scalar else 4 * self._space.chunk
-        folded = self._loop.slot("folded", size, DType.F32)
-        self._loop.step(
-            Engine.VECTOR,
-            Opcode.TENSOR_REDUCE,
-            reads=(source,),
-            writes=(folded,),
-            partitions=self._partitions,
-            elements=self._elements,
-            active=active,
-            flags=Flag.NONE if is_scalar else Flag.STRIDED,
-        )
-        return folded, active
-
-    def _banks(self, is_scalar: bool) -> int:
-        space = self._space
-        if is_scalar:
-            return 1
-        if space.chunks > 1 and not space.column_major:
-            return ACCUMULATOR_BANKS + 1
-        held = -(-space.chunk // (self._context.core.psum_bank_bytes // 4))
-        return held * max(1, len(self._selection.partition_reductions))
-
-    def _sum_by_matmul(
-        self,
-        source: Slot,
-        version: IntArray,
-        width: int | IntArray,
-        active: BoolArray | None,
-        last: BoolArray,
-    ) -> Slot:
-        loop, core = self._loop, self._context.core
-        bank = core.psum_bank_bytes // 4
-        ones = loop.slot("ones", 2, source.dtype, stationary=True)
-        first = np.arange(self._space.iterations) == 0
-        loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(ones,), elements=1, active=first)
-        total = loop.slot("total", self._late_columns(width) * 4, DType.F32, version=version)
-        widths = np.broadcast_to(np.asarray(width), (self._space.iterations,))
-        for start in range(0, int(widths.max()), bank):
-            psum = loop.slot("sums", core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version)
-            columns = np.clip(widths - start, 0, bank)
-            live = columns > 0 if active is None else active & (columns > 0)
-            loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(ones,), partitions=self._partitions, columns=1,
-                      active=live)  # fmt: skip
-            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(source, ones), writes=(psum,), elements=columns,
-                      partitions=self._partitions, columns=1, active=live, accumulates=True,
-                      flags=Flag.ACCUMULATE)  # fmt: skip
-            loop.step(Engine.SCALAR, Opcode.ACTIVATE, activation=_IDENTITY, reads=(psum,), writes=(total,),
-                      partitions=1, elements=columns, active=last & (columns > 0))  # fmt: skip
-        return total
-
-    def _accumulate(
-        self, source: Slot, version: IntArray, width: int | IntArray, active: BoolArray | None,
-        last: BoolArray,
-    ) -> Slot:  # fmt: skip
-        """Elementwise over the row tiles on the Vector engine, across partitions once at the end."""
-        loop = self._loop
-        columns = self._late_columns(width)
-        held = loop.slot("accumulator", columns * 4, DType.F32, version=version)
-        first = np.diff(version, prepend=-1) != 0
-        loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(held,), partitions=self._partitions, elements=width,
-                  active=first)  # fmt: skip
-        loop.step(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=(source, held), writes=(held,), accumulates=True,
-                  partitions=self._partitions, elements=width, active=active)  # fmt: skip
-        total = loop.slot("total", columns * 4, DType.F32, version=version)
-        elements = columns if self._space.chunks > 1 and not self._space.column_major else width
-        loop.step(Engine.GPSIMD, Opcode.PARTITION_REDUCE, reads=(held,), writes=(total,), elements=elements,
-                  partitions=int(self._partitions.max()), active=last)  # fmt: skip
-        return total
-
-    def _late_columns(self, width: int | IntArray) -> int:
-        if isinstance(width, int):
-            return width
-        return self._space.chunk if self._space.column_major else self._space.columns
-
-    def _store_late(self, result: int, final: Slot, width: int | IntArray, last: BoolArray) -> None:
-        location = self._context.locations[result]
-        whole = self._space.chunks > 1 and not self._space.column_major and not isinstance(width, int)
-        elements = np.broadcast_to(
-            np.asarray(self._space.columns if whole else width), (self._space.iterations,)
-        )
-        item = location.dtype.byte_count
-        self._save(result, final, elements * item, int(elements.max()) * item, 1, last)
-
-    # Stores
-
     def _store(self, value: int, key: Key) -> None:
         location = self._context.locations[value]
         item = location.dtype.byte_count
@@ -599,25 +303,3 @@ class _Body:
             return
         run = self._space.run_elements() * item
         self._save(value, slot, self._tile_elements * item, run, self._partitions, self._active({level}))
-
-    def _save(
-        self, value: int, slot: Slot, size: IntArray, descriptor_bytes: int, partitions: int | IntArray,
-        active: BoolArray | None,
-    ) -> None:  # fmt: skip
-        location = self._context.locations[value]
-        transfer = Transfer(
-            self._context.store_queue(), Memory.SBUF, Memory.HBM, size, descriptor_bytes, partitions,
-            location.store_purpose, location.dtype, location.tensor,
-        )  # fmt: skip
-        self._stores.append((value, self._loop.store(slot, transfer, active=active)))
-
-
-def load_tables(context: Context, loop: TileLoop, functions: Mapping[str, None]) -> None:
-    """Load the activation tables that a loop needs and that are not loaded yet, before its first use."""
-    missing = [name for name in functions if name != _IDENTITY and name not in context.loaded_tables]
-    if not missing:
-        return
-    context.loaded_tables = tuple(name for name in functions if name != _IDENTITY)
-    first = np.arange(loop.iterations) == 0
-    for name in missing:
-        loop.step(Engine.SCALAR, Opcode.ACT_TABLE_LOAD, activation=name, active=first)

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from neuron_tools.compiler.codegen.attention import Shapes, iterations
+from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations
 from neuron_tools.simulator.program import Memory, Opcode
 from tests.unit.compiler.modules import attention, compiled, computed, moved, multiply_accumulates, tile_races
 

@@ -1,0 +1,88 @@
+"""Which queries meet which keys: the iterations of an attention block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.views import contiguous
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class Shapes:
+    """`batch` heads, each `shared` with the same keys: `rows` queries x `columns` keys; sizes of a head."""
+
+    batch: int
+    shared: int
+    rows: int
+    columns: int
+    depth: int
+    width: int
+
+    def row_tiles(self, tile: int) -> int:
+        """Tiles of queries of a head."""
+        return -(-self.rows // tile)
+
+
+@dataclass(frozen=True)
+class Iterations:
+    """Which head, tile of queries and chunk of keys each iteration is; all arrays (iterations,)."""
+
+    head: IntArray
+    row: IntArray
+    chunk: IntArray
+    tile: IntArray  # number of the (head, row) pair
+    first: BoolArray  # of its tile
+    last: BoolArray
+    rows: IntArray  # queries in the tile
+    width: IntArray  # keys in the chunk that are not all hidden
+    masked: BoolArray  # some keys are hidden from some queries
+
+
+def iterations(shapes: Shapes, tile: int, chunk: int, is_causal: bool) -> Iterations:
+    """The iterations of a block; a causal one ends each tile at its own diagonal."""
+    tiles, chunks = shapes.row_tiles(tile), -(-shapes.columns // chunk)
+    last_row = np.minimum((np.arange(tiles) + 1) * tile, shapes.rows) - 1
+    needed = np.minimum(last_row // chunk + 1, chunks) if is_causal else np.full(tiles, chunks)
+    per_tile = np.tile(needed, shapes.batch)
+    number = np.repeat(np.arange(len(per_tile)), per_tile)
+    row = number % tiles
+    position = np.arange(len(number)) - np.repeat(np.cumsum(per_tile) - per_tile, per_tile)
+    width = np.minimum(chunk, shapes.columns - position * chunk)
+    masked = np.zeros(len(number), bool)
+    if is_causal:
+        end = (row + 1) * tile
+        masked = (position * chunk + width) > row * tile + 1
+        width = np.minimum(width, np.maximum(end - position * chunk, 1))
+    return Iterations(
+        head=number // tiles,
+        row=row,
+        chunk=position,
+        tile=number,
+        first=position == 0,
+        last=position == per_tile[number] - 1,
+        rows=np.minimum(tile, shapes.rows - row * tile),
+        width=width,
+        masked=masked,
+    )
+
+
+def shared_heads(context: Context, value: int, batch: int) -> int:
+    """Consecutive heads that read the same keys: trailing repeated factors of the batch axes."""
+    layout = context.plan.views.layout(value)
+    shape = context.type_of(value).shape
+    shared, left = 1, batch
+    for axis in range(len(shape) - 3, -1, -1):
+        factors = layout.dims[axis] or contiguous((shape[axis],))[0]
+        for extent, stride in reversed(factors):
+            if stride != 0:
+                return shared
+            shared *= extent
+            left //= extent
+    return shared if left else 1

@@ -1,0 +1,105 @@
+"""Operands of a loop group: loaded tile by tile, once, or made by counting."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.loop_state import LoopState
+from neuron_tools.compiler.codegen.micro import External
+from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class LoopOperands(LoopState):
+    """Declares a slot and its load for each operand from outside."""
+
+    def _external(self, external: External) -> None:
+        form = external.form
+        dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
+        if form in ("full", "expand", "iota_full"):
+            slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
+            active = self._active(self._needed.get(external.key, {0}))
+            if form == "iota_full":
+                self._iota(slot, self._elements, active)
+            else:
+                self._load(external, slot, self._tile_elements, self._full_run(external), active)
+        elif form in ("column", "iota_column"):
+            self._column(external, dtype)
+            return
+        else:
+            slot = self._row_vector(external, dtype)
+        self._slots[external.key] = slot
+
+    def _column(self, external: External, dtype: DType) -> None:
+        space = self._space
+        width = space.columns if not space.column_major else space.chunk
+        stationary = width * dtype.byte_count <= self._context.core.sbuf_bytes_per_partition // 8
+        if stationary and not space.column_major:
+            slot = self._loop.slot("column", width * dtype.byte_count, dtype, stationary=True)
+            active = np.arange(space.iterations) == 0
+            elements: int | IntArray = width
+        else:
+            version = space.chunk_number() if space.column_major else None
+            slot = self._loop.slot(
+                "column", space.chunk * dtype.byte_count, dtype, version=version, extra_buffers=1
+            )
+            active = self._loop.first_of(slot.version)
+            elements = self._widths
+        self._slots[external.key] = slot
+        if external.form == "iota_column":
+            self._iota(slot, elements, active)
+            return
+        partitions = int(self._partitions.max())
+        count = np.broadcast_to(np.asarray(elements) * partitions, (space.iterations,))
+        self._load(external, slot, count, int(np.max(elements)), active, partitions=partitions)
+
+    def _row_vector(self, external: External, dtype: DType) -> Slot:
+        space = self._space
+        first = np.arange(space.iterations) == 0
+        per_partition = 1 if external.form == "scalar" else space.row_tiles * space.rows_per_partition
+        slot = self._loop.slot("row", per_partition * dtype.byte_count, dtype, stationary=True)
+        if external.form == "iota_row":
+            self._iota(slot, per_partition, first)
+            return slot
+        partitions = int(self._partitions.max())
+        count = partitions if external.form == "scalar" else space.rows
+        elements = np.full(space.iterations, count, np.int64)
+        run = 1 if external.form == "scalar" else space.rows_per_partition
+        self._load(external, slot, elements, run, first, partitions=partitions)
+        return slot
+
+    def _iota(self, slot: Slot, elements: int | IntArray, active: BoolArray | None) -> None:
+        self._loop.step(
+            Engine.GPSIMD,
+            Opcode.IOTA,
+            writes=(slot,),
+            partitions=self._partitions,
+            elements=elements,
+            active=active,
+        )
+
+    def _full_run(self, external: External) -> int:
+        run = self._space.run_elements()
+        if external.form == "expand":
+            inner = external.view.blocks[-1].extent if external.view.blocks else 1
+            run = min(run, inner)
+        return max(1, min(run, external.view.run_elements))
+
+    def _load(
+        self, external: External, slot: Slot, elements: IntArray, run: int, active: BoolArray | None,
+        *, partitions: int | None = None,
+    ) -> None:  # fmt: skip
+        location = self._context.location(external.view.root if external.view.root >= 0 else external.value)
+        item = location.dtype.byte_count
+        slot.tensor = location.tensor
+        transfer = Transfer(
+            self._context.load_queue(), Memory.HBM, Memory.SBUF, elements * item, run * item,
+            self._partitions if partitions is None else partitions,
+            location.purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._loop.load(slot, transfer, active=active, after=location.tokens)

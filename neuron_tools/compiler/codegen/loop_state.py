@@ -1,0 +1,113 @@
+"""What all parts of a loop group's body share: its space, tiles, element types and activity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.micro import Key, Selection, needed_levels
+from neuron_tools.compiler.codegen.narrowing import narrow_keys
+from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
+from neuron_tools.compiler.codegen.space import Space
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
+from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.passes.groups import Group, Shape
+from neuron_tools.simulator.program import DType, Memory
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+_PER_ROW = ("row", "scalar", "iota_row")
+
+
+class LoopState:
+    """State of one group's loop while its slots and steps are declared."""
+
+    def __init__(self, context: Context, group: Group, selection: Selection, space: Space, hlo: int) -> None:
+        self._context = context
+        self._group = group
+        self._selection = selection
+        self._space = space
+        self._hlo = hlo
+        self._loop = TileLoop(context, space.iterations, hlo)
+        self._slots: dict[Key, Slot] = {}
+        self._stores: list[tuple[int, Step]] = []
+        self._slack = 0
+        self._needed = needed_levels(selection)
+        self._rows = space.row_tile()
+        self._level = space.level()
+        self._widths = space.widths()
+        self._partitions = space.partition_counts()
+        self._elements = space.elements_per_partition()
+        self._tile_elements = space.tile_elements()
+        self._last_use = self._last_uses()
+        self._row_keys = {micro.writes for micro in selection.micros if micro.shape is Shape.ROW}
+        self._row_keys |= {micro.reduces for micro in selection.micros if micro.reduces is not None}
+        self._row_keys |= {key for key, item in selection.externals.items() if item.form in _PER_ROW}
+        stored = {value: context.locations[value].dtype for value in selection.stored}
+        loaded = {
+            key: chip_dtype(context.type_of(item.stored_value).dtype)
+            for key, item in selection.externals.items()
+        }
+        self._narrow: Mapping[Key, DType] = {}
+        if context.options.narrow_intermediates:
+            self._narrow = narrow_keys(selection, stored, loaded, self._row_keys)
+
+    def _full_values(self) -> list[int]:
+        loaded = [
+            item.stored_value
+            for item in self._selection.externals.values()
+            if item.form in ("full", "expand") and item.view.root >= 0
+        ]
+        stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]
+        return loaded + stored
+
+    def _last_uses(self) -> dict[Key, int]:
+        last: dict[Key, int] = {}
+        for index, micro in enumerate(self._selection.micros):
+            last.update(dict.fromkeys(micro.reads, index))
+        end = len(self._selection.micros)
+        for key in self._selection.stored.values():
+            last[key] = end
+        for key, _, _ in self._selection.partition_reductions:
+            last[key] = end
+        return last
+
+    def _active(self, levels: Iterable[int]) -> BoolArray | None:
+        """(iterations,) where a step that serves these levels runs; None = everywhere."""
+        if self._space.passes == 1 or self._space.levels == 1:
+            return None
+        return np.asarray(np.isin(self._level, list(levels)))
+
+    def _end_of_level(self, level: int) -> BoolArray | None:
+        """(iterations,) where what needs `level` reductions can be computed: after their last chunk."""
+        if self._space.chunks == 1:
+            return None
+        position = self._space.pass_number()
+        return np.asarray(position == (level * self._space.chunks - 1 if level > 0 else 0))
+
+    def _tile_bytes(self, dtype: DType) -> int:
+        return int(self._elements.max()) * dtype.byte_count
+
+    def _dtype(self, key: Key) -> DType:
+        if key in self._narrow:
+            return self._narrow[key]
+        value = self._selection.value_of.get(key)
+        external = self._selection.externals.get(key)
+        if external is not None:
+            value = external.stored_value
+        return chip_dtype(self._context.type_of(value).dtype) if value is not None else DType.F32
+
+    def _save(
+        self, value: int, slot: Slot, size: IntArray, descriptor_bytes: int, partitions: int | IntArray,
+        active: BoolArray | None,
+    ) -> None:  # fmt: skip
+        location = self._context.locations[value]
+        transfer = Transfer(
+            self._context.store_queue(), Memory.SBUF, Memory.HBM, size, descriptor_bytes, partitions,
+            location.store_purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        self._stores.append((value, self._loop.store(slot, transfer, active=active)))

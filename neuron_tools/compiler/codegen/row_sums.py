@@ -1,0 +1,146 @@
+"""Reductions over the rows of a loop group: across partitions, complete when all rows have been seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.codegen.loop_state import LoopState
+from neuron_tools.compiler.codegen.micro import Key
+from neuron_tools.compiler.codegen.slot import Slot
+from neuron_tools.compiler.codegen.tables import IDENTITY
+from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+ACCUMULATOR_BANKS = 6
+"""PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
+FEW_ROW_TILES = 8
+"""With no more row tiles than this, sums over rows are matmuls with ones in any type."""
+
+
+class RowSums(LoopState):
+    """Declares the steps of reductions over rows."""
+
+    def _partition_reduction(self, key: Key, result: int, kind: str) -> None:
+        """Sum over partitions by a matmul with ones; other combinations on GpSimd at the end."""
+        if result not in self._context.locations:
+            return
+        source = self._slots[key]
+        level = self._selection.level_of.get(key, 0)
+        active = self._active({level})
+        is_scalar = self._context.type_of(result).element_count == 1
+        version, last = self._reduction_versions(is_scalar)
+        width: int | IntArray = 1 if is_scalar else self._widths
+        source, active = self._folded_rows(source, is_scalar, active)
+        # fp32 products take four passes: with many tiles the Vector engine adds them up sooner
+        is_quick = source.dtype.byte_count <= 2 or is_scalar or self._space.row_tiles <= FEW_ROW_TILES
+        if kind == "add" and is_quick and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
+            final = self._sum_by_matmul(source, version, width, active, last)
+        else:
+            final = self._accumulate(source, version, width, active, last)
+        self._store_late(result, final, width, last)
+
+    def _reduction_versions(self, is_scalar: bool) -> tuple[IntArray, BoolArray]:
+        """(result that each iteration adds to, whether it is the last to add to it)."""
+        space = self._space
+        segments = self._rows // space.tiles_per_segment
+        if is_scalar:
+            version = np.zeros(space.iterations, np.int64)
+        elif space.column_major:
+            version = space.chunk_number() * (space.rows // space.segment) + segments
+        else:
+            version = segments
+        last = np.diff(version, append=-1) != 0
+        return version, last
+
+    def _folded_rows(
+        self, source: Slot, is_scalar: bool, active: BoolArray | None
+    ) -> tuple[Slot, BoolArray | None]:
+        """Several rows of a partition (or all its columns, for a scalar) reduced to one row first."""
+        if self._space.rows_per_partition == 1 and not is_scalar:
+            return source, active
+        size = 4 if is_scalar else 4 * self._space.chunk
+        folded = self._loop.slot("folded", size, DType.F32)
+        self._loop.step(
+            Engine.VECTOR,
+            Opcode.TENSOR_REDUCE,
+            reads=(source,),
+            writes=(folded,),
+            partitions=self._partitions,
+            elements=self._elements,
+            active=active,
+            flags=Flag.NONE if is_scalar else Flag.STRIDED,
+        )
+        return folded, active
+
+    def _banks(self, is_scalar: bool) -> int:
+        space = self._space
+        if is_scalar:
+            return 1
+        if space.chunks > 1 and not space.column_major:
+            return ACCUMULATOR_BANKS + 1
+        held = -(-space.chunk // (self._context.core.psum_bank_bytes // 4))
+        return held * max(1, len(self._selection.partition_reductions))
+
+    def _sum_by_matmul(
+        self,
+        source: Slot,
+        version: IntArray,
+        width: int | IntArray,
+        active: BoolArray | None,
+        last: BoolArray,
+    ) -> Slot:
+        loop, core = self._loop, self._context.core
+        bank = core.psum_bank_bytes // 4
+        ones = loop.slot("ones", 2, source.dtype, stationary=True)
+        first = np.arange(self._space.iterations) == 0
+        loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(ones,), elements=1, active=first)
+        total = loop.slot("total", self._late_columns(width) * 4, DType.F32, version=version)
+        widths = np.broadcast_to(np.asarray(width), (self._space.iterations,))
+        for start in range(0, int(widths.max()), bank):
+            psum = loop.slot("sums", core.psum_bank_bytes, DType.F32, memory=Memory.PSUM, version=version)
+            columns = np.clip(widths - start, 0, bank)
+            live = columns > 0 if active is None else active & (columns > 0)
+            loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(ones,), partitions=self._partitions, columns=1,
+                      active=live)  # fmt: skip
+            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(source, ones), writes=(psum,), elements=columns,
+                      partitions=self._partitions, columns=1, active=live, accumulates=True,
+                      flags=Flag.ACCUMULATE)  # fmt: skip
+            loop.step(Engine.SCALAR, Opcode.ACTIVATE, activation=IDENTITY, reads=(psum,), writes=(total,),
+                      partitions=1, elements=columns, active=last & (columns > 0))  # fmt: skip
+        return total
+
+    def _accumulate(
+        self, source: Slot, version: IntArray, width: int | IntArray, active: BoolArray | None,
+        last: BoolArray,
+    ) -> Slot:  # fmt: skip
+        """Elementwise over the row tiles on the Vector engine, across partitions once at the end."""
+        loop = self._loop
+        columns = self._late_columns(width)
+        held = loop.slot("accumulator", columns * 4, DType.F32, version=version)
+        first = np.diff(version, prepend=-1) != 0
+        loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(held,), partitions=self._partitions, elements=width,
+                  active=first)  # fmt: skip
+        loop.step(Engine.VECTOR, Opcode.TENSOR_TENSOR, reads=(source, held), writes=(held,), accumulates=True,
+                  partitions=self._partitions, elements=width, active=active)  # fmt: skip
+        total = loop.slot("total", columns * 4, DType.F32, version=version)
+        elements = columns if self._space.chunks > 1 and not self._space.column_major else width
+        loop.step(Engine.GPSIMD, Opcode.PARTITION_REDUCE, reads=(held,), writes=(total,), elements=elements,
+                  partitions=int(self._partitions.max()), active=last)  # fmt: skip
+        return total
+
+    def _late_columns(self, width: int | IntArray) -> int:
+        if isinstance(width, int):
+            return width
+        return self._space.chunk if self._space.column_major else self._space.columns
+
+    def _store_late(self, result: int, final: Slot, width: int | IntArray, last: BoolArray) -> None:
+        location = self._context.locations[result]
+        whole = self._space.chunks > 1 and not self._space.column_major and not isinstance(width, int)
+        elements = np.broadcast_to(
+            np.asarray(self._space.columns if whole else width), (self._space.iterations,)
+        )
+        item = location.dtype.byte_count
+        self._save(result, final, elements * item, int(elements.max()) * item, 1, last)
