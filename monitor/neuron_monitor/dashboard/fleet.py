@@ -20,7 +20,8 @@ Ask = Callable[[str, Mapping[str, str]], Any]
 # What is asked for each host; `instance` is Prometheus's own label of what it scrapes.
 QUERIES = {
     "up": 'max by (instance) (up{job=~"$job"})',
-    "seen": 'max by (instance) (max_over_time(timestamp(up{job=~"$job"} == 1)[$remembered:1m]))',
+    "seen": 'max by (instance) (max_over_time(timestamp(up{job=~"$job"} == 1)[1h:15s]))'
+    ' or max by (instance) (max_over_time(timestamp(up{job=~"$job"} == 1)[$remembered:5m]))',
     "known": "max by (instance, instance_type, instance_id) "
     '(last_over_time(instance_info{job=~"$job"}[$remembered]))',
     "devices": 'count by (instance) (neuron_device_memory_used_bytes{job=~"$job"})',

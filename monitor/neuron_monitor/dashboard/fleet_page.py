@@ -76,7 +76,7 @@ def add_fleet_callbacks(app: Dash, source: FleetSource) -> None:
         except PrometheusQueryError as error:
             return [[html.P(str(error))], no_update, no_update, *[no_update] * len(CHARTS)]
         down = sum(not host.is_up for host in hosts)
-        return [[], f"{len(hosts)} hosts, {down} not answering", _host_table(hosts), *figures]
+        return [[], f"Hosts: {len(hosts)}, of which {down} do not answer", _host_table(hosts), *figures]
 
     app.callback(
         Output("notices", "children"),
