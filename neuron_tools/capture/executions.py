@@ -14,7 +14,15 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin, Replay, TableTemplate, replay
-from neuron_tools.capture.tables import dependencies, hierarchy, instructions, origin, transfers, usage
+from neuron_tools.capture.tables import (
+    collectives,
+    dependencies,
+    hierarchy,
+    instructions,
+    origin,
+    transfers,
+    usage,
+)
 from neuron_tools.capture.tables.ids import id_layout
 from neuron_tools.capture.tables.kernels import kernel_columns
 from neuron_tools.capture.template import make_template
@@ -119,6 +127,7 @@ class ExecutionTables:
                 template, layout, work, origins, pools["FrameworkInstruction"]
             ),
             "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
+            "CcOp": collectives.collective_table(template, self._core, pools["CcOp"]),
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
             **usage.usage_tables(executable, self._core, pools),
         }

@@ -129,8 +129,9 @@ def memory_names(column: npt.NDArray[Any]) -> list[str]:
 
 
 def queue_kind_names(program: Program) -> list[str]:
-    """`queue_type` of each DMA: the published enumeration's spelling."""
-    kinds = [QueueKind(queue.kind).name.lower() for queue in program.queues]
+    """`queue_type` of each DMA: the published enumeration's spelling, which has none for collectives."""
+    published = {QueueKind.COLLECTIVE: QueueKind.DATA}
+    kinds = [published.get(queue.kind, queue.kind).name.lower() for queue in program.queues]
     return [kinds[queue] for queue in program.dmas["queue"]]
 
 
