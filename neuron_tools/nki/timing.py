@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.hardware import device_of
 from neuron_tools.nki.lowering import LoweredKernel, lower
+from neuron_tools.simulator.multi_core import simulate_cores
 from neuron_tools.simulator.program import Engine
-from neuron_tools.simulator.simulation import Simulation, simulate
+from neuron_tools.simulator.simulation import Simulation
 
 if TYPE_CHECKING:
     from neuron_tools.nki.kernel import Kernel
@@ -87,5 +89,5 @@ def time_kernel(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[st
     done = kernel.run(*arguments, **keywords)
     kernels = tuple(lower(trace, kernel.name) for trace in done.traces)
     core = done.traces[0].core
-    simulations = tuple(simulate(lowered.program, core) for lowered in kernels)
+    simulations = simulate_cores([lowered.program for lowered in kernels], device_of(core))
     return KernelTiming(done.outputs, kernels, simulations, core.launch_overhead_ns)
