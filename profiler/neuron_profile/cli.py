@@ -18,6 +18,7 @@ COMMANDS = (
     "verify",
     "advise",
     "whatif",
+    "analyze",
     "diff",
     "check",
     "recover",

@@ -1,0 +1,92 @@
+"""Memory: what HBM held at its peak, how full SBUF and PSUM were, which tensors are large, what spilled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_profile.analysis.transfers import MemoryPeak, find_memory_peaks
+from neuron_tools.profile.reader import Profile
+
+_ON_CHIP = """
+SELECT '{name}' AS memory, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core,
+    max(avg_util_percent) AS peak, avg(avg_util_percent) AS mean,
+    arg_max(timestamp, avg_util_percent) AS peak_at_ns
+FROM {table} GROUP BY ALL ORDER BY ALL
+"""
+_TENSORS = """
+SELECT variable_name AS name, type AS kind, format AS dtype, shape, any_value(size) AS byte_count,
+    coalesce(max(load_to_sbuf_repeat_factor), 0) AS loads
+FROM TensorInfo GROUP BY ALL ORDER BY byte_count DESC, name, shape LIMIT ?
+"""
+_SPILLS = """
+SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line,
+    coalesce(hlo_name, '') AS operation,
+    CAST(sum(coalesce(spill_save_bytes, 0)) AS BIGINT) AS saved_bytes,
+    CAST(sum(coalesce(spill_reload_bytes, 0)) AS BIGINT) AS reloaded_bytes
+FROM Instruction WHERE coalesce(spill_save_bytes, 0) + coalesce(spill_reload_bytes, 0) > 0
+GROUP BY ALL ORDER BY saved_bytes + reloaded_bytes DESC, file, line, operation
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class OnChipUse:
+    """How full SBUF or PSUM of one core was, as parts of it (0 to 1)."""
+
+    memory: str
+    process: int
+    core: int
+    peak: float
+    mean: float
+    peak_at_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSize:
+    """A tensor in HBM; `loads`: how often all of it is loaded in one execution."""
+
+    name: str
+    kind: str
+    dtype: str
+    shape: str
+    byte_count: int
+    loads: float
+
+
+@dataclass(frozen=True, slots=True)
+class Spill:
+    """What one operation at one line saved to HBM and loaded back for want of room."""
+
+    file: str
+    line: int
+    operation: str
+    saved_bytes: int
+    reloaded_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryUse:
+    """The memory of a profile; empty parts are not told by it."""
+
+    peaks: tuple[MemoryPeak, ...]
+    on_chip: tuple[OnChipUse, ...]
+    tensors: tuple[TensorSize, ...]
+    spills: tuple[Spill, ...]
+
+
+def measure_memory(profile: Profile, tensors: int = 50) -> MemoryUse:
+    """Peaks, on-chip use, the largest tensors and all spills.
+
+    Args:
+        tensors: How many tensors to list.
+    """
+    on_chip = [
+        OnChipUse(**row)
+        for name, table in (("SBUF", "SbufUsage"), ("PSUM", "PsumUsage"))
+        for row in profile.query(_ON_CHIP.format(name=name, table=table)).to_pylist()
+    ]
+    return MemoryUse(
+        find_memory_peaks(profile),
+        tuple(on_chip),
+        tuple(TensorSize(**row) for row in profile.query(_TENSORS, [tensors]).to_pylist()),
+        tuple(Spill(**row) for row in profile.query(_SPILLS).to_pylist()),
+    )

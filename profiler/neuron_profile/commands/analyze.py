@@ -1,0 +1,49 @@
+"""`neuron-profile analyze`: one analysis of a profile, as a table or as JSON."""
+
+from __future__ import annotations
+
+import click
+
+from neuron_tools.command_line import command
+
+ANALYSES = ("idle", "roofline", "critical-path", "memory", "communication")
+
+
+@command(
+    example="neuron-profile analyze idle train.nprof\n"
+    "neuron-profile analyze roofline train.nprof --level line --json"
+)
+@click.argument("analysis", type=click.Choice(ANALYSES))
+@click.argument("profile", metavar="PROFILE")
+@click.option(
+    "--level",
+    type=click.Choice(["operation", "module", "line", "hlo"]),
+    default="operation",
+    show_default=True,
+    help="What a point of the roofline is.",
+)
+@click.option(
+    "--limit", type=click.IntRange(1), default=30, show_default=True, help="Rows to print of each table."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) -> None:
+    """Look at PROFILE one way.
+
+    \b
+    idle           busy and idle time of each engine, and why it was idle
+    roofline       achieved rates against what chip and memory allow
+    critical-path  what made the program take as long as it did
+    memory         HBM, SBUF and PSUM: peaks, tensors, spills
+    communication  collectives: sizes, bandwidths, waits, overlap
+    """
+    from neuron_profile.analysis.analyses import run_analysis
+    from neuron_profile.reports import analysis_text
+    from neuron_profile.reports.terminal import output_console
+    from neuron_tools import open_profile
+
+    with open_profile(profile) as opened:
+        result = run_analysis(opened, analysis, level)
+    if as_json:
+        click.echo(analysis_text.as_json(analysis, result))
+    else:
+        analysis_text.print_analysis(output_console(), result, limit)
