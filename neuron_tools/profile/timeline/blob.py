@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -49,6 +50,15 @@ class BlobWriter:
         """Write integers in the narrowest type that holds them: unsigned, or int64 if any is negative."""
         return self.append(values.astype(fitting_type(values), copy=False))
 
+    def reserve(self, kind: str, count: int) -> Region:
+        """Leave room for an array that is written piece by piece."""
+        self._file.flush()
+        offset = self._offset + -self._offset % ALIGNMENT
+        self._offset = offset + count * np.dtype(kind).itemsize
+        self._file.truncate(self._offset)
+        self._file.seek(self._offset)
+        return Region(self._file.fileno(), offset, kind, count)
+
     def read(self, reference: Reference) -> npt.NDArray[Any]:
         """An array that was appended, as a copy."""
         offset, kind, count = reference
@@ -58,6 +68,22 @@ class BlobWriter:
         self._file.readinto(values.data)  # type: ignore[attr-defined]
         self._file.seek(0, 2)
         return values
+
+
+class Region:
+    """Room for an array in a file that is being written."""
+
+    def __init__(self, file: int, offset: int, kind: str, count: int) -> None:
+        self.reference: Reference = [offset, kind, count]
+        self._file, self._next, self._kind = file, offset, kind
+
+    def write(self, values: npt.NDArray[Any]) -> None:
+        """Write what follows; all pieces together fill the room.
+
+        Raises:
+            OSError: The disk is full.
+        """
+        self._next += os.pwrite(self._file, values.astype(self._kind).data, self._next)
 
 
 class Blob:
@@ -91,5 +117,9 @@ def fitting_type(values: npt.NDArray[Any]) -> str:
         return "u1"
     if int(values.min()) < 0:
         return "i8"
-    highest = int(values.max())
-    return next((kind for size, kind in _SIZES if highest < size), "i8")
+    return type_up_to(int(values.max()))
+
+
+def type_up_to(greatest: int) -> str:
+    """The narrowest type for integers from 0 to `greatest`."""
+    return next((kind for size, kind in _SIZES if greatest < size), "i8")

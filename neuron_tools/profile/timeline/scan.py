@@ -124,7 +124,8 @@ def _batches(
         with pq.ParquetFile(path, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
             chosen = [name for name in columns if name in held]
             for group in range(part.num_row_groups):
-                for batch in part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen, use_threads=False):
+                read = part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen, use_threads=False)
+                for batch in read:
                     yield row, batch
                     row += batch.num_rows
 
