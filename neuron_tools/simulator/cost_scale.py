@@ -22,7 +22,7 @@ class CostScale:
 
     Attributes:
         instructions: (instructions,) on issue interval and latency.
-        dmas: (dmas,) on the transfer, its start-up and the delay before it.
+        dmas: (dmas,) on the transfer or collective, its start-up and the delay before it.
     """
 
     instructions: Factors
@@ -51,7 +51,11 @@ def scaled(work: Work, scale: CostScale) -> Work:
         delay_ps=_scaled(work.dma.delay_ps, scale.dmas),
         startup_ps=_scaled(work.dma.startup_ps, scale.dmas),
     )
+    part = work.collective >= 0
+    moving = np.ones(len(work.collective_ps))
+    moving[work.collective[part]] = scale.dmas[part]
     return work._replace(
+        collective_ps=_scaled(work.collective_ps, moving),
         interval_ps=_scaled(work.interval_ps, scale.instructions),
         latency_ps=_scaled(work.latency_ps, scale.instructions),
         dma=dma,

@@ -25,6 +25,7 @@ RULES = (
     "dma_not_overlapped",
     "throttling",
     "custom_calls",
+    "unoverlapped_collectives",
 )
 """Names of the rules: files of `rules/`."""
 

@@ -7,8 +7,10 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis.advice.advise import RULES, advise, rule
 from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.rules import unoverlapped_collectives
+from neuron_profile.analysis.communication import Communication
 from neuron_tools.profile.writer import ProfileWriter
-from neuron_tools.simulator.program import DType, Engine
+from neuron_tools.simulator.program import Collective, CollectiveKind, DType, Engine, QueueKind
 from tests.unit.neuron_profile.small_capture import (
     FILE,
     METADATA,
@@ -108,3 +110,30 @@ def test_gpsimd_work_could_move_to_an_idle_vector_engine(tmp_path):
     slow = program([("add", 9)], elementwise(200, engine=Engine.GPSIMD))
     (finding,) = findings("engine_imbalance", tmp_path, [slow], [Step(0)] * 5)
     assert "GpSimd is busy" in finding.title
+
+
+def all_reduce_alone():
+    """A program that only exchanges 16 MiB, and its CcOp row."""
+
+    def build(builder, hlo):
+        queue = builder.queue("qSyncCollective", Engine.SYNC, QueueKind.COLLECTIVE)
+        group = tuple(range(8))
+        builder.collective(
+            queue, Collective(CollectiveKind.ALL_REDUCE, 1 << 24, group, DType.BF16), hlo=hlo[0]
+        )
+
+    return program([("all_reduce", 11)], build)
+
+
+def test_collectives_that_nothing_hides_are_found(tmp_path, monkeypatch):
+    exposed = Communication((), busy_ns=10_000_000, hidden_ns=0)
+    monkeypatch.setattr(unoverlapped_collectives, "measure_communication", lambda profile: exposed)
+    (finding,) = findings("unoverlapped_collectives", tmp_path, [all_reduce_alone()], [Step(0)] * 3)
+    assert finding.place.line == 11
+    assert finding.device_gain_ns > 0
+
+
+def test_hidden_collectives_are_not(tmp_path, monkeypatch):
+    hidden = Communication((), busy_ns=10_000_000, hidden_ns=10_000_000)
+    monkeypatch.setattr(unoverlapped_collectives, "measure_communication", lambda profile: hidden)
+    assert findings("unoverlapped_collectives", tmp_path, [all_reduce_alone()], [Step(0)] * 3) == []
