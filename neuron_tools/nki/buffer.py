@@ -39,13 +39,14 @@ class Buffer:
         name: Given by the kernel or made up.
         address: Byte in each partition where the kernel put it, or None.
         kind: "input", "output", "constant" or "scratch".
+        tile_rank: Dimensions that its views keep at least: 2 on chip in the older dialect, else 0.
     """
 
     __slots__ = (
         "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype",
         "factory", "kind", "lines",
         "name", "number", "on_chip", "partition", "pitch", "pitch_bytes", "region",
-        "shape", "site", "touched", "views",
+        "shape", "site", "tile_rank", "touched", "views",
     )  # fmt: skip
 
     def __init__(
@@ -75,6 +76,7 @@ class Buffer:
         self.site = site
         self.name = name
         self.kind = kind
+        self.tile_rank = 0
         self.address: int | None = None
         self.partition = 0
         self.block_addresses: tuple[int, ...] = ()

@@ -12,7 +12,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Index, as_index, pad
-from neuron_tools.nki.layout import row_major
+from neuron_tools.nki.layout import row_major, tile_layout
 from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.tensor import NkiTensor
 
@@ -31,6 +31,8 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
         return _advanced(tensor, items)
     shape: list[int] = []
     strides: list[int] = []
+    storage = tensor.backing
+    partition_axis = _partition_axis(tensor) if storage.tile_rank else -1
     offset, axis = tensor.offset, 0
     for item in items:
         if item is None:
@@ -45,8 +47,19 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
             strides.append(stride * step)
         else:
             offset += _position(tensor, item, extent, axis) * stride
+            if axis == partition_axis:
+                shape.append(1)
+                strides.append(stride)
         axis += 1
-    return NkiTensor(tensor.backing, tensor.dtype, tuple(shape), tuple(strides), offset)
+    if len(shape) < storage.tile_rank:
+        shape, strides = tile_layout(shape, strides)
+    return NkiTensor(storage, tensor.dtype, tuple(shape), tuple(strides), offset)
+
+
+def _partition_axis(tensor: NkiTensor) -> int:
+    """The axis that steps from partition to partition; -1 where none does."""
+    line = tensor.backing.pitch_bytes // tensor.dtype.itemsize
+    return max((axis for axis, stride in enumerate(tensor.strides) if stride == line), default=-1)
 
 
 def _expanded(tensor: NkiTensor, key: tuple[Any, ...]) -> tuple[Any, ...]:

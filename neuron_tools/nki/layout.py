@@ -15,6 +15,12 @@ def row_major(shape: Shape) -> Shape:
     return tuple(strides)
 
 
+def tile_layout(shape: list[int], strides: list[int]) -> tuple[list[int], list[int]]:
+    """Shape and strides with dimensions of size 1 at the end: partitions and a free dimension."""
+    missing = 2 - len(shape)
+    return shape + [1] * missing, strides + [1] * missing
+
+
 def merge_strides(shape: Shape, strides: Shape) -> tuple[int, int] | None:
     """(extent, stride) of neighbouring dimensions merged into one; None where they do not lie together."""
     pairs = [(extent, stride) for extent, stride in zip(shape, strides) if extent != 1]

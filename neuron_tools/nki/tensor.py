@@ -19,7 +19,7 @@ from neuron_tools.nki.buffer import Box, Buffer
 from neuron_tools.nki.dtypes import DType, as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Index, Rectangle, as_index, pad
-from neuron_tools.nki.layout import merge_strides, reshape_strides, row_major
+from neuron_tools.nki.layout import merge_strides, reshape_strides, row_major, tile_layout
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.simulator.program import Memory
@@ -293,11 +293,11 @@ class NkiTensor:
     # Views by index
 
     def __getitem__(self, key: Any) -> NkiTensor:
-        if self.storage is None:
-            tracing.active().flush(self)
+        storage = self.backing
         if type(key) is not tuple:
             key = (key,)
         shape, old_strides = self._shape, self.strides
+        line = storage.pitch_bytes // self.dtype.itemsize if storage.tile_rank else -1
         offset = self.offset
         extents: list[int] = []
         strides: list[int] = []
@@ -333,7 +333,7 @@ class NkiTensor:
                     extent = shape[axis]
                     if item < 0:
                         item += extent
-                    if not 0 <= item < extent:
+                    if not 0 <= item < extent or old_strides[axis] == line:
                         return self._indexed(key)
                     offset += item * old_strides[axis]
                     axis += 1
@@ -349,7 +349,9 @@ class NkiTensor:
             strides.extend(old_strides[axis:])
         if self.gather is not None:
             return self._indexed(key)
-        return NkiTensor(self.storage, self.dtype, tuple(extents), tuple(strides), offset)
+        if len(extents) < storage.tile_rank:
+            extents, strides = tile_layout(extents, strides)
+        return NkiTensor(storage, self.dtype, tuple(extents), tuple(strides), offset)
 
     def _indexed(self, key: tuple[Any, ...]) -> NkiTensor:
         """Index by anything: ellipsis, expressions, registers, tensors of indices."""

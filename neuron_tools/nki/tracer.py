@@ -315,6 +315,8 @@ class Tracer:
             len(self.buffers), region, dtype, shape, lines=extent.lines, pitch=extent.pitch,
             blocks=extent.blocks, site=self.site() if self.recording else -1, name=name, kind=kind,
         )  # fmt: skip
+        if self.older_dialect and buffer.on_chip:
+            buffer.tile_rank = 2
         self.buffers.append(buffer)
         return buffer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -49,7 +50,8 @@ def tensor_reduce(
         dst: (P, kept dimensions) tile.
         op: `nl.add`, `nl.maximum`, ...; a bitwise operator for integers.
         data: (P, ...) tile.
-        axis: The dimension or dimensions to reduce, the last ones.
+        axis: The dimensions to reduce, the last ones. One number is that axis; where it is not the last and
+            `dst` has the size for it, it is how many of the last ones.
         negate: Multiply the result by -1.
         keepdims: Keep reduced dimensions with size 1.
         name: Kept for the profile.
@@ -64,7 +66,7 @@ def tensor_reduce(
         dst.resolve()
     if data.region < 0:
         data.resolve()
-    axes = (axis,) if isinstance(axis, int) else tuple(int(a) for a in axis)
+    axes = _trailing(axis, data, dst) if isinstance(axis, int) else tuple(int(a) for a in axis)
     key = (tensor_reduce, op, dst.form, data.form, axes)
     kind = trace.kinds.get(key)
     if kind is None:
@@ -77,6 +79,17 @@ def tensor_reduce(
         assert operator.reduce is not None
         result = operator.reduce(values, axis=axes if len(axes) > 1 else axes[0])
         write(dst, -result if negate else result)
+
+
+def _trailing(axis: int, data: NkiTensor, dst: NkiTensor) -> tuple[int, ...]:
+    """The reduced axes: a number before the last axis counts how many of the last ones, if `dst` fits."""
+    shape = data.shape
+    rank = len(shape)
+    if not 0 < axis < rank - 1:
+        return (axis,)
+    kept = math.prod(shape[: rank - axis])
+    others = data.size // shape[axis]
+    return tuple(range(rank - axis, rank)) if dst.size == kept != others else (axis,)
 
 
 def _reduce_kind(trace: Tracer, dst: ViewForm, data: ViewForm, op: Operator, axes: tuple[int, ...]) -> Kind:

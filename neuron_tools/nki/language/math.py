@@ -66,6 +66,7 @@ def _result_type(op: Operator, first: DType, second: DType | None, dtype: Any) -
 
 
 def _two_tiles(op: Operator, x: NkiTensor, y: NkiTensor, dtype: Any, mask: Any) -> NkiTensor:
+    x, y = _as_column(x, y), _as_column(y, x)
     try:
         shape = tuple(np.broadcast_shapes(x.shape, y.shape))
     except ValueError:
@@ -79,6 +80,13 @@ def _two_tiles(op: Operator, x: NkiTensor, y: NkiTensor, dtype: Any, mask: Any) 
         left.run(target, lambda part: combine_tiles(part, op, left.part(x), left.part(y)))
 
     return result(shape, kind, emit)
+
+
+def _as_column(tile: NkiTensor, other: NkiTensor) -> NkiTensor:
+    """One element per partition beside a tile with free dimensions: a column, not a row."""
+    if tile.ndim == 1 and other.ndim > 1 and tile.shape[0] == other.shape[0] and tile.buffer.is_on_chip:
+        return tile.reshape((tile.shape[0],) + (1,) * (other.ndim - 1))
+    return tile
 
 
 def _is_column(tile: NkiTensor, other: NkiTensor) -> bool:
@@ -306,21 +314,19 @@ def matmul_result(
     left = Restriction(shape, mask)
 
     def emit(target: NkiTensor, accumulate: bool = False) -> None:
-        if left.empty:
-            return
         place = target
         if place.buffer is not MemoryRegion.psum:
             place = ndarray(shape, dtypes.float32, MemoryRegion.psum)
         rows, columns = left.rectangle if left.rectangle is not None else ((0, shape[0]), (0, shape[1]))
-        weights = stationary if left.rectangle is None else stationary[:, slice(*rows)]
-        data = moving if left.rectangle is None else moving[:, slice(*columns)]
+        weights = in_sbuf(stationary if left.rectangle is None else stationary[:, slice(*rows)])
+        data = in_sbuf(moving if left.rectangle is None else moving[:, slice(*columns)])
         part = place if left.rectangle is None else place.within((rows, columns))
         add = None if accumulate else False
         nc_matmul(part, weights, data, accumulate=add, **options)
         if place is not target:
             tensor_copy(target, place)
 
-    return result(shape, dtypes.float32, emit, MemoryRegion.psum, accumulates=True)
+    return result(shape, dtypes.float32, emit, MemoryRegion.psum, accumulates=True, left=left)
 
 
 NkiTensor.arithmetic.update({

@@ -113,15 +113,13 @@ def load_transpose2d(src: NkiTensor, dtype: Any = None, mask: Any = None, **_opt
     rows, columns = src.shape
 
     def emit(target: NkiTensor) -> None:
-        if left.empty:
-            return
         part = left.part(src)
         turned = target
         if left.rectangle is not None:
             turned = target.within((left.rectangle[1], left.rectangle[0]))
         dma_transpose(turned, part)
 
-    return result((columns, rows), kind, emit)
+    return result((columns, rows), kind, emit, left=left)
 
 
 def transpose(x: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
@@ -137,7 +135,8 @@ def transpose(x: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any
         nc_transpose(staged, _in_sbuf(flat))
         tensor_copy(target, staged)
 
-    return result((flat.shape[1], flat.shape[0]), kind, emit, MemoryRegion.psum)
+    left = Restriction(x.shape, mask)
+    return result((flat.shape[1], flat.shape[0]), kind, emit, MemoryRegion.psum, left=left)
 
 
 def _in_sbuf(x: NkiTensor) -> NkiTensor:

@@ -27,11 +27,16 @@ def _axes(x: NkiTensor, axis: Axis) -> tuple[int, ...]:
     return tuple(sorted(a % x.ndim for a in given))
 
 
-def _reduced_shape(x: NkiTensor, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+def keeps_dimensions(axes: tuple[int, ...], keepdims: bool) -> bool:
+    """Whether reduced dimensions stay: also where the partitions of an older dialect's tile are reduced."""
+    return keepdims or (0 in axes and tracing.active().older_dialect)
+
+
+def reduced_shape(x: NkiTensor, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    """Shape that a reduction over the axes leaves."""
     if keepdims:
         return tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
-    kept = tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
-    return kept
+    return tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
 
 
 def reduce_into(
@@ -61,18 +66,12 @@ def _reduction(name: str, op: str, about: str) -> Callable[..., NkiTensor]:
             dtypes.bool_ if operator.comparison else x.dtype
         )  # fmt: skip
         left = Restriction(x.shape, mask)
+        kept = keeps_dimensions(axes, keepdims)
 
         def emit(target: NkiTensor) -> None:
-            source = left.part(x)
-            place = target
-            if left.rectangle is not None:
-                kept = [limits for at, limits in enumerate(left.rectangle) if at not in axes or keepdims]
-                kept = [(0, 1) if keepdims and at in axes else limits for at, limits in enumerate(kept)]
-                if len(kept) == target.ndim:
-                    place = target.within(tuple(kept))
-            reduce_into(place, operator, source, axes)
+            reduce_into(left.reduced(target, axes, kept), operator, left.part(x), axes)
 
-        return result(_reduced_shape(x, axes, keepdims), kind, emit)
+        return result(reduced_shape(x, axes, kept), kind, emit, left=left)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"{about} over the axes."
@@ -106,7 +105,7 @@ def mean(
         reduce_into(total, "add", x, axes)
         tensor_scalar(target, total, "multiply", 1.0 / _count(x, axes))
 
-    return result(_reduced_shape(x, axes, keepdims), kind, emit)
+    return result(reduced_shape(x, axes, keepdims), kind, emit, left=Restriction(x.shape, mask))
 
 
 def var(
@@ -123,7 +122,7 @@ def var(
     kind = as_dtype(dtype) if dtype is not None else x.dtype
 
     def emit(target: NkiTensor) -> None:
-        kept = _reduced_shape(x, axes, True)
+        kept = reduced_shape(x, axes, True)
         middle = ndarray(kept, dtypes.float32, MemoryRegion.sbuf)
         reduce_into(middle, "add", x, axes)
         tensor_scalar(middle, middle, "multiply", 1.0 / _count(x, axes))
@@ -134,7 +133,7 @@ def var(
         reduce_into(total, "add", centred, axes)
         tensor_scalar(target, total, "multiply", 1.0 / _count(x, axes))
 
-    return result(_reduced_shape(x, axes, keepdims), kind, emit)
+    return result(reduced_shape(x, axes, keepdims), kind, emit, left=Restriction(x.shape, mask))
 
 
 def _with_kept(target: NkiTensor, op: str, x: NkiTensor, kept: NkiTensor) -> None:
@@ -155,7 +154,7 @@ def softmax(
     inner = as_dtype(compute_dtype) if compute_dtype is not None else dtypes.float32
 
     def emit(target: NkiTensor) -> None:
-        kept = _reduced_shape(x, axes, True)
+        kept = reduced_shape(x, axes, True)
         top = ndarray(kept, dtypes.float32, MemoryRegion.sbuf)
         power = ndarray(x.shape, inner, MemoryRegion.sbuf)
         total = ndarray(kept, dtypes.float32, MemoryRegion.sbuf)
@@ -171,7 +170,7 @@ def softmax(
         reciprocal(total, total)
         _with_kept(target, "multiply", power, total)
 
-    return result(x.shape, kind, emit)
+    return result(x.shape, kind, emit, left=Restriction(x.shape, mask))
 
 
 def rms_norm(
@@ -192,7 +191,7 @@ def rms_norm(
     def emit(target: NkiTensor) -> None:
         squares = ndarray(x.shape, dtypes.float32, MemoryRegion.sbuf)
         activation(squares, math.square, x)
-        total = ndarray(_reduced_shape(x, axes, True), dtypes.float32, MemoryRegion.sbuf)
+        total = ndarray(reduced_shape(x, axes, True), dtypes.float32, MemoryRegion.sbuf)
         reduce_into(total, "add", squares, axes)
         tensor_scalar(total, total, "multiply", 1.0 / n, op1="add", operand1=epsilon)
         activation(total, math.rsqrt, total)
@@ -202,7 +201,7 @@ def rms_norm(
         else:
             tensor_scalar(target, squares, "multiply", 1.0 if w is None else float(w))
 
-    return result(x.shape, kind, emit)
+    return result(x.shape, kind, emit, left=Restriction(x.shape, mask))
 
 
 def loop_reduce(

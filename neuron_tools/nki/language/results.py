@@ -46,18 +46,32 @@ class Emission:
             trace.site_override = before
 
 
+def leave(target: NkiTensor, **_options: Any) -> None:
+    """Emit no instruction. Kernels may read on what a mask has left out, so it counts as written."""
+    if target.limits is None and target.gather is None:
+        if target.region < 0:
+            target.resolve()
+        ready().mark_written(target)
+
+
 def result(
     shape: tuple[int, ...],
     dtype: DType,
     emit: Callable[..., None],
     region: MemoryRegion = MemoryRegion.sbuf,
     accumulates: bool = False,
+    left: Restriction | None = None,
 ) -> NkiTensor:
-    """A tile that `emit(target)` will fill: in place of an assignment's target, or in a tile of its own."""
+    """A tile that `emit(target)` will fill: in place of an assignment's target, or in a tile of its own.
+
+    Where the mask of the call has left nothing, nothing is emitted.
+    """
     trace = ready()
+    if trace.older_dialect and len(shape) < 2:
+        shape = (*shape, *(1,) * (2 - len(shape)))
     tensor = NkiTensor(None, dtype, shape, row_major(shape))
     tensor.form = region
-    tensor.emit = Emission(trace, emit, accumulates)
+    tensor.emit = Emission(trace, leave if left is not None and left.empty else emit, accumulates)
     return trace.defer(tensor)
 
 
@@ -102,9 +116,22 @@ class Restriction:
             limits.append((start, stop) if extent == whole else (0, extent))
         return operand.within(tuple(limits))
 
+    def reduced(self, target: NkiTensor, axes: Sequence[int], keepdims: bool) -> NkiTensor:
+        """The part of the target of a reduction over `axes` of the restricted shape."""
+        if self.rectangle is None:
+            return target
+        limits = [
+            (0, 1) if axis in axes else limit
+            for axis, limit in enumerate(self.rectangle)
+            if keepdims or axis not in axes
+        ]
+        limits += [(0, 1)] * (target.ndim - len(limits))
+        return target.within(tuple(limits)) if len(limits) == target.ndim else target
+
     def run(self, target: NkiTensor, emit: Callable[[NkiTensor], None]) -> None:
         """Emit into the part of `target`; outside the mask, elements keep their values."""
         if self.empty:
+            leave(target)
             return
         part = self.part(target)
         if self.rest is None:

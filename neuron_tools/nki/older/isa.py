@@ -65,7 +65,7 @@ def nc_matmul(
         moving.size // moving.shape[0] // halves,
     )
     return matmul_result(
-        in_sbuf(stationary), in_sbuf(moving), shape, mask, is_stationary_onezero=is_stationary_onezero,
+        stationary, moving, shape, mask, is_stationary_onezero=is_stationary_onezero,
         is_moving_onezero=is_moving_onezero, is_transpose=is_transpose, tile_position=tile_position,
         tile_size=tile_size, perf_mode=perf_mode,
     )  # fmt: skip
@@ -111,7 +111,7 @@ def nc_transpose(
         isa.tensor_copy(place, staged)
 
     region = MemoryRegion.sbuf if on_vector else MemoryRegion.psum
-    return result((columns, rows), kind, emit, region)
+    return result((columns, rows), kind, emit, region, left=left)
 
 
 def activation(
@@ -169,27 +169,16 @@ def tensor_reduce(
     **_options: Any,
 ) -> NkiTensor:
     """Reduction over axes; free ones on the Vector engine, the partitions on GpSimd."""
-    from neuron_tools.nki.language.reduce import reduce_into
+    from neuron_tools.nki.language.reduce import keeps_dimensions, reduce_into, reduced_shape
 
     axes = tuple(sorted(a % data.ndim for a in ((axis,) if isinstance(axis, int) else axis)))
     left = Restriction(data.shape, mask)
-    kept = [1 if at in axes else extent for at, extent in enumerate(data.shape)]
-    shape = tuple(kept) if keepdims else tuple(e for at, e in enumerate(data.shape) if at not in axes)
+    kept = keeps_dimensions(axes, keepdims)
 
     def emit(target: NkiTensor) -> None:
-        source = left.part(data)
-        place = target
-        if left.rectangle is not None:
-            limits = [limit for at, limit in enumerate(left.rectangle) if at not in axes]
-            if keepdims:
-                limits = [(0, 1) if at in axes else limit for at, limit in enumerate(left.rectangle)]
-            if len(limits) == target.ndim:
-                place = target.within(tuple(limits))
-            elif limits and target.ndim:
-                place = target[(slice(*limits[0]),)]
-        reduce_into(place, op, source, axes, negate)
+        reduce_into(left.reduced(target, axes, kept), op, left.part(data), axes, negate)
 
-    return result(shape, _type(dtype, data.dtype), emit)
+    return result(reduced_shape(data, axes, kept), _type(dtype, data.dtype), emit, left=left)
 
 
 def tensor_partition_reduce(
@@ -202,6 +191,7 @@ def tensor_partition_reduce(
         shape,
         _type(dtype, data.dtype),
         lambda target: isa.tensor_partition_reduce(target, op, left.part(data)),
+        left=left,
     )
 
 
@@ -571,7 +561,7 @@ def bn_stats(data: NkiTensor, *, mask: Any = None, dtype: Any = None, **_options
         place = target if left.rectangle is None else target.within((left.rectangle[0], (0, 6)))
         isa.bn_stats(place, left.part(data))
 
-    return result((data.shape[0], 6), _type(dtype, data.dtype), emit)
+    return result((data.shape[0], 6), _type(dtype, data.dtype), emit, left=left)
 
 
 def bn_aggr(data: NkiTensor, *, mask: Any = None, dtype: Any = None, **_options: Any) -> NkiTensor:
@@ -582,7 +572,7 @@ def bn_aggr(data: NkiTensor, *, mask: Any = None, dtype: Any = None, **_options:
         place = target if left.rectangle is None else target.within((left.rectangle[0], (0, 2)))
         isa.bn_aggr(place, left.part(data))
 
-    return result((data.shape[0], 2), _type(dtype, data.dtype), emit)
+    return result((data.shape[0], 2), _type(dtype, data.dtype), emit, left=left)
 
 
 def local_gather(
@@ -660,7 +650,7 @@ def max8(*, src: NkiTensor, mask: Any = None, dtype: Any = None, **_options: Any
         place = target if left.rectangle is None else target.within((left.rectangle[0], (0, 8)))
         isa.max8(place, left.part(src))
 
-    return result((src.shape[0], 8), _type(dtype, src.dtype), emit)
+    return result((src.shape[0], 8), _type(dtype, src.dtype), emit, left=left)
 
 
 def nc_find_index8(
@@ -672,6 +662,7 @@ def nc_find_index8(
         (data.shape[0], 8),
         _type(dtype, dtypes.uint32),
         lambda target: isa.nc_find_index8(target, left.part(data), vals),
+        left=left,
     )
 
 

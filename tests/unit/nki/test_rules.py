@@ -280,7 +280,7 @@ def test_a_missing_name_says_what_exists_nearby(module, name, nearby):
 
 
 def test_language_functions_need_a_kernel():
-    with pytest.raises(TracingError, match="@nki.jit"):
+    with pytest.raises(TracingError, match=r"@nki\.jit"):
         tile((4, 4))
 
 

@@ -198,3 +198,14 @@ def test_select_reduce_chooses_and_takes_the_maximum():
     result, top = run(body, X, predicate)
     np.testing.assert_array_equal(result, expected)
     np.testing.assert_array_equal(top[:, 0], expected.max(axis=1))
+
+
+def test_tensor_reduce_takes_the_number_of_last_dimensions():
+    x = floats(4, 6, 10)
+
+    def body(data):
+        top = tile((4, 6))
+        nisa.tensor_reduce(top, nl.maximum, data, axis=1)
+        return top
+
+    np.testing.assert_array_equal(run(body, x), x.max(axis=2))
