@@ -11,18 +11,21 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.profile.importers.compiled import compiled
+
 Int64Array = npt.NDArray[np.int64]
+FREE = np.iinfo(np.int64).min
 
 
 class FlatLanes:
     """Greedy interval colouring: each span goes to the first lane that is free at its start.
 
     Taken in order of start time this needs no more lanes than spans are open at once (the interval graph is
-    perfect), in O(rows x lanes) steps with one binary search each.
+    perfect), in O(rows x lanes) steps.
     """
 
     def __init__(self) -> None:
-        self._free_from: list[int] = []
+        self._free_from = np.full(1, FREE, np.int64)
 
     def assign(self, start_ns: Int64Array, end_ns: Int64Array) -> npt.NDArray[np.int32]:
         """Lane of each span.
@@ -34,35 +37,34 @@ class FlatLanes:
         Returns:
             int32, shape (spans,), lanes counted from 0.
         """
-        lanes = np.zeros(len(start_ns), np.int32)
-        waiting = np.arange(len(start_ns))
-        lane = 0
-        while len(waiting):
-            if lane == len(self._free_from):
-                self._free_from.append(int(start_ns[waiting[0]]))
-            taken = _chain(start_ns[waiting], end_ns[waiting], self._free_from[lane])
-            lanes[waiting[taken]] = lane
-            if taken.any():
-                self._free_from[lane] = int(end_ns[waiting[taken]][-1])
-            waiting = waiting[~taken]
-            lane += 1
+        lanes = np.empty(len(start_ns), np.int32)
+        done = 0
+        while done < len(start_ns):
+            done = first_free(start_ns, end_ns, done, self._free_from, lanes)
+            if done < len(start_ns):
+                self._free_from = np.append(self._free_from, np.full(len(self._free_from), FREE))
         return lanes
 
 
-def _chain(start_ns: Int64Array, end_ns: Int64Array, free_from: int) -> npt.NDArray[np.bool_]:
-    """Which spans one lane takes when it takes each that starts after the one before it has ended."""
-    first = int(np.searchsorted(start_ns, free_from))
-    taken = np.zeros(len(start_ns), np.bool_)
-    if np.all(start_ns[first + 1 :] >= end_ns[first:-1]):
-        taken[first:] = True
-        return taken
-    following = np.maximum(np.searchsorted(start_ns, end_ns), np.arange(1, len(start_ns) + 1)).tolist()
-    position, chosen = first, []
-    while position < len(following):
-        chosen.append(position)
-        position = following[position]
-    taken[chosen] = True
-    return taken
+@compiled
+def first_free(
+    start_ns: Int64Array, end_ns: Int64Array, first: int, free_from: Int64Array, lanes: npt.NDArray[np.int32]
+) -> int:
+    """Puts spans from `first` on into lanes, until one finds none free; returns that one's row.
+
+    Args:
+        free_from: int64, shape (lanes,): when each lane is free; brought up to date.
+        lanes: int32, shape (spans,): receives the lane of each span.
+    """
+    for row in range(first, len(start_ns)):
+        lane = 0
+        while lane < len(free_from) and free_from[lane] > start_ns[row]:
+            lane += 1
+        if lane == len(free_from):
+            return row
+        lanes[row] = lane
+        free_from[lane] = end_ns[row]
+    return len(start_ns)
 
 
 class NestedLanes:

@@ -2,9 +2,9 @@
 
 `Cells` are pieces of messages, one message a row: constants (tags, and whatever is the same in all rows) and
 columns of bytes of differing length. Putting pieces side by side and framing them with a tag and a length
-only collects them; `pack` then lays all of them into one rectangle of bytes with a mask of which exist, and
-takes the masked bytes in row order. What results is the ordinary protobuf encoding
-(https://protobuf.dev/programming-guides/encoding/), checked in the tests against the generated classes.
+only collects them; `pack` then copies each piece of each row to its place. What results is the ordinary
+protobuf encoding (https://protobuf.dev/programming-guides/encoding/), checked in the tests against the
+generated classes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.profile.export.wire_kernel import encode_varints, put_constant, put_rows
+
 VARINT = 0
 FIXED64 = 1
 LENGTH_DELIMITED = 2
@@ -21,7 +23,8 @@ LENGTH_DELIMITED = 2
 Int64Array = npt.NDArray[np.int64]
 UInt8Array = npt.NDArray[np.uint8]
 BoolArray = npt.NDArray[np.bool_]
-Rectangle = tuple[UInt8Array, BoolArray]
+ALL_PRESENT: BoolArray = np.zeros(0, np.bool_)
+ALL_BYTES: Int64Array = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +63,15 @@ class Piece:
             None if self.present is None else self.present[rows],
         )
 
-    def keep(self) -> BoolArray | np.bool_:
-        """Which bytes exist; broadcasts to (rows, width)."""
-        keep: BoolArray | np.bool_ = np.True_
-        if self.lengths is not None:
-            keep = np.arange(self.width) < self.lengths[:, None]
-        return keep if self.present is None else keep & self.present[:, None]
+    def put(self, out: UInt8Array, places: Int64Array) -> None:
+        """Copies each row's bytes to its place in `out`, and moves the places behind them."""
+        present = ALL_PRESENT if self.present is None else self.present
+        if self.data.ndim == 1 and self.lengths is None:
+            put_constant(out, places, self.data, present)
+            return
+        data = self.data if self.data.ndim == 2 else np.broadcast_to(self.data, (len(places), self.width))
+        lengths = ALL_BYTES if self.lengths is None else self.lengths
+        put_rows(out, places, np.ascontiguousarray(data), lengths, present)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +99,21 @@ class Cells:
         """The given rows in the given order."""
         return Cells(len(rows), tuple(piece.take(rows) for piece in self.pieces))
 
-    def rectangle(self, width: int = 0) -> Rectangle:
-        """All bytes, and which of them exist, as arrays of at least `width` columns."""
-        own = sum(piece.width for piece in self.pieces)
-        data = np.empty((self.rows, max(own, width)), np.uint8)
-        keep = np.ones(data.shape, np.bool_)
-        keep[:, own:] = False
-        first = 0
+    def row_lengths(self) -> Int64Array:
+        """Bytes of each row, int64, shape (rows,)."""
+        return np.broadcast_to(np.asarray(self.lengths(), np.int64), (self.rows,)).astype(np.int64)
+
+    def put(self, out: UInt8Array, places: Int64Array) -> None:
+        """Copies each row to its place in `out`; `places`, int64, shape (rows,), is used up."""
         for piece in self.pieces:
-            last = first + piece.width
-            data[:, first:last] = piece.data
-            if piece.lengths is not None or piece.present is not None:
-                keep[:, first:last] = piece.keep()
-            first = last
-        return data, keep
+            piece.put(out, places)
 
     def pack(self) -> bytes:
         """All rows one after the other."""
-        data, keep = self.rectangle()
-        return data[keep].tobytes()
+        ends = np.cumsum(self.row_lengths())
+        out = np.empty(int(ends[-1]) if self.rows else 0, np.uint8)
+        self.put(out, ends - self.row_lengths())
+        return out.tobytes()
 
 
 def varint_bytes(value: int) -> bytes:
@@ -136,19 +138,14 @@ def constant(content: bytes, rows: int) -> Cells:
 
 def varints(values: npt.ArrayLike) -> Cells:
     """Base-128 numbers, shape (rows,); negative ones as their 64-bit two's complement (ten bytes)."""
-    rest = np.ascontiguousarray(values).astype(np.int64, copy=False).view(np.uint64)
-    largest = int(rest.max()) if len(rest) else 0
+    numbers = np.ascontiguousarray(values).astype(np.int64, copy=False).view(np.uint64)
+    largest = int(numbers.max()) if len(numbers) else 0
     width = max(1, (largest.bit_length() + 6) // 7)
-    data = np.empty((len(rest), width), np.uint8)
-    lengths = np.ones(len(rest), np.int64)
-    for position in range(width):
-        following = rest >> np.uint64(7)
-        more = following != 0
-        data[:, position] = (rest & np.uint64(0x7F)).astype(np.uint8) | (more.view(np.uint8) << 7)
-        lengths += more
-        rest = following
+    data = np.empty((len(numbers), width), np.uint8)
+    lengths = np.empty(len(numbers), np.int64)
+    encode_varints(numbers, data, lengths)
     all_equal = len(lengths) > 0 and bool(lengths[0] == width) and bool((lengths == width).all())
-    return Cells(len(rest), (Piece(data, None if all_equal else lengths),))
+    return Cells(len(numbers), (Piece(data, None if all_equal else lengths),))
 
 
 def fixed64(values: npt.ArrayLike) -> Cells:
@@ -215,8 +212,11 @@ def message_field(field_number: int, content: Cells) -> Cells:
 
 def interleaved(first: Cells, second: Cells, order: Int64Array) -> bytes:
     """Rows of `first` (numbered from 0) and of `second` (numbered on from there) in the given order."""
-    width = max(sum(piece.width for piece in cells.pieces) for cells in (first, second))
-    data, keep = (
-        np.concatenate(pair)[order] for pair in zip(first.rectangle(width), second.rectangle(width))
-    )
-    return data[keep].tobytes()
+    lengths = np.concatenate([first.row_lengths(), second.row_lengths()])
+    ends = np.cumsum(lengths[order])
+    places = np.empty(len(order), np.int64)
+    places[order] = ends - lengths[order]
+    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
+    first.put(out, places[: first.rows].copy())
+    second.put(out, places[first.rows :].copy())
+    return out.tobytes()

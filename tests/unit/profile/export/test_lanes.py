@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools.profile.export.lanes import FlatLanes, NestedLanes, nested_event_order
@@ -24,6 +24,7 @@ def most_at_once(start, end):
     return max(instants)
 
 
+@settings(deadline=None)  # compiling takes its time at the first call
 @given(SPANS, st.integers(1, 7))
 def test_flat_lanes_never_hold_two_spans_at_once(spans, batch_rows):
     start, end = arrays(sorted(spans))
@@ -35,6 +36,7 @@ def test_flat_lanes_never_hold_two_spans_at_once(spans, batch_rows):
         assert np.all(start[own][1:] >= end[own][:-1])
 
 
+@settings(deadline=None)
 @given(SPANS)
 def test_flat_lanes_are_as_many_as_spans_are_open_at_once(spans):
     lasting = [(start, length + 1) for start, length in spans]

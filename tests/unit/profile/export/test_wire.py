@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
@@ -8,6 +8,7 @@ from neuron_tools.profile.export import wire
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 
 
+@settings(deadline=None)
 @given(st.lists(INT64, min_size=1, max_size=40))
 def test_number_fields_are_what_the_generated_class_writes(values):
     encoded = wire.number_field(4, np.array(values, np.int64)).pack()
@@ -16,6 +17,7 @@ def test_number_fields_are_what_the_generated_class_writes(values):
     assert encoded == expected
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(), min_size=1, max_size=20))
 def test_double_fields_are_what_the_generated_class_writes(values):
     encoded = wire.fixed64_field(5, np.array(values, "<f8")).pack()
@@ -24,6 +26,7 @@ def test_double_fields_are_what_the_generated_class_writes(values):
     assert encoded == expected
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, (1 << 64) - 1), max_size=5), min_size=1, max_size=12))
 def test_lists_of_differing_length_are_what_the_generated_class_writes(lists):
     offsets = np.concatenate([[0], np.cumsum([len(values) for values in lists])]).astype(np.int64)
@@ -35,6 +38,7 @@ def test_lists_of_differing_length_are_what_the_generated_class_writes(lists):
     assert encoded == expected
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=200), st.booleans()), min_size=1, max_size=20))
 def test_texts_with_gaps_are_what_the_generated_class_writes(rows):
     contents = [text.encode() for text, _ in rows]
