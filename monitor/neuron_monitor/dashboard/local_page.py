@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
@@ -157,8 +158,6 @@ def _pause(clicks: int | None, selected: list[float] | None) -> tuple[bool, str]
 
 def _select(*told: Any) -> tuple[Any, Any, Any]:
     """The range that was dragged over in some chart, for all of them."""
-    from datetime import datetime, timezone
-
     if ctx.triggered_id == "clear":
         return None, "", "hidden"
     change = ctx.triggered[0]["value"] or {}
@@ -167,9 +166,17 @@ def _select(*told: Any) -> tuple[Any, Any, Any]:
     ends = [change.get(f"xaxis.range[{end}]") for end in (0, 1)]
     if None in ends:
         return no_update, no_update, no_update
-    moments = [datetime.fromisoformat(str(end)[:26]).replace(tzinfo=timezone.utc) for end in ends]
+    moments = [parse_moment(str(end)) for end in ends]
     text = f"{moments[0]:%H:%M:%S} – {moments[1]:%H:%M:%S} UTC"
     return [moment.timestamp() * 1000 for moment in moments], text, ""
+
+
+def parse_moment(text: str) -> datetime:
+    """A moment as Plotly writes it: with any number of digits behind the second, or cut off before."""
+    whole, _, fraction = text.replace("T", " ").partition(".")
+    form = "%Y-%m-%d %H:%M:%S" if whole.count(":") == 2 else "%Y-%m-%d %H:%M" if ":" in whole else "%Y-%m-%d"
+    moment = datetime.strptime(whole, form).replace(tzinfo=timezone.utc)
+    return moment + timedelta(microseconds=int(fraction[:6].ljust(6, "0") or 0))
 
 
 def _window_label(seconds: int) -> str:

@@ -180,19 +180,15 @@ class Reporter:
         mark: _Mark,
         keys: Keys,
     ) -> Report:
-        pid = window.after.pid
         if name == "execution_stats":
             if window.before is window.after:
                 return NO_EXECUTIONS
             return execution_stats(window)
         shown = windows.shown_window(window, mark)
         if name == "neuroncore_activity":
-            return self._memo.get((pid, name), Same(shown), lambda: neuroncore_activity(shown))
+            return neuroncore_activity(shown)
         devices = sample.tree.devices
-        architecture = devices[0].facts.core_architecture if devices else ""
-        return self._memo.get(
-            (pid, name), Same(shown), lambda: neuroncore_counters(shown, keys, architecture)
-        )
+        return neuroncore_counters(shown, keys, devices[0].facts.core_architecture if devices else "")
 
     def _process_time(self, pid: int, sample: Sample, mark: _Mark) -> Report:
         """Processor time since the mark; the last figure where the host was not read anew since."""

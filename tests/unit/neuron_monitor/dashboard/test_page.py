@@ -10,6 +10,7 @@ from neuron_monitor.dashboard.charts import CHARTS, make_extension, make_figure
 from neuron_monitor.dashboard.collector import Collector
 from neuron_monitor.dashboard.fleet import FleetSource
 from neuron_monitor.dashboard.fleet_page import _host_table
+from neuron_monitor.dashboard.local_page import parse_moment
 from neuron_monitor.dashboard.parts import device_grid, figures, notices, process_table
 from neuron_monitor.dashboard.server import guard
 from neuron_monitor.errors import PrometheusQueryError
@@ -67,6 +68,19 @@ def test_devices_that_come_later_begin_a_new_history(tmp_path, make_sampler, clo
     collector.update()
     assert "core_7_utilization" in collector.history.columns
     assert len(collector.history.since(0)) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        ("1970-01-01 00:00:01.5", 1500),
+        ("1970-01-01 00:00:01.53125", 1531.25),
+        ("1970-01-01T00:01", 60_000),
+        ("1970-01-02", 86_400_000),
+    ],
+)
+def test_moments_as_plotly_writes_them(text, milliseconds):
+    assert parse_moment(text).timestamp() * 1000 == pytest.approx(milliseconds)
 
 
 def test_every_chart_draws_its_lines(collector):
