@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki.dtypes import DType
+from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 
 Box = tuple[int, int, int, int]
@@ -32,7 +33,9 @@ class Buffer:
         pitch: Elements of one line.
         pitch_bytes: Bytes of one line.
         on_chip: Whether it lies in SBUF or PSUM.
+        strides: Strides of the whole of it, in elements.
         views: Region and form of the views of it that instructions have used.
+        whole: Region and form of the whole of it, once used.
         blocks: Groups of lines that take the same partitions at other addresses (older dialect).
         line_bytes_all: Bytes of one partition over all blocks.
         site: Call site that declared it.
@@ -46,7 +49,7 @@ class Buffer:
         "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype",
         "factory", "kind", "lines",
         "name", "number", "on_chip", "partition", "pitch", "pitch_bytes", "region",
-        "shape", "site", "tile_rank", "touched", "views",
+        "shape", "site", "strides", "tile_rank", "touched", "views", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -59,6 +62,7 @@ class Buffer:
         lines: int,
         pitch: int,
         blocks: int = 1,
+        strides: tuple[int, ...] | None = None,
         site: int = -1,
         name: str = "",
         kind: str = "scratch",
@@ -76,6 +80,8 @@ class Buffer:
         self.site = site
         self.name = name
         self.kind = kind
+        self.strides = row_major(shape) if strides is None else strides
+        self.whole: tuple[int, Any] | None = None
         self.tile_rank = 0
         self.address: int | None = None
         self.partition = 0

@@ -208,6 +208,10 @@ class NkiTensor:
             assert storage is not None
         if self.limits is not None:
             self._check_limits()
+        if self.strides is storage.strides and self._shape is storage.shape and self.gather is None:
+            if self.dtype is storage.dtype and self.offset == 0:
+                self.region, self.form = storage.whole or self._resolve_whole(trace, storage)
+                return
         place = (self.offset, self._shape, self.strides, self.dtype)
         if self.gather is None:
             known = storage.views.get(place)
@@ -217,15 +221,24 @@ class NkiTensor:
         first, last, low, high = self.box()
         self.region = trace.add_region(storage.number, first, last, low, high)
         line = (first % storage.partitions + storage.partition) if storage.on_chip else -1
+        self.form = self._find_form(trace, storage, line)
+        if self.gather is None:
+            storage.views[place] = self.region, self.form
+
+    def _resolve_whole(self, trace: tracing.Tracer, storage: Buffer) -> tuple[int, ViewForm]:
+        region = trace.add_region(storage.number, 0, storage.lines, 0, storage.pitch_bytes)
+        form = self._find_form(trace, storage, storage.partition if storage.on_chip else -1)
+        storage.whole = region, form
+        return storage.whole
+
+    def _find_form(self, trace: tracing.Tracer, storage: Buffer, line: int) -> ViewForm:
         key = (storage.region, self.dtype, self._shape, self.strides, line)
-        form = trace.forms.get(key)
+        form: ViewForm | None = trace.forms.get(key)
         if form is None:
             form = trace.forms[key] = ViewForm(
                 storage.region, self.dtype, self._shape, self.strides, line, storage.pitch
             )
-        self.form = form
-        if self.gather is None:
-            storage.views[place] = self.region, form
+        return form
 
     def box(self) -> Box:
         """Lines and bytes that the view may touch: (first line, last line, low, high), ends exclusive."""
@@ -293,7 +306,9 @@ class NkiTensor:
     # Views by index
 
     def __getitem__(self, key: Any) -> NkiTensor:
-        storage = self.backing
+        storage = self.storage
+        if storage is None:
+            storage = self.backing
         if type(key) is not tuple:
             key = (key,)
         shape, old_strides = self._shape, self.strides

@@ -63,7 +63,7 @@ def ndarray(
         storage.partition, storage.address = int(address[0]), int(address[1])
     elif placement is not None:
         placement.place(storage)
-    return NkiTensor(storage, kind, extents, trace.extent(region, kind, extents, axis).strides)
+    return NkiTensor(storage, kind, storage.shape, storage.strides)
 
 
 def partition_axis(shape: Shape) -> int:
