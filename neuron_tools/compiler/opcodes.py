@@ -47,5 +47,8 @@ GPSIMD_BINARY = frozenset({"power", "atan2", "next_after", "polygamma", "zeta", 
 
 TERNARY = frozenset({"select", "clamp"})
 
-ELEMENTWISE = frozenset(ACTIVATIONS) | VECTOR_UNARY | BINARY | TERNARY | {"activation"}
+ROTATION = "rotate_columns"
+"""Rows put together from their own pieces (attribute `columns`: their length): one access pattern."""
+
+ELEMENTWISE = frozenset(ACTIVATIONS) | VECTOR_UNARY | BINARY | TERNARY | {"activation", ROTATION}
 """Operations that compute each result element from the operands' elements at the same place."""

@@ -19,6 +19,7 @@ from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.tables import IDENTITY, load_tables
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import Operation
+from neuron_tools.compiler.opcodes import ROTATION
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape, reduction_domain
 from neuron_tools.simulator.program import DType, Engine, Flag, Opcode
 
@@ -50,7 +51,10 @@ def generate_loop(context: Context, group: Group) -> None:
     hlo = context.hlo(group, weights=work_of(context, group))
     for output in group.outputs:
         context.define(output)
-    for chunk in _chunk_choices(space):
+    whole = max(
+        [int(op.attributes["columns"]) for op in group.operations if op.opcode == ROTATION], default=1
+    )
+    for chunk in _chunk_choices(space, whole):
         body = _Body(context, group, selection, space.with_chunk(chunk), hlo)
         body.build()
         if body.fits() or chunk <= 32:
@@ -100,12 +104,13 @@ def _domain_of(group: Group, space: Space) -> Domain:
     return Domain(1, space.rows, space.columns)
 
 
-def _chunk_choices(space: Space) -> Iterable[int]:
+def _chunk_choices(space: Space, whole: int) -> Iterable[int]:
+    """Chunks to try, largest first, each a multiple of `whole` columns."""
     chunk = space.chunk
     while chunk > 32:
-        yield chunk
+        yield min(space.columns, -(-chunk // whole) * whole)
         chunk = chunk // 2 if chunk <= 4096 else max(2048, chunk // 2)
-    yield min(space.chunk, 32)
+    yield min(space.columns, max(whole, min(space.chunk, 32)))
 
 
 class _Body(LoopOperands, RowSums):

@@ -12,7 +12,7 @@ from typing import Any
 
 from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, reduction_kind
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, VECTOR_UNARY
+from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, ROTATION, VECTOR_UNARY
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.compiler.views import View, Views, merged_blocks
 from neuron_tools.simulator.program import Engine, Flag, Opcode
@@ -125,9 +125,11 @@ class _Selector:
         if opcode in ("reduce", "moments"):
             self._reduction(operation, shape)
         elif opcode == "convert" or opcode not in ACTIVATIONS | dict.fromkeys(
-            VECTOR_UNARY | BINARY | {"select", "clamp", "activation"}, ""
+            VECTOR_UNARY | BINARY | {"select", "clamp", "activation", ROTATION}, ""
         ):
             self._alias_or_copy(operation, shape)
+        elif opcode == ROTATION:
+            self._rotation(operation, shape)
         elif opcode in ACTIVATIONS or opcode == "activation":
             function = str(operation.attributes.get("function", "")) or ACTIVATIONS.get(opcode, opcode)
             self._activate(operation, shape, function, operation.operands[0], operation.results[0])
@@ -214,6 +216,13 @@ class _Selector:
             self._remove(before)
             reads = list(before.reads)
         self._emit(operation, shape, Opcode.ACTIVATE, (SCALAR,), reads, result, activation=function)
+
+    def _rotation(self, operation: Operation, shape: Shape) -> None:
+        """Pieces of rows in another order: a copy with strides, the signs on the way."""
+        key, _ = self._operand(operation.operands[0])
+        opcode = Opcode.TENSOR_SCALAR if operation.attributes.get("signs") else Opcode.TENSOR_COPY
+        self._emit(operation, shape, opcode, (VECTOR, SCALAR, GPSIMD), [key], operation.results[0],
+                   flags=Flag.STRIDED)  # fmt: skip
 
     def _activation_gradient(self, operation: Operation, shape: Shape) -> None:
         gradient, value = operation.operands[:2]

@@ -4,19 +4,46 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from neuron_tools.compiler.graph import Rewriter
+from neuron_tools.compiler.graph import Rewriter, producers, users
 from neuron_tools.compiler.hlo import Module, Operation, TensorType, Value
 from neuron_tools.compiler.options import CompilerOptions
 
 PRODUCTS = frozenset({"dot_general", "dot", "convolution"})
+VIEWS = frozenset({"transpose", "reshape", "broadcast_in_dim", "slice", "reverse"})
 WIDE = "f32"
 
 
 def auto_cast(module: Module, options: CompilerOptions) -> Module:
-    """Narrow what the options say; parameters and results keep their types."""
-    if options.auto_cast == "matmult":
-        return _cast_products(module, options.auto_cast_type)
-    return _cast_everything(module, options.auto_cast_type) if options.auto_cast == "all" else module
+    """Narrow what the options say; parameters and results keep their types, but for weights in the artifact."""
+    if options.auto_cast == "none":
+        return module
+    narrow, everything = options.auto_cast_type, options.auto_cast == "all"
+    if options.inline_weights:
+        module = _retype(module, _weights(module) if everything else _weights_of_products(module), narrow)
+    return _cast_everything(module, narrow) if everything else _cast_products(module, narrow)
+
+
+def _retype(module: Module, chosen: set[int], narrow: str) -> Module:
+    values = tuple(_retyped(value, narrow) if value.id in chosen else value for value in module.values)
+    return replace(module, values=values)
+
+
+def _weights(module: Module) -> set[int]:
+    return {value for value, kind in zip(module.parameters, module.parameter_kinds) if kind == "weight"}
+
+
+def _weights_of_products(module: Module) -> set[int]:
+    """Weights that matrix products alone use, perhaps turned, and what stands between."""
+    made, used, weights = producers(module), users(module), _weights(module)
+    found: set[int] = set()
+    for operation in module.operations:
+        for operand in operation.operands if operation.opcode in PRODUCTS else ():
+            chain = [operand]
+            while chain[-1] in made and made[chain[-1]].opcode in VIEWS:
+                chain.append(made[chain[-1]].operands[0])
+            if chain[-1] in weights and all(len(used[value]) == 1 for value in chain):
+                found.update(chain)
+    return found
 
 
 def _cast_products(module: Module, narrow: str) -> Module:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 
 from neuron_tools.compiler.graph import operands_of, producers, users
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.opcodes import ELEMENTWISE
+from neuron_tools.compiler.opcodes import ELEMENTWISE, ROTATION
 from neuron_tools.compiler.passes.attention import AttentionBlock, find_attention
 from neuron_tools.compiler.passes.groups import (
     Domain,
@@ -23,6 +23,7 @@ from neuron_tools.compiler.passes.groups import (
     convolution_domain,
     dot_columns,
     reduction_domain,
+    row_domain,
 )
 from neuron_tools.compiler.passes.joining import MAX_GROUP_OPERATIONS, Joining
 from neuron_tools.compiler.views import View, Views, is_lazy
@@ -152,6 +153,8 @@ class _Fusion(Joining):
             if form is None:
                 group.kind, form = "reduce", (None, Shape.LATE)
             group.domain, shape = form
+        if operation.opcode == ROTATION:
+            group.domain = row_domain(operation, self._module)
         for view in views:
             if group.domain is None and view.root >= 0 and not view.is_scalar and group.kind == "loop":
                 group.domain = broadcast_domain(view.blocks)

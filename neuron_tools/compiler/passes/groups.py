@@ -85,6 +85,13 @@ def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | Non
     return None
 
 
+def row_domain(operation: Operation, module: Module) -> Domain:
+    """Iteration space with one row per row of an operation's result."""
+    type_ = module.values[operation.results[0]].type
+    columns = max(1, type_.shape[-1])
+    return Domain(1, type_.element_count // columns, columns)
+
+
 def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
     """Iteration space in which a repeated operand is a row or a column vector; None = any."""
     extents = [block.extent for block in blocks]

@@ -7,7 +7,15 @@ from dataclasses import replace
 
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.compiler.passes.groups import Domain, Group, Shape, broadcast_domain, reduction_domain
+from neuron_tools.compiler.opcodes import ROTATION
+from neuron_tools.compiler.passes.groups import (
+    Domain,
+    Group,
+    Shape,
+    broadcast_domain,
+    reduction_domain,
+    row_domain,
+)
 from neuron_tools.compiler.views import Block, View, Views, merged_blocks
 
 MAX_GROUP_OPERATIONS = 64
@@ -70,6 +78,10 @@ class Joining:
         if shape is None:
             return None
         domain = group.domain
+        if operation.opcode == ROTATION:
+            domain = domain or row_domain(operation, self._module)
+            if domain.outer != 1 or domain.columns % int(operation.attributes["columns"]):
+                return None
         if is_reduction:
             form = reduction_domain(operation, self._module)
             if form is None or (form[0] is not None and domain is not None and form[0] != domain):

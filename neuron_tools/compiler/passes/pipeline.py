@@ -14,8 +14,10 @@ from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
+from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
 from neuron_tools.compiler.passes.register_arithmetic import address_by_register
 from neuron_tools.compiler.passes.simplify import simplify
+from neuron_tools.compiler.passes.sink_transposes import sink_transposes
 
 PASSES = (
     address_by_register,
@@ -25,6 +27,9 @@ PASSES = (
     fold_constants,
     simplify,
     simplify_algebra,
+    sink_transposes,
+    simplify,
+    recognise_rotations,
     eliminate_common_subexpressions,
     recognise_activations,
     recognise_by_value,

@@ -70,6 +70,37 @@ def test_all_narrows_everything_between_parameters_and_results():
     assert [found.values[value].type.dtype for value in (*found.parameters, *found.results)] == ["f32"] * 3
 
 
+def weighed(*uses):
+    """x @ transpose(w), with w a weight; further operations may use it."""
+    square = TensorType((8, 8), "f32")
+    operations = (
+        Operation("transpose", (1,), (2,), {"permutation": (1, 0)}),
+        Operation("dot_general", (0, 2), (3,), {"dot_dimension_numbers": NUMBERS}),
+        *uses,
+    )
+    values = tuple(Value(number, square) for number in range(5))
+    kinds = ("input", "weight")
+    return Module("m", values, (0, 1), operations, (3,), (), parameter_kinds=kinds)
+
+
+def test_weights_in_the_artifact_are_cast_when_it_is_compiled():
+    found = auto_cast(weighed(), CompilerOptions(auto_cast="matmult", inline_weights=True))
+    assert dtypes(found, "transpose") == ["bf16", "bf16"]
+    assert [operation.opcode for operation in found.operations] == ["transpose", "convert", "dot_general"]
+
+
+def test_a_weight_with_another_use_is_cast_each_time():
+    shared = weighed(Operation("tanh", (1,), (4,)))
+    found = auto_cast(shared, CompilerOptions(auto_cast="matmult", inline_weights=True))
+    assert dtypes(found, "transpose") == ["f32", "f32"]
+    assert dtypes(found, "dot_general")[:2] == ["bf16", "bf16"]
+
+
+def test_all_weights_in_the_artifact_are_narrow_where_everything_is_cast():
+    found = auto_cast(weighed(), CompilerOptions(auto_cast="all", inline_weights=True))
+    assert [found.values[value].type.dtype for value in found.parameters] == ["f32", "bf16"]
+
+
 def test_values_looked_at_bit_by_bit_keep_their_type():
     base = module()
     bits = Value(9, TensorType((8, 8), "i32"))

@@ -1,0 +1,126 @@
+"""Moves transposes behind the elementwise operations that follow them.
+
+An elementwise operation on transposed operands is the transpose of the same operation on the operands as
+they lie in memory. There it can join the product that made them, and the products that read the result
+turn it on the way. Broadcasts and splat constants beside the transposed operands are made in the other
+order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from neuron_tools.compiler.graph import Rewriter
+from neuron_tools.compiler.hlo import Module, Operation, TensorType
+from neuron_tools.compiler.opcodes import ELEMENTWISE
+
+_PER_AXIS = ("start_indices", "limit_indices", "strides")
+
+
+def sink_transposes(module: Module) -> Module:
+    """See the module's text. Transposes of one axis order only; other operations are kept."""
+    if not any(operation.opcode == "transpose" for operation in module.operations):
+        return module
+    return _Sinker(module).run()
+
+
+class _Sinker:
+    def __init__(self, module: Module) -> None:
+        self._rewriter = Rewriter(module)
+        self._made_by: dict[int, Operation] = {}
+
+    def run(self) -> Module:
+        """Rewrite all operations in order."""
+        for original in self._rewriter.module.operations:
+            operation = self._rewriter.renamed(original)
+            if not self._sink(operation):
+                self._keep(operation)
+        return self._rewriter.finish()
+
+    def _keep(self, operation: Operation) -> None:
+        self._rewriter.operations.append(operation)
+        self._made_by.update(dict.fromkeys(operation.results, operation))
+
+    def _shape(self, value: int) -> tuple[int, ...]:
+        return self._rewriter.type_of(value).shape
+
+    def _sink(self, operation: Operation) -> bool:
+        """Replace an operation by itself on untransposed operands and a transpose; False if it must stay."""
+        if operation.regions or len(operation.results) != 1 or not operation.operands:
+            return False
+        if operation.opcode not in ELEMENTWISE | {"slice", "concatenate"}:
+            return False
+        order = self._order(operation)
+        if order is None:
+            return False
+        operands = [self._untransposed(value, order) for value in operation.operands]
+        if any(value is None for value in operands):
+            return False
+        self._replace(operation, [value for value in operands if value is not None], order)
+        return True
+
+    def _order(self, operation: Operation) -> tuple[int, ...] | None:
+        """The permutation of the first transposed operand, if it is an operand of full size."""
+        for value in operation.operands:
+            maker = self._made_by.get(value)
+            if maker is not None and maker.opcode == "transpose":
+                return tuple(maker.attributes["permutation"])
+        return None
+
+    def _untransposed(self, value: int, order: Sequence[int]) -> int | None:
+        """What a value is the transpose of: known, or made in the other order; None if it cannot be."""
+        maker = self._made_by.get(value)
+        if len(self._shape(value)) != len(order):
+            return value if not self._shape(value) else None
+        if maker is None:
+            return None
+        if maker.opcode == "transpose":
+            return maker.operands[0] if tuple(maker.attributes["permutation"]) == tuple(order) else None
+        if maker.opcode == "broadcast_in_dim":
+            dims = tuple(order[axis] for axis in maker.attributes.get("broadcast_dimensions", ()))
+            if list(dims) != sorted(dims):
+                return None
+            return self._rewriter.add(
+                "broadcast_in_dim",
+                maker.operands,
+                self._before(value, order),
+                maker,
+                broadcast_dimensions=dims,
+            )
+        if maker.opcode == "constant" and isinstance(maker.attributes.get("value"), (int, float, bool)):
+            attributes = dict(maker.attributes)
+            return self._rewriter.add("constant", (), self._before(value, order), maker, **attributes)
+        return None
+
+    def _before(self, value: int, order: Sequence[int]) -> TensorType:
+        """The type of what a value is the transpose of."""
+        type_ = self._rewriter.type_of(value)
+        shape = [0] * len(order)
+        for axis, source in enumerate(order):
+            shape[source] = type_.shape[axis]
+        return replace(type_, shape=tuple(shape))
+
+    def _replace(self, operation: Operation, operands: Sequence[int], order: Sequence[int]) -> None:
+        result = operation.results[0]
+        inner = self._rewriter.new_value(self._before(result, order))
+        attributes = _reordered(operation, order)
+        self._keep(replace(operation, operands=tuple(operands), results=(inner,), attributes=attributes))
+        turned = Operation(
+            "transpose", (inner,), (result,), {"permutation": tuple(order)}, operation.framework
+        )
+        self._keep(turned)
+
+
+def _reordered(operation: Operation, order: Sequence[int]) -> dict[str, object]:
+    """Attributes that speak of axes, for the operand's own order of axes."""
+    attributes = dict(operation.attributes)
+    if operation.opcode == "concatenate":
+        attributes["dimension"] = order[int(operation.attributes["dimension"])]
+    if operation.opcode == "slice":
+        for name in _PER_AXIS:
+            values = [0] * len(order)
+            for axis, source in enumerate(order):
+                values[source] = operation.attributes[name][axis]
+            attributes[name] = tuple(values)
+    return attributes
