@@ -1,4 +1,4 @@
-"""The Dash application: one page frame, three pages, chosen by the address."""
+"""The Dash application: one page frame, its pages chosen by the address."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from typing import Any
 from dash import Dash, Input, Output, dcc, html
 
 from neuron_explorer.content import Content
+from neuron_explorer.pages.advice import advice_page
 from neuron_explorer.pages.modules import modules_page
 from neuron_explorer.pages.overview import overview_page
+from neuron_explorer.pages.roofline import roofline_page
 from neuron_explorer.pages.source import source_page
+from neuron_explorer.pages.time import time_page
 
 PAGES: dict[str, tuple[str, Callable[[Content, str], list[Any]]]] = {
     "/": ("Overview", lambda content, search: overview_page(content)),
     "/modules": ("Modules", lambda content, search: modules_page(content)),
     "/source": ("Source", source_page),
+    "/time": ("Time", lambda content, search: time_page(content)),
+    "/roofline": ("Roofline", roofline_page),
+    "/advice": ("Advice", lambda content, search: advice_page(content)),
 }
 
 

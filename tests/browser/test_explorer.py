@@ -67,6 +67,11 @@ def test_all_pages_work_under_the_policy_and_load_nothing_from_elsewhere(
         page.wait_for_selector("td >> text=(whole program)")
         page.click("nav >> text=Source")
         page.wait_for_selector("table.code tr.heat-5 >> text=y = layer(x)")
+        page.click("nav >> text=Time")
+        page.wait_for_selector("td >> text=Tensor (process 0, core 0)")
+        page.wait_for_selector(".js-plotly-plot .bars")
+        page.click("nav >> text=Advice")
+        page.wait_for_selector("text=Nothing was found")
         assert complaints == []
 
 

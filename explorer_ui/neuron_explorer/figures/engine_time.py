@@ -1,0 +1,64 @@
+"""Busy time of each engine and the reasons of its idle time, as stacked bars."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
+from neuron_profile.reports.quantities import duration, percent
+
+BAR_HEIGHT_PIXELS = 30
+TITLES = {
+    "busy_ns": "Busy",
+    "dma_ns": "Waiting for DMA",
+    "engine_ns": "Waiting for an engine",
+    "other_ns": "Other delays",
+    "finished_ns": "Finished early",
+    "host_ns": "Waiting for the host",
+}
+# Okabe and Ito's palette, told apart with any colour vision.
+_COLOURS = {
+    "busy_ns": "#0072b2",
+    "dma_ns": "#e69f00",
+    "engine_ns": "#56b4e9",
+    "other_ns": "#cc79a7",
+    "finished_ns": "#b8c2cc",
+    "host_ns": "#e6ebf2",
+}
+
+
+def engine_time_figure(engines: Sequence[EngineTime]) -> Any:
+    """One bar per engine, the first on top; parts as shares of the window."""
+    rows = list(reversed(engines))
+    names = [f"{engine.engine} · p{engine.process} c{engine.core}" for engine in rows]
+    bars = [_bar(names, rows, part) for part in PARTS]
+    figure = go.Figure(bars)
+    figure.update_layout(
+        barmode="stack",
+        height=120 + BAR_HEIGHT_PIXELS * max(len(rows), 1),
+        margin={"l": 120, "r": 20, "t": 50, "b": 40},
+        xaxis={"title": {"text": "% of the window"}, "range": [0, 100], "fixedrange": True},
+        yaxis={"fixedrange": True},
+        legend={"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02},
+        plot_bgcolor="white",
+        bargap=0.3,
+    )
+    return figure
+
+
+def _bar(names: list[str], rows: Sequence[EngineTime], part: str) -> Any:
+    times = [getattr(engine, part) for engine in rows]
+    shares = [time / engine.window_ns if engine.window_ns else 0.0 for time, engine in zip(times, rows)]
+    return go.Bar(
+        y=names,
+        x=[100 * share for share in shares],
+        orientation="h",
+        name=TITLES[part],
+        marker_color=_COLOURS[part],
+        text=[f"{duration(time)} ({percent(share)})" for time, share in zip(times, shares)],
+        textposition="none",
+        hovertemplate="%{y}: %{text}<extra>" + TITLES[part] + "</extra>",
+    )
