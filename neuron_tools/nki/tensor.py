@@ -208,10 +208,10 @@ class NkiTensor:
             assert storage is not None
         if self.limits is not None:
             self._check_limits()
-        if self.strides is storage.strides and self._shape is storage.shape and self.gather is None:
-            if self.dtype is storage.dtype and self.offset == 0:
-                self.region, self.form = storage.whole or self._resolve_whole(trace, storage)
-                return
+        alike = self.strides is storage.strides and self._shape is storage.shape
+        if alike and self.dtype is storage.dtype and self.offset == 0 and self.gather is None:
+            self.region, self.form = storage.whole or self._resolve_whole(trace, storage)
+            return
         place = (self.offset, self._shape, self.strides, self.dtype)
         if self.gather is None:
             known = storage.views.get(place)

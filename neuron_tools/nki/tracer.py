@@ -313,7 +313,8 @@ class Tracer:
         extent = self.extent(region, dtype, shape, partition_axis)
         buffer = Buffer(
             len(self.buffers), region, dtype, shape, lines=extent.lines, pitch=extent.pitch,
-            blocks=extent.blocks, strides=extent.strides, site=self.site() if self.recording else -1, name=name, kind=kind,
+            blocks=extent.blocks, strides=extent.strides,
+            site=self.site() if self.recording else -1, name=name, kind=kind,
         )  # fmt: skip
         if self.older_dialect and buffer.on_chip:
             buffer.tile_rank = 2
