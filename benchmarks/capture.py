@@ -3,27 +3,33 @@
 The same loop of small eager operations runs plain, recorded, and under torch.profiler, in turn. Costs are
 those of the loop over the number of operations. Starting and stopping are left out of what is compared:
 torch.profiler builds its result when it stops, while a capture's profile is assembled by another process.
-Ours with starting and stopping stands alone.
+Ours with starting and stopping stands alone. Publishing is the processor time of the thread that writes the
+simulated driver's tree, over the time of a recorded loop.
 """
 
 from __future__ import annotations
 
 import math
+import os
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
-from time import perf_counter_ns
+from time import clock_gettime, monotonic, perf_counter_ns, pthread_getcpuclockid
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
 from neuron_tools.device import native
+from neuron_tools.device.driver.runtime import torch_driver
 
 OPERATIONS_PER_TURN = 4
 LARGEST_NS = 2_000
 DEEP = 24  # frames between the script and the operation, as in a model made of modules
 RATIO_TARGET = Target("<=", 3)
+PUBLISHING_TARGET = Target("<=", 1)
+PUBLISHING_THREAD = "neuron-sysfs"
 
 
 def _program(turns: int) -> Callable[[], None]:
@@ -154,7 +160,36 @@ def _addition_figure(count: int, rounds: int) -> Figure:
     return Figure("a + b on 4 floats, neuron by CPU", ratio, "x", RATIO_TARGET, Peer("CPU tensor", 1.0), note)
 
 
+def _publishing_figure(seconds: float) -> Figure:
+    """Share of one processor core that publishing takes while operations are recorded."""
+    program = _program(1_000)
+    (thread,) = (each for each in threading.enumerate() if each.name == PUBLISHING_THREAD)
+    assert thread.ident is not None
+    clock = pthread_getcpuclockid(thread.ident)
+
+    def busy() -> None:
+        deadline = monotonic() + seconds
+        while monotonic() < deadline:
+            program()
+
+    with tempfile.TemporaryDirectory() as folder:
+        started_s, started_cpu_s = monotonic(), clock_gettime(clock)
+        _recorded(busy, Path(folder))()
+        percent = 100 * (clock_gettime(clock) - started_cpu_s) / (monotonic() - started_s)
+    note = f"recorded operations for {seconds:g} s"
+    return Figure("publishing in the simulated driver's tree", percent, "%", PUBLISHING_TARGET, note=note)
+
+
 def run(quick: bool) -> list[Figure]:
-    """Measures; about 10 s when quick."""
+    """Measures; about 15 s when quick."""
     turns, rounds = (2_500, 5) if quick else (10_000, 9)
-    return [*_recording_figures(turns, rounds), _addition_figure(20_000, rounds * 2)]
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["NEURON_SYSFS_ROOT"] = str(Path(folder) / "sysfs")
+        try:
+            return [
+                *_recording_figures(turns, rounds),
+                _addition_figure(20_000, rounds * 2),
+                _publishing_figure(3 if quick else 10),
+            ]
+        finally:
+            torch_driver.stop()
