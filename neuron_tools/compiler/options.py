@@ -15,6 +15,7 @@ class CompilerOptions:
             written for bf16 do; off, tiles have the types that the module states.
         auto_cast: What float32 work is cast to `auto_cast_type`: "none", "matmult" (matrix products), "all".
         auto_cast_type: "bf16", "f16", "tf32" or "f8E4M3FN".
+        inline_weights: The weights are part of the artifact: a cast of them is made when it is compiled.
         while_trip_count: Iterations assumed for a loop whose count is not known.
     """
 
@@ -22,4 +23,5 @@ class CompilerOptions:
     narrow_intermediates: bool = True
     auto_cast: str = "none"
     auto_cast_type: str = "bf16"
+    inline_weights: bool = False
     while_trip_count: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
@@ -77,7 +77,7 @@ def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions
     arguments = [StoredTensor.of(value) for value in segment.arguments]
     names = [segment.weight_names.get(index, f"input{index}") for index in range(len(arguments))]
     kinds = ["weight" if index in segment.weights else "input" for index in range(len(arguments))]
-    graph = segment.module.graph
+    graph, options = segment.module.graph, replace(options, inline_weights=True)
     module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
     program = compile_module(module, core, options)
     return Neff(
