@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from neuron_monitor.api.allocation import AllocationWatch, CoreAllocation
 from neuron_monitor.api.rates import (
     CoreRates,
-    latency_between,
+    latency_percentiles,
     logical_rates,
-    percentiles,
     physical_rates,
     process_rates,
 )
@@ -125,8 +124,8 @@ class Windows:
         return ProcessView(
             process=process,
             rates=logical_rates(self._rates[process.pid][1], process.logical_core_size),
-            device_latency=percentiles(latency_between(earlier, process, "device")),
-            total_latency=percentiles(latency_between(earlier, process, "total")),
+            device_latency=latency_percentiles(earlier, process, "device"),
+            total_latency=latency_percentiles(earlier, process, "total"),
             user_share=user,
             system_share=system,
         )

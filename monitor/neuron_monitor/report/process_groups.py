@@ -9,9 +9,8 @@ from neuron_monitor.api.layout import TRAFFIC_NODES
 from neuron_monitor.api.rates import (
     PERCENTILES,
     CoreRates,
-    latency_between,
+    latency_percentiles,
     logical_rates,
-    percentiles,
     process_rates,
 )
 from neuron_monitor.api.readings import ProcessReading
@@ -121,7 +120,7 @@ def _physical(window: ProcessWindow, core: int, size: int, architecture: str) ->
 
 
 def _latency(window: ProcessWindow, kind: str) -> dict[str, float] | None:
-    found = percentiles(latency_between(window.before, window.after, kind))
+    found = latency_percentiles(window.before, window.after, kind)
     return None if found is None else {f"p{percentile}": found[percentile] for percentile in PERCENTILES}
 
 

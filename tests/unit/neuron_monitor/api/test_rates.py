@@ -7,6 +7,7 @@ from neuron_monitor.api.rates import (
     CoreRates,
     core_rates,
     latency_between,
+    latency_percentiles,
     logical_rates,
     percentiles,
 )
@@ -83,6 +84,29 @@ def test_percentiles_rise_and_lie_among_the_bounds(histogram):
     assert values == sorted(values)
     assert set(values) <= {int(bound) / 1e9 for bound in histogram}
     assert values[-1] == max(map(int, histogram)) / 1e9
+
+
+histograms = st.dictionaries(st.integers(1, 60).map(str), st.integers(1, 50), max_size=8)
+
+
+@given(histograms, st.lists(histograms, min_size=1, max_size=3), st.booleans())
+def test_percentiles_of_a_period_are_those_of_what_was_added(before, added, is_sorted):
+    def several(each):
+        cores = {
+            number: ProcessCore(
+                reading(), {"device": dict(sorted(one.items(), key=lambda item: int(item[0])))}
+            )
+            if is_sorted
+            else ProcessCore(reading(), {"device": one})
+            for number, one in enumerate(each)
+        }
+        return ProcessReading(1, "1", "", "", 1, cores)
+
+    old = several([before] * len(added))
+    new = several(
+        [{key: before.get(key, 0) + more.get(key, 0) for key in {**before, **more}} for more in added]
+    )
+    assert latency_percentiles(old, new, "device") == percentiles(latency_between(old, new, "device"))
 
 
 def test_latencies_of_a_period_are_what_was_added():
