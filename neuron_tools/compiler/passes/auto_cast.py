@@ -14,7 +14,7 @@ WIDE = "f32"
 
 
 def auto_cast(module: Module, options: CompilerOptions) -> Module:
-    """Narrow what the options say; parameters and results keep their types, except weights in the artifact."""
+    """Narrow what the options say; parameters and results keep their types, inlined weights do not."""
     if options.auto_cast == "none":
         return module
     narrow, everything = options.auto_cast_type, options.auto_cast == "all"
