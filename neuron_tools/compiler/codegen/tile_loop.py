@@ -34,6 +34,16 @@ PREFETCH_BELOW_BYTES = (4096, 16384)
 """Tiles below each of these sizes (bytes per partition) get one more buffer: their transfers take about
 as long as a transfer's latency."""
 
+LONG_HELD_ITERATIONS = 4
+"""A PSUM content that stays this long may have its buffer to itself: waits between two are rare."""
+_ATTEMPTS = (
+    (True, True, False),
+    (True, False, False),
+    (True, False, True),
+    (False, True, False),
+    (False, False, False),
+)
+"""(pipelined, with extra buffers, long-held PSUM contents single-buffered): best first."""
 _SEVERAL = "several"
 """Owner of a slot that engines fill in turn: for every reader, another engine's."""
 
@@ -50,6 +60,7 @@ class TileLoop:
         self._every = np.arange(iterations, dtype=np.int64)
         self._once = np.zeros(iterations, np.int64)
         self._prefetch = False
+        self._tight = False
 
     def slot(
         self,
@@ -195,6 +206,9 @@ class TileLoop:
             return 0
         span = max(step.stage for step in touching) - min(step.stage for step in touching)
         held = int(np.bincount(slot.version).min())
+        if self._tight and slot.memory is Memory.PSUM and held >= LONG_HELD_ITERATIONS:
+            # A reader one stage later comes before the next content's writer: one buffer will do.
+            return min(versions, -(-max(span - 1, 0) // held) + 1)
         extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
         wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
         return min(versions, wanted)
@@ -208,10 +222,10 @@ class TileLoop:
 
     def _allocate(self) -> None:
         must_pipeline = any(step.pinned_stage for step in self._steps)
-        for pipelined, extra in ((True, True), (True, False), (False, True), (False, False)):
+        for pipelined, extra, tight in _ATTEMPTS:
             if must_pipeline and not pipelined:
                 continue
-            self._prefetch = extra
+            self._prefetch, self._tight = extra, tight
             if not extra:
                 for slot in self._slots:
                     slot.extra_buffers = 0
