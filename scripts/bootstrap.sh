@@ -81,6 +81,7 @@ install_development() {
     say "installing what tests, lint and benchmarks need"
     pip_install --no-build-isolation --editable ".[dev]"
     scripts/install_chromium.sh
+    scripts/install_prometheus.sh
 }
 
 case "${1:-}" in

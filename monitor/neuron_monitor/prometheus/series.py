@@ -141,6 +141,7 @@ class SeriesMaker:
             pid=str(process.pid),
             rank="" if process.rank is None else str(process.rank),
             runtime_version=process.runtime_version,
+            profile=process.profile or "",
             **tag,
         )
 
