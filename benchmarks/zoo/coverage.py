@@ -106,7 +106,7 @@ def _read(profile: Profile, model: str, mode: str, difference: float) -> Coverag
 def _in_modules_ns(spots: Hotspots) -> float:
     """Device time in modules; work outside of all has the path of a function ("/train_step()")."""
     children = spots.modules.children
-    return sum(child.cost.device_ns for child in children if not child.name.endswith((")", ".py")))
+    return sum(child.cost.device_ns for child in children if not child.name.endswith(("()", ".py")))
 
 
 def _mfu(profile: Profile, device_ns: float) -> float:

@@ -21,6 +21,7 @@ _DECODER = {
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": None,
+    "use_cache": False,
 }
 
 
@@ -44,7 +45,7 @@ def gpt2() -> nn.Module:
     """Learnt positions, LayerNorm, GELU, one projection for query, key and value."""
     config = transformers.GPT2Config(
         vocab_size=VOCABULARY, n_positions=64, n_embd=64, n_layer=2, n_head=4, bos_token_id=1,
-        eos_token_id=None, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        eos_token_id=None, use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
     )  # fmt: skip
     return transformers.GPT2LMHeadModel(config)
 
@@ -63,7 +64,7 @@ def t5() -> nn.Module:
     """An encoder and a decoder with relative position biases."""
     config = transformers.T5Config(
         vocab_size=VOCABULARY, d_model=64, d_kv=16, d_ff=128, num_layers=2, num_heads=4, dropout_rate=0.0,
-        decoder_start_token_id=0,
+        decoder_start_token_id=0, use_cache=False,
     )  # fmt: skip
     return transformers.T5ForConditionalGeneration(config)
 

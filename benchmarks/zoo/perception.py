@@ -34,7 +34,7 @@ def whisper() -> nn.Module:
         encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=128, decoder_ffn_dim=128,
         max_source_positions=32, max_target_positions=32, dropout=0.0, attention_dropout=0.0,
         activation_dropout=0.0, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-        suppress_tokens=None, begin_suppress_tokens=None,
+        suppress_tokens=None, begin_suppress_tokens=None, use_cache=False,
     )  # fmt: skip
     return transformers.WhisperForConditionalGeneration(config)
 

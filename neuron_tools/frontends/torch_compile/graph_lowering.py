@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,7 +15,6 @@ from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot, framework_operation
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
-from neuron_tools.frontends.torch_lowering.fake import refake
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import PortableModule, lower, lower_to_text
 
@@ -75,10 +74,28 @@ def graph_text(graph: fx.Graph, arguments: Sequence[Any]) -> PortableModule:
     Args:
         graph: As in `lower_graph`.
         arguments: Likewise.
+
+    Returns:
+        The text; its `results` are for each output of the graph, flattened, the position among `main`'s
+        results, or -1 where the output is a parameter, empty or no tensor.
     """
     calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
     call = _GraphCall(graph, {node: row for row, node in enumerate(calls)}, arguments, (), ())
-    return run_clean(lower_to_text, lambda builder: _Walker(call, builder).walk())
+    return run_clean(_to_text, call)
+
+
+def _to_text(call: _GraphCall) -> PortableModule:
+    outputs: list[int] = []
+
+    def build(builder: GraphBuilder) -> list[fx.Node]:
+        walker = _Walker(call, builder)
+        made = walker.walk()
+        outputs[:] = [made.index(leaf) if leaf in made else -1 for leaf in walker.outputs]
+        return made
+
+    portable = lower_to_text(build)
+    positions = tuple(portable.results[index] if index >= 0 else -1 for index in outputs)
+    return replace(portable, results=positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +117,7 @@ class _Walker:
         self._call_arguments = call
         self._builder = builder
         self._values: dict[fx.Node, Any] = {}
+        self.outputs: list[Any] = []
 
     def walk(self) -> list[fx.Node]:
         """Add parameters and calls to the builder; returns the results that are not parameters."""
@@ -114,15 +132,14 @@ class _Walker:
         return self._follow()
 
     def _follow(self) -> list[fx.Node]:
-        results: list[Any] = []
         for node in self._graph.nodes:
             if node.op == "call_function":
                 self._values[node] = self._call(node)
             elif node.op == "get_attr":
                 self._values[node] = self._attribute(node)
             elif node.op == "output":
-                results = pytree.tree_leaves(fx.node.map_arg(node.args[0], self._values.__getitem__))
-        made = [leaf for leaf in [*results, *self._builder.written] if isinstance(leaf, fx.Node)]
+                self.outputs = _flat(fx.node.map_arg(node.args[0], self._values.__getitem__))
+        made = [leaf for leaf in [*self.outputs, *self._builder.written] if isinstance(leaf, fx.Node)]
         return [node for node in dict.fromkeys(made) if node.op != "placeholder" and node.meta["val"].numel()]
 
     def _call(self, node: fx.Node) -> Any:
@@ -146,10 +163,15 @@ class _Walker:
         value = _attribute_of(self._graph.owning_module, str(node.target))
         if not isinstance(value, torch.Tensor):
             return value
-        return self._builder.parameter(refake(value), str(node.target), "weight")
+        return self._builder.constant(value, str(node.target), self._first_user_row(node))
 
     def _first_user_row(self, node: fx.Node) -> int:
         return next((self._rows[user] for user in node.users if user in self._rows), 0)
+
+
+def _flat(structure: Any) -> list[Any]:
+    """Leaves of a structure; None is one of them."""
+    return pytree.tree_leaves(structure, is_leaf=lambda leaf: leaf is None)
 
 
 def _is_operator(node: fx.Node) -> bool:

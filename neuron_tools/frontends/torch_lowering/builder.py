@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import fx
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import multi_tensor
@@ -93,7 +94,7 @@ class GraphBuilder:
             if node.op == "placeholder":
                 copies[node] = next(arguments)
             elif node.op == "get_attr":
-                copies[node] = self._constant(node)
+                copies[node] = self._constant(node, row)
             else:
                 copies[node] = self._copy(node, copies, row)
         self.written += [copies[node] for node in expansion.written]
@@ -128,10 +129,20 @@ class GraphBuilder:
         self.graph.erase_node(node)
         return self.call(decomposition, args, kwargs, row, value)
 
-    def _constant(self, node: fx.Node) -> fx.Node:
-        """A tensor constant found while tracing becomes a parameter: its values do not matter for time."""
-        owner = node.graph.owning_module
-        return self.parameter(refake(getattr(owner, str(node.target))), str(node.target), "weight")
+    def _constant(self, node: fx.Node, row: int) -> Any:
+        return self.constant(getattr(node.graph.owning_module, str(node.target)), str(node.target), row)
+
+    def constant(self, value: Any, name: str, row: int) -> Any:
+        """A tensor that the graph itself holds: one number is written into it, more become a parameter.
+
+        Args:
+            value: Real or fake tensor; the values of a large one do not matter for time.
+            name: What to call the parameter.
+            row: Framework row.
+        """
+        if value.numel() != 1 or isinstance(value, FakeTensor) or value.device.type == "meta":
+            return self.parameter(refake(value), name, "weight")
+        return self.call(torch.full, (list(value.shape), value.item()), {"dtype": value.dtype}, row)
 
     def _opaque(
         self,

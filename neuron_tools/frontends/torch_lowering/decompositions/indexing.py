@@ -143,6 +143,16 @@ def _trace(matrix: Any) -> Any:
     return torch.diagonal(matrix).sum()
 
 
+@decomposes(_aten.empty.memory_format)
+def _empty(
+    size: list[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
+    memory_format: Any = None,
+) -> Any:  # fmt: skip
+    """Undefined values: a number in every place costs nothing where it is overwritten."""
+    number = _aten.scalar_tensor(0, dtype=dtype or torch.get_default_dtype())
+    return _aten.expand(number, size)
+
+
 @decomposes(_aten.empty_strided.default, _aten.new_empty_strided.default)
 def _empty_strided(*args: Any, dtype: Any = None, **kwargs: Any) -> Any:
     if isinstance(args[0], torch.Tensor):
