@@ -14,6 +14,7 @@ from neuron_tools.compiler.passes.narrow_types import narrow_types
 from neuron_tools.compiler.passes.recognise_activations import recognise_activations
 from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
+from neuron_tools.compiler.passes.recognise_products import recognise_products
 from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
 from neuron_tools.compiler.passes.register_arithmetic import address_by_register
 from neuron_tools.compiler.passes.simplify import simplify
@@ -30,6 +31,7 @@ PASSES = (
     sink_transposes,
     simplify,
     recognise_rotations,
+    recognise_products,
     eliminate_common_subexpressions,
     recognise_activations,
     recognise_by_value,
