@@ -1,4 +1,4 @@
-"""What stands for a compilation in a cache on disk: the module, the core, the options, the compiler itself."""
+"""What stands for a compilation in a cache on disk: module, core, options, and the compiler itself."""
 
 from __future__ import annotations
 
