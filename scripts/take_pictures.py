@@ -18,7 +18,13 @@ from playwright.sync_api import Page, sync_playwright
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 VIEWPORT = {"width": 1200, "height": 700}
-PAGES = {"explorer-overview": "/", "explorer-source": "/source"}
+PAGES = {
+    "explorer-overview": "/",
+    "explorer-source": "/source",
+    "explorer-time": "/time",
+    "explorer-roofline": "/roofline",
+    "explorer-advice": "/advice",
+}
 
 
 @contextmanager
