@@ -23,7 +23,7 @@ from neuron_tools.profile.export.timeline import (
 )
 from neuron_tools.profile.export.wire import Cells
 
-CHUNK_EVENTS = 1 << 14
+CHUNK_EVENTS = 1 << 16
 LARGEST_CHUNK_BYTES = 1 << 25
 
 
