@@ -1,6 +1,8 @@
 """`python -m neuron_tools SCRIPT [ARGUMENT...]`: runs a script on the simulated device, without a profile.
 
-AWS's module names (`torch_neuronx`, `nki`, ...) are importable in it where the real packages are absent.
+The device keeps simulated time (of TARGET, trn2 by default): events, torch.profiler and the simulated
+driver's counters tell it. AWS's module names (`torch_neuronx`, `nki`, ...) are importable where the real
+packages are absent.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ import os
 import runpy
 import sys
 
-USAGE = "usage: python -m neuron_tools SCRIPT [ARGUMENT...] | -m MODULE [ARGUMENT...]"
+USAGE = "usage: python -m neuron_tools [--target TARGET] SCRIPT [ARGUMENT...] | -m MODULE [ARGUMENT...]"
+TIMED_VARIABLE, DEFAULT_TARGET = "NEURON_TOOLS_TIMED", "trn2"
 
 
 def main(arguments: list[str]) -> int:
@@ -21,6 +24,9 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] in (["-h"], ["--help"]):
         print(f"{USAGE}\n\n{__doc__}")
         return 0
+    if arguments[:1] == ["--target"] and len(arguments) > 1:
+        os.environ[TIMED_VARIABLE] = arguments[1]
+        arguments = arguments[2:]
     as_module = arguments[:1] == ["-m"]
     rest = arguments[1:] if as_module else arguments
     if not rest or (rest[0].startswith("-") and not as_module):
@@ -28,6 +34,10 @@ def main(arguments: list[str]) -> int:
         return 2
     if not as_module and not os.path.exists(rest[0]):
         print(f"python -m neuron_tools: there is no script {rest[0]}.", file=sys.stderr)
+        return 2
+    problem = _unknown_target(os.environ.setdefault(TIMED_VARIABLE, DEFAULT_TARGET))
+    if problem:
+        print(f"python -m neuron_tools: {problem}", file=sys.stderr)
         return 2
     from neuron_tools import compat
 
@@ -40,6 +50,17 @@ def main(arguments: list[str]) -> int:
         sys.path[0] = os.path.dirname(os.path.abspath(rest[0]))
         runpy.run_path(rest[0], run_name="__main__")
     return 0
+
+
+def _unknown_target(target: str) -> str | None:
+    from neuron_tools import hardware
+    from neuron_tools.errors import NeuronToolsError
+
+    try:
+        hardware.get(target)
+    except NeuronToolsError as error:
+        return str(error)
+    return None
 
 
 if __name__ == "__main__":

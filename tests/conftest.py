@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from typing import Any
 
 import pytest
@@ -10,6 +11,9 @@ import pytest
 BROWSER = "tests/browser/"
 # Tests publish nothing in the user's own tree of devices; those of the simulated driver name a folder.
 os.environ["NEURON_SYSFS_ROOT"] = ""
+# A shell starts what runs in its background without Ctrl-C, and the commands under test would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -14,7 +14,7 @@ _started: set[str] = set()
 
 
 def autostart() -> None:
-    """Entry point of torch's back-end autoload: does nothing unless this process is being captured."""
+    """Entry point of torch's back-end autoload: does nothing unless this process is captured or timed."""
 
     def torch_runtime() -> Runtime:
         from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
@@ -24,6 +24,7 @@ def autostart() -> None:
         return TorchRuntime()
 
     _start_once("torch", torch_runtime)
+    _start_timed_once()
 
 
 def start_jax() -> None:
@@ -62,6 +63,22 @@ def _start_once(name: str, make_runtime: Callable[[], Runtime]) -> None:
         _start(make_runtime)
     except Exception as error:
         print(f"neuron-profile: this process is not recorded: {error}", file=sys.stderr)
+
+
+def _start_timed_once() -> None:
+    """Keep simulated time where `python -m neuron_tools` started this process and nothing is recorded."""
+    target = os.environ.get("NEURON_TOOLS_TIMED")
+    if "timed" in _started or "torch" in _started or not target:
+        return
+    _started.add("timed")
+    try:
+        from neuron_tools.capture.timed_run import start_timed_torch
+        from neuron_tools.device.autoload import autoload
+
+        autoload()
+        start_timed_torch(target)
+    except Exception as error:
+        print(f"neuron-tools: the device keeps no time: {error}", file=sys.stderr)
 
 
 def _start(make_runtime: Callable[[], Runtime]) -> None:

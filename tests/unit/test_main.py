@@ -30,8 +30,36 @@ def test_a_module_is_run_from_the_working_folder(script):
     assert (done.returncode, done.stdout) == (3, "__main__ ['x'] 7\n")
 
 
-@pytest.mark.parametrize("arguments", [(), ("--nonsense",), ("absent.py",)])
+@pytest.mark.parametrize(
+    "arguments", [(), ("--nonsense",), ("absent.py",), ("--target", "trn9", "script.py")]
+)
 def test_nothing_to_run_is_a_usage_error_in_one_line(arguments, tmp_path):
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == 2
     assert len(done.stderr.splitlines()) == 1
+
+
+TIMED = """
+import torch
+from neuron_tools.device import native
+from neuron_tools.device.driver.runtime import torch_driver
+x = torch.ones(256, 256, device="neuron")
+start, end = (torch.neuron.Event(enable_timing=True) for _ in range(2))
+start.record()
+for _ in range(3):
+    y = torch.relu(x @ x)
+end.record()
+torch.neuron.synchronize()
+torch_driver.end_session()
+(counts,) = torch_driver._totals.counts().values()
+print(native.is_timing(), native.is_recording(), start.elapsed_time(end) > 0)
+print(counts.flop_count >= 3 * 2 * 256**3, counts.busy_ns > 0)
+"""
+
+
+def test_the_device_keeps_time_and_counts_without_a_profile(tmp_path, tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("NEURON_SYSFS_ROOT", str(tmp_path_factory.mktemp("driver") / "sysfs"))
+    (tmp_path / "timed.py").write_text(TIMED)
+    done = run("timed.py", cwd=tmp_path)
+    assert done.stdout == "True False True\nTrue True\n", done.stderr
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["timed.py"]

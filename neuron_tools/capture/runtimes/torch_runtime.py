@@ -46,7 +46,7 @@ class TorchRuntime:
         self._recording = recording
         self._configure_time(recording)
         self._describe_device(recording)
-        self._count_for_driver(recording)
+        self._count_for_driver(recording, profile=str(recording.options.directory))
         native.start_recording(
             str(recording.directory / EVENTS_FILE),
             untraced(recording.store.for_operation),
@@ -119,9 +119,9 @@ class TorchRuntime:
         configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
         self._hooks.append(lambda: configure_properties(before))
 
-    def _count_for_driver(self, recording: Recording) -> None:
+    def _count_for_driver(self, recording: Recording, profile: str | None) -> None:
         """Let the simulated driver's counters tell what the profile will."""
-        torch_driver.begin_session(recording.options.target, str(recording.options.directory))
+        torch_driver.begin_session(recording.options.target, profile)
 
         def define(executable: Executable) -> None:
             torch_driver.define(executable.number, partial(_usage, executable, recording.core))

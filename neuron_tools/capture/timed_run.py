@@ -1,0 +1,75 @@
+"""Simulated time without a recording: what `python -m neuron_tools SCRIPT` runs a script with.
+
+Operators and graphs are compiled and simulated as in a capture, so that events, torch.profiler and the
+simulated driver's counters tell the device's time; nothing is kept.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from neuron_tools.capture.definitions import DefinitionsWriter
+from neuron_tools.capture.executable import Executable
+from neuron_tools.capture.executables import ExecutableStore
+from neuron_tools.capture.options import CaptureOptions, simulated_core
+from neuron_tools.capture.runtimes import Recording
+from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
+from neuron_tools.capture.untraced import untraced
+
+VARIABLE = "NEURON_TOOLS_TIMED"
+"""The target to simulate; processes that the script starts inherit it."""
+DEFAULT_TARGET = "trn2"
+
+
+class UnkeptExecutables(ExecutableStore):
+    """Executables of this process that nobody reads later."""
+
+    def _store(self, executable: Executable) -> None:
+        """Nothing is written."""
+
+
+class NoDefinitions(DefinitionsWriter):
+    """Definitions that nobody reads."""
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Nothing is written."""
+
+
+class TimedTorch(TorchRuntime):
+    """The `neuron` PyTorch device with its time, without a log."""
+
+    def start(self, recording: Recording) -> None:
+        """Configure the device as the simulated one, and keep time."""
+        from neuron_tools.device import native
+        from neuron_tools.frontends import executables
+
+        self._configure_time(recording)
+        self._describe_device(recording)
+        self._count_for_driver(recording, profile=None)
+        native.start_timing(untraced(recording.store.for_operation))
+        untraced(recording.store.executable_for)
+        self._hooks.append(executables.install(recording.store))
+
+
+def start_timed_torch(target: str) -> None:
+    """Keeps time until the process ends.
+
+    Raises:
+        UnknownTargetError: There is no such target.
+        NeuronToolsError: The device cannot be built.
+    """
+    options = CaptureOptions(Path(), target)
+    core = simulated_core(options)
+    with tempfile.TemporaryDirectory(prefix="neuron-tools-") as folder:
+        directory = Path(folder)
+        definitions = NoDefinitions(directory)
+        store = UnkeptExecutables(directory, core, definitions, keep_compile_time=False)
+    runtime = TimedTorch()
+    runtime.prepare()
+    runtime.start(Recording(options, directory, core, definitions, store))
+    atexit.register(runtime.stop)
+    os.register_at_fork(after_in_child=runtime.abandon)
