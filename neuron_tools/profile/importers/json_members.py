@@ -39,6 +39,8 @@ def quoted(column: pa.Array) -> pa.Array:
 
 
 def finite_doubles(values: np.ndarray) -> pa.Array:
-    """Numbers as JSON text; null as text where JSON has no number."""
+    """Numbers as JSON text, whole ones with a point; null as text where JSON has no number."""
     texts = pa.array(values).cast(pa.string())
+    is_whole = pc.match_substring_regex(texts, r"^-?\d+$")
+    texts = pc.if_else(is_whole, pc.binary_join_element_wise(texts, ".0", ""), texts)
     return pc.if_else(pa.array(np.isfinite(values)), texts, "null")
