@@ -76,7 +76,7 @@ class DeviceTree:
             self._published_last, self._told = published, cores_told(published)
         self._read_devices(now_ns, self._told)
         devices = tuple(self._latest[index] for index in sorted(self._devices) if index in self._latest)
-        size = self._logical_core_size(devices)
+        size = self._logical_core_size(devices, published)
         return TreeReading(
             taken_ns=now_ns,
             root=self.root,
@@ -167,7 +167,13 @@ class DeviceTree:
             self._attributed_of = owners, size, devices
         return self._attributed
 
-    def _logical_core_size(self, devices: tuple[DeviceReading, ...]) -> int:
+    def _logical_core_size(
+        self, devices: tuple[DeviceReading, ...], published: tuple[ProcessReading, ...]
+    ) -> int:
+        """What the simulated processes use, if they agree; else what the driver or the environment says."""
+        used = {process.logical_core_size for process in published}
+        if len(used) == 1:
+            return used.pop()
         told = self._driver.get("logical_core_size") or os.environ.get(LOGICAL_SIZE_VARIABLE)
         if isinstance(told, int) or (isinstance(told, str) and told.isdigit()):
             return max(1, int(told))

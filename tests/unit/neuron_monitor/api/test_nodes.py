@@ -1,7 +1,7 @@
 import os
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_monitor.api import nodes
@@ -21,11 +21,13 @@ def test_garbage_is_no_number(text):
     assert parse_count(text) is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=80))
 def test_no_text_breaks_the_parser(text):
     assert parse_count(text) is None or isinstance(parse_count(text), int)
 
 
+@settings(deadline=None)
 @given(st.integers(min_value=0, max_value=2**64 - 1), st.binary(max_size=20))
 def test_what_stands_behind_the_first_line_does_not_count(number, rest):
     assert parse_count(f"{number}\n".encode() + rest) == number

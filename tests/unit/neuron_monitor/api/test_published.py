@@ -1,6 +1,6 @@
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_monitor.api.published import PublishedProcesses, is_alive, parse_process
@@ -55,6 +55,7 @@ def test_a_file_cut_off_or_of_another_form_is_a_fault_and_no_process(simulated, 
     assert published.faults[0].path.endswith("999.json")
 
 
+@settings(deadline=None)
 @given(cut=st.integers(min_value=0, max_value=400))
 def test_every_cut_of_a_file_is_refused(cut):
 

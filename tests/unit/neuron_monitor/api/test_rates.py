@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_monitor.api import layout
@@ -50,6 +50,7 @@ def test_counters_that_were_reset_are_idle():
     assert core_rates(reading(nc_time_in_use=9), reading(nc_time_in_use=1), 1000).utilization == 0
 
 
+@settings(deadline=None)
 @given(st.integers(0, 2**62), st.integers(0, 2**62), st.integers(-(2**40), 2**62), st.integers(0, 2**62))
 def test_shares_stay_within_bounds_whatever_the_counters_say(before, after, elapsed_ns, engine):
     rates = core_rates(
@@ -77,6 +78,7 @@ def test_no_executions_have_no_percentiles():
     assert percentiles({}) is None
 
 
+@settings(deadline=None)
 @given(st.dictionaries(st.integers(1, 10**12).map(str), st.integers(1, 10**6), min_size=1))
 def test_percentiles_rise_and_lie_among_the_bounds(histogram):
     found = percentiles(histogram)
@@ -89,6 +91,7 @@ def test_percentiles_rise_and_lie_among_the_bounds(histogram):
 histograms = st.dictionaries(st.integers(1, 60).map(str), st.integers(1, 50), max_size=8)
 
 
+@settings(deadline=None)
 @given(histograms, st.lists(histograms, min_size=1, max_size=3), st.booleans())
 def test_percentiles_of_a_period_are_those_of_what_was_added(before, added, is_sorted):
     def several(each):

@@ -211,3 +211,15 @@ def test_a_real_host_joins_two_cores_from_trainium2_on(tmp_path, open_tree, monk
     monkeypatch.delenv("NEURON_LOGICAL_NC_CONFIG", raising=False)
     tree = SysfsTree(tmp_path / "tree", chip, simulated=False)
     assert open_tree(tree).read().logical_core_size == size
+
+
+def test_cores_are_numbered_as_the_processes_number_them_if_they_agree(tmp_path, open_tree, clock, pid):
+    tree = SysfsTree(tmp_path / "tree", TRAINIUM2, lnc=2)
+    reader = open_tree(tree)
+    assert reader.read().logical_core_size == 2
+    tree.publish(pid, [0], logical_core_size=1)
+    clock.pass_seconds(1)
+    assert reader.read().logical_core_size == 1
+    tree.publish(1, [2], logical_core_size=2)
+    clock.pass_seconds(1)
+    assert reader.read().logical_core_size == 2

@@ -3,13 +3,14 @@ import io
 from math import isnan, nan
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_monitor.dashboard.history import History
 from neuron_monitor.dashboard.recording import ROWS_A_FILE, Recording
 
 
+@settings(deadline=None)
 @given(rows=st.integers(0, 50), capacity=st.integers(1, 20))
 def test_only_the_newest_rows_are_kept(rows, capacity):
     history = History(["a"], capacity)
@@ -18,6 +19,7 @@ def test_only_the_newest_rows_are_kept(rows, capacity):
     assert [row.values[0] for row in history.since(0)] == list(range(max(0, rows - capacity), rows))
 
 
+@settings(deadline=None)
 @given(since=st.integers(0, 40))
 def test_rows_since_a_number(since):
     history = History(["a"], 10)

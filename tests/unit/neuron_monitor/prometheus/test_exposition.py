@@ -1,10 +1,10 @@
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.parser import text_string_to_metric_families
 
 from neuron_monitor.prometheus.exposition import Family, Labels, render
 
-names = st.from_regex(r"[a-z_][a-z0-9_]{0,8}", fullmatch=True)
+names = st.from_regex(r"[a-z][a-z0-9_]{0,8}", fullmatch=True)
 values = st.floats(allow_nan=False, allow_infinity=False)
 
 
@@ -17,6 +17,7 @@ def parsed(families):
     }
 
 
+@settings(deadline=None)
 @given(
     common=st.dictionaries(names, st.text(max_size=12)),
     own=st.dictionaries(names, st.text(max_size=12)),

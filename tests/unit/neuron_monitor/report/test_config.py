@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_monitor.errors import ConfigurationError
@@ -72,6 +72,7 @@ def test_a_configuration_that_asks_for_what_there_is_not_is_refused(told, word):
         parse_configuration(told)
 
 
+@settings(deadline=None)
 @given(
     st.recursive(
         st.none() | st.integers() | st.text(),

@@ -5,7 +5,12 @@ import orjson
 import pytest
 from jsonschema import Draft202012Validator
 
+from neuron_monitor.api.host import Host
+from neuron_monitor.api.instance import Instance
 from neuron_monitor.api.kubernetes import PodWatch
+from neuron_monitor.api.owners import Owner, Owners
+from neuron_monitor.api.sample import Sampler
+from neuron_monitor.api.tree import DeviceTree
 from neuron_monitor.report.config import default_configuration, parse_configuration
 from neuron_monitor.report.reporter import Reporter
 from tests.fixtures.monitor_structure import observed, structure
@@ -249,3 +254,64 @@ def pods(tmp_path, clock):
         return PodWatch(str(logs), str(processes), clock)
 
     return make
+
+
+def test_a_wall_clock_that_is_set_back_changes_nothing(tmp_path, make_sampler, clock, pid):
+    tree = SysfsTree(tmp_path / "tree", TRAINIUM2)
+    tree.publish(pid, [0], published_at=1_700_000_000.0)
+    sampler = make_sampler(tree)
+    reporter = Reporter(AWS_ONLY, sampler.sample())
+    run_a_second(tree, pid, [0], published_at=1_600_000_000.0)
+    clock.pass_seconds(1)
+    report = orjson.loads(orjson.dumps(reporter.report(sampler.sample())))["neuron_runtime_data"][0]["report"]
+    assert report["execution_stats"]["execution_summary"]["completed"] == 14
+    assert report["neuroncore_counters"]["neuroncores_in_use"]["0"]["neuroncore_utilization"] == 50.0
+    assert report["neuroncore_counters"]["period"] == 1.0
+
+
+def test_a_process_that_was_killed_while_it_published_is_gone(tmp_path, report_of, pid):
+    tree = SysfsTree(tmp_path / "tree", TRAINIUM2)
+    dead = 2**22 - 3
+    run_a_second(tree, dead, [0], start_ticks=5)
+    half = (tree.root / f"processes/{dead}.json").read_bytes()[:200]
+    (tree.root / f"processes/{dead}.json.tmp").write_bytes(half)
+    report = report_of(tree, lambda: run_a_second(tree, pid, [1]), default_configuration(1.0))
+    assert [entry["pid"] for entry in report["neuron_runtime_data"]] == [pid]
+    assert report["system_data"]["neuron_device_status"]["error"] == ""
+
+
+def test_a_process_of_the_same_pid_that_began_anew_counts_from_its_own_start(
+    tmp_path, make_sampler, clock, pid
+):
+    tree = SysfsTree(tmp_path / "tree", TRAINIUM2)
+    run_a_second(tree, pid, [0], elapsed_ns=9_000_000_000)
+    sampler = make_sampler(tree)
+    reporter = Reporter(AWS_ONLY, sampler.sample())
+    run_a_second(tree, pid, [0], published_at=1_700_000_009.0)
+    clock.pass_seconds(1)
+    report = orjson.loads(orjson.dumps(reporter.report(sampler.sample())))["neuron_runtime_data"][0]["report"]
+    assert report["execution_stats"]["execution_summary"]["completed"] == 14
+
+
+def test_a_real_process_counts_from_when_the_period_began(tmp_path, clock, pid):
+    class OneOwner(Owners):
+        def find(self, now_ns):
+            return (Owner(pid, "serve", "python", "2.34", frozenset([0]), None, 1),)
+
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, simulated=False)
+    tree.count(0, success=100, inference_count=100, nc_time_in_use=5_000_000)
+    device_tree = DeviceTree(str(tree.root), clock=clock, owners=OneOwner())
+    sampler = Sampler(device_tree, Host(), Instance(str(tmp_path)), clock)
+    reporter = Reporter(AWS_ONLY, sampler.sample())
+    tree.count(0, success=107, inference_count=107, nc_time_in_use=5_250_000)
+    reports = []
+    for _ in range(3):
+        clock.pass_seconds(1)
+        reports.append(orjson.loads(orjson.dumps(reporter.report(sampler.sample()))))
+    sampler.close()
+    groups = [report["neuron_runtime_data"][0]["report"] for report in reports]
+    cores = [group["neuroncore_counters"]["neuroncores_in_use"]["0"] for group in groups]
+    assert [core["neuroncore_utilization"] for core in cores] == [25.0, 0.0, 0.0]
+    completed = [group["execution_stats"]["execution_summary"]["completed"] for group in groups]
+    assert completed == [7, 0, 0]
+    assert groups[0]["execution_stats"]["latency_stats"]["total_latency"] is None

@@ -3,7 +3,7 @@ import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from textual.widgets import DataTable, Static, Tab, Tree
 
@@ -17,6 +17,7 @@ from tests.fixtures.neuron_sysfs import held, process_core
 OTHER_PID = 1
 
 
+@settings(deadline=None)
 @given(share=st.floats(-1, 2), width=st.integers(1, 40), glyphs=st.sampled_from([UNICODE, ASCII]))
 def test_a_bar_is_as_wide_as_asked(share, width, glyphs):
     text = bar(share, width, glyphs)
@@ -26,6 +27,7 @@ def test_a_bar_is_as_wide_as_asked(share, width, glyphs):
         assert text == glyphs.parts[-1] * width
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1e12), max_size=80), st.integers(1, 40))
 def test_a_sparkline_is_as_wide_as_asked(values, width):
     assert len(sparkline(values, width, max(values, default=0.0))) == width
