@@ -100,40 +100,19 @@ class Times(NamedTuple):
 
 
 class State(NamedTuple):
-    """What changes while time goes on; see `_new_state`."""
+    """What changes while time goes on; see `new_state`. Few arrays, as every call hands over all of them."""
 
     semaphores: Int64Array
-    position: Int64Array  # (engines,) next row to start
-    wait_index: Int64Array  # (engines,) waits of the head already passed
-    head_ps: Int64Array  # (engines,) when the head got there
+    engines: Int64Array  # (engines, 11) at the places named below
+    queues: Int64Array  # (queues, 6) at the places named below
     free_ps: Int64Array  # (cores, 3) when the weights port and the array of Tensor are free
-    asking_ps: (
-        Int64Array  # (engines,) when it asks to go on: at its beginning, and for shared ports; or NEVER
-    )
-    granted: Int64Array  # (engines,) 1 when the head has its ports
-    port_free_ps: Int64Array  # (cores, ports) when each is free
-    port_holder: Int64Array  # (cores, ports) row that has it
-    release_ps: Int64Array  # (engines,) last release of the head
-    cause: Int64Array  # (engines,) what released it
-    blocked_on: Int64Array  # (engines,) semaphore, -1 none, -2 - queue for back-pressure
-    blocked_value: Int64Array  # (engines,)
-    completed: Int64Array  # (engines,) next row whose completion is to be delivered
-    completed_ps: Int64Array  # (engines,) time of the last delivery
-    queue_triggered: Int64Array  # (queues,) DMAs triggered
-    queue_done: Int64Array  # (queues,) DMAs finished
-    queue_active: Int64Array  # (queues,) what the head does: _IDLE .. _COLLECTIVE
-    queue_free_ps: Int64Array  # (queues,) when its last DMA finished streaming
-    remaining: Int64Array  # (queues,) work left of the head
-    rate: Int64Array  # (queues,) engine shares the head has
+    ports: Int64Array  # (cores, 2 x PORTS) when each shared port is free, and the rows that have them
     finished: Int32Array  # (dmas,) ring of finished DMAs in order
     scalars: Int64Array  # single numbers, at the places named below
     gathered: Int64Array  # (collectives,) participants that have come
     demand: npt.NDArray[np.float64]  # (banks,) bytes per picosecond asked of each HBM
-    window: Int64Array  # (cores, 4) the Tensor engine's window, at the places named below
-    first_k: Int64Array  # (cores,) limit at the beginning
-    limit_start: Int64Array  # (cores + 1,) first change of each core in the next two
-    limit_at: Int64Array  # (changes,) when the Tensor engine's limit changed
-    limit_k: Int64Array  # (changes,)
+    window: Int64Array  # (cores, 7) the Tensor engine's window, at the places named below
+    limits: Int64Array  # (changes, 2) when the Tensor engine's limit changed, and the new K
 
 
 class WindowState(NamedTuple):
@@ -144,8 +123,18 @@ class WindowState(NamedTuple):
     busy_ps: int
 
 
+# Columns of `engines`: the next row to start, how many of its waits are passed, when it got to the head,
+# when it asks to go on (at the beginning, and for shared ports; or NEVER), whether it has its ports, its last
+# release and what released it, what it waits for (a semaphore, -1, -2 - queue for back-pressure,
+# _ASKS - engine) and the value; the next row whose completion is to be delivered, and when the last was.
+POSITION, _WAIT_INDEX, _HEAD_PS, _ASKING_PS, _GRANTED, _RELEASE_PS, _RELEASED_BY = range(7)
+_BLOCKED_ON, _BLOCKED_VALUE, _COMPLETED, _COMPLETED_PS = range(7, 11)
+# Columns of `queues`: DMAs triggered and done, what the head does, when the last one finished streaming, work
+# left of the head and the engine shares that it has.
+TRIGGERED, DONE, DOING, _FREE_PS, _REMAINING, _RATE = range(6)
+
 _FINISHED_COUNT, _DELIVERED, _DMA_NOW, _DMA_NEXT = 0, 1, 2, 3
-_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES = 0, 1, 2, 3
+_WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES, FIRST_K, _FIRST_CHANGE, _END_CHANGE = range(7)
 
 
 @numba.njit(cache=True)
@@ -211,57 +200,55 @@ def new_state(
     engines = cores * ENGINES
     scalars = np.zeros(4, np.int64)
     scalars[_DMA_NEXT] = NEVER
-    fresh = WindowState(work.figures.window_ps, work.figures.initial_k, 0)
-    window = np.zeros((cores, 4), np.int64)
     begins = np.array(starts_ps or [0] * cores, np.int64)
-    for core in range(cores):
-        state = windows[core] if windows else fresh
-        window[core] = begins[core] + state.left_ps, state.k, state.busy_ps, 0
-    changes = np.concatenate([[0], np.cumsum([_most_limit_changes(work, core) for core in range(cores)])])
+    engine_table = np.zeros((engines, 11), np.int64)
+    engine_table[:, POSITION] = engine_table[:, _COMPLETED] = work.engine_start[:-1]
+    engine_table[:, _HEAD_PS] = np.repeat(begins, ENGINES)
+    has_rows = work.engine_start[1:] > work.engine_start[:-1]
+    engine_table[:, _ASKING_PS] = np.where(has_rows, engine_table[:, _HEAD_PS], NEVER)
+    engine_table[:, _BLOCKED_ON] = _ASKS - np.arange(engines)
+    engine_table[:, _RELEASED_BY] = -1
+    queue_table = np.zeros((queues, 6), np.int64)
+    queue_table[:, _FREE_PS] = -1
+    window = _first_windows(work, windows, begins)
     return State(
         semaphores=np.zeros(semaphore_count, np.int64),
-        position=work.engine_start[:-1].copy(),
-        wait_index=np.zeros(engines, np.int64),
-        head_ps=np.repeat(begins, ENGINES),
+        engines=engine_table,
+        queues=queue_table,
         free_ps=np.zeros((cores, 3), np.int64),
-        asking_ps=np.where(work.engine_start[1:] > work.engine_start[:-1], np.repeat(begins, ENGINES), NEVER),
-        granted=np.zeros(engines, np.int64),
-        port_free_ps=np.zeros((cores, PORTS), np.int64),
-        port_holder=np.full((cores, PORTS), -1, np.int64),
-        release_ps=np.zeros(engines, np.int64),
-        cause=np.full(engines, -1, np.int64),
-        blocked_on=_ASKS - np.arange(engines),
-        blocked_value=np.zeros(engines, np.int64),
-        completed=work.engine_start[:-1].copy(),
-        completed_ps=np.zeros(engines, np.int64),
-        queue_triggered=np.zeros(queues, np.int64),
-        queue_done=np.zeros(queues, np.int64),
-        queue_active=np.zeros(queues, np.int64),
-        queue_free_ps=np.full(queues, -1, np.int64),
-        remaining=np.zeros(queues, np.int64),
-        rate=np.zeros(queues, np.int64),
+        ports=np.zeros((cores, 2 * PORTS), np.int64),
         finished=np.empty(len(work.dma_table), np.int32),
         scalars=scalars,
         gathered=np.zeros(len(work.members), np.int64),
         demand=np.zeros(int(work.bank_of.max()) + 1, np.float64),
         window=window,
-        first_k=window[:, _WINDOW_K].copy(),
-        limit_start=changes,
-        limit_at=np.empty(changes[-1], np.int64),
-        limit_k=np.empty(changes[-1], np.int64),
+        limits=np.empty((window[-1, _END_CHANGE], 2), np.int64),
     )
+
+
+def _first_windows(work: Work, windows: Sequence[WindowState], begins: Int64Array) -> Int64Array:
+    """The Tensor engines' windows before anything has run, with room for the changes of each limit."""
+    table = np.zeros((len(begins), 7), np.int64)
+    fresh = WindowState(work.figures.window_ps, work.figures.initial_k, 0)
+    place = 0
+    for core, begin in enumerate(begins):
+        state = windows[core] if windows else fresh
+        last = place + _most_limit_changes(work, core)
+        table[core] = begin + state.left_ps, state.k, state.busy_ps, 0, state.k, place, last
+        place = last
+    return table
 
 
 def limit_changes(state: State, core: int = 0) -> tuple[Int64Array, Int64Array]:
     """(times, new K) of every change of a core's Tensor engine's limit, in order of time."""
-    first = state.limit_start[core]
+    first = state.window[core, _FIRST_CHANGE]
     last = first + state.window[core, _CHANGES]
-    return state.limit_at[first:last], state.limit_k[first:last]
+    return state.limits[first:last, 0], state.limits[first:last, 1]
 
 
 def last_window(state: State, core: int) -> WindowState:
     """A core's last window as of its end: `left_ps` is that time from 0."""
-    end, k, busy, _ = state.window[core]
+    end, k, busy = state.window[core, :3]
     return WindowState(int(end), int(k), int(busy))
 
 
@@ -286,10 +273,10 @@ def _next_window(core: int, state: State, figures: Figures) -> None:
     window = state.window[core]
     busy = window[_WINDOW_BUSY] > figures.threshold * figures.window_ps
     limit = figures.busy_k if busy else figures.idle_k
-    place = state.limit_start[core] + window[_CHANGES]
-    if limit != window[_WINDOW_K] and place < state.limit_start[core + 1]:
-        state.limit_at[place] = window[_WINDOW_END]
-        state.limit_k[place] = limit
+    place = window[_FIRST_CHANGE] + window[_CHANGES]
+    if limit != window[_WINDOW_K] and place < window[_END_CHANGE]:
+        state.limits[place, 0] = window[_WINDOW_END]
+        state.limits[place, 1] = limit
         window[_CHANGES] += 1
     window[_WINDOW_K] = limit
     window[_WINDOW_BUSY] = 0
@@ -336,7 +323,7 @@ def _throttled_end(start: int, work_ps: int, streams: bool, core: int, state: St
 @_compiled
 def _head(queue: int, work: Work, state: State) -> int:
     """The DMA at the head of a queue."""
-    return np.int64(work.queue_rows[work.queue_start[queue] + state.queue_done[queue]])
+    return np.int64(work.queue_rows[work.queue_start[queue] + state.queues[queue, DONE]])
 
 
 @_compiled
@@ -346,25 +333,25 @@ def _share_engines(core: int, work: Work, state: State) -> None:
     left = work.figures.dma_engines * SHARE
     open_queues = 0
     for queue in range(first, last):
-        if state.queue_active[queue] == _COLLECTIVE:
+        if state.queues[queue, DOING] == _COLLECTIVE:
             continue
-        state.rate[queue] = 0
-        open_queues += state.queue_active[queue] == _STREAMING
+        state.queues[queue, _RATE] = 0
+        open_queues += state.queues[queue, DOING] == _STREAMING
     while open_queues > 0:
         share = left // open_queues
         settled = 0
         for queue in range(first, last):
-            if state.queue_active[queue] == _STREAMING and state.rate[queue] == 0:
+            if state.queues[queue, DOING] == _STREAMING and state.queues[queue, _RATE] == 0:
                 cap = work.dma.cap[_head(queue, work, state)]
                 if cap <= share:
-                    state.rate[queue] = cap
+                    state.queues[queue, _RATE] = cap
                     left -= cap
                     settled += 1
         open_queues -= settled
         if settled == 0:
             for queue in range(first, last):
-                if state.queue_active[queue] == _STREAMING and state.rate[queue] == 0:
-                    state.rate[queue] = max(share, 1)
+                if state.queues[queue, DOING] == _STREAMING and state.queues[queue, _RATE] == 0:
+                    state.queues[queue, _RATE] = max(share, 1)
             break
 
 
@@ -376,8 +363,8 @@ def _share_hbm(work: Work, state: State) -> None:
         state.demand[bank] = 0.0
     for core in range(cores):
         for queue in range(work.core_queues[core], work.core_queues[core + 1]):
-            if state.queue_active[queue] == _STREAMING:
-                asked = state.rate[queue] * work.dma.hbm_bytes_per_work[_head(queue, work, state)]
+            if state.queues[queue, DOING] == _STREAMING:
+                asked = state.queues[queue, _RATE] * work.dma.hbm_bytes_per_work[_head(queue, work, state)]
                 state.demand[work.bank_of[core]] += asked
     for core in range(cores):
         demand = state.demand[work.bank_of[core]]
@@ -385,18 +372,18 @@ def _share_hbm(work: Work, state: State) -> None:
             continue
         factor = work.figures.hbm_bytes_per_ps / demand
         for queue in range(work.core_queues[core], work.core_queues[core + 1]):
-            if state.queue_active[queue] != _STREAMING:
+            if state.queues[queue, DOING] != _STREAMING:
                 continue
             if work.dma.hbm_bytes_per_work[_head(queue, work, state)] > 0:
-                state.rate[queue] = max(np.int64(state.rate[queue] * factor), 1)
+                state.queues[queue, _RATE] = max(np.int64(state.queues[queue, _RATE] * factor), 1)
 
 
 @_compiled
 def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
     """When the head of an idle queue starts to stream steadily; sets its dma_start_ps."""
-    dma = work.queue_rows[work.queue_start[queue] + state.queue_done[queue]]
+    dma = work.queue_rows[work.queue_start[queue] + state.queues[queue, DONE]]
     arrival = times.dma_trigger_ps[dma] + work.dma.delay_ps[dma]
-    free = state.queue_free_ps[queue]
+    free = state.queues[queue, _FREE_PS]
     times.dma_start_ps[dma] = max(arrival, free)
     return max(arrival + work.dma.startup_ps[dma], free)
 
@@ -405,12 +392,14 @@ def _activation_ps(queue: int, work: Work, state: State, times: Times) -> int:
 def _plan_dma(work: Work, state: State, times: Times) -> None:
     """Find the next DMA event: a head that finishes or one that starts to stream."""
     soonest = NEVER
-    for queue in range(state.rate.shape[0]):
-        doing = state.queue_active[queue]
+    for queue in range(state.queues.shape[0]):
+        doing = state.queues[queue, DOING]
         if doing in (_STREAMING, _COLLECTIVE):
-            finish = state.scalars[_DMA_NOW] - (-state.remaining[queue] // state.rate[queue])
+            finish = state.scalars[_DMA_NOW] - (
+                -state.queues[queue, _REMAINING] // state.queues[queue, _RATE]
+            )
             soonest = min(soonest, finish)
-        elif doing == _IDLE and state.queue_done[queue] < state.queue_triggered[queue]:
+        elif doing == _IDLE and state.queues[queue, DONE] < state.queues[queue, TRIGGERED]:
             soonest = min(soonest, _activation_ps(queue, work, state, times))
     state.scalars[_DMA_NEXT] = soonest
 
@@ -418,36 +407,36 @@ def _plan_dma(work: Work, state: State, times: Times) -> None:
 @_compiled
 def _gather(queue: int, collective: int, work: Work, state: State, times: Times) -> None:
     """A participant has come; the last one sets all in motion."""
-    state.queue_active[queue] = GATHERING
+    state.queues[queue, DOING] = GATHERING
     state.gathered[collective] += 1
     if state.gathered[collective] < work.members[collective]:
         return
     now = state.scalars[_DMA_NOW]
-    for other in range(state.rate.shape[0]):
-        if state.queue_active[other] == GATHERING:
+    for other in range(state.queues.shape[0]):
+        if state.queues[other, DOING] == GATHERING:
             dma = _head(other, work, state)
             if work.collective[dma] == collective:
                 times.dma_start_ps[dma] = now
-                state.queue_active[other] = _COLLECTIVE
-                state.remaining[other] = work.collective_ps[collective]
-                state.rate[other] = 1
+                state.queues[other, DOING] = _COLLECTIVE
+                state.queues[other, _REMAINING] = work.collective_ps[collective]
+                state.queues[other, _RATE] = 1
 
 
 @_compiled
 def _finish_heads(now: int, elapsed: int, work: Work, state: State, times: Times) -> None:
     """Let all heads move on for `elapsed` and take away those that are done."""
-    for queue in range(state.rate.shape[0]):
-        doing = state.queue_active[queue]
+    for queue in range(state.queues.shape[0]):
+        doing = state.queues[queue, DOING]
         if doing in (_STREAMING, _COLLECTIVE):
-            state.remaining[queue] -= state.rate[queue] * elapsed
-            if state.remaining[queue] <= 0:
+            state.queues[queue, _REMAINING] -= state.queues[queue, _RATE] * elapsed
+            if state.queues[queue, _REMAINING] <= 0:
                 dma = _head(queue, work, state)
                 times.dma_end_ps[dma] = now + work.figures.dma_semaphore_ps
                 state.finished[state.scalars[_FINISHED_COUNT]] = dma
                 state.scalars[_FINISHED_COUNT] += 1
-                state.queue_done[queue] += 1
-                state.queue_free_ps[queue] = now
-                state.queue_active[queue] = _IDLE
+                state.queues[queue, DONE] += 1
+                state.queues[queue, _FREE_PS] = now
+                state.queues[queue, DOING] = _IDLE
 
 
 @_compiled
@@ -457,17 +446,17 @@ def _dma_event(work: Work, state: State, times: Times) -> None:
     elapsed = now - state.scalars[_DMA_NOW]
     state.scalars[_DMA_NOW] = now
     _finish_heads(now, elapsed, work, state, times)
-    for queue in range(state.rate.shape[0]):
+    for queue in range(state.queues.shape[0]):
         waiting = (
-            state.queue_active[queue] == _IDLE and state.queue_done[queue] < state.queue_triggered[queue]
+            state.queues[queue, DOING] == _IDLE and state.queues[queue, DONE] < state.queues[queue, TRIGGERED]
         )
         if waiting and _activation_ps(queue, work, state, times) <= now:
             dma = _head(queue, work, state)
             if work.collective[dma] >= 0:
                 _gather(queue, np.int64(work.collective[dma]), work, state, times)
             else:
-                state.queue_active[queue] = _STREAMING
-                state.remaining[queue] = work.dma.work[dma]
+                state.queues[queue, DOING] = _STREAMING
+                state.queues[queue, _REMAINING] = work.dma.work[dma]
     for core in range(work.bank_of.shape[0]):
         _share_engines(core, work, state)
     _share_hbm(work, state)
@@ -479,8 +468,11 @@ def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> Non
     """Hand a DMA to its queue; its trigger instruction starts at `time`."""
     queue = np.int64(work.dma_table[dma].queue)
     times.dma_trigger_ps[dma] = time + work.dma.issue_ps[dma]
-    state.queue_triggered[queue] += 1
-    if state.queue_active[queue] == _IDLE and state.queue_triggered[queue] == state.queue_done[queue] + 1:
+    state.queues[queue, TRIGGERED] += 1
+    if (
+        state.queues[queue, DOING] == _IDLE
+        and state.queues[queue, TRIGGERED] == state.queues[queue, DONE] + 1
+    ):
         state.scalars[_DMA_NEXT] = min(state.scalars[_DMA_NEXT], _activation_ps(queue, work, state, times))
 
 
@@ -491,20 +483,20 @@ def _trigger(dma: int, time: int, work: Work, state: State, times: Times) -> Non
 def _released(engine: int, row: int, work: Work, state: State) -> bool:
     """Whether nothing holds the head of the engine; else notes what it waits for."""
     first = work.instructions[row].first_wait
-    while state.wait_index[engine] < work.instructions[row].wait_count:
-        wait = work.waits[first + state.wait_index[engine]]
+    while state.engines[engine, _WAIT_INDEX] < work.instructions[row].wait_count:
+        wait = work.waits[first + state.engines[engine, _WAIT_INDEX]]
         if state.semaphores[wait.semaphore] < wait.value:
-            state.blocked_on[engine] = wait.semaphore
-            state.blocked_value[engine] = wait.value
+            state.engines[engine, _BLOCKED_ON] = wait.semaphore
+            state.engines[engine, _BLOCKED_VALUE] = wait.value
             return False
-        state.wait_index[engine] += 1
+        state.engines[engine, _WAIT_INDEX] += 1
     dma = work.instructions[row].dma
     if dma >= 0:
         queue = np.int64(work.dma_table[dma].queue)
-        if state.queue_triggered[queue] - state.queue_done[queue] >= work.figures.outstanding:
-            state.blocked_on[engine] = -2 - queue
+        if state.queues[queue, TRIGGERED] - state.queues[queue, DONE] >= work.figures.outstanding:
+            state.engines[engine, _BLOCKED_ON] = -2 - queue
             return False
-    state.blocked_on[engine] = -1
+    state.engines[engine, _BLOCKED_ON] = -1
     return True
 
 
@@ -514,7 +506,7 @@ def _ports_free(engine: int, row: int, work: Work, state: State) -> int:
     free = np.int64(0)
     for port in range(PORTS):
         if work.ports[row] >> port & 1:
-            free = max(free, state.port_free_ps[engine // ENGINES, port])
+            free = max(free, state.ports[engine // ENGINES, port])
     return free
 
 
@@ -523,26 +515,26 @@ def _take_ports(engine: int, row: int, start: int, work: Work, state: State, tim
     """When an instruction starts that has been granted its ports; it keeps them while it streams."""
     core = engine // ENGINES
     for port in range(PORTS):
-        if work.ports[row] >> port & 1 and state.port_free_ps[core, port] > start:
-            start = state.port_free_ps[core, port]
-            times.wait_cause[row] = state.port_holder[core, port]
+        if work.ports[row] >> port & 1 and state.ports[core, port] > start:
+            start = state.ports[core, port]
+            times.wait_cause[row] = state.ports[core, PORTS + port]
     for port in range(PORTS):
         if work.ports[row] >> port & 1:
-            state.port_free_ps[core, port] = start + work.interval_ps[row]
-            state.port_holder[core, port] = row
+            state.ports[core, port] = start + work.interval_ps[row]
+            state.ports[core, PORTS + port] = row
     return start
 
 
 @_compiled
 def _grant(engine: int, work: Work, state: State) -> bool:
     """Whether an engine that asks gets the ports of its head now; else it asks again when they are free."""
-    row = np.int64(work.engine_rows[state.position[engine]])
+    row = np.int64(work.engine_rows[state.engines[engine, POSITION]])
     free = _ports_free(engine, row, work, state)
-    if free > state.asking_ps[engine]:
-        state.asking_ps[engine] = free
+    if free > state.engines[engine, _ASKING_PS]:
+        state.engines[engine, _ASKING_PS] = free
         return False
-    state.asking_ps[engine] = NEVER
-    state.granted[engine] = 1
+    state.engines[engine, _ASKING_PS] = NEVER
+    state.engines[engine, _GRANTED] = 1
     return True
 
 
@@ -553,14 +545,14 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
     core = engine // ENGINES
     is_tensor = engine % ENGINES == _TENSOR
     last = work.engine_start[engine + 1]
-    while state.position[engine] < last:
-        row = np.int64(work.engine_rows[state.position[engine]])
+    while state.engines[engine, POSITION] < last:
+        row = np.int64(work.engine_rows[state.engines[engine, POSITION]])
         if not _released(engine, row, work, state):
-            state.granted[engine] = 0
+            state.engines[engine, _GRANTED] = 0
             return
         opcode = work.instructions[row].opcode
         unit = _ISSUE
-        ready = state.head_ps[engine]
+        ready = state.engines[engine, _HEAD_PS]
         if is_tensor:
             if opcode == _LDWEIGHTS:
                 unit = _WEIGHTS
@@ -571,26 +563,26 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
         if work.hazard[row] >= 0:
             ready = max(ready, times.end_ps[work.hazard[row]] + figures.semaphore_ps)
         start = ready
-        if state.release_ps[engine] > ready:
-            start = state.release_ps[engine] + (figures.tensor_semaphore_ps if is_tensor else 0)
-            times.wait_cause[row] = state.cause[engine]
+        if state.engines[engine, _RELEASE_PS] > ready:
+            start = state.engines[engine, _RELEASE_PS] + (figures.tensor_semaphore_ps if is_tensor else 0)
+            times.wait_cause[row] = state.engines[engine, _RELEASED_BY]
         times.ready_ps[row] = ready
         if work.ports[row] > 0:
-            if state.granted[engine] == 0:
-                state.asking_ps[engine] = start
-                state.blocked_on[engine] = _ASKS - engine
+            if state.engines[engine, _GRANTED] == 0:
+                state.engines[engine, _ASKING_PS] = start
+                state.engines[engine, _BLOCKED_ON] = _ASKS - engine
                 return
             start = _take_ports(engine, row, start, work, state, times)
-        state.granted[engine] = 0
+        state.engines[engine, _GRANTED] = 0
         times.start_ps[row] = start
         interval, latency = work.interval_ps[row], work.latency_ps[row]
         if unit == _ISSUE:
-            state.head_ps[engine] = start + interval
+            state.engines[engine, _HEAD_PS] = start + interval
             times.end_ps[row] = start + latency
         else:
             free = _throttled_end(start, interval, unit == _ARRAY, core, state, figures)
             state.free_ps[core, unit] = free
-            state.head_ps[engine] = start + figures.dispatch_ps
+            state.engines[engine, _HEAD_PS] = start + figures.dispatch_ps
             slowed = free - start - interval
             drained = 0
             if slowed > 0 and interval > 0:
@@ -598,10 +590,10 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
             times.end_ps[row] = start + latency + slowed + drained
         if work.instructions[row].dma >= 0:
             _trigger(np.int64(work.instructions[row].dma), start, work, state, times)
-        state.position[engine] += 1
-        state.wait_index[engine] = 0
-        state.release_ps[engine] = 0
-        state.cause[engine] = -1
+        state.engines[engine, POSITION] += 1
+        state.engines[engine, _WAIT_INDEX] = 0
+        state.engines[engine, _RELEASE_PS] = 0
+        state.engines[engine, _RELEASED_BY] = -1
 
 
 @_compiled
@@ -610,27 +602,30 @@ def _release(
 ) -> None:
     """Let engines of a core that wait for its semaphore (or -2 - queue, or to go on) look again at `time`."""
     for engine in range(core * ENGINES, core * ENGINES + ENGINES):
-        if state.blocked_on[engine] != semaphore or state.position[engine] >= work.engine_start[engine + 1]:
+        if (
+            state.engines[engine, _BLOCKED_ON] != semaphore
+            or state.engines[engine, POSITION] >= work.engine_start[engine + 1]
+        ):
             continue
-        if semaphore >= 0 and state.semaphores[semaphore] < state.blocked_value[engine]:
+        if semaphore >= 0 and state.semaphores[semaphore] < state.engines[engine, _BLOCKED_VALUE]:
             continue
         if semaphore > _ASKS:
-            state.release_ps[engine] = time
-            state.cause[engine] = cause
+            state.engines[engine, _RELEASE_PS] = time
+            state.engines[engine, _RELEASED_BY] = cause
         _run_engine(engine, work, state, times)
 
 
 @_compiled
 def _next_completion(engine: int, work: Work, state: State, times: Times) -> int:
     """When the next signal of an engine becomes visible; skips instructions that signal nothing."""
-    while state.completed[engine] < state.position[engine]:
-        row = work.engine_rows[state.completed[engine]]
+    while state.engines[engine, _COMPLETED] < state.engines[engine, POSITION]:
+        row = work.engine_rows[state.engines[engine, _COMPLETED]]
         if work.instructions[row].signal >= 0:
-            return max(times.end_ps[row] + work.figures.semaphore_ps, state.completed_ps[engine])
-        state.completed_ps[engine] = max(
-            state.completed_ps[engine], times.end_ps[row] + work.figures.semaphore_ps
+            return max(times.end_ps[row] + work.figures.semaphore_ps, state.engines[engine, _COMPLETED_PS])
+        state.engines[engine, _COMPLETED_PS] = max(
+            state.engines[engine, _COMPLETED_PS], times.end_ps[row] + work.figures.semaphore_ps
         )
-        state.completed[engine] += 1
+        state.engines[engine, _COMPLETED] += 1
     return NEVER
 
 
@@ -650,12 +645,12 @@ def _deliver(work: Work, state: State, times: Times) -> bool:
     that ask for ports (by number).
     """
     scalars = state.scalars
-    engines = state.position.shape[0]
+    engines = state.engines.shape[0]
     soonest = NEVER
     source = engines + 1
     for engine in range(engines - 1, -1, -1):
-        if state.asking_ps[engine] <= soonest:
-            soonest = state.asking_ps[engine]
+        if state.engines[engine, _ASKING_PS] <= soonest:
+            soonest = state.engines[engine, _ASKING_PS]
             source = engines + 2 + engine
     if scalars[_DMA_NEXT] <= soonest:
         soonest = scalars[_DMA_NEXT]
@@ -685,9 +680,9 @@ def _deliver(work: Work, state: State, times: Times) -> bool:
         if asking >= 0:
             core, semaphore, cause = asking // ENGINES, _ASKS - asking, np.int64(-1)
         elif source < engines:
-            cause = np.int64(work.engine_rows[state.completed[source]])
-            state.completed[source] += 1
-            state.completed_ps[source] = soonest
+            cause = np.int64(work.engine_rows[state.engines[source, _COMPLETED]])
+            state.engines[source, _COMPLETED] += 1
+            state.engines[source, _COMPLETED_PS] = soonest
             core = source // ENGINES
             semaphore = np.int64(work.instructions[cause].signal)
             state.semaphores[semaphore] += 1
@@ -719,13 +714,13 @@ def simulate_program(work: Work, state: State, times: Times) -> int:
     Returns:
         FINISHED, or DEADLOCK if an engine is held for ever.
     """
-    engines = state.position.shape[0]
+    engines = state.engines.shape[0]
     while _deliver(work, state, times):
         pass
     for engine in range(engines):
-        if state.position[engine] < work.engine_start[engine + 1]:
+        if state.engines[engine, POSITION] < work.engine_start[engine + 1]:
             return DEADLOCK
-    for queue in range(state.queue_done.shape[0]):
-        if state.queue_done[queue] < state.queue_triggered[queue]:
+    for queue in range(state.queues.shape[0]):
+        if state.queues[queue, DONE] < state.queues[queue, TRIGGERED]:
             return DEADLOCK
     return FINISHED

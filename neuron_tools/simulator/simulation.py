@@ -143,7 +143,9 @@ def result(
     window = work.figures.window_ps
     return Simulation(
         *times,
-        throttle=_throttle_table(at, limit, int(state.first_k[index]), core.throttle_steps, duration_ps),
+        throttle=_throttle_table(
+            at, limit, int(state.window[index, kernel.FIRST_K]), core.throttle_steps, duration_ps
+        ),
         duration_ps=duration_ps,
         throttle_state=ThrottleState(window, k, busy).after_idle(duration_ps - end + window, core),
     )
@@ -163,17 +165,17 @@ def _throttle_table(
 
 def _deadlock(programs: list[Program], work: Work, state: State) -> Exception:
     """The error for what is held: a collective before the instructions that wait for it."""
-    from neuron_tools.simulator.kernel import ENGINES, GATHERING
+    from neuron_tools.simulator.kernel import DOING, DONE, ENGINES, GATHERING, POSITION
 
-    gathering = np.flatnonzero(state.queue_active == GATHERING)
+    gathering = np.flatnonzero(state.queues[:, DOING] == GATHERING)
     if len(gathering):
         queue = int(gathering[0])
-        dma = int(work.queue_rows[work.queue_start[queue] + state.queue_done[queue]])
+        dma = int(work.queue_rows[work.queue_start[queue] + state.queues[queue, DONE]])
         return held_collective(programs, dma)
     rows = semaphores = 0
     for core, program in enumerate(programs):
         ends = work.engine_start[core * ENGINES : (core + 1) * ENGINES + 1]
-        positions = state.position[core * ENGINES : (core + 1) * ENGINES]
+        positions = state.engines[core * ENGINES : (core + 1) * ENGINES, POSITION]
         last = rows + len(program.instructions)
         if np.any(positions < ends[1:]):
             break
