@@ -27,11 +27,17 @@ class Workspace:
     """Memory that windows are sorted into, one after another: fresh memory costs more than the sorting."""
 
     def __init__(self) -> None:
-        self._buffers: dict[tuple[str, str], npt.NDArray[Any]] = {}
+        self._buffers: dict[int, npt.NDArray[Any]] = {}
+        self._taken = 0
 
-    def take(self, name: str, values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
-        """`values[order]`; valid until a column of the same name and type is taken again."""
-        buffer = self._buffer(name, values.dtype, len(order))
+    def begin(self) -> None:
+        """Give up what was taken: another window begins."""
+        self._taken = 0
+
+    def take(self, values: npt.NDArray[Any], order: Order) -> npt.NDArray[Any]:
+        """`values[order]`, valid until another window begins."""
+        self._taken += 1
+        buffer = self._buffer(self._taken, values.dtype, len(order))
         taken: npt.NDArray[Any] = values.take(order, out=buffer, mode="clip")
         return taken
 
@@ -39,14 +45,14 @@ class Workspace:
         """One array of several of a type; valid until others are joined."""
         if len(parts) == 1:
             return parts[0]
-        joined = self._buffer("", parts[0].dtype, sum(map(len, parts)))
+        joined = self._buffer(0, parts[0].dtype, sum(map(len, parts)))
         return np.concatenate(parts, out=joined)
 
-    def _buffer(self, name: str, kind: np.dtype[Any], length: int) -> npt.NDArray[Any]:
-        buffer = self._buffers.get((name, kind.str))
-        if buffer is None or len(buffer) < length:
-            buffer = self._buffers[name, kind.str] = np.empty(length, kind)
-        return buffer[:length]
+    def _buffer(self, place: int, kind: np.dtype[Any], length: int) -> npt.NDArray[Any]:
+        buffer = self._buffers.get(place)
+        if buffer is None or buffer.nbytes < length * kind.itemsize:
+            buffer = self._buffers[place] = np.empty(length * kind.itemsize, np.uint8)
+        return buffer[: length * kind.itemsize].view(kind)
 
 
 def sorted_window(
@@ -59,12 +65,13 @@ def sorted_window(
         workspace: Holds the result's memory: the result is valid until the workspace is used again.
     """
     workspace = workspace or Workspace()
+    workspace.begin()
     rows = sum(piece.num_rows for piece in pieces)
     present = {name for piece in pieces for name in piece.column_names}
     keys = [name for name in (*table.sort_key, *_TIMES) if name in present and name != "id"]
     order = row_order(table, {name: _joined(_chunks(table, name, pieces)) for name in keys})
     arrays = [
-        _taken(field.name, _chunks(table, field.name, pieces), order, workspace)
+        _taken(_chunks(table, field.name, pieces), order, workspace)
         if field.name in present
         else null_column(table, field, rows)
         for field in table.fields
@@ -164,7 +171,7 @@ def _is_constant(values: npt.NDArray[Any]) -> bool:
     return bool((values[::_STEP] == values[0]).all() and (values == values[0]).all())
 
 
-def _taken(name: str, chunks: Sequence[pa.Array], order: Order | None, workspace: Workspace) -> pa.Array:
+def _taken(chunks: Sequence[pa.Array], order: Order | None, workspace: Workspace) -> pa.Array:
     """A column's rows in that order."""
     kind, nulls = chunks[0].type, sum(chunk.null_count for chunk in chunks)
     if order is None or nulls == len(order):
@@ -173,7 +180,7 @@ def _taken(name: str, chunks: Sequence[pa.Array], order: Order | None, workspace
         codes = workspace.join([_codes(chunk) for chunk in chunks])
         if _is_constant(codes):
             return _joined(chunks)
-        codes = workspace.take(name, codes, order)
+        codes = workspace.take(codes, order)
         indices = pa.array(codes, pa.int32(), mask=codes < 0 if nulls else None)
         return pa.DictionaryArray.from_arrays(indices, chunks[0].dictionary, safe=False)
     if nulls or not (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
@@ -181,4 +188,4 @@ def _taken(name: str, chunks: Sequence[pa.Array], order: Order | None, workspace
     values = workspace.join([chunk.to_numpy() for chunk in chunks])
     if _is_constant(values):
         return _joined(chunks)
-    return pa.array(workspace.take(name, values, order), kind)
+    return pa.array(workspace.take(values, order), kind)

@@ -24,6 +24,7 @@ class BlobWriter:
     def __init__(self, path: Path) -> None:
         self._file = path.open("wb+", buffering=1 << 20)
         self._offset = 0
+        self._late: list[LateArray] = []
 
     def __enter__(self) -> BlobWriter:
         return self
@@ -46,18 +47,42 @@ class BlobWriter:
         self._offset = offset + values.nbytes
         return [offset, values.dtype.str[1:], len(values)]
 
-    def append_fitting(self, values: npt.NDArray[Any]) -> Reference:
-        """Write integers in the narrowest type that holds them: unsigned, or int64 if any is negative."""
-        return self.append(values.astype(fitting_type(values), copy=False))
+    def append_fitting(self, values: npt.NDArray[Any], *, late: bool = False) -> Reference:
+        """Write integers, none of them negative, in the narrowest type that holds them.
 
-    def reserve(self, kind: str, count: int) -> Region:
-        """Leave room for an array that is written piece by piece."""
+        Args:
+            late: Keep them in memory, and write them at the end, side by side with all that is late.
+        """
+        kind = fitting_type(values)
+        if not late:
+            return self.append(values.astype(kind, copy=False))
+        room = self.reserve(kind, len(values), late=True)
+        room.write(values)
+        return room.reference
+
+    def reserve(self, kind: str, count: int, *, late: bool = False) -> Region | LateArray:
+        """Leave room for an array that is written piece by piece.
+
+        Args:
+            late: As in `append_fitting`; the reference is complete when `write_late` has returned.
+        """
+        if late:
+            self._late.append(LateArray(kind, count))
+            return self._late[-1]
         self._file.flush()
         offset = self._offset + -self._offset % ALIGNMENT
         self._offset = offset + count * np.dtype(kind).itemsize
         self._file.truncate(self._offset)
         self._file.seek(self._offset)
         return Region(self._file.fileno(), offset, kind, count)
+
+    def write_late(self) -> Reference:
+        """Write all that is late; where it stands, as bytes."""
+        begin = self._offset
+        for array in self._late:
+            array.reference[0] = self.append(array.values)[0]
+        self._late = []
+        return [begin, "u1", self._offset - begin]
 
     def read(self, reference: Reference) -> npt.NDArray[Any]:
         """An array that was appended, as a copy."""
@@ -86,6 +111,20 @@ class Region:
         self._next += os.pwrite(self._file, values.astype(self._kind).data, self._next)
 
 
+class LateArray:
+    """Room for an array that stays in memory until the end."""
+
+    def __init__(self, kind: str, count: int) -> None:
+        self.reference: Reference = [0, kind, count]
+        self.values = np.empty(count, kind)
+        self._next = 0
+
+    def write(self, values: npt.NDArray[Any]) -> None:
+        """Write what follows; all pieces together fill the room."""
+        self.values[self._next : self._next + len(values)] = values
+        self._next += len(values)
+
+
 class Blob:
     """A file of arrays, read-only and mapped: only what is looked at is read from the disk.
 
@@ -101,6 +140,19 @@ class Blob:
     def __len__(self) -> int:
         return len(self._map)
 
+    def want(self, reference: Reference) -> None:
+        """Tell the system that an array is looked at soon, whole."""
+        offset, kind, count = reference
+        begin = offset - offset % mmap.PAGESIZE
+        length = min(offset + count * np.dtype(kind).itemsize, len(self._map)) - begin
+        if length > 0 and hasattr(mmap, "MADV_WILLNEED"):
+            self._map.madvise(mmap.MADV_WILLNEED, begin, length)
+
+    def forget(self) -> None:
+        """Give back the memory of all that was looked at: it stays in the system's cache of files."""
+        if hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
+
     def array(self, reference: Reference) -> npt.NDArray[Any]:
         """An array as a view.
 
@@ -112,12 +164,8 @@ class Blob:
 
 
 def fitting_type(values: npt.NDArray[Any]) -> str:
-    """The narrowest type for integers: "u1", "u2", "u4" or "i8"."""
-    if not len(values):
-        return "u1"
-    if int(values.min()) < 0:
-        return "i8"
-    return type_up_to(int(values.max()))
+    """The narrowest type for integers, none of them negative: "u1", "u2", "u4" or "i8"."""
+    return type_up_to(int(values.max())) if len(values) else "u1"
 
 
 def type_up_to(greatest: int) -> str:

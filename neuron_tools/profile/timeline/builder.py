@@ -29,7 +29,7 @@ from neuron_tools.profile.timeline.sources import (
 from neuron_tools.profile.timeline.spool import Spool
 from neuron_tools.profile.timeline.track_builder import Entry, TrackBuilder
 
-INDEX_VERSION = 4
+INDEX_VERSION = 5
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
 Parts = Mapping[str, Sequence[Path]]
 
@@ -75,7 +75,8 @@ def _build(parts: Parts, folder: Path) -> dict[str, Any]:
         for counter in COUNTER_SOURCES:
             entries += _samples(counter, parts.get(counter.table, ()), labels, blob)
         entries.sort(key=lambda entry: entry[0])
-        return {"tracks": [entry[1] for entry in entries], "names": _names(names, blob)}
+        stored = {"tracks": [entry[1] for entry in entries], "names": _names(names, blob)}
+        return {"overview": blob.write_late(), **stored}
 
 
 def _spans(

@@ -33,6 +33,8 @@ SPAN_SCHEMA = pa.schema(
         ("span_name", pa.dictionary(pa.int32(), pa.string())),
     ]
 )
+_SPAN_TYPES = ("i4", "i4", "i4", "i8", "f4", "i8", "i8", "i8", "i4")
+DRAWINGS_BETWEEN_FORGETTING = 8
 COUNTER_SCHEMA = pa.schema(
     [
         ("track", pa.int32()),
@@ -75,6 +77,7 @@ class TimelineIndex:
             if header.get("version") != INDEX_VERSION or header.get("signature") != signature:
                 raise IndexMismatchError(f"{folder} belongs to other tables.")
             self._blob = Blob(folder / DATA_NAME)
+            self._blob.want(header["overview"])
             self._stored: list[dict[str, Any]] = header["tracks"]
             names = header["names"]
             self.names = _texts(self._blob, names)
@@ -82,6 +85,7 @@ class TimelineIndex:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexMismatchError(f"{folder} has no usable index: {error}") from error
         self._lanes: dict[int, list[Lane]] = {}
+        self._drawn = 0
 
     def pixels(self, tracks: Sequence[int], start_ns: int, end_ns: int, pixels: int) -> pa.RecordBatch:
         """The pixels of tracks of spans; see `Profile.timeline`.
@@ -90,21 +94,21 @@ class TimelineIndex:
             tracks: Places in `tracks`.
         """
         edges = pixel_edges(start_ns, end_ns, pixels)
-        columns: list[list[npt.NDArray[Any]]] = [[] for _ in SPAN_SCHEMA]
-        for track in tracks:
-            for lane in self.lanes(track):
-                found = lane_pixels(lane, edges)
-                if found is None:
-                    continue
-                count = len(found.pixel)
-                span = found.span
-                values: tuple[npt.NDArray[Any], ...] = (
-                    np.full(count, track, np.int32), np.full(count, lane.depth, np.int32), found.pixel,
-                    found.count, found.busy_share, span.row, span.start_ns, span.duration_ns, span.name,
-                )  # fmt: skip
+        lanes = [(track, lane) for track in tracks for lane in self.lanes(track)]
+        columns = [np.empty(len(lanes) * pixels, kind) for kind in _SPAN_TYPES]
+        filled = 0
+        for track, lane in lanes:
+            found = lane_pixels(lane, edges)
+            if found is not None:
+                span, room = found.span, slice(filled, filled + len(found.pixel))
+                values = (track, lane.depth, found.pixel, found.count, found.busy_share, span.row,
+                          span.start_ns, span.duration_ns, span.name)  # fmt: skip
                 for column, value in zip(columns, values, strict=True):
-                    column.append(value)
-        return self._batch(SPAN_SCHEMA, columns, start_ns, end_ns, pixels)
+                    column[room] = value
+                filled = room.stop
+        self._forget_now_and_then()
+        drawn = [[column[:filled]] for column in columns]
+        return self._batch(SPAN_SCHEMA, drawn, start_ns, end_ns, pixels)
 
     def counter_pixels(
         self, tracks: Sequence[int], start_ns: int, end_ns: int, pixels: int
@@ -132,6 +136,12 @@ class TimelineIndex:
         columns = [np.concatenate(column) for column in zip(*parts)] if parts else [np.zeros(0, np.int64)] * 5
         order = np.lexsort((columns[0], columns[1]))[:limit]
         return self._batch(SPANS_SCHEMA, [[column[order]] for column in columns], start_ns, end_ns, 0)
+
+    def _forget_now_and_then(self) -> None:
+        """Ranges drawn all over a large index would map it whole into this process."""
+        self._drawn += 1
+        if self._drawn % DRAWINGS_BETWEEN_FORGETTING == 0:
+            self._blob.forget()
 
     def lanes(self, track: int) -> list[Lane]:
         """The lanes of a track, by depth; none of a counter."""
@@ -166,6 +176,8 @@ class TimelineIndex:
 
 
 def _as(parts: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
+    if len(parts) == 1:
+        return parts[0].astype(kind, copy=False)
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.zeros(0, kind)
 
 

@@ -60,7 +60,7 @@ class LaneWriter:
         if sum(map(len, self._held)) >= BLOCK_SPANS:
             self._write_block()
 
-    def _write_block(self) -> None:
+    def _write_block(self, *, late: bool = False) -> None:
         spans, self._held = joined(self._held), []
         base, first_row = int(spans.start_ns[0]), int(spans.row.min())
         run = np.flatnonzero(np.diff(spans.row, prepend=spans.row[0] - 2) != 1)
@@ -70,19 +70,19 @@ class LaneWriter:
             {
                 "spans": len(spans),
                 "base": base,
-                "start": self._blob.append_fitting(spans.start_ns - base),
-                "duration": self._blob.append_fitting(spans.duration_ns),
-                "name": self._blob.append_fitting(spans.name),
-                "run": self._blob.append_fitting(run) if len(run) < len(spans) else None,
+                "start": self._blob.append_fitting(spans.start_ns - base, late=late),
+                "duration": self._blob.append_fitting(spans.duration_ns, late=late),
+                "name": self._blob.append_fitting(spans.name, late=late),
+                "run": self._blob.append_fitting(run, late=late) if len(run) < len(spans) else None,
                 "first_row": first_row,
-                "row": self._blob.append_fitting(spans.row[run] - first_row),
+                "row": self._blob.append_fitting(spans.row[run] - first_row, late=late),
             }
         )
 
     def finish(self) -> dict[str, Any]:
         """Write the windows; what the index says of the lane."""
-        if self._held:
-            self._write_block()
+        if self._held:  # a lane without windows is looked at whole whenever all of the profile is
+            self._write_block(late=self.spans < FEWEST_SPANS)
         levels = self._write_levels() if self.spans >= FEWEST_SPANS else []
         start = self._blocks[0]["base"] if self._blocks else 0
         return {

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.profile.timeline.blob import BlobWriter, Region, type_up_to
+from neuron_tools.profile.timeline.blob import BlobWriter, LateArray, Region, type_up_to
 from neuron_tools.profile.timeline.scan import Ints
 
 SHIFT_STEP = 2
 FEWEST_WINDOWS = 1024
+OVERVIEW_ENTRIES = 1 << 13  # levels of no more are drawn when all of a profile is: they stand side by side
 HELD_ENTRIES = 1 << 13
 LONGEST_SHIFT = 44  # a window of 4.9 hours
 
@@ -76,8 +77,10 @@ class LevelWriter:
             "longest_name": bounds.name,
             "longest_row": bounds.row,
         }
-        self._regions: dict[str, Region] = {
-            name: blob.reserve(type_up_to(greatest), windows[0]) for name, greatest in widths.items()
+        is_overview = windows[0] <= OVERVIEW_ENTRIES
+        self._regions: dict[str, Region | LateArray] = {
+            name: blob.reserve(type_up_to(greatest), windows[0], late=is_overview)
+            for name, greatest in widths.items()
         }
         self._coarser: LevelWriter | None = None
         if len(windows) > 1:

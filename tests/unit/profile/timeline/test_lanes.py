@@ -25,6 +25,7 @@ def built(folder, start, duration, rows, pieces=9):
         for part in np.array_split(np.arange(len(start)), pieces):
             writer.append(Segment(start[part], duration[part], names[part], rows[part]))
         stored = writer.finish()
+        blob.write_late()
     return Lane(0, stored, Blob(folder / "blob")), stored
 
 
