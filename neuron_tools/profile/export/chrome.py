@@ -8,7 +8,8 @@ metadata events carry the whole path of each track beside the joined name, for r
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,7 +18,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_tools.profile.export.destination import new_file
 from neuron_tools.profile.export.json_text import (
     JsonList,
     joined,
@@ -29,7 +29,7 @@ from neuron_tools.profile.export.json_text import (
 from neuron_tools.profile.export.report import ExportReport, Progress
 from neuron_tools.profile.export.source import ProfileSource
 from neuron_tools.profile.export.timeline import Int64Array, SliceEvents, Slices, Track, TrackKind
-from neuron_tools.profile.export.timeline_writer import write_timeline
+from neuron_tools.profile.export.timeline_file import export_timeline
 from neuron_tools.profile.export.tracks import LARGEST_LINUX_PID
 
 FIRST_GROUP_PID = 4 * LARGEST_LINUX_PID
@@ -44,28 +44,15 @@ def export_chrome(
     flows: bool = True,
     force: bool = False,
 ) -> ExportReport:
-    """Writes a profile as Chrome trace-event JSON.
+    """Writes a profile as trace-event JSON; arguments, result and errors are those of `export_timeline`."""
+    return export_timeline(profile, destination_path, _opened, progress=progress, flows=flows, force=force)
 
-    Args:
-        profile: The profile to export.
-        destination_path: File to make.
-        progress: Told (rows done, rows in all) as the export goes.
-        flows: Whether to draw dependencies as arrows.
-        force: Whether to replace an existing file.
 
-    Returns:
-        The file, and how many slices, counters (samples), flows and tracks it holds.
-
-    Raises:
-        UsageError: The file exists and `force` is False, or its folder does not exist.
-        ExportError: The file could not be written.
-    """
-    path = Path(destination_path)
-    with new_file(path, force=force) as stream:
-        stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [')
-        counts = write_timeline(profile, ChromeSink(stream), flows=flows, progress=progress)
-        stream.write(b"]}\n")
-    return ExportReport((path,), counts)
+@contextmanager
+def _opened(stream: BinaryIO) -> Iterator[ChromeSink]:
+    stream.write(b'{"displayTimeUnit": "ns", "traceEvents": [')
+    yield ChromeSink(stream)
+    stream.write(b"]}\n")
 
 
 class ChromeSink:

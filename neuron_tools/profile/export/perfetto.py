@@ -8,14 +8,14 @@ writer nor a reader holds more than a batch's strings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.export.destination import new_file
 from neuron_tools.profile.export.perfetto_packets import (
     counter_packets,
     slice_packets,
@@ -25,7 +25,7 @@ from neuron_tools.profile.export.perfetto_packets import (
 from neuron_tools.profile.export.report import ExportReport, Progress
 from neuron_tools.profile.export.source import ProfileSource
 from neuron_tools.profile.export.timeline import Int64Array, SliceEvents, Slices, Track
-from neuron_tools.profile.export.timeline_writer import write_timeline
+from neuron_tools.profile.export.timeline_file import export_timeline
 
 
 def export_perfetto(
@@ -36,28 +36,13 @@ def export_perfetto(
     flows: bool = True,
     force: bool = False,
 ) -> ExportReport:
-    """Writes a profile as a Perfetto trace.
+    """Writes a profile as a Perfetto trace; arguments, result and errors are those of `export_timeline`."""
+    return export_timeline(profile, destination_path, _opened, progress=progress, flows=flows, force=force)
 
-    Args:
-        profile: The profile to export.
-        destination_path: File to make.
-        progress: Told (rows done, rows in all) as the export goes.
-        flows: Whether to draw dependencies as arrows.
-        force: Whether to replace an existing file.
 
-    Returns:
-        The file, and how many slices, counters (samples), flows and tracks it holds.
-
-    Raises:
-        UsageError: The file exists and `force` is False, or its folder does not exist.
-        ExportError: The file could not be written.
-    """
-    path = Path(destination_path)
-    with new_file(path, force=force) as stream:
-        counts: Mapping[str, int] = write_timeline(
-            profile, PerfettoSink(stream), flows=flows, progress=progress
-        )
-    return ExportReport((path,), counts)
+@contextmanager
+def _opened(stream: BinaryIO) -> Iterator[PerfettoSink]:
+    yield PerfettoSink(stream)
 
 
 class PerfettoSink:
