@@ -152,6 +152,15 @@ def as_dtype(spelling: object) -> DType:
     return found
 
 
+def sizeinbytes(spelling: object) -> int:
+    """Bytes of one element.
+
+    Raises:
+        TypeError: NKI has no such type.
+    """
+    return as_dtype(spelling).itemsize
+
+
 def promote(first: DType, second: DType) -> DType:
     """Type of the result of two operands of these types: the wider, floats before integers."""
     if first is second:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
-from neuron_tools.nki.index import Index, as_index, pad
+from neuron_tools.nki.index import Index, Mask, as_index, pad
 from neuron_tools.nki.layout import row_major, tile_layout
 from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.tensor import NkiTensor
@@ -26,6 +26,8 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
         OutOfBoundsError: A number or slice reaches outside the tensor.
         NkiValidationError: Too many indices, or an index of a kind that NKI has not.
     """
+    if len(key) == 1 and isinstance(key[0], Mask):
+        return _masked(tensor, key[0])
     items = _expanded(tensor, key)
     if any(isinstance(item, (Index, np.ndarray, NkiTensor)) for item in items) or tensor.gather is not None:
         return _advanced(tensor, items)
@@ -54,6 +56,17 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
     if len(shape) < storage.tile_rank:
         shape, strides = tile_layout(shape, strides)
     return NkiTensor(storage, tensor.dtype, tuple(shape), tuple(strides), offset)
+
+
+def _masked(tensor: NkiTensor, mask: Mask) -> NkiTensor:
+    """`tensor[mask]`: the rectangle that the mask leaves (older dialect)."""
+    rectangle, rest = mask.split(tensor.shape)
+    if rest is not None:
+        raise NkiValidationError(
+            "a tile can be restricted to a rectangle only; give the mask to the instruction (mask=...)",
+            tracing.where(),
+        )
+    return tensor.within(rectangle)
 
 
 def _partition_axis(tensor: NkiTensor) -> int:
@@ -132,7 +145,8 @@ def _expression(item: Any) -> Any:
         return item
     if isinstance(item, NkiTensor):
         tracing.active().needs_values()
-        return as_index(item.array.astype(np.int64))
+        values = item.array.astype(np.int64)
+        return as_index(values.reshape(()) if values.size == 1 else values)
     if isinstance(item, VirtualRegister):
         return as_index(item.read())
     return as_index(item)

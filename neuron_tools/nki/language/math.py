@@ -320,6 +320,8 @@ def matmul_result(
         rows, columns = left.rectangle if left.rectangle is not None else ((0, shape[0]), (0, shape[1]))
         weights = in_sbuf(stationary if left.rectangle is None else stationary[:, slice(*rows)])
         data = in_sbuf(moving if left.rectangle is None else moving[:, slice(*columns)])
+        if not weights.dtype.is_float and data.dtype.is_float:
+            weights = _converted(weights, data.dtype)
         part = place if left.rectangle is None else place.within((rows, columns))
         add = None if accumulate else False
         nc_matmul(part, weights, data, accumulate=add, **options)
@@ -327,6 +329,13 @@ def matmul_result(
             tensor_copy(target, place)
 
     return result(shape, dtypes.float32, emit, MemoryRegion.psum, accumulates=True, left=left)
+
+
+def _converted(tile: NkiTensor, dtype: DType) -> NkiTensor:
+    """The tile as another type: the Tensor engine takes no identity matrix of bytes beside floats."""
+    floats = ndarray(tile.shape, dtype, MemoryRegion.sbuf)
+    tensor_copy(floats, tile)
+    return floats
 
 
 NkiTensor.arithmetic.update({
