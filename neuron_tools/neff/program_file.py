@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.neff.records import decode, encode, field_types
-from neuron_tools.simulator.program import Program
+from neuron_tools.simulator.program import TABLE_DTYPES, Program, conform
 
 RECORD_NAME = "program.json"
 _TABLE_SUFFIX = ".npy"
@@ -42,7 +42,8 @@ def program_from_pieces(pieces: Mapping[str, bytes]) -> Program:
     }
     for name in hints:
         if name + _TABLE_SUFFIX in pieces:
-            values[name] = np.load(io.BytesIO(pieces[name + _TABLE_SUFFIX]), allow_pickle=False)
+            table = np.load(io.BytesIO(pieces[name + _TABLE_SUFFIX]), allow_pickle=False)
+            values[name] = conform(table, TABLE_DTYPES[name])
     return Program(**values)
 
 

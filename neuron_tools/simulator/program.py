@@ -350,6 +350,25 @@ def empty_table(dtype: np.dtype, rows: int = 0) -> npt.NDArray[np.void]:
     return table
 
 
+TABLE_DTYPES = {
+    "instructions": INSTRUCTION_DTYPE,
+    "waits": WAIT_DTYPE,
+    "dmas": DMA_DTYPE,
+    "tiles": TILE_DTYPE,
+}
+"""What the tables of a Program hold, by their names."""
+
+
+def conform(table: npt.NDArray[np.void], dtype: np.dtype) -> npt.NDArray[np.void]:
+    """A stored table with the columns of today: those that it lacks get their neutral value."""
+    if table.dtype == dtype:
+        return table
+    whole = empty_table(dtype, len(table))
+    for name in set(dtype.names or ()) & set(table.dtype.names or ()):
+        whole[name] = table[name]
+    return whole
+
+
 @dataclass(frozen=True)
 class Program:
     """Instruction, DMA, semaphore, tile and tensor tables with their source table. See the module's text."""
