@@ -13,13 +13,9 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import multi_tensor
 from neuron_tools.frontends.torch_lowering.combining_scatter import as_sum
+from neuron_tools.frontends.torch_lowering.crashes import survivable_form
 from neuron_tools.frontends.torch_lowering.decompositions import replacement_of
-from neuron_tools.frontends.torch_lowering.expansion import (
-    Expansion,
-    as_vector,
-    expand,
-    takes_dimensions_of_scalar,
-)
+from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
 from neuron_tools.frontends.torch_lowering.fake import refake
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS
@@ -112,8 +108,9 @@ class GraphBuilder:
         copy.meta = {"val": node.meta.get("val"), "row": row}
         as_sum(copy)
         values = [leaf.meta["val"] if isinstance(leaf, fx.Node) else leaf for leaf in copy.args]
-        if takes_dimensions_of_scalar(copy.target, values):
-            return self._taken_apart(copy, as_vector(copy.target))
+        survivable = survivable_form(copy.target, values)
+        if survivable is not None:
+            return self._taken_apart(copy, survivable)
         replacement = replacement_of(copy.target)
         if replacement is not None:
             return self._taken_apart(copy, replacement)

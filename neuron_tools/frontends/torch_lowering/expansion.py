@@ -10,9 +10,10 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing, make_fx
+from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from neuron_tools.frontends.torch_lowering.crashes import survivable_form
 from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, replacement_of
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
 
@@ -31,9 +32,6 @@ class Expansion:
     result: Any
     written: tuple[fx.Node, ...] = ()
 
-
-_DIMENSION_ARGUMENTS = ("dim", "dims", "dimension")
-_WITH_INDEX = ("aten::scatter", "aten::gather")  # an index, and values, that have the tensor's rank
 
 _EXPANSIONS: dict[Any, Expansion] = {}
 
@@ -59,8 +57,8 @@ def expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.Tree
 
 def _expand(target: Callable[..., Any], leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:
     target = replacement_of(target) or target
-    if takes_dimensions_of_scalar(target, leaves) and not is_mutable(target):
-        target = as_vector(target)
+    if not is_mutable(target):
+        target = survivable_form(target, leaves) or target
     if is_direct(target):
         return _single(target, leaves, structure)
     graph = _trace(target, leaves, structure, functional=is_mutable(target))
@@ -82,34 +80,6 @@ def is_direct(target: Any) -> bool:
     implicit = torch._C._dispatch_has_kernel_for_dispatch_key(target.name(), "CompositeImplicitAutograd")
     returns_list = any("[]" in str(value.type) for value in target._schema.returns)
     return not (implicit or target._schema.is_mutable or returns_list)
-
-
-def takes_dimensions_of_scalar(target: Any, leaves: list[Any]) -> bool:
-    """Whether an operator gets dimensions of a tensor that has none, which torch-mlir does not survive."""
-    if not isinstance(target, torch._ops.OpOverload) or not leaves or not isinstance(leaves[0], torch.Tensor):
-        return False
-    if str(target._schema.arguments[0].type) != "Tensor":
-        return False
-    names = {argument.name for argument in target._schema.arguments}
-    return leaves[0].dim() == 0 and not names.isdisjoint(_DIMENSION_ARGUMENTS)
-
-
-def as_vector(target: Any) -> Callable[..., Any]:
-    """`target` on a vector of one element, its results in the shapes that the scalar gives."""
-    with_index = target._schema.name.startswith(_WITH_INDEX)
-
-    def run(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        vectors = [_vector(arg) if with_index else arg for arg in args]
-        results = target(tensor.reshape(1), *vectors, **kwargs)
-        with disable_proxy_modes_tracing():
-            wanted = target(fake_tensor((), None, tensor.dtype), *args, **kwargs)
-        return pytree.tree_map(lambda result, like: result.reshape(like.shape), results, wanted)
-
-    return run
-
-
-def _vector(value: Any) -> Any:
-    return value.reshape(1) if isinstance(value, torch.Tensor) and value.dim() == 0 else value
 
 
 def _single(target: Any, leaves: list[Any], structure: pytree.TreeSpec) -> Expansion:

@@ -136,6 +136,10 @@ CALLS = {
         aten.multi_margin_loss_backward.default,
         (f(4), f(4, 3), torch.tensor([0, 2, 1, 1]), 1, 1.0, None, 0),
     ),
+    "shift of rows": (
+        aten.bitwise_left_shift.Tensor,
+        (torch.arange(4).reshape(4, 1), torch.arange(3)),
+    ),
     "index put": (aten.index_put.default, (f(4, 3), [torch.tensor([1, 1, 3])], f(3, 3), True)),
 }
 
