@@ -133,8 +133,7 @@ class SectionRecorder(ProgramBuilder):
         singles = np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64)
         rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
         tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
-        kept = tokens != -1
-        return rows[kept], tokens[kept]
+        return _between_engines(self._instructions.table()["engine"], rows, tokens)
 
     @property
     def parts(self) -> dict[int, Collective]:
@@ -150,6 +149,22 @@ class SectionRecorder(ProgramBuilder):
     def hbm_tensors(self) -> tuple[Tensor, ...]:
         """Tensors so far."""
         return tuple(self._tensors)
+
+
+def _between_engines(
+    engine: npt.NDArray[np.generic], rows: IntArray, tokens: IntArray
+) -> tuple[IntArray, IntArray]:
+    """Dependencies that order anything, once each: an engine's own instructions are in order anyway."""
+    same = np.zeros(len(rows), bool)
+    local = tokens >= 0
+    same[local] = engine[rows[local]] == engine[tokens[local]]
+    kept = (tokens != -1) & ~same
+    rows, tokens = rows[kept], tokens[kept]
+    order = np.lexsort((tokens, rows))
+    rows, tokens = rows[order], tokens[order]
+    new = np.ones(len(rows), bool)
+    new[1:] = (np.diff(rows) != 0) | (np.diff(tokens) != 0)
+    return rows[new], tokens[new]
 
 
 class _SectionAllocator(Allocator):

@@ -10,11 +10,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from neuron_tools.compiler.codegen.micro import External, Key, Micro, Selection, reduction_kind
+from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
+from neuron_tools.compiler.codegen.selected_operands import SelectedOperands
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, ROTATION, VECTOR_UNARY
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
-from neuron_tools.compiler.views import View, Views, merged_blocks
+from neuron_tools.compiler.views import Views
 from neuron_tools.simulator.program import Engine, Flag, Opcode
 
 VECTOR, SCALAR, GPSIMD = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
@@ -36,7 +37,7 @@ def select(
     return _Selector(group, module, views, domain, rows_per_partition).run()
 
 
-class _Selector:
+class _Selector(SelectedOperands):
     def __init__(
         self, group: Group, module: Module, views: Views, domain: Domain, rows_per_partition: int
     ) -> None:
@@ -70,50 +71,6 @@ class _Selector:
 
     def _output_key(self, value: int) -> Key:
         return self._alias.get(value, value)
-
-    # Operands
-
-    def _operand(self, value: int) -> tuple[Key | None, str]:
-        """(key, form) of an operand; (None, "constant") for a number known at compile time."""
-        view = self._views.of(value)
-        if view.root in self._group.shapes:
-            key = self._alias.get(view.root, view.root)
-            if isinstance(key, int) and key in self._group.shapes:
-                return key, "row" if self._group.shapes[key] is Shape.ROW else "full"
-            external = self._result.externals.get(key)
-            return key, external.form if external else "full"
-        if view.root < 0 and view.generator is not None and view.generator.opcode == "constant":
-            return None, "constant"
-        return self._external(value, view)
-
-    def _external(self, value: int, view: View) -> tuple[Key, str]:
-        key: Key = view.root if view.is_plain else ("view", value)
-        if key not in self._result.externals:
-            form = self._form(value, view)
-            self._result.externals[key] = External(key, value, view, form)
-            self._result.value_of[key] = value
-        return key, self._result.externals[key].form
-
-    def _form(self, value: int, view: View) -> str:
-        domain = self._domain
-        count = self._module.values[value].type.element_count
-        prefix = "iota_" if view.root < 0 else ""
-        if view.is_scalar:
-            return "scalar" if view.root >= 0 else "iota_row"
-        if count == domain.rows and count != domain.outer * domain.rows * domain.columns:
-            return prefix + "row"
-        outer, rows, columns = domain.outer, domain.rows, domain.columns
-        if view.blocks == merged_blocks([(outer, False), (rows, True), (columns, False)]):
-            return prefix + "row"
-        if view.blocks == merged_blocks([(outer * rows, False), (columns, True)]) and outer == 1:
-            return prefix + "column"
-        if all(block.real for block in view.blocks):
-            return prefix + "full"
-        return prefix + ("full" if prefix else "expand")
-
-    def _temporary(self) -> Key:
-        self._temporaries += 1
-        return ("temporary", self._temporaries)
 
     # Operations
 
@@ -184,16 +141,6 @@ class _Selector:
             self._alias[operation.results[0]] = key  # type: ignore[assignment]
         else:
             self._emit(operation, shape, Opcode.TENSOR_COPY, (VECTOR, GPSIMD), [key], operation.results[0])
-
-    def _lazy_operand(self, value: int) -> tuple[Key | None, str]:
-        view = self._views.of(value)
-        if view.root < 0 and view.generator is not None and view.generator.opcode == "constant":
-            return None, "constant"
-        key: Key = ("view", value)
-        if key not in self._result.externals:
-            self._result.externals[key] = External(key, value, view, self._form(value, view))
-            self._result.value_of[key] = value
-        return key, self._result.externals[key].form
 
     def _foldable(self, key: Key | None, limit: int) -> Micro | None:
         """The TENSOR_SCALAR that makes a key, if nothing else uses it and it has room for more operations."""
