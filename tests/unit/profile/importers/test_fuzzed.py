@@ -5,6 +5,9 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -89,6 +92,25 @@ def test_many_damaged_traces_end_in_a_profile_or_one_sentence(name, tmp_path):
         check_import(content, tmp_path)
 
     check()
+
+
+@pytest.mark.slow
+def test_inputs_that_reach_new_code_end_in_rows_or_one_sentence(tmp_path):
+    pytest.importorskip("atheris")
+    for name, content in TRACES.items():
+        (tmp_path / name).write_bytes(content)
+    target = Path(__file__).with_name("atheris_target.py")
+    command = [
+        sys.executable,
+        str(target),
+        str(tmp_path),
+        "-runs=20000",
+        "-max_total_time=120",
+        "-timeout=20",
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+
+    assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
 
 
 @FEW
