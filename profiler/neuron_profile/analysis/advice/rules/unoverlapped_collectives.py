@@ -24,8 +24,8 @@ def find(context: Context) -> Iterator[Finding]:
     yield context.finding(
         "unoverlapped_collectives",
         f"Collectives take {communication.exposed_ns / 1e3:,.0f} us in which nothing is computed",
-        "Start them as soon as their input is ready and compute meanwhile: smaller gradient buckets, prefetching "
-        "of sharded parameters, asynchronous collectives.",
+        "Start them as soon as their input is ready and compute meanwhile: smaller gradient buckets, "
+        "prefetching of sharded parameters, asynchronous collectives.",
         rows_change("collectives=0", _collectives, 0.0),
         place=hot.place,
         evidence={"exposed_ns": communication.exposed_ns, "busy_ns": communication.busy_ns},
