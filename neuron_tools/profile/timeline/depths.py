@@ -19,8 +19,8 @@ class DepthAssigner:
     """Gives depths to the spans of one track, segment after segment.
 
     Args:
-        nested: Whether overlapping spans are meant to contain each other. Those that do not still get
-            depths at which nothing overlaps; they then stand where there is room.
+        nested: Whether overlapping spans are meant to contain each other, each one depth below what contains
+            it; those that do not stand where there is room. Otherwise overlapping spans take depths in turn.
     """
 
     def __init__(self, nested: bool) -> None:
@@ -60,6 +60,8 @@ class DepthAssigner:
 
     def _overlapping(self, start: Ints, end: Ints) -> Depths:
         held = [(depth, last) for depth, last in enumerate(self._open) if last > start[0]]
+        if not self._nested:
+            return _in_turn(start, end, held)
         depths, is_free = _enclosing_depths(start, end, held)
         if is_free.all():
             return depths
@@ -67,8 +69,7 @@ class DepthAssigner:
         crossing = np.bincount(group, ~is_free)[group] > 0
         rows = np.flatnonzero(crossing)
         held = held if crossing[0] else []
-        place = _first_free if self._nested else _in_turn
-        depths[rows] = place(start[rows], end[rows], held)
+        depths[rows] = _first_free(start[rows], end[rows], held)
         return depths
 
     def _remember(self, depths: Depths, end: Ints) -> None:

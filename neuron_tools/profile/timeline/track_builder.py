@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+import numpy as np
+
 from neuron_tools.profile.timeline.blob import BlobWriter
-from neuron_tools.profile.timeline.depths import DepthAssigner
+from neuron_tools.profile.timeline.depths import DepthAssigner, Depths
 from neuron_tools.profile.timeline.labels import Labels
 from neuron_tools.profile.timeline.lanes import LaneWriter
 from neuron_tools.profile.timeline.modules import ModuleSpans
@@ -70,9 +73,8 @@ class TrackBuilder:
     def _build(self) -> None:
         segment, self._held, self._held_spans = in_order(self._held), [], 0
         depths = self._depths.assign(segment.start_ns, segment.duration_ns)
-        deepest = int(depths.max())
-        for depth in range(deepest + 1):
-            self._lanes[depth].append(segment.take(depths == depth) if deepest else segment)
+        for depth, spans in _by_depth(segment, depths):
+            self._lanes[depth].append(spans)
         for depth, spans in self._modules.add(segment) if self._source.layers else ():
             self._module_lanes[depth].append(spans)
 
@@ -85,3 +87,17 @@ class TrackBuilder:
             "end_ns": max(lane["end_ns"] for lane in stored),
         }
         return self._labels.order(track, self._key), {**asdict(track), **counts, "lanes": stored}
+
+
+def _by_depth(segment: Segment, depths: Depths) -> list[tuple[int, Segment]]:
+    """The spans of each depth, in order."""
+    deepest = int(depths.max())
+    if not deepest:
+        return [(0, segment)]
+    order = np.argsort(depths.astype(np.uint16), kind="stable")  # a radix sort
+    edges = np.searchsorted(depths[order], np.arange(deepest + 2)).tolist()
+    by_depth = segment.take(order)
+    return [
+        (depth, by_depth.take(slice(low, high)))
+        for depth, (low, high) in enumerate(itertools.pairwise(edges))
+    ]

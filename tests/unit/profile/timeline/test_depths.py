@@ -1,7 +1,6 @@
 import itertools
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -38,9 +37,8 @@ def test_no_more_depths_than_spans_that_are_open_at_once(pairs, nested):
     assert depths.max() < most
 
 
-@pytest.mark.parametrize("nested", [True, False])
-def test_enclosed_spans_stand_one_below(nested):
-    _, _, depths = assigned([(0, 100), (10, 40), (20, 10), (60, 30), (100, 5)], nested)
+def test_enclosed_spans_stand_one_below():
+    _, _, depths = assigned([(0, 100), (10, 40), (20, 10), (60, 30), (100, 5)], True)
     assert depths.tolist() == [0, 1, 2, 1, 0]
 
 
@@ -52,3 +50,8 @@ def test_spans_that_follow_each_other_stand_at_the_top():
 def test_what_is_open_at_a_segments_end_keeps_its_depth():
     _, _, depths = assigned([(0, 100), (10, 5), (20, 5), (120, 5)], True, cuts=(1, 2))
     assert depths.tolist() == [0, 1, 1, 0]
+
+
+def test_spans_that_only_overlap_take_depths_in_turn():
+    _, _, depths = assigned([(0, 15), (10, 15), (20, 15), (30, 15), (50, 5)], nested=False)
+    assert depths.tolist() == [0, 1, 0, 1, 0]
