@@ -17,6 +17,7 @@ from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.tensor import NkiTensor
 
 IntArray = npt.NDArray[np.int64]
+_INDIRECT_GROUP = 16  # partitions that share their positions on the Vector, Scalar and GpSimd engines
 
 
 def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
@@ -234,6 +235,32 @@ def select_view(tensor: NkiTensor, dim: int, index: NkiTensor) -> NkiTensor:
         tensor.backing, tensor.dtype, shape, _gathered_strides(tensor, dim, shape), tensor.offset
     )
     view.gather = np.where(inside, moved, -1)
+    return view
+
+
+def indirect_view(tensor: NkiTensor, index: NkiTensor, num_elem: int | None) -> NkiTensor:
+    """Elements of the free dimension chosen by a tile; see `NkiTensor.indirect`.
+
+    Raises:
+        NkiValidationError: The tensor has not two dimensions, or the tile too few positions.
+    """
+    tracing.active().needs_values()
+    partitions, columns = index.shape[0], index.size // index.shape[0]
+    count = _INDIRECT_GROUP * columns if num_elem is None else num_elem
+    if tensor.ndim != 2 or tensor.shape[0] != partitions or count > _INDIRECT_GROUP * columns:
+        raise NkiValidationError(
+            f"indirect takes a (P, F) tile and (P, K) positions for up to {_INDIRECT_GROUP} x K elements, "
+            f"got {tensor.shape}, {index.shape} and {count}",
+            tracing.where(),
+        )
+    held = index_values(index).reshape(columns, partitions).T
+    rows = np.arange(partitions)[:, None] // _INDIRECT_GROUP * _INDIRECT_GROUP
+    each = np.arange(count)[None, :]
+    chosen = held[np.minimum(rows + each % _INDIRECT_GROUP, partitions - 1), each // _INDIRECT_GROUP]
+    positions = tensor.offset + np.arange(partitions)[:, None] * tensor.strides[0]
+    inside = (chosen >= 0) & (chosen < tensor.shape[1])
+    view = NkiTensor(tensor.backing, tensor.dtype, (partitions, count), (tensor.strides[0], 2), tensor.offset)
+    view.gather = np.where(inside, positions + chosen * tensor.strides[1], -1)
     return view
 
 

@@ -15,27 +15,23 @@ if TYPE_CHECKING:
 Group = str | tuple[str, ...]
 
 
-def rearranged(tensor: NkiTensor, patterns: Sequence[Any], sizes: Mapping[str, Any]) -> NkiTensor:
+def rearranged(tensor: NkiTensor, source: Any, target: Any, sizes: Mapping[str, int]) -> NkiTensor:
     """The view that the pattern describes.
 
     Args:
         tensor: What is rearranged.
-        patterns: ("p (a b) -> p b a",) or two tuples of names, and optionally sizes by name.
+        source: Names of the tensor's dimensions, those that are split in tuples; or the whole pattern as
+            text, "p (a b) -> p b a".
+        target: Names of the result's dimensions, those that are merged in tuples.
         sizes: Sizes by name.
 
     Raises:
         NkiValidationError: The names do not match the dimensions.
     """
-    known = {name: int(size) for name, size in sizes.items() if isinstance(size, int)}
-    for extra in [*patterns, *sizes.values()]:
-        if isinstance(extra, Mapping):
-            known.update({name: int(size) for name, size in extra.items()})
-    texts = [pattern for pattern in patterns if not isinstance(pattern, Mapping)]
-    if len(texts) == 1 and isinstance(texts[0], str):
-        left, right = texts[0].split("->")
+    if isinstance(source, str):
+        left, right = source.split("->")
         source, target = _parsed(left), _parsed(right)
-    else:
-        source, target = tuple(texts[0]), tuple(texts[1])
+    source, target = tuple(source), tuple(target)
     if len(source) != tensor.ndim:
         raise NkiValidationError(
             f"the pattern {source} names {len(source)} dimensions, the tensor has shape {tensor.shape}",
@@ -45,7 +41,7 @@ def rearranged(tensor: NkiTensor, patterns: Sequence[Any], sizes: Mapping[str, A
     for dim in reversed(range(len(source))):
         group = source[dim]
         if isinstance(group, tuple):
-            view = view.reshape_dim(dim, tuple(known.get(name, -1) for name in group))
+            view = view.reshape_dim(dim, tuple(int(sizes.get(name, -1)) for name in group))
     flat_source, flat_target = _flat(source), _flat(target)
     if sorted(flat_source) != sorted(flat_target):
         raise NkiValidationError(f"{flat_source} and {flat_target} do not name the same", tracing.where())

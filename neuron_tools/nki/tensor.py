@@ -177,8 +177,10 @@ class NkiTensor:
         return data if data.dtype == self.dtype.dtype else data.view(self.dtype.dtype)
 
     def is_contiguous(self) -> bool:
-        """Whether its elements follow one another in storage."""
-        return self.gather is None and self.strides == row_major(self._shape)
+        """Whether its elements follow one another in storage; on chip, in each partition."""
+        first = 1 if self.buffer.is_on_chip else 0
+        pairs = zip(self._shape[first:], self.strides[first:], row_major(self._shape)[first:])
+        return self.gather is None and all(extent == 1 or have == want for extent, have, want in pairs)
 
     def is_indirect(self) -> bool:
         """Whether its elements are chosen by indices that are known only when the kernel runs."""
@@ -388,13 +390,13 @@ class NkiTensor:
 
     # Views by form
 
-    def reshape(self, *shape: Any) -> NkiTensor:
-        """The same elements in another shape; one extent may be -1.
+    def reshape(self, *extents_given: Any, shape: Any = None) -> NkiTensor:
+        """The same elements in another shape, `reshape((a, b))` or `reshape(a, b)`; one extent may be -1.
 
         Raises:
             NkiValidationError: The sizes differ, or the elements do not lie so that no copy is needed.
         """
-        wanted = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        wanted = _sequence(extents_given) if shape is None else shape
         extents = fill_extents(tuple(int(extent) for extent in wanted), self.size)
         if extents is None:
             raise NkiValidationError(f"cannot reshape {self._shape} to {tuple(wanted)}", tracing.where())
@@ -406,9 +408,9 @@ class NkiTensor:
             )
         return self._with(extents, strides)
 
-    def permute(self, *dims: Any) -> NkiTensor:
+    def permute(self, *order_given: Any, dims: Any = None) -> NkiTensor:
         """The dimensions in another order; on chip the partition dimension stays first."""
-        order = tuple(dims[0]) if len(dims) == 1 and not isinstance(dims[0], int) else tuple(dims)
+        order = tuple(_sequence(order_given) if dims is None else dims)
         if sorted(order) != list(range(self.ndim)):
             raise NkiValidationError(f"permute{order} does not name each of {self.ndim} dimensions once",
                                      tracing.where())  # fmt: skip
@@ -432,9 +434,9 @@ class NkiTensor:
         shape[dim], strides[dim] = size, 0
         return self._with(tuple(shape), tuple(strides))
 
-    def broadcast_to(self, *shape: Any) -> NkiTensor:
+    def broadcast_to(self, *extents_given: Any, shape: Any = None) -> NkiTensor:
         """The view repeated along its dimensions of size 1, as NumPy's broadcast_to."""
-        wanted = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else tuple(shape)
+        wanted = tuple(_sequence(extents_given) if shape is None else shape)
         missing = len(wanted) - self.ndim
         extents, strides = (1,) * missing + self._shape, (0,) * missing + self.strides
         steps = []
@@ -506,26 +508,39 @@ class NkiTensor:
         """One position of a dimension, which disappears; `index` may be a register or a [1, 1] tensor."""
         return self[(slice(None),) * (dim % self.ndim) + (register_value(index),)]
 
-    def vector_select(self, dim: int, index: NkiTensor) -> NkiTensor:
+    def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
         """Positions of a dimension chosen by a tensor of indices, for a DMA that gathers or scatters."""
         from neuron_tools.nki.indexing import select_view
 
-        return select_view(self, dim % self.ndim, index)
+        return select_view(self, dim % self.ndim, vector_offset)
 
-    def indirect(self, index: NkiTensor, dim: int = 0) -> NkiTensor:
-        """Tensor indirection: positions of dimension `dim` chosen by a tensor of indices."""
-        return self.vector_select(dim, index)
+    def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
+        """Tensor indirection: elements of the free dimension at positions that a tile holds.
 
-    def rearrange(self, *patterns: Any, **sizes: Any) -> NkiTensor:
+        Args:
+            index: (P, K) tile of positions; those of 16 neighbouring partitions serve all of them, taken
+                along the partitions first.
+            num_elem: How many positions to use; default 16 x K, all that 16 partitions hold.
+
+        Returns:
+            A (P, num_elem) view that an instruction gathers from or scatters to.
+        """
+        from neuron_tools.nki.indexing import indirect_view
+
+        return indirect_view(self, index, num_elem)
+
+    def rearrange(
+        self, src_pattern: Any, dst_pattern: Any = None, fixed_sizes: Any = None, **sizes: int
+    ) -> NkiTensor:
         """Dimensions split, reordered and merged, by an einops pattern or by two tuples of names."""
         from neuron_tools.nki.rearrange import rearranged
 
-        return rearranged(self, patterns, sizes)
+        return rearranged(self, src_pattern, dst_pattern, {**(fixed_sizes or {}), **sizes})
 
     def ap(
         self,
         pattern: Sequence[Sequence[int]],
-        offset: int = 0,
+        offset: int | None = None,
         scalar_offset: Any = None,
         vector_offset: NkiTensor | None = None,
         indirect_dim: int = 0,
@@ -534,7 +549,7 @@ class NkiTensor:
         """A view by the hardware's own access pattern: [step, count] of each dimension, in elements."""
         from neuron_tools.nki.indexing import pattern_view
 
-        return pattern_view(self, pattern, offset, scalar_offset, vector_offset, indirect_dim, dtype)
+        return pattern_view(self, pattern, offset or 0, scalar_offset, vector_offset, indirect_dim, dtype)
 
     def view(self, dtype: Any) -> NkiTensor:
         """The same bytes as another type; the innermost dimension grows or shrinks with the item size."""
@@ -668,6 +683,11 @@ class NkiTensor:
 
     def __itruediv__(self, other: Any) -> NkiTensor:
         return self._in_place("divide", other)
+
+
+def _sequence(arguments: tuple[Any, ...]) -> Any:
+    """`f((a, b))` and `f(a, b)` alike."""
+    return arguments[0] if len(arguments) == 1 and not isinstance(arguments[0], int) else arguments
 
 
 def fill_extents(shape: Shape, size: int) -> Shape | None:

@@ -36,7 +36,9 @@ def view_of(take):
         (lambda t: t[-2], X[-2]),
         (lambda t: t[nl.ds(3, 4)], X[3:7]),
         (lambda t: t.permute(2, 0, 3, 1), X.transpose(2, 0, 3, 1)),
+        (lambda t: t.permute(dims=[2, 0, 3, 1]), X.transpose(2, 0, 3, 1)),
         (lambda t: t.reshape((64, 48)), X.reshape(64, 48)),
+        (lambda t: t.reshape(shape=(64, 48)), X.reshape(64, 48)),
         (lambda t: t.reshape(16, -1), X.reshape(16, -1)),
         (lambda t: t.reshape_dim(3, (2, -1)), X.reshape(16, 4, 6, 2, 4)),
         (lambda t: t.flatten_dims(1, 2), X.reshape(16, 24, 8)),
@@ -51,6 +53,15 @@ def view_of(take):
             X.reshape(16, 2, 2, 6, 8).transpose(0, 2, 1, 3, 4).reshape(16, 2, 2, 48),
         ),
         (lambda t: t.rearrange(("p", "a", "b", "c"), ("p", "c", "a", "b")), X.transpose(0, 3, 1, 2)),
+        (
+            lambda t: t.rearrange(
+                src_pattern=("p", ("a", "b"), "c", "d"),
+                dst_pattern=("p", "b", "a", "c", "d"),
+                fixed_sizes={"a": 2},
+            ),
+            X.reshape(16, 2, 2, 6, 8).transpose(0, 2, 1, 3, 4),
+        ),
+        (lambda t: t.ap(pattern=[[192, 16], [1, 8]], offset=None), X[:, 0, 0]),
         (lambda t: t.ap(pattern=[[192, 16], [8, 6], [1, 4]], offset=50), None),
     ],
 )
@@ -60,6 +71,34 @@ def test_views_show_the_elements_that_numpy_would(take, expected):
         index = 50 + 192 * np.arange(16)[:, None, None] + 8 * np.arange(6)[:, None] + np.arange(4)
         expected = flat[index]
     np.testing.assert_array_equal(view_of(take), expected)
+
+
+def test_indirection_takes_elements_of_the_free_dimension():
+    """16 partitions share the positions that they hold, taken along the partitions first."""
+    data, index = floats(32, 40), integers(32, 2, high=40, dtype=np.uint32)
+
+    def body(data, index):
+        picked = tile((32, 20))
+        nisa.tensor_copy(picked, data.indirect(index, num_elem=20))
+        return picked
+
+    each = np.arange(20)
+    chosen = np.concatenate(
+        [np.tile(part[each % 16, each // 16], (16, 1)) for part in index.reshape(2, 16, 2)]
+    )
+    np.testing.assert_array_equal(run(body, data, index), np.take_along_axis(data, chosen, axis=1))
+
+
+def test_contiguity_counts_within_partitions():
+    seen = []
+
+    def kernel(a):
+        held = tile((16, 4, 8))
+        seen.extend([held.is_contiguous(), held[::2].is_contiguous(), held[:, ::2].is_contiguous()])
+        return a
+
+    run_raw(kernel, X)
+    assert seen == [True, True, False]
 
 
 def test_merging_dimensions_that_do_not_lie_together_is_refused():
