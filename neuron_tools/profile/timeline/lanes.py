@@ -27,7 +27,7 @@ from neuron_tools.profile.timeline.segment import Segment, joined
 
 SPANS_PER_WINDOW = 8
 BLOCK_SPANS = 1 << 14
-BLOCKS_AT_ONCE = 4
+BLOCKS_AT_ONCE = 8
 FEWEST_SPANS = 8192  # lanes of fewer have no windows: all their spans are looked at
 SAMPLE_SPANS = 1 << 15
 SAMPLES = 8
