@@ -18,6 +18,7 @@ from torch_mlir.extras.fx_importer import ContextCache, FxImporter
 from torch_mlir.passmanager import PassManager
 
 from neuron_tools.frontends.torch_lowering.combining_scatter import COMBINER, restore_combiners
+from neuron_tools.frontends.torch_lowering.undefined_values import define_values
 
 _PIPELINES = (
     "builtin.module(func.func(torch-match-quantized-custom-ops),"
@@ -79,6 +80,7 @@ def to_stablehlo(graph: fx.Graph, name: str = "main") -> ir.Module:
         failed = [cache.current] if cache.current is not None else []
         raise LoweringFailure(failed, _first_line(error)) from error
     _run_passes(importer.module, cache)
+    define_values(importer.module)
     nodes = cache.indices.items()
     restore_combiners(importer.module, {i: n.meta[COMBINER] for n, i in nodes if COMBINER in n.meta})
     return importer.module
