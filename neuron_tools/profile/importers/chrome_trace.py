@@ -213,7 +213,7 @@ class ChromeReader:
         """Columns of spans but their ends: lane, start_ts, name, category, source, correlation, arguments."""
         arguments = self._arguments(rows)
         extra = self._dialect.columns(rows, inside)
-        if "source_file" not in extra:
+        if "source_file" not in extra and inside.has("source").any():
             arguments, place = _with_source_apart(inside.texts("source"), arguments)
             extra = {**extra, **place}
         empty = pc.equal(arguments, "{}")

@@ -391,3 +391,14 @@ def text_hashes(
         for position in range(first, last):
             value = (value ^ np.uint64(data[position])) * np.uint64(0x100000001B3)
         hashes[row] = value
+
+
+@compiled
+def first_letters(
+    data: UInt8Array, starts: npt.NDArray[np.int32], stops: npt.NDArray[np.int32], letters: UInt8Array
+) -> None:
+    """The first byte of each text; values that are none, and empty ones, stay as they are."""
+    for row in range(len(starts)):
+        first = starts[row]
+        if first >= 0 and stops[row] - first > 2 and data[first] == _QUOTE:
+            letters[row] = data[first + 1]
