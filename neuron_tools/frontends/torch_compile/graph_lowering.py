@@ -171,7 +171,8 @@ class _Walker:
 
 def _flat(structure: Any) -> list[Any]:
     """Leaves of a structure; None is one of them."""
-    return pytree.tree_leaves(structure, is_leaf=lambda leaf: leaf is None)
+    leaves: list[Any] = pytree.tree_leaves(structure, is_leaf=lambda leaf: leaf is None)
+    return leaves
 
 
 def _is_operator(node: fx.Node) -> bool:
