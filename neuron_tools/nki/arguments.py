@@ -1,4 +1,4 @@
-"""Arrays of other libraries as kernel arguments: NumPy here; frameworks register their own kind."""
+"""Arrays of other libraries as kernel arguments: NumPy and PyTorch; others register their own kind."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki.dtypes import DType, find_dtype
+from neuron_tools.nki.torch_tensors import TorchAdapter
 
 Array = npt.NDArray[Any]
 
@@ -79,7 +80,7 @@ class NumpyAdapter:
         return np.zeros(shape, dtype.dtype)
 
 
-_ADAPTERS: list[Adapter] = [NumpyAdapter()]
+_ADAPTERS: list[Adapter] = [NumpyAdapter(), TorchAdapter()]
 
 
 def register_adapter(adapter: Adapter) -> None:
