@@ -34,8 +34,10 @@ HEAD = """{
   "distributedInfo": {"backend": "nccl", "rank": 0, "world_size": 8},
   "displayTimeUnit": "ms", "baseTimeNanoseconds": 1790857026000000000,
   "traceEvents": [
-  {"ph": "M", "name": "process_name", "ts": 4410492006134, "pid": 7739, "tid": 0, "args": {"name": "python"}},
-  {"ph": "M", "name": "process_labels", "ts": 4410492006134, "pid": 0, "tid": 0, "args": {"labels": "GPU 0"}}"""
+  {"ph": "M", "name": "process_name", "ts": 4410492006134, "pid": 7739, "tid": 0,
+   "args": {"name": "python"}},
+  {"ph": "M", "name": "process_labels", "ts": 4410492006134, "pid": 0, "tid": 0,
+   "args": {"labels": "GPU 0"}}"""
 CALL = """,
   {
     "ph": "X", "cat": "cpu_op", "name": "%s", "pid": 7739, "tid": 7739,
