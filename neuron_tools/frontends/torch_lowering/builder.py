@@ -13,7 +13,7 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering import multi_tensor
 from neuron_tools.frontends.torch_lowering.combining_scatter import as_sum
-from neuron_tools.frontends.torch_lowering.crashes import survivable_form
+from neuron_tools.frontends.torch_lowering.crashes import is_deadly, survivable_form
 from neuron_tools.frontends.torch_lowering.decompositions import replacement_of
 from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
 from neuron_tools.frontends.torch_lowering.fake import refake
@@ -114,6 +114,9 @@ class GraphBuilder:
         replacement = replacement_of(copy.target)
         if replacement is not None:
             return self._taken_apart(copy, replacement)
+        if is_deadly(copy.target, values):
+            copy.meta["intrinsic"] = unlowered(operator_name(copy.target), "complex numbers")
+            return copy
         verdict = VERDICTS.of(copy) or (None if self._spell_out else _intrinsic(copy))
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict
