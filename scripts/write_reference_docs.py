@@ -26,9 +26,18 @@ HELP_WIDTH = 100
 def command_lines() -> dict[str, click.Command]:
     """Every command that the distribution installs, by name."""
     from neuron_explorer.cli import neuron_explorer
+    from neuron_monitor.cli import neuron_monitor
+    from neuron_monitor.ls_cli import neuron_ls
+    from neuron_monitor.top_cli import neuron_top
     from neuron_profile.cli import neuron_profile
 
-    return {"neuron-profile": neuron_profile, "neuron-explorer": neuron_explorer}
+    return {
+        "neuron-profile": neuron_profile,
+        "neuron-explorer": neuron_explorer,
+        "neuron-monitor": neuron_monitor,
+        "neuron-top": neuron_top,
+        "neuron-ls": neuron_ls,
+    }
 
 
 def commands_text() -> str:
