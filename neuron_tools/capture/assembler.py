@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,8 @@ from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.derive import derive_tables
 from neuron_tools.profile.writer import ProfileWriter
+
+POLL_BUDGET_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +71,19 @@ class Assembler:
         self._lock = LogLock(options.log_directory)
         self._writer.append("Metadata", metadata_row(self._core, options, self._command, end_ns=None))
 
-    def poll(self) -> None:
+    def poll(self, budget_s: float = POLL_BUDGET_S) -> None:
         """Write what the processes have logged since the last call, and make it readable.
+
+        Args:
+            budget_s: Time after which the rest is left to the next call: processes may log faster than this
+                writes, and whoever polls has signals to pass on.
 
         Raises:
             ProfileWriteError: The disk is full or the directory cannot be written. The logs then stay
                 after `finish`, so that the profile can be made from them later (`recovery`).
         """
         try:
-            self._advance(whole_blocks_only=self._reproducible)
+            self._advance(self._reproducible, time.monotonic() + budget_s)
             if not self._reproducible:
                 self._writer.flush()
         except NeuronToolsError:
@@ -97,7 +105,7 @@ class Assembler:
             ProfileWriteError: The disk is full or the directory cannot be written; the logs stay.
         """
         try:
-            self._advance(whole_blocks_only=False)
+            self._advance(whole_blocks_only=False, until=math.inf)
             self._write_totals(exit_status)
             derive_tables(self.options.directory, self._writer)
             ended = all(process.log.definitions.ended for process in self._processes)
@@ -115,11 +123,13 @@ class Assembler:
         self._lock.release()
         shutil.rmtree(self.options.directory, ignore_errors=True)
 
-    def _advance(self, *, whole_blocks_only: bool) -> None:
+    def _advance(self, whole_blocks_only: bool, until: float) -> None:
+        """Write block by block, until a time of the monotonic clock at most."""
         self._find_processes()
         for process in self._processes:
             while process.advance(whole_blocks_only=whole_blocks_only):
-                pass
+                if time.monotonic() > until:
+                    return
 
     def _write_totals(self, exit_status: int | None) -> None:
         """What is known only at the end: processes, executables, source files, the length."""

@@ -332,3 +332,21 @@ def refuse(*arguments):
 def test_a_profile_that_could_not_be_begun_is_removed(tmp_path):
     Assembler(options(tmp_path), COMMAND).discard()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_poll_ends_at_its_budget_and_the_next_goes_on(tmp_path, monkeypatch):
+    monkeypatch.setattr(process_assembler, "BLOCK_RECORDS", 2)
+    assembler = Assembler(options(tmp_path, host_clock="measured"), COMMAND)
+    write_log(tmp_path / "run.nprof/log/process-0000", one_step(), EXECUTABLES)
+    blocks = []
+    advance = process_assembler.ProcessAssembler.advance
+    monkeypatch.setattr(
+        process_assembler.ProcessAssembler,
+        "advance",
+        lambda self, **how: blocks.append(advance(self, **how)) or blocks[-1],
+    )
+    assembler.poll(budget_s=0.0)
+    assert blocks == [True]
+    assembler.poll(budget_s=60.0)
+    assert len(blocks) > 2
+    assert blocks[-1] is False
