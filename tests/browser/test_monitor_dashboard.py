@@ -80,7 +80,8 @@ def page(chromium, page_address):
     page.close()
 
 
-POINTS = "document.querySelector('#chart-utilization .js-plotly-plot').data[0].x.length"
+# 0 until the chart is drawn for the first time.
+POINTS = "(document.querySelector('#chart-utilization .js-plotly-plot')?.data?.[0].x.length ?? 0)"
 
 
 def test_the_page_fills_and_moves(page):
