@@ -35,8 +35,9 @@ class SignalQueue:
 
     def wait(self, timeout_seconds: float) -> list[signal.Signals]:
         """Signals that have arrived, after at most the given time."""
-        ready, _, _ = select.select([self._reader], [], [], timeout_seconds)
-        if not ready:
+        waiting = select.poll()  # unlike select, it takes any descriptor: a busy process may have thousands
+        waiting.register(self._reader, select.POLLIN)
+        if not waiting.poll(timeout_seconds * 1000):
             return []
         return [signal.Signals(number) for number in os.read(self._reader, 4096)]
 
