@@ -74,3 +74,19 @@ def make_sampler(clock, tmp_path):
 def pid():
     """A process that is alive."""
     return os.getpid()
+
+
+@pytest.fixture(autouse=True)
+def closed_trees(monkeypatch):
+    """Closes every tree that a test opened: each keeps a descriptor per node."""
+    opened = []
+    initialise = DeviceTree.__init__
+
+    def remember(tree, *arguments, **options):
+        initialise(tree, *arguments, **options)
+        opened.append(tree)
+
+    monkeypatch.setattr(DeviceTree, "__init__", remember)
+    yield
+    for tree in opened:
+        tree.close()
