@@ -142,7 +142,7 @@ def test_a_module_without_functions_is_refused():
 
 def test_jax_modules_read_like_torch_ones():
     jax = pytest.importorskip("jax")
-    lowered = jax.jit(lambda x: jax.nn.softmax(x)).lower(jax.numpy.ones((4, 8)))
+    lowered = jax.jit(lambda x: jax.nn.softmax(x)).lower(jax.numpy.ones((4, 8), "float32"))
     read = read_module(lowered.compiler_ir("stablehlo"))
     assert "exponential" in opcode_names(read)
     assert [str(read.values[value].type) for value in read.results] == ["f32[4,8]"]

@@ -77,8 +77,8 @@ def pid():
 
 
 @pytest.fixture(autouse=True)
-def closed_trees(monkeypatch):
-    """Closes every tree that a test opened: each keeps a descriptor per node."""
+def closed_trees():
+    """Closes every tree that a test opened, when all else is undone: each keeps a descriptor per node."""
     opened = []
     initialise = DeviceTree.__init__
 
@@ -86,7 +86,8 @@ def closed_trees(monkeypatch):
         initialise(tree, *arguments, **options)
         opened.append(tree)
 
-    monkeypatch.setattr(DeviceTree, "__init__", remember)
+    DeviceTree.__init__ = remember
     yield
+    DeviceTree.__init__ = initialise
     for tree in opened:
         tree.close()
