@@ -13,11 +13,11 @@ import click
 from flask import Flask
 from werkzeug.serving import make_server
 
-from neuron_explorer.access import Access, protect
 from neuron_explorer.app import make_app
 from neuron_explorer.content import Content, read_content
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import open_profile
+from neuron_tools.web_access import Access, protect
 
 LOOPBACK = "127.0.0.1"
 PORTS_TO_TRY = 20
@@ -38,7 +38,7 @@ def serve(path: str, port: int, *, open_browser: bool) -> None:
         PortError: The port and those after it are taken.
     """
     with open_profile(path) as profile, bind(port) as listener:
-        access = Access(listener.getsockname()[1])
+        access = Access("neuron-explorer", listener.getsockname()[1])
         server = make_guarded_server(read_content(profile), access)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         click.echo(f"{profile.path.name} is at {access.url}")

@@ -23,13 +23,13 @@ def served(profile: Path) -> Iterator[str]:
     """The address of an Explorer of a profile, while it is served."""
     from werkzeug.serving import make_server
 
-    from neuron_explorer.access import Access
     from neuron_explorer.content import read_content
     from neuron_explorer.server import LOOPBACK, bind, make_guarded_server
     from neuron_tools import open_profile
+    from neuron_tools.web_access import Access
 
     with open_profile(profile) as opened, bind(0) as listener:
-        access = Access(listener.getsockname()[1])
+        access = Access("neuron-explorer", listener.getsockname()[1])
         application = make_guarded_server(read_content(opened), access)
         server = make_server(LOOPBACK, access.port, application, threaded=True, fd=listener.fileno())
         thread = Thread(target=server.serve_forever)

@@ -9,10 +9,10 @@ import pytest
 from neuron_monitor.api.host import Host
 from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
-from neuron_monitor.dashboard.access import Access
 from neuron_monitor.dashboard.app import make_local_app
 from neuron_monitor.dashboard.collector import Collector
 from neuron_monitor.dashboard.server import bind, guard
+from neuron_tools.web_access import Access
 from tests.fixtures.neuron_sysfs import SysfsTree, held, process_core
 
 pytestmark = pytest.mark.browser
@@ -56,7 +56,7 @@ def page_address(tmp_path_factory):
             collector.update()
 
     listener = bind("127.0.0.1", 0)
-    access = Access("127.0.0.1", listener.getsockname()[1])
+    access = Access("neuron-monitor", listener.getsockname()[1])
     app = guard(make_local_app(collector, 0.2, "test-host"), access)
     server = make_server("127.0.0.1", access.port, app, threaded=True, fd=listener.fileno())
     for target in (work, server.serve_forever):

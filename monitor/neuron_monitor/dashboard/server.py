@@ -12,8 +12,8 @@ from dash import Dash
 from flask import Flask
 from werkzeug.serving import make_server
 
-from neuron_monitor.dashboard.access import Access, new_token, protect
 from neuron_monitor.errors import ListenError
+from neuron_tools.web_access import Access, new_token, protect
 
 PORTS_TO_TRY = 20
 
@@ -33,7 +33,13 @@ def serve(app: Dash, address: str, port: int, token: str | None, stopped: thread
     with bind(address, port) as listener:
         number = int(listener.getsockname()[1])
         shown = socket.gethostname() if address in ("0.0.0.0", "::") else address
-        access = Access(shown, number, token or new_token(), names=(socket.gethostname(), socket.getfqdn()))
+        access = Access(
+            "neuron-monitor",
+            number,
+            token or new_token(),
+            host=shown,
+            names=(socket.gethostname(), socket.getfqdn()),
+        )
         server = guard(app, access)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         click.echo(f"The dashboard is at {access.url}")

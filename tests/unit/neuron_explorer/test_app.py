@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from flask.testing import FlaskClient
 
-from neuron_explorer.access import Access
 from neuron_explorer.app import page
 from neuron_explorer.content import Content, read_content
 from neuron_explorer.server import make_guarded_server
 from neuron_tools import open_profile
+from neuron_tools.web_access import Access
 
 BASE = "http://127.0.0.1:3001"
 SCRIPT = "<script>alert(1)</script>"
@@ -25,7 +25,7 @@ def content(make_profile) -> Iterator[Content]:
 
 
 def client_of(content: Content) -> FlaskClient:
-    client = make_guarded_server(content, Access(3001, "right")).test_client()
+    client = make_guarded_server(content, Access("neuron-explorer", 3001, "right")).test_client()
     client.get("/?token=right", base_url=BASE)
     return client
 

@@ -4,7 +4,6 @@ import re
 import pytest
 from plotly.utils import PlotlyJSONEncoder
 
-from neuron_monitor.dashboard.access import Access
 from neuron_monitor.dashboard.app import make_fleet_app, make_local_app
 from neuron_monitor.dashboard.charts import CHARTS, make_extension, make_figure
 from neuron_monitor.dashboard.collector import Collector
@@ -14,6 +13,7 @@ from neuron_monitor.dashboard.local_page import parse_moment
 from neuron_monitor.dashboard.parts import device_grid, figures, notices, process_table
 from neuron_monitor.dashboard.server import guard
 from neuron_monitor.errors import PrometheusQueryError
+from neuron_tools.web_access import Access
 from tests.fixtures.neuron_sysfs import SysfsTree, held, process_core
 
 
@@ -123,7 +123,7 @@ def test_what_cannot_be_read_is_told_on_the_page(simulated, make_sampler):
 
 @pytest.fixture
 def client(collector):
-    access = Access("127.0.0.1", 3010, token="secret")
+    access = Access("neuron-monitor", 3010, token="secret")
     server = guard(make_local_app(collector, 1.0, "host"), access)
     return server.test_client()
 

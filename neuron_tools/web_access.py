@@ -1,4 +1,10 @@
-"""Who may see the page: whoever opens the printed address, which carries a token."""
+"""Who may talk to a page of ours: the user's own browser, and what the page may do.
+
+A profile holds source code, a monitor shows command lines. So every request must name this server as its host
+(no DNS rebinding), come from one of our own pages or from none (no other site), and carry the token that was
+printed: first in the address, then in a cookie. The policy that goes with each answer lets pages load from
+this server only.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,8 @@ from flask import Flask, Request, Response, redirect, request
 
 TOKEN_BYTES = 24
 TOKEN_PARAMETER = "token"
-REFUSAL = "Not allowed. Open the address that neuron-monitor printed; it carries the token.\n"
+REFUSAL = "Not allowed. Open the address that {program} printed; it carries the token.\n"
+LOOPBACK = "127.0.0.1"
 
 
 def new_token() -> str:
@@ -25,28 +32,30 @@ class Access:
     """The rules of one running server.
 
     Attributes:
-        host: Name in the printed address.
-        port: Port that is listened on.
-        names: Further names by which browsers may ask, e.g. of the machine.
+        program: The command that serves, e.g. "neuron-explorer".
+        port: Port that the server listens on.
         script_hashes: CSP sources of the inline scripts that our own page has.
+        host: Name in the printed address.
+        names: Further names by which browsers may ask, e.g. of the machine.
     """
 
-    host: str
+    program: str
     port: int
     token: str = field(default_factory=new_token, repr=False)
-    names: Sequence[str] = ()
     script_hashes: Sequence[str] = ()
+    host: str = LOOPBACK
+    names: Sequence[str] = ()
 
     @property
     def hosts(self) -> frozenset[str]:
         """Values of the Host header that mean this server."""
-        names = {self.host, "127.0.0.1", "localhost", *self.names}
+        names = {self.host, LOOPBACK, "localhost", *self.names}
         return frozenset(f"{name}:{self.port}" for name in names)
 
     @property
     def cookie_name(self) -> str:
         """Cookies are shared by all ports of a host, so the port is in the name."""
-        return f"neuron-monitor-{self.port}"
+        return f"{self.program}-{self.port}"
 
     @property
     def url(self) -> str:
@@ -68,12 +77,12 @@ def protect(server: Flask, access: Access) -> None:
 
     def check() -> Response | None:
         if not _is_ours(request, access):
-            return _refuse()
+            return _refuse(access)
         if _matches(request.args.get(TOKEN_PARAMETER), access.token):
             return _admit(request, access)
         if _matches(request.cookies.get(access.cookie_name), access.token):
             return None
-        return _refuse()
+        return _refuse(access)
 
     def add_policy(response: Response) -> Response:
         response.headers["Content-Security-Policy"] = access.policy()
@@ -89,7 +98,7 @@ def protect(server: Flask, access: Access) -> None:
 
 
 def _is_ours(request: Request, access: Access) -> bool:
-    """Whether a request names this server and does not come from another site's page."""
+    """Whether a request names this server and does not come from another site."""
     origin = request.headers.get("Origin")
     allowed = {f"http://{host}" for host in access.hosts}
     return request.host in access.hosts and (origin is None or origin in allowed)
@@ -101,12 +110,13 @@ def _matches(given: str | None, token: str) -> bool:
 
 def _admit(request: Request, access: Access) -> Response:
     """Keep the token in a cookie and take it out of the address, so that it stays out of the history."""
-    given = parse_qsl(request.query_string.decode())
-    kept = [(name, value) for name, value in given if name != TOKEN_PARAMETER]
+    kept = [
+        (name, value) for name, value in parse_qsl(request.query_string.decode()) if name != TOKEN_PARAMETER
+    ]
     response: Response = redirect(request.path + (f"?{urlencode(kept)}" if kept else ""))
     response.set_cookie(access.cookie_name, access.token, httponly=True, samesite="Lax")
     return response
 
 
-def _refuse() -> Response:
-    return Response(REFUSAL, status=403, mimetype="text/plain")
+def _refuse(access: Access) -> Response:
+    return Response(REFUSAL.format(program=access.program), status=403, mimetype="text/plain")

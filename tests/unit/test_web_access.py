@@ -2,7 +2,7 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from neuron_explorer.access import REFUSAL, Access, new_token, protect
+from neuron_tools.web_access import REFUSAL, Access, new_token, protect
 
 HOST = "127.0.0.1:3001"
 
@@ -10,7 +10,7 @@ HOST = "127.0.0.1:3001"
 @pytest.fixture
 def client() -> FlaskClient:
     server = Flask("test")
-    protect(server, Access(3001, "right", ("'sha256-abc'",)))
+    protect(server, Access("neuron-explorer", 3001, "right", ("'sha256-abc'",)))
     server.add_url_rule("/", "secret", lambda: "secret")
     server.add_url_rule("/change", "change", lambda: "changed", methods=["POST"])
     return server.test_client()
@@ -34,7 +34,7 @@ def test_the_printed_address_lets_in_and_the_cookie_keeps_in(client: FlaskClient
 )
 def test_without_the_token_nothing_is_told(client: FlaskClient, path: str) -> None:
     answer = get(client, path)
-    assert (answer.status_code, answer.text) == (403, REFUSAL)
+    assert (answer.status_code, answer.text) == (403, REFUSAL.format(program="neuron-explorer"))
 
 
 def test_a_wrong_cookie_is_refused(client: FlaskClient) -> None:
@@ -86,4 +86,4 @@ def test_tokens_are_long_and_never_the_same() -> None:
 
 
 def test_the_token_does_not_show_in_logs() -> None:
-    assert "right" not in repr(Access(3001, "right"))
+    assert "right" not in repr(Access("neuron-explorer", 3001, "right"))
