@@ -2,8 +2,8 @@
 
 A profile holds source code, a monitor shows command lines. So every request must name this server as its host
 (no DNS rebinding), come from one of our own pages or from none (no other site), and carry the token that was
-printed: first in the address, then in a cookie. The policy that goes with each answer lets pages load from
-this server only.
+printed: in the header Authorization (programs), or first in the address, then in a cookie (browsers). The policy
+that goes with each answer lets pages load from this server only.
 """
 
 from __future__ import annotations
@@ -78,6 +78,8 @@ def protect(server: Flask, access: Access) -> None:
     def check() -> Response | None:
         if not _is_ours(request, access):
             return _refuse(access)
+        if _matches(_bearer(request), access.token):
+            return None
         if _matches(request.args.get(TOKEN_PARAMETER), access.token):
             return _admit(request, access)
         if _matches(request.cookies.get(access.cookie_name), access.token):
@@ -106,6 +108,12 @@ def _is_ours(request: Request, access: Access) -> bool:
 
 def _matches(given: str | None, token: str) -> bool:
     return given is not None and hmac.compare_digest(given.encode(), token.encode())
+
+
+def _bearer(request: Request) -> str | None:
+    """The token of a program that sends it with each request, as an editor does."""
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return token if scheme == "Bearer" else None
 
 
 def _admit(request: Request, access: Access) -> Response:

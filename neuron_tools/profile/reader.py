@@ -238,7 +238,8 @@ class Profile:
 
         Args:
             text: Part of a name, whatever the case; or `column=value` with a column of any table of spans,
-                such as `layer=/model/layers/0/mlp`, `source_line=41` or `correlation_id=77`.
+                such as `layer=/model/layers/0/mlp`, `source_line=41` or `correlation_id=77`; or
+                `lines=FILE:FIRST-LAST`, the spans of those source lines.
             limit: At most so many; of more, the first ones.
 
         Returns:

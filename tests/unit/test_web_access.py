@@ -37,6 +37,17 @@ def test_without_the_token_nothing_is_told(client: FlaskClient, path: str) -> No
     assert (answer.status_code, answer.text) == (403, REFUSAL.format(program="neuron-explorer"))
 
 
+def test_a_program_sends_the_token_with_each_request(client: FlaskClient) -> None:
+    answer = get(client, Authorization="Bearer right")
+    assert (answer.status_code, answer.text) == (200, "secret")
+    assert "Set-Cookie" not in answer.headers
+
+
+@pytest.mark.parametrize("header", ["Bearer wrong", "Bearer", "Basic right", "right", "Bearer r\u00efght"])
+def test_a_wrong_authorization_is_refused(client: FlaskClient, header: str) -> None:
+    assert get(client, Authorization=header).status_code == 403
+
+
 def test_a_wrong_cookie_is_refused(client: FlaskClient) -> None:
     assert get(client, Cookie="neuron-explorer-3001=wrong").status_code == 403
     assert get(client, Cookie="neuron-explorer-3002=right").status_code == 403

@@ -1,8 +1,9 @@
-"""Finds spans by what they are called, or by any column of theirs."""
+"""Finds spans by what they are called, by any column of theirs, or by their source lines."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -47,25 +48,52 @@ def search_names(index: TimelineIndex, text: str, start_ns: int, end_ns: int, li
     return _first(found, limit)
 
 
-def search_column(
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """Which rows to find.
+
+    Attributes:
+        columns: Columns that it reads; tables without them all are left out.
+        holds: Mask of a batch's rows; None where none can match.
+    """
+
+    columns: tuple[str, ...]
+    holds: Callable[[pa.RecordBatch], pa.Array | None]
+
+
+def column_is(column: str, value: str) -> Condition:
+    """Rows of which a column equals a value, given as text; numbers are compared as numbers."""
+    return Condition((column,), lambda batch: _equal(batch.column(column), value))
+
+
+def at_lines(file: str, first: int, last: int) -> Condition:
+    """Rows that belong to the lines `first` to `last` of a source file."""
+
+    def holds(batch: pa.RecordBatch) -> pa.Array | None:
+        in_file = _equal(batch.column("source_file"), file)
+        line = batch.column("source_line")
+        if in_file is None:
+            return None
+        inside = pc.and_(pc.greater_equal(line, first), pc.less_equal(line, last)).fill_null(False)
+        return pc.and_(in_file, inside)
+
+    return Condition(("source_file", "source_line"), holds)
+
+
+def search_rows(
     index: TimelineIndex,
     parts: Mapping[str, Sequence[Path]],
-    column: str,
-    value: str,
+    condition: Condition,
     range_ns: tuple[int, int],
     limit: int,
 ) -> pa.Table:
-    """The first spans of a range of which a column equals a value; reads that column of every table.
-
-    Args:
-        value: As text; numbers are compared as numbers.
-    """
+    """The first spans of a range that meet a condition; reads its columns of every table."""
     places = {track.id: place for place, track in enumerate(index.tracks)}
     labels, names, found = Labels(parts), Names(), []
     for source in SPAN_SOURCES:
-        if column not in TABLES[source.table].by_name:
+        if not set(condition.columns) <= set(TABLES[source.table].by_name):
             continue
-        for rows in _matching(source, parts.get(source.table, ()), column, value, names, range_ns):
+        for rows in _matching(source, parts.get(source.table, ()), condition, names, range_ns):
             place = places.get(labels.describe(source, rows.key).id)
             if place is not None:
                 text = pa.array([names.texts[code] for code in rows.name.tolist()], pa.string())
@@ -81,18 +109,17 @@ def search_column(
 def _matching(
     source: SpanSource,
     paths: Sequence[Path],
-    column: str,
-    value: str,
+    condition: Condition,
     names: Names,
     range_ns: tuple[int, int],
 ) -> Iterator[TrackRows]:
     fields = TABLES[source.table].by_name
-    columns = tuple(dict.fromkeys((*source.columns, column)))
+    columns = tuple(dict.fromkeys((*source.columns, *condition.columns)))
     texts = [name for name in columns if name in fields and fields[name].type == "string"]
     for first_row, batch in batches(paths, columns, texts):
-        if column not in batch.schema.names:
+        if not set(condition.columns) <= set(batch.schema.names):
             continue
-        mask = _equal(batch.column(column), value)
+        mask = condition.holds(batch)
         if mask is not None and pc.any(mask).as_py():
             chosen = mask.to_numpy(zero_copy_only=False).nonzero()[0]
             for rows in split(source, first_row + chosen, batch.take(pa.array(chosen)), names):

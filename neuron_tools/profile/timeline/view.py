@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,11 +14,13 @@ from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.stored_catalog import parts_signature
 from neuron_tools.profile.timeline.builder import Parts, build_index
 from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
-from neuron_tools.profile.timeline.search import search_column, search_names
+from neuron_tools.profile.timeline.search import Condition, at_lines, column_is, search_names, search_rows
 from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, SPAN_SOURCES, TRACK_TABLES
 from neuron_tools.profile.timeline.track import Track
 
 INDEX_FOLDER = "timeline"
+LINES = "lines"
+_LINES_OF_FILE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?", re.DOTALL)
 
 
 class TimelineError(NeuronToolsError):
@@ -80,13 +83,12 @@ class Timeline:
         return self._index.spans(self._place(track), start, end, limit)
 
     def search(self, text: str, start_ns: int | None, end_ns: int | None, limit: int) -> pa.Table:
-        """Spans by name, or by column."""
+        """Spans by name, by column, or by source lines."""
         start, end = self._range(start_ns, end_ns)
-        column, equals, value = text.partition("=")
-        if equals and any(column.strip() in TABLES[source.table].by_name for source in SPAN_SOURCES):
-            parts = self._parts
-            return search_column(self._index, parts, column.strip(), value.strip(), (start, end), limit)
-        return search_names(self._index, text, start, end, limit)
+        condition = _condition(text)
+        if condition is None:
+            return search_names(self._index, text, start, end, limit)
+        return search_rows(self._index, self._parts, condition, (start, end), limit)
 
     def _range(self, start_ns: int | None, end_ns: int | None) -> tuple[int, int]:
         first, last = self.range_ns()
@@ -102,6 +104,18 @@ class Timeline:
         if name not in self._places:
             raise TimelineError(f"The profile has no track {name!r}: `tracks()` lists those it has.")
         return self._places[name]
+
+
+def _condition(text: str) -> Condition | None:
+    """What a search text asks of the rows; None where it is a name."""
+    column, equals, value = (part.strip() for part in text.partition("="))
+    lines = _LINES_OF_FILE.fullmatch(value) if column == LINES else None
+    if lines is not None:
+        file, first, last = lines.groups()
+        return at_lines(file, int(first), int(last or first))
+    if equals and any(column in TABLES[source.table].by_name for source in SPAN_SOURCES):
+        return column_is(column, value)
+    return None
 
 
 def open_index(

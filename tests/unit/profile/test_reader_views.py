@@ -43,7 +43,15 @@ def test_search_finds_names_whatever_their_case(directory):
 
 @pytest.mark.parametrize(
     ("text", "starts"),
-    [("source_line=9", [60, 105]), ("layer = /model/fc", [0, 10, 60, 105]), ("source_line=x", [])],
+    [
+        ("source_line=9", [60, 105]),
+        ("layer = /model/fc", [0, 10, 60, 105]),
+        ("source_line=x", []),
+        ("lines=train.py:9", [60, 105]),
+        ("lines = train.py:1-8", [0, 10]),
+        ("lines=other.py:1-99", []),
+        ("lines=train.py:10-20", []),
+    ],
 )
 def test_search_finds_values_of_columns(directory, text, starts):
     with open_profile(directory) as profile:
