@@ -2,8 +2,8 @@
 
 A profile holds source code, a monitor shows command lines. So every request must name this server as its host
 (no DNS rebinding), come from one of our own pages or from none (no other site), and carry the token that was
-printed: in the header Authorization (programs), or first in the address, then in a cookie (browsers). The policy
-that goes with each answer lets pages load from this server only.
+printed: in the header Authorization (programs), or first in the address, then in a cookie (browsers). The
+policy that goes with each answer lets pages load from this server only.
 """
 
 from __future__ import annotations
