@@ -224,6 +224,53 @@ def run_graph(executable_id: int, duration_ns: int, name_id: int) -> None:
     core().run_graph(executable_id, duration_ns, name_id)
 
 
+def issue_collective(device: int) -> tuple[object, int] | None:
+    """Begins a collective on the calling thread's current stream.
+
+    Returns:
+        (what `record_collective` takes, the time at which its inputs are there), or None where no virtual
+        time is kept.
+    """
+    issued: tuple[object, int] | None = core().issue_collective(device)
+    return issued
+
+
+def record_collective(
+    issued: object, signature: int, sequence: int, byte_count: int, ready_ns: int, start_ns: int, end_ns: int
+) -> None:
+    """Records a collective whose times are known; nothing where no log is written.
+
+    Args:
+        issued: What `issue_collective` gave.
+        signature: Number of its description in the log's definitions.
+        sequence: Which one of its group it is.
+        byte_count: Bytes of the larger of this rank's input and output.
+        ready_ns: When this rank was ready.
+        start_ns: When it began to move.
+        end_ns: When it ended.
+    """
+    core().record_collective(issued, signature, sequence, byte_count, ready_ns, start_ns, end_ns)
+
+
+def hold_stream(device: int, time_ns: int) -> None:
+    """The calling thread's current stream of the device does nothing before a time."""
+    core().hold_stream(device, time_ns)
+
+
+def wait_host(device: int, time_ns: int) -> None:
+    """The host waits until a time, as it does in a synchronisation."""
+    core().wait_host(device, time_ns)
+
+
+def set_event_time(time_ns: int) -> int:
+    """Lets events that the calling thread records happen at a time; -1: when it has come to them.
+
+    Returns:
+        What held before.
+    """
+    return int(core().set_event_time(time_ns))
+
+
 def capture_stack() -> int:
     """The number of the caller's source stack; new ones are told to `on_stack` first."""
     return int(core().capture_stack())

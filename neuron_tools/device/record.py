@@ -34,6 +34,7 @@ class RecordKind(IntEnum):
     VIEW = 9  # an operation without device time
     STEP = 10  # a profiler step marker
     MODULE_CALL = 11  # one call of an nn.Module, `module`; host times only
+    COLLECTIVE = 12  # this rank's part: `executable` is its description, `address` when the rank was ready
 
 
 RECORD_DTYPE = np.dtype(

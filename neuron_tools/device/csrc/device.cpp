@@ -45,7 +45,10 @@ int count_from_environment() {
   if (count <= 0) {
     count = count_core_list(std::getenv("NEURON_RT_VISIBLE_CORES"));
   }
-  return count <= 0 ? kDefaultCount : std::min(count, kMaxDevices);
+  if (count <= 0) {
+    count = std::max(kDefaultCount, integer_variable("LOCAL_WORLD_SIZE", 0));
+  }
+  return std::min(count, kMaxDevices);
 }
 
 int initial_device() {

@@ -8,7 +8,8 @@ namespace neuron {
 inline constexpr auto kNeuron = c10::DeviceType::PrivateUse1;
 inline constexpr int kMaxDevices = 64;
 
-// NEURON_RT_NUM_CORES, else the length of NEURON_RT_VISIBLE_CORES, else 2.
+// NEURON_RT_NUM_CORES, else the length of NEURON_RT_VISIBLE_CORES, else one for each rank of a torchrun
+// (LOCAL_WORLD_SIZE), at least 2.
 int device_count();
 
 // The calling thread's device; starts as LOCAL_RANK modulo the device count.

@@ -86,7 +86,9 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     time->timed = timing_is_on();
     time->ns = wall_now_ns();
     if (time->timed) {
-      time->ns = std::max(host_now_ns(), stream_finish_ns(index_of(stream.device()), stream_number(stream)));
+      time->ns = event_time() >= 0
+          ? event_time()
+          : std::max(host_now_ns(), stream_finish_ns(index_of(stream.device()), stream_number(stream)));
     }
   }
   void block(void* event, const c10::Stream& stream) const override {

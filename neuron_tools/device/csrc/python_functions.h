@@ -11,6 +11,7 @@ namespace neuron {
 
 // Each file gives the extension module its functions.
 extern PyMethodDef device_functions[];
+extern PyMethodDef collective_functions[];
 extern PyMethodDef recorder_functions[];
 extern PyMethodDef activity_functions[];
 

@@ -17,6 +17,7 @@ enum class RecordKind : uint8_t {
   kView = 9,
   kStep = 10,
   kModuleCall = 11,
+  kCollective = 12,
 };
 
 struct Record {

@@ -358,6 +358,25 @@ void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind ki
   log_record(record);
 }
 
+CollectiveIssue issue_collective(int device) {
+  const HostClockPause not_the_users_time;
+  CollectiveIssue issue;
+  const int64_t start = host_now_ns();
+  const int64_t end = dispatch_while_paused_ns(0);
+  issue.ready_ns = std::max(end, stream_finish_ns(device, current_stream(device)));
+  issue.recorded = (current_observers() & kRecording) != 0;
+  if (issue.recorded) {
+    issue.record = make_host_record(RecordKind::kCollective, device, capture_stack(), start, end);
+  }
+  return issue;
+}
+
+void record_collective(const Record& record) {
+  if (is_recording()) {
+    log_record(record);
+  }
+}
+
 void record_synchronize(int device, int stream, int64_t finish_ns) {
   const uint8_t watching = current_observers();
   if ((watching & kTiming) == 0) {

@@ -81,6 +81,16 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name);
 // A closed host range.
 void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind kind);
 
+// A collective of several processes, from its issue to the moment when its times are known. It runs on the links, beside
+// compute: whoever waits for it holds a stream until its end.
+struct CollectiveIssue {
+  Record record;
+  bool recorded = false;
+  int64_t ready_ns = 0;  // its inputs are there: the host has issued it and the current stream has come to it
+};
+CollectiveIssue issue_collective(int device);
+void record_collective(const Record& record);
+
 // The host waits for the device: its clock moves to `finish_ns`.
 void record_synchronize(int device, int stream, int64_t finish_ns);
 

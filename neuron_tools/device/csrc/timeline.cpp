@@ -7,6 +7,7 @@
 #include <array>
 #include <atomic>
 #include <mutex>
+#include <utility>
 
 namespace neuron {
 namespace {
@@ -25,6 +26,7 @@ int64_t copy_latency_ns = 0;
 
 std::atomic<int> pool_position{0};
 thread_local std::array<int, kMaxDevices> thread_streams{};
+thread_local int64_t thread_event_ns = -1;
 
 int64_t copy_duration_ns(int64_t bytes) {
   if (copy_bytes_per_second <= 0) {
@@ -75,6 +77,14 @@ int64_t device_finish_ns(int device) {
   const auto& core = cores[device];
   const int64_t streams = *std::max_element(core.stream_ns.begin(), core.stream_ns.end());
   return std::max({streams, core.compute_ns, core.copy_ns});
+}
+
+int64_t exchange_event_time(int64_t time_ns) {
+  return std::exchange(thread_event_ns, time_ns);
+}
+
+int64_t event_time() {
+  return thread_event_ns;
 }
 
 void hold_stream_until(int device, int stream, int64_t time_ns) {

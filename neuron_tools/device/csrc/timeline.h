@@ -28,6 +28,11 @@ Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes);
 int64_t stream_finish_ns(int device, int stream);
 int64_t device_finish_ns(int device);
 
+// Events that the calling thread records happen at this time, not when it has come to them; negative: as usual. Returns
+// what held before. A collective's end is known before the host is there.
+int64_t exchange_event_time(int64_t time_ns);
+int64_t event_time();
+
 // The stream does nothing before `time_ns`.
 void hold_stream_until(int device, int stream, int64_t time_ns);
 

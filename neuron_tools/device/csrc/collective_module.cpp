@@ -1,0 +1,116 @@
+// Collectives of several processes, for Python: who meets whom, and when, is decided there.
+#include "python_functions.h"
+
+#include "device.h"
+#include "recorder.h"
+#include "timeline.h"
+
+#include <memory>
+
+namespace neuron {
+namespace {
+
+constexpr char kCapsule[] = "neuron.collective";
+
+void delete_issue(PyObject* capsule) {
+  delete static_cast<CollectiveIssue*>(PyCapsule_GetPointer(capsule, kCapsule));
+}
+
+// A device index argument; false with an exception set where it is none of ours.
+bool is_device(int index) {
+  if (index >= 0 && index < device_count()) {
+    return true;
+  }
+  PyErr_Format(PyExc_RuntimeError, "There is no device neuron:%d.", index);
+  return false;
+}
+
+PyObject* issue(PyObject*, PyObject* argument) {
+  const long device = PyLong_AsLong(argument);
+  if ((device == -1 && PyErr_Occurred() != nullptr) || !is_device(static_cast<int>(device))) {
+    return nullptr;
+  }
+  return guarded([device]() -> PyObject* {
+    if (!timing_is_on()) {
+      return none();
+    }
+    auto made = std::make_unique<CollectiveIssue>(issue_collective(static_cast<int>(device)));
+    const auto ready_ns = static_cast<long long>(made->ready_ns);
+    PyObject* capsule = PyCapsule_New(made.get(), kCapsule, delete_issue);
+    if (capsule == nullptr) {
+      return nullptr;
+    }
+    made.release();
+    return Py_BuildValue("(NL)", capsule, ready_ns);
+  });
+}
+
+PyObject* record(PyObject*, PyObject* arguments) {
+  PyObject* capsule = nullptr;
+  unsigned int signature = 0;
+  long long sequence = 0, bytes = 0, ready_ns = 0, start_ns = 0, end_ns = 0;
+  if (!PyArg_ParseTuple(
+          arguments, "OILLLLL", &capsule, &signature, &sequence, &bytes, &ready_ns, &start_ns, &end_ns)) {
+    return nullptr;
+  }
+  const auto* issued = static_cast<CollectiveIssue*>(PyCapsule_GetPointer(capsule, kCapsule));
+  if (issued == nullptr) {
+    return nullptr;
+  }
+  return guarded([&] {
+    if (issued->recorded) {
+      Record done = issued->record;
+      done.executable = signature;
+      done.sequence = sequence;
+      done.bytes = bytes;
+      done.address = ready_ns;
+      done.device_start_ns = start_ns;
+      done.device_end_ns = end_ns;
+      record_collective(done);
+    }
+    return none();
+  });
+}
+
+PyObject* hold_stream(PyObject*, PyObject* arguments) {
+  int device = 0;
+  long long time_ns = 0;
+  if (!PyArg_ParseTuple(arguments, "iL", &device, &time_ns) || !is_device(device)) {
+    return nullptr;
+  }
+  hold_stream_until(device, current_stream(device), time_ns);
+  return none();
+}
+
+PyObject* wait_host(PyObject*, PyObject* arguments) {
+  int device = 0;
+  long long time_ns = 0;
+  if (!PyArg_ParseTuple(arguments, "iL", &device, &time_ns) || !is_device(device)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    record_synchronize(device, current_stream(device), time_ns);
+    return none();
+  });
+}
+
+PyObject* set_event_time(PyObject*, PyObject* argument) {
+  const long long time_ns = PyLong_AsLongLong(argument);
+  if (time_ns == -1 && PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  return PyLong_FromLongLong(exchange_event_time(time_ns));
+}
+
+}  // namespace
+
+PyMethodDef collective_functions[] = {
+    {"issue_collective", issue, METH_O, nullptr},
+    {"record_collective", record, METH_VARARGS, nullptr},
+    {"hold_stream", hold_stream, METH_VARARGS, nullptr},
+    {"wait_host", wait_host, METH_VARARGS, nullptr},
+    {"set_event_time", set_event_time, METH_O, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace neuron
