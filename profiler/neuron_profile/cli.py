@@ -12,6 +12,7 @@ from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 
 COMMANDS = (
     "capture",
+    "snapshot",
     "view",
     "query",
     "info",

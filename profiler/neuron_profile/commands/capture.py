@@ -21,6 +21,7 @@ DEFAULT_TARGET = "trn2"
         "neuron-profile capture -- python train.py --epochs 1\n"
         "neuron-profile capture -o run.nprof --host-clock fixed -- python train.py\n"
         "neuron-profile capture --set hbm_bandwidth=2x -- python train.py\n"
+        "neuron-profile capture --last 30s --when 'step > 3 * p99' -- python serve.py\n"
         "neuron-profile capture -n model.neff -s model.nprof --num-exec 3"
     ),
     context_settings={"allow_interspersed_args": False, "ignore_unknown_options": False},
@@ -47,6 +48,18 @@ DEFAULT_TARGET = "trn2"
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
 )
 @click.option(
+    "--last",
+    metavar="TIME",
+    help="Look back: keep the last e.g. 30s, and write them when a rule is met or a snapshot is asked for.",
+)
+@click.option(
+    "--when",
+    "rules",
+    multiple=True,
+    metavar="RULE",
+    help="With --last: 'step > 50ms', 'latency > 3 * p99', 'device_memory > 12GiB'. Repeatable.  [error]",
+)
+@click.option(
     "-n", "--neff", type=click.Path(path_type=Path), help="Execute this compiled artifact, not a command."
 )
 @click.option(
@@ -63,6 +76,8 @@ def capture(
     lnc: str,
     host_clock: str,
     settings: tuple[str, ...],
+    last: str | None,
+    rules: tuple[str, ...],
     neff: Path | None,
     session_file: Path | None,
     num_exec: int,
@@ -86,11 +101,17 @@ def capture(
         path = _shown(directory)
         click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
         return 0
-    return _capture_command(output, target or DEFAULT_TARGET, chosen, arguments)
+    if last is None and rules:
+        raise click.UsageError("--when needs --last: how much to keep for the profile, e.g. --last 30s.")
+    return _capture_command(output, target or DEFAULT_TARGET, chosen, arguments, (last, rules))
 
 
 def _capture_command(
-    output: Path | None, target: str, chosen: tuple[str, str, tuple[str, ...]], arguments: tuple[str, ...]
+    output: Path | None,
+    target: str,
+    chosen: tuple[str, str, tuple[str, ...]],
+    arguments: tuple[str, ...],
+    look_back: tuple[str | None, tuple[str, ...]],
 ) -> int:
     lnc, host_clock, settings = chosen
     from neuron_profile.launch.destination import default_name, find_destination
@@ -104,6 +125,11 @@ def _capture_command(
     name = default_name(understood.arguments, understood.script)
     directory = find_destination(output, name, Path.cwd()).absolute()
     options = CaptureOptions(directory, target, int(lnc), host_clock, settings=settings)
+    last, rules = look_back
+    if last is not None:
+        from neuron_profile.launch.look_back import look_back_over
+
+        return look_back_over(understood.arguments, options, last, rules)
     click.echo(f"neuron-profile: capturing on {target} (simulated) into {_shown(directory)}", err=True)
     from neuron_profile.launch.recording import record
 

@@ -15,6 +15,7 @@ DEFAULT_PORT = 3001
 @command(
     example=(
         "neuron-profile view train.nprof\n"
+        "neuron-profile view base.nprof new.nprof --no-browser\n"
         "neuron-profile view train.nprof --output-format summary-text\n"
         "neuron-profile view eager.nprof compiled.nprof --output-format summary-text\n"
         "neuron-profile view train.nprof --output-format perfetto --output-file train.pftrace"
@@ -87,10 +88,6 @@ def _export(profiles: tuple[str, ...], output_format: str, output_file: Path | N
 def _serve(profiles: tuple[str, ...], port: int, *, browser: bool) -> None:
     from neuron_tools.errors import NeuronToolsError
 
-    if len(profiles) != 1:
-        raise click.UsageError(
-            "The Explorer opens one profile; compare two with --output-format summary-text."
-        )
     try:
         from neuron_explorer.server import serve
     except ModuleNotFoundError as error:
@@ -98,7 +95,7 @@ def _serve(profiles: tuple[str, ...], port: int, *, browser: bool) -> None:
             f"The Explorer needs the package '{error.name}': install it with "
             "'python -m pip install \"neuron-tools[explorer]\"', or use --output-format summary-text."
         ) from error
-    serve(profiles[0], port, open_browser=browser)
+    serve(profiles, port, open_browser=browser)
 
 
 def _write_summary_text(profiles: tuple[str, ...], output_file: Path | None, *, force: bool) -> None:

@@ -191,20 +191,25 @@ def elementwise(count: int, partitions: int = 128, engine: Engine = Engine.VECTO
 
 
 def loads(count: int, descriptor_bytes: int, after_each: bool = False):
-    """Adds loads from HBM in pieces of a size, and work on each; `after_each`: the next load waits for it."""
+    """Adds loads from HBM in pieces of a size, and work on each.
+
+    Args:
+        after_each: All loads share one tile, so that the next load waits for the work.
+    """
 
     def build(builder: ProgramBuilder, hlo: list[int]) -> None:
         queue = builder.queue("qSyncInput0", Engine.SYNC, QueueKind.DATA)
         after: list = []
+        tile = builder.tile(Memory.SBUF, 0, 2048) if after_each else -1
         for _ in range(count):
             token = builder.dma(
                 queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=1 << 18,
-                descriptor_bytes=descriptor_bytes, partitions=128, hlo=hlo[0], after=after,
+                descriptor_bytes=descriptor_bytes, partitions=128, hlo=hlo[0], after=after, tile=tile,
             )  # fmt: skip
             done = builder.instruction(
                 Engine.VECTOR, Opcode.TENSOR_TENSOR, partitions=128, elements=4096, input_dtype=DType.F32,
                 output_dtype=DType.F32, source_memory=Memory.SBUF, destination_memory=Memory.SBUF, hlo=hlo[0],
-                after=[token],
+                after=[token], source=tile,
             )  # fmt: skip
             after = [done] if after_each else []
 

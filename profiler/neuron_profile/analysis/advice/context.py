@@ -14,6 +14,7 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.whatif.change import Change
 from neuron_profile.analysis.whatif.executions import Executions, ProgramKey
+from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
@@ -115,16 +116,16 @@ class Context:
         """Where the chosen rows of all programs spend their time."""
         at: defaultdict[Place, float] = defaultdict(float)
         for use in self.programs:
-            for hlo, busy_ns in _busy_by_hlo(use, *select(use.program)):
-                for place, share in self._places(use, hlo):
+            for (hlo, line), busy_ns in _busy_by_origin(use, *select(use.program)).items():
+                for place, share in self._places(use, hlo, line):
                     at[place] += busy_ns * share
         if not at:
             return Hotspot(0.0, 0.0, Place())
         place = max(at, key=lambda key: (at[key], str(key)))
         return Hotspot(sum(at.values()), at[place], place)
 
-    def _places(self, use: ProgramUse, hlo: int) -> Iterator[tuple[Place, float]]:
-        """Places of one HLO operation with the part of all executions' time that each has."""
+    def _places(self, use: ProgramUse, hlo: int, line: int) -> Iterator[tuple[Place, float]]:
+        """Places of one HLO operation, or line of a kernel, with how many executions each has."""
         executions = self.executions
         assert executions is not None
         if use.key in executions.eager:
@@ -141,6 +142,13 @@ class Context:
             return
         operation = program.framework[rows[0]]
         frame = operation.stack[0] if operation.stack else None
+        lines = kernel_lines(program)
+        if lines is not None and line != NO_LINE:
+            yield (
+                Place(*lines.places[line], "", operation.module_path, operation.name),
+                float(use.count),
+            )
+            return
         yield (
             Place(
                 frame.file if frame else "", frame.line if frame else 0, frame.function if frame else "",
@@ -150,18 +158,22 @@ class Context:
         )  # fmt: skip
 
 
-def _busy_by_hlo(use: ProgramUse, instructions: Mask, dmas: Mask) -> list[tuple[int, float]]:
-    """Nanoseconds that chosen rows take in one execution, by HLO operation."""
-    times: defaultdict[int, float] = defaultdict(float)
+def _busy_by_origin(use: ProgramUse, instructions: Mask, dmas: Mask) -> dict[tuple[int, int], float]:
+    """Nanoseconds that chosen rows take in one execution, by HLO operation and, in a kernel, its line."""
+    times: defaultdict[tuple[int, int], float] = defaultdict(float)
     simulation, program = use.simulation, use.program
-    for rows, table, start, end in (
-        (instructions, program.instructions, simulation.start_ps, simulation.end_ps),
-        (dmas, program.dmas, simulation.dma_start_ps, simulation.dma_end_ps),
+    lines = kernel_lines(program)
+    of_rows, of_dmas = (lines.instruction, lines.dma) if lines is not None else (None, None)
+    for rows, table, line, start, end in (
+        (instructions, program.instructions, of_rows, simulation.start_ps, simulation.end_ps),
+        (dmas, program.dmas, of_dmas, simulation.dma_start_ps, simulation.dma_end_ps),
     ):
         chosen = np.flatnonzero(rows)
         if len(chosen):
             busy_ns = (end[chosen] - start[chosen]) / 1000
-            hlo, inverse = np.unique(table["hlo"][chosen], return_inverse=True)
-            for number, total in zip(hlo, np.bincount(inverse, weights=busy_ns)):
-                times[int(number)] += float(total)
-    return list(times.items())
+            at_line = np.full(len(chosen), NO_LINE) if line is None else line[chosen]
+            origins = np.stack([table["hlo"][chosen].astype(np.int64), at_line], axis=1)
+            unique, inverse = np.unique(origins, axis=0, return_inverse=True)
+            for origin, total in zip(unique.tolist(), np.bincount(inverse.ravel(), weights=busy_ns)):
+                times[origin[0], origin[1]] += float(total)
+    return times

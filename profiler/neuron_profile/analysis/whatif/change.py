@@ -5,11 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
+from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_tools.errors import UsageError
 from neuron_tools.hardware import NeuronCore, apply_settings
 from neuron_tools.simulator.cost_scale import CostScale
@@ -80,6 +83,8 @@ def parse_change(text: str) -> Change:
         return scale_change(text, kind, what, _factor(text, value))
     if name == "dma_latency":
         return _dma_latency(text, _factor(text, value))
+    if name == "buffers":
+        return _buffers(text, value)
     return Change(text, lambda variant, origin: replace(variant, core=apply_settings(variant.core, [text])))
 
 
@@ -138,10 +143,15 @@ def _chosen(program: Program, origin: Origin | None, kind: str, what: str) -> tu
         moved = np.ones(len(dmas), bool) if chosen is None else _at(chosen, dmas["hlo"])
         return np.zeros(len(table), bool), moved
     chosen = _by_hlo(program, origin, kind, what)
-    return _at(chosen, table["hlo"]), _at(chosen, dmas["hlo"])
+    instructions, moved = _at(chosen, table["hlo"]), _at(chosen, dmas["hlo"])
+    lines = kernel_lines(program)
+    if kind == "line" and lines is not None:
+        at_line = np.array([place_is(what, *place) for place in lines.places], bool)
+        instructions, moved = instructions | _at(at_line, lines.instruction), moved | _at(at_line, lines.dma)
+    return instructions, moved
 
 
-def _at(chosen: Mask, rows: npt.NDArray[np.int32]) -> Mask:
+def _at(chosen: Mask, rows: npt.NDArray[np.signedinteger[Any]]) -> Mask:
     return (rows >= 0) & chosen[np.maximum(rows, 0)] if len(chosen) else np.zeros(len(rows), bool)
 
 
@@ -187,10 +197,7 @@ def _module_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
 
 
 def _line_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
-    match = _LINE.match(what)
-    if match is None:
-        raise UsageError(f"The line {what!r} is not understood: write FILE:NUMBER.")
-    file, line = match[1], int(match[2])
+    file, line = _file_and_line(what)
 
     def at_line(op: FrameworkOperation | Origin) -> bool:
         if isinstance(op, Origin):
@@ -198,6 +205,23 @@ def _line_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
         return bool(op.stack) and op.stack[0].line == line and _same_file(op.stack[0].file, file)
 
     return lambda operations, hlo: any(at_line(op) for op in operations)
+
+
+def place_is(what: str, path: str, line: int) -> bool:
+    """Whether a path and line are what "FILE:NUMBER" means.
+
+    Raises:
+        UsageError: It is not of this form.
+    """
+    file, number = _file_and_line(what)
+    return line == number and _same_file(path, file)
+
+
+def _file_and_line(what: str) -> tuple[str, int]:
+    match = _LINE.match(what)
+    if match is None:
+        raise UsageError(f"The line {what!r} is not understood: write FILE:NUMBER.")
+    return match[1], int(match[2])
 
 
 def _same_file(path: str, wanted: str) -> bool:
@@ -237,6 +261,13 @@ def in_bf16(variant: Variant) -> Variant:
     scale = CostScale(np.where(extra, 0.0, 1.0), np.ones(len(dmas)))
     changed = replace(program, instructions=table, dmas=dmas)
     return replace(variant, program=changed, scale=variant.scale.times(scale))
+
+
+def _buffers(text: str, value: str) -> Change:
+    """Every tile in a buffer of its own: loads run ahead of the work on the tile before."""
+    if value != "own":
+        raise UsageError(f"The change {text!r} is not understood: only buffers=own can be simulated.")
+    return Change(text, lambda variant, origin: replace(variant, program=with_own_buffers(variant.program)))
 
 
 def _dma_latency(text: str, factor: float) -> Change:

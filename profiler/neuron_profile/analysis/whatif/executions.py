@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neuron_profile.analysis.whatif.kernel_lines import with_kernel_lines
 from neuron_tools import hardware
 from neuron_tools.capture.kept_programs import load_program
 from neuron_tools.errors import NeuronToolsError
@@ -106,8 +108,16 @@ class Executions:
             NeuronToolsError: The profile does not hold it.
         """
         if key not in self._programs:
-            self._programs[key] = load_program(self.profile.path, *key)
+            program = load_program(self.profile.path, *key)
+            if self.has_kernels:
+                program = with_kernel_lines(self.profile, self, key, program)
+            self._programs[key] = program
         return self._programs[key]
+
+    @cached_property
+    def has_kernels(self) -> bool:
+        """Whether any instruction came from an NKI kernel."""
+        return bool(self.profile.query("SELECT 1 FROM KernelInstructions LIMIT 1").num_rows)
 
     def origin(self, execution: int) -> Origin | None:
         """Where an execution's first framework operation came from."""

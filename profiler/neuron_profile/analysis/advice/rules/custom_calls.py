@@ -9,7 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
-from neuron_tools.simulator.program import Program
+from neuron_tools.simulator.program import Flag, Program
 
 MINIMUM_SHARE = 0.005
 
@@ -32,6 +32,11 @@ def find(context: Context) -> Iterator[Finding]:
 
 def _custom(program: Program) -> tuple[Mask, Mask]:
     calls = np.array([hlo.opcode == "custom_call" for hlo in program.hlo] or [False], bool)
+    # An NKI kernel is a custom call too, but has instructions of its own.
+    table = program.instructions
+    guessed = np.zeros(len(calls), bool)
+    guessed[table["hlo"][(table["flags"] & int(Flag.ESTIMATE)) != 0]] = True
+    calls &= guessed
 
     def at(rows: np.ndarray) -> Mask:
         chosen: Mask = (rows >= 0) & calls[np.maximum(rows, 0)]
