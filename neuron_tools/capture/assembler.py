@@ -6,7 +6,7 @@ import math
 import os
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.metadata import metadata_row, source_file_rows
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_assembler import ProcessAssembler
-from neuron_tools.capture.process_log import ProcessLog, make_log_directory
+from neuron_tools.capture.process_log import LogWindow, ProcessLog, make_log_directory
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
@@ -51,18 +51,27 @@ class Assembler:
         options: What the capture was asked to do.
         command: The captured command.
         overwrite: Begin anew a profile that exists, from its logs.
+        windows: Only this part of each process's log, by its folder's name; the logs stay.
 
     Raises:
         UsageError: The directory exists, or the target or a setting is unknown; nothing was written then.
         NeuronToolsError: The directory cannot be written.
     """
 
-    def __init__(self, options: CaptureOptions, command: Sequence[str], *, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        options: CaptureOptions,
+        command: Sequence[str],
+        *,
+        overwrite: bool = False,
+        windows: Mapping[str, LogWindow] | None = None,
+    ) -> None:
         self.options = options
+        self._windows = windows
         self._command = [storable(part) for part in command]
         self._core = simulated_core(options)
         self._reproducible = options.host_clock == "fixed"
-        self._clock = CaptureClock(shared=not self._reproducible)
+        self._clock = CaptureClock(shared=not self._reproducible, from_first=windows is not None)
         self._stacks = StackRegistry()
         self._processes: list[ProcessAssembler] = []
         self._failed = False
@@ -108,15 +117,18 @@ class Assembler:
             self._advance(whole_blocks_only=False, until=math.inf)
             self._write_totals(exit_status)
             derive_tables(self.options.directory, self._writer)
-            ended = all(process.log.definitions.ended for process in self._processes)
-            complete = complete and ended and not self._failed
+            complete = complete and self._has_all() and not self._failed
             self._writer.close(complete, exit_status=exit_status, interrupted=interrupted, **facts)
-            if not self._failed:
+            if not self._failed and self._windows is None:
                 shutil.rmtree(self.options.log_directory, ignore_errors=True)
         finally:
             self._lock.release()
         executions = sum(process.executions for process in self._processes)
         return CaptureReport(self.options.directory, len(self._processes), executions, complete)
+
+    def _has_all(self) -> bool:
+        """Whether all that was to be recorded is here: a window is whole while its program still runs."""
+        return self._windows is not None or all(process.log.definitions.ended for process in self._processes)
 
     def discard(self) -> None:
         """Remove the profile that was begun: nothing could be recorded."""
@@ -147,9 +159,11 @@ class Assembler:
     def _find_processes(self) -> None:
         folder = self.options.log_directory
         found = sorted(folder.glob("process-*")) if folder.is_dir() else []
+        if self._windows is not None:
+            found = [directory for directory in found if directory.name in self._windows]
         for directory in found[len(self._processes) :]:
             index = len(self._processes)
-            log = ProcessLog(directory)
+            log = ProcessLog(directory, self._windows[directory.name] if self._windows else None)
             self._processes.append(
                 ProcessAssembler(log, index, self._core, self._writer, self._stacks, self._clock)
             )

@@ -12,10 +12,12 @@ class CaptureClock:
 
     Args:
         shared: Whether start times of processes mean anything (the measured clock).
+        from_first: Where they mean nothing, each process begins with its first record.
     """
 
-    def __init__(self, *, shared: bool) -> None:
+    def __init__(self, *, shared: bool, from_first: bool = False) -> None:
         self._shared = shared
+        self._from_first = from_first
         self._origin_unix_ns: int | None = None
 
     def offset_ns(self, start_unix_ns: int, first_ns: int) -> int:
@@ -27,7 +29,7 @@ class CaptureClock:
                 later, is moved to the beginning: nothing stands before 0.
         """
         if not self._shared or not start_unix_ns:
-            return 0
+            return -first_ns if self._from_first else 0
         if self._origin_unix_ns is None:
             self._origin_unix_ns = start_unix_ns + first_ns
         return max(start_unix_ns - self._origin_unix_ns, -first_ns)

@@ -27,6 +27,8 @@ class CaptureOptions:
         host_clock: "measured" or "fixed" (constant host time per dispatch: reproducible captures).
         fixed_ns_per_dispatch: Host nanoseconds that a dispatch costs under the fixed clock.
         settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
+        look_back_s: Keep only so many last seconds of the logs, for profiles on demand; 0 = keep everything.
+        logs: Where the processes write their logs (absolute), if not in the profile.
     """
 
     directory: Path
@@ -35,6 +37,8 @@ class CaptureOptions:
     host_clock: str = "measured"
     fixed_ns_per_dispatch: int = 10_000
     settings: tuple[str, ...] = ()
+    look_back_s: float = 0.0
+    logs: Path | None = None
 
     def __post_init__(self) -> None:
         if self.host_clock not in HOST_CLOCKS:
@@ -45,18 +49,20 @@ class CaptureOptions:
     @property
     def log_directory(self) -> Path:
         """Where the processes of the capture write their logs."""
-        return self.directory / LOG_FOLDER
+        return self.logs or self.directory / LOG_FOLDER
 
     def to_json(self) -> str:
         """The options as one line of JSON."""
-        return json.dumps({**asdict(self), "directory": str(self.directory)})
+        paths = {"directory": str(self.directory), "logs": str(self.logs) if self.logs else None}
+        return json.dumps({**asdict(self), **paths})
 
     @classmethod
     def from_json(cls, text: str) -> CaptureOptions:
         """The options that `to_json` wrote."""
         fields = json.loads(text)
-        settings = tuple(fields.pop("settings"))
-        return cls(directory=Path(fields.pop("directory")), settings=settings, **fields)
+        settings, logs = tuple(fields.pop("settings")), fields.pop("logs", None)
+        directory = Path(fields.pop("directory"))
+        return cls(directory, settings=settings, logs=Path(logs) if logs else None, **fields)
 
 
 def from_environment(environment: Mapping[str, str]) -> CaptureOptions | None:

@@ -122,7 +122,9 @@ class ProcessAssembler:
         """
         if self._offset_ns is None:
             start_unix_ns = self.log.definitions.process.start_unix_ns
-            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records["host_start_ns"][0]))
+            # A window begins where its first record ends: that may be a range which began long before.
+            first = "host_end_ns" if self.log.is_window else "host_start_ns"
+            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records[first][0]))
         shifted: npt.NDArray[np.void] = records.copy()
         for column in HOST_TIMES:
             shifted[column] = np.maximum(shifted[column] + self._offset_ns, 0)
@@ -148,7 +150,7 @@ class ProcessAssembler:
         self._next_event_id += 2 * len(records)
         self._writer.append("SystemProfileEvents", events)
         if self._memory is None:
-            self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core, process.held_bytes)
+            self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core, self.log.held_bytes)
         self._writer.append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
 
     def _write_executions(self, records: npt.NDArray[np.void]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -16,18 +17,45 @@ _KINDS = [int(kind) for kind in RecordKind]
 _LATEST_NS = 1 << 62  # a time after this, 146 years, is no time
 
 
+class LogWindow(Protocol):
+    """A part of a log, from one record to the last."""
+
+    @property
+    def first_record(self) -> int:
+        """Its first record."""
+
+    @property
+    def held_bytes(self) -> tuple[int, ...]:
+        """Device memory that tensors held before it, by device."""
+
+
 class ProcessLog:
     """The records and definitions of one process, handed out once each, in order.
+
+    Args:
+        directory: The log's folder, `process-NNNN`.
+        window: The part to hand out, where it is not all.
 
     Attributes:
         damaged: Records left out because they cannot be true.
     """
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, window: LogWindow | None = None) -> None:
         self.directory = directory
+        self._window = window
         self._definitions = DefinitionsReader(directory)
-        self._offset = 0
+        self._offset = window.first_record * RECORD_DTYPE.itemsize if window else 0
         self.damaged = 0
+
+    @property
+    def is_window(self) -> bool:
+        """Whether a part is handed out, not all."""
+        return self._window is not None
+
+    @property
+    def held_bytes(self) -> tuple[int, ...]:
+        """Device memory that tensors held before the first record handed out, by device."""
+        return self.definitions.process.held_bytes if self._window is None else self._window.held_bytes
 
     @property
     def definitions(self) -> Definitions:

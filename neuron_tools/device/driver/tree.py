@@ -42,8 +42,10 @@ def make_tree(root: Path, machine: Machine) -> Machine:
         shown = machines.read_machine(root)
     except ValueError as error:
         raise DriverError(f"{error}: stop what publishes there, then remove {root}.") from error
-    if shown is not None:
+    if shown is not None and (root / processes.FOLDER).is_dir():
         return shown
+    if shown is not None:
+        _clear(root)
     if (root / "neuron0").exists():
         raise DriverError(
             f"{root} holds another driver's tree: set NEURON_SYSFS_ROOT to a folder of your own."
@@ -58,14 +60,22 @@ def make_tree(root: Path, machine: Machine) -> Machine:
 
 def remove_tree(root: Path) -> None:
     """Removes what `make_tree` made and all that was published in it; anything else in the folder stays."""
-    for path in root.glob("neuron[0-9]*"):
-        shutil.rmtree(path, ignore_errors=True)
-    for name in (processes.FOLDER, _UNUSED_CORE):
-        shutil.rmtree(root / name, ignore_errors=True)
-    for name in (machines.FILE, _RETIRED, _LOCK):
-        (root / name).unlink(missing_ok=True)
+    _clear(root)
+    (root / _LOCK).unlink(missing_ok=True)
     with suppress(OSError):
         root.rmdir()
+
+
+def _clear(root: Path) -> None:
+    """Removes all but the lock. Whoever is killed in the middle leaves what says whose tree it is till the end,
+    and no folder of processes: so the next one knows that it has to be made anew.
+    """
+    shutil.rmtree(root / processes.FOLDER, ignore_errors=True)
+    for path in root.glob("neuron[0-9]*"):
+        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(root / _UNUSED_CORE, ignore_errors=True)
+    for name in (_RETIRED, machines.FILE):
+        (root / name).unlink(missing_ok=True)
 
 
 def core_folder(root: Path, machine: Machine, core_id: int) -> Path:

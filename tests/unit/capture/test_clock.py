@@ -20,3 +20,9 @@ def test_a_process_that_began_earlier_but_told_later_does_not_stand_before_zero(
 
 def test_reproducible_times_are_left_alone():
     assert CaptureClock(shared=False).offset_ns(0, 500) == 0
+
+
+def test_a_window_begins_with_its_first_record_also_where_processes_are_not_related():
+    clock = CaptureClock(shared=False, from_first=True)
+    assert clock.offset_ns(0, 700) == -700
+    assert clock.offset_ns(5_000, 900) == -900

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -214,3 +215,13 @@ def test_the_command_loads_and_unloads(
     assert main(["sweep"]) == 0
     monkeypatch.setenv("NEURON_SYSFS_ROOT", "")
     assert main(["load"]) == 2
+
+
+def test_a_tree_whose_removal_was_cut_off_is_made_anew(root: Path) -> None:
+    Running(root)
+    for path in (root / processes.FOLDER, root / "neuron0"):
+        shutil.rmtree(path)
+    running = Running(root)
+    running.run(executions=executions(0))
+    assert (root / "neuron0/core_count").read_text() == "8"
+    running.end()

@@ -1,0 +1,176 @@
+"""When a look-back capture writes a profile by itself: rules such as `latency > 3 * p99` or `step > 50ms`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.look_back.retained import Records
+from neuron_tools.device.record import RecordKind
+from neuron_tools.errors import UsageError
+
+FEWEST_FOR_P99 = 100
+MOST_REMEMBERED = 8192
+_UNITS = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9, "": 1}
+_SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_RULE = re.compile(r"(latency|step|range:\S+|device_memory)\s*>\s*(.+)")
+_PERCENTILE = re.compile(r"(?:(\d+(?:\.\d+)?)\s*\*\s*)?p99|p99\s*\*\s*(\d+(?:\.\d+)?)")
+_AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+Values = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A rule that was met.
+
+    Attributes:
+        rule: Its text.
+        what: What was seen, in words.
+        host_ns: When, on the process's own virtual clock.
+    """
+
+    rule: str
+    what: str
+    host_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        text: As the user wrote it.
+        series: "error", "latency", "step", "range:NAME" or "device_memory".
+        limit: In ns or bytes; 0 where `factor` counts.
+        factor: Multiple of the 99th percentile of the same series so far.
+    """
+
+    text: str
+    series: str
+    limit: int = 0
+    factor: float = 0.0
+
+
+def parse_rule(text: str) -> Rule:
+    """A rule as the command line takes it.
+
+    Raises:
+        UsageError: It is none.
+    """
+    stripped = text.strip()
+    if stripped == "error":
+        return Rule(text, "error")
+    found = _RULE.fullmatch(stripped)
+    if found is None:
+        raise _not_understood(text)
+    series, bound = found[1], found[2].strip()
+    percentile = _PERCENTILE.fullmatch(bound)
+    if percentile is not None and series != "device_memory":
+        return Rule(text, series, factor=float(percentile[1] or percentile[2] or 1))
+    return Rule(text, series, limit=_amount(text, bound, _SIZES if series == "device_memory" else _UNITS))
+
+
+def _amount(text: str, bound: str, units: dict[str, int]) -> int:
+    found = _AMOUNT.fullmatch(bound)
+    if found is None or found[2] not in units:
+        raise _not_understood(text)
+    return round(float(found[1]) * units[found[2]])
+
+
+def _not_understood(text: str) -> UsageError:
+    return UsageError(
+        f"The rule '{text}' is not understood: write error, latency > 50ms, latency > 3 * p99, step > 200ms, "
+        "range:NAME > 10ms or device_memory > 12GiB."
+    )
+
+
+@dataclass(slots=True)
+class _History:
+    """The last values of one series, of which the 99th percentile is taken."""
+
+    values: Values = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def limit(self, factor: float) -> float:
+        """A multiple of the 99th percentile; infinite while too few values are known."""
+        if len(self.values) < FEWEST_FOR_P99:
+            return float("inf")
+        return factor * float(np.percentile(self.values, 99))
+
+    def add(self, values: Values) -> None:
+        """Remember more values."""
+        self.values = np.concatenate([self.values, values])[-MOST_REMEMBERED:]
+
+
+class RuleWatch:
+    """Holds one process's records against one rule.
+
+    Args:
+        name_of: Text of a name's number; "" while it is not known.
+        held_bytes: Device memory that was held when the log began.
+    """
+
+    def __init__(self, rule: Rule, name_of: Callable[[int], str], held_bytes: int = 0) -> None:
+        self._rule = rule
+        self._name_of = name_of
+        self._held_bytes = held_bytes
+        self._histories: dict[int, _History] = {}
+
+    def look(self, records: Records) -> Alert | None:
+        """The first of these records that meets the rule, as an alert."""
+        if self._rule.series == "device_memory":
+            return self._look_at_memory(records)
+        chosen, values = self._values(records)
+        first: int | None = None
+        for key in np.unique(chosen["executable"]):
+            places = np.flatnonzero(chosen["executable"] == key)
+            over = places[values[places] > self._limit(int(key), values[places])]
+            if len(over) and (first is None or over[0] < first):
+                first = int(over[0])
+        if first is None:
+            return None
+        return self._alert(chosen[first], f"{values[first] / 1e6:.3f} ms")
+
+    def _limit(self, key: int, values: Values) -> float:
+        """What these values may not pass; they count for the percentile from the next look on."""
+        if not self._rule.factor:
+            return self._rule.limit
+        history = self._histories.setdefault(key, _History())
+        limit = history.limit(self._rule.factor)
+        history.add(values)
+        return limit
+
+    def _values(self, records: Records) -> tuple[Records, Values]:
+        """The records of the series, and the duration of each in ns."""
+        if self._rule.series == "latency":
+            chosen = records[records["kind"] == int(RecordKind.GRAPH)]
+            return chosen, chosen["device_end_ns"] - chosen["host_start_ns"]
+        if self._rule.series == "step":
+            chosen = records[records["kind"] == int(RecordKind.STEP)]
+        else:
+            chosen = records[records["kind"] == int(RecordKind.RANGE)]
+            wanted = self._rule.series.removeprefix("range:")
+            numbers = [number for number in np.unique(chosen["name"]) if self._name_of(int(number)) == wanted]
+            chosen = chosen[np.isin(chosen["name"], numbers)]
+        return chosen, chosen["host_end_ns"] - chosen["host_start_ns"]
+
+    def _look_at_memory(self, records: Records) -> Alert | None:
+        kinds = (int(RecordKind.ALLOCATE), int(RecordKind.FREE))
+        chosen = records[np.isin(records["kind"], kinds)]
+        if not len(chosen):
+            return None
+        signed = np.where(chosen["kind"] == kinds[0], chosen["bytes"], -chosen["bytes"])
+        held = self._held_bytes + np.cumsum(signed)
+        was_over, self._held_bytes = self._held_bytes > self._rule.limit, int(held[-1])
+        over = np.flatnonzero(held > self._rule.limit)
+        if was_over or not len(over):
+            return None
+        return self._alert(chosen[over[0]], f"{held[over[0]] / (1 << 20):.1f} MiB held")
+
+    def _alert(self, record: np.void, what: str) -> Alert:
+        name = self._name_of(int(record["name"]))
+        return Alert(self._rule.text, f"{name}: {what}" if name else what, host_ns=int(record["host_end_ns"]))

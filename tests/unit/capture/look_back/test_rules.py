@@ -1,0 +1,115 @@
+"""Rules that ask for a profile."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuron_tools.capture.look_back.rules import FEWEST_FOR_P99, Rule, RuleWatch, parse_rule
+from neuron_tools.device.record import RecordKind
+from neuron_tools.errors import UsageError
+from tests.unit.capture.logs import both, host
+
+NAMES = {1: "request", 2: "load"}
+
+
+def watch(text: str, held_bytes: int = 0) -> RuleWatch:
+    return RuleWatch(parse_rule(text), lambda number: NAMES.get(number, ""), held_bytes)
+
+
+def table(*rows: np.ndarray) -> np.ndarray:
+    return np.concatenate(rows)
+
+
+def steps(*durations_ns: int) -> np.ndarray:
+    return table(*(host(RecordKind.STEP, 0, duration) for duration in durations_ns))
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("error", Rule("error", "error")),
+        ("step > 50ms", Rule("step > 50ms", "step", limit=50_000_000)),
+        ("latency>1.5s", Rule("latency>1.5s", "latency", limit=1_500_000_000)),
+        ("latency > 3 * p99", Rule("latency > 3 * p99", "latency", factor=3.0)),
+        ("latency > p99*2.5", Rule("latency > p99*2.5", "latency", factor=2.5)),
+        ("step > p99", Rule("step > p99", "step", factor=1.0)),
+        ("range:request > 10us", Rule("range:request > 10us", "range:request", limit=10_000)),
+        (
+            "device_memory > 12 GiB",
+            Rule("device_memory > 12 GiB", "device_memory", limit=12 << 30),
+        ),
+    ],
+)
+def test_rules_are_understood(text: str, rule: Rule) -> None:
+    assert parse_rule(text) == rule
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "errors",
+        "step < 5ms",
+        "step > fast",
+        "step > 5GiB",
+        "device_memory > 5ms",
+        "latency > -1",
+        "range: > 1",
+    ],
+)
+def test_others_are_refused_with_examples(text: str) -> None:
+    with pytest.raises(UsageError, match=r"step > 200ms"):
+        parse_rule(text)
+
+
+def test_the_first_value_over_the_limit_is_told() -> None:
+    alert = watch("step > 50ns").look(steps(10, 50, 60, 99))
+    assert alert is not None
+    assert (alert.rule, alert.what, alert.host_ns) == ("step > 50ns", "0.000 ms", 60)
+    assert watch("step > 99ns").look(steps(10, 50, 60, 99)) is None
+
+
+def test_a_range_is_known_by_its_name() -> None:
+    records = table(host(RecordKind.RANGE, 0, 900, name=2), host(RecordKind.RANGE, 0, 20, name=1))
+    assert watch("range:request > 50ns").look(records) is None
+    alert = watch("range:load > 50ns").look(records)
+    assert alert is not None
+    assert alert.what.startswith("load: ")
+
+
+def test_latency_counts_from_dispatch_to_the_devices_finish() -> None:
+    records = both(RecordKind.GRAPH, 1_000, 5_000, 100, executable=3)
+    assert watch("latency > 4099ns").look(records) is not None
+    assert watch("latency > 4100ns").look(records) is None
+
+
+def test_a_multiple_of_the_percentile_waits_until_enough_is_known() -> None:
+    each = watch("step > 2 * p99")
+    assert each.look(steps(*[100] * (FEWEST_FOR_P99 - 1))) is None
+    assert each.look(steps(10_000)) is None  # one too few to compare with
+    each = watch("step > 2 * p99")
+    each.look(steps(*[100] * FEWEST_FOR_P99))
+    assert each.look(steps(200)) is None
+    assert each.look(steps(150, 203)) is not None
+
+
+def test_each_graph_is_held_against_its_own_past() -> None:
+    each = watch("latency > 2 * p99")
+    fast = [both(RecordKind.GRAPH, 0, 0, 100, executable=1) for _ in range(200)]
+    slow = [both(RecordKind.GRAPH, 0, 0, 9_000, executable=2) for _ in range(200)]
+    assert each.look(table(*fast, *slow)) is None
+    assert each.look(both(RecordKind.GRAPH, 0, 0, 9_000, executable=2)) is None
+    assert each.look(both(RecordKind.GRAPH, 0, 0, 9_000, executable=1)) is not None
+
+
+def test_memory_alerts_once_when_the_limit_is_passed() -> None:
+    each = watch("device_memory > 100B", held_bytes=50)
+    grow = host(RecordKind.ALLOCATE, 5, 5, bytes=60)
+    shrink = host(RecordKind.FREE, 6, 6, bytes=60)
+    alert = each.look(grow)
+    assert alert is not None
+    assert alert.host_ns == 5
+    assert each.look(host(RecordKind.ALLOCATE, 7, 7, bytes=1)) is None
+    assert each.look(table(shrink, host(RecordKind.FREE, 8, 8, bytes=1))) is None
+    assert each.look(grow) is not None
