@@ -23,6 +23,7 @@ from neuron_tools.simulator.program import (
     HloOperation,
     Memory,
     Purpose,
+    Queue,
     QueueKind,
     TensorKind,
     empty_table,
@@ -125,6 +126,10 @@ class Context:
     def software_queue(self) -> int:
         """The ring for transfers whose descriptors GpSimd makes while running (gather, scatter)."""
         return self._queue("qGpSimdDynamic", Engine.GPSIMD, QueueKind.SOFTWARE_DYNAMIC)
+
+    def queue(self, queue: Queue) -> int:
+        """A ring that a ready Program brings along."""
+        return self._queue(queue.name, queue.engine, queue.kind)
 
     def collective_queue(self) -> int:
         """The stream of collectives."""

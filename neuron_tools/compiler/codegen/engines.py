@@ -22,6 +22,8 @@ SEARCH_STARTS = 16
 EVENNESS = 8
 LEAST_GAIN = 0.01
 """A move must even out the loads by at least this much."""
+AS_ACTIVATION = (Opcode.TENSOR_SCALAR, Opcode.TENSOR_REDUCE, Opcode.TENSOR_COPY, Opcode.TENSOR_TENSOR)
+"""What the Scalar engine does as an activation: of two tensors only a tensor with itself."""
 _SCALAR_STATISTICS_PASSES = 2
 """The Scalar engine has no BN_STATS: it takes the sum in one ACTIVATE and the sum of squares in another."""
 
@@ -34,12 +36,15 @@ def instruction_ns(
     elements: int,
     dtype: DType = DType.F32,
     source: Memory = Memory.SBUF,
+    columns: int = 0,
 ) -> float:
     """Issue interval of an instruction that writes SBUF, as the simulator will count it."""
     if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
         return _SCALAR_STATISTICS_PASSES * instruction_ns(core, engine, Opcode.ACTIVATE, elements, dtype)
+    if engine is Engine.SCALAR and opcode is Opcode.TENSOR_TENSOR:
+        opcode = Opcode.ACTIVATE
     row = _row(engine, opcode, elements, dtype, source)
-    row["partitions"] = core.sbuf_partitions
+    row["partitions"], row["columns"] = core.sbuf_partitions, columns
     interval_ps, _ = instruction_costs(row, core)
     return float(interval_ps[0]) / 1e3
 
@@ -50,6 +55,13 @@ def _row(engine: Engine, opcode: Opcode, elements: int, dtype: DType, source: Me
     row["input_dtype"] = row["output_dtype"] = dtype
     row["source_memory"], row["destination_memory"] = source, Memory.SBUF
     return row
+
+
+def joins_scalar(core: NeuronCore, elements: int, dtype: DType) -> bool:
+    """Whether one SCALAR_TENSOR_TENSOR beats a TENSOR_SCALAR and a TENSOR_TENSOR of the same elements."""
+    parts = (Opcode.TENSOR_SCALAR, Opcode.TENSOR_TENSOR)
+    apart = sum(instruction_ns(core, Engine.VECTOR, opcode, elements, dtype) for opcode in parts)
+    return instruction_ns(core, Engine.VECTOR, Opcode.SCALAR_TENSOR_TENSOR, elements, dtype) <= apart
 
 
 _Load = Mapping[str, float]
@@ -88,6 +100,20 @@ def assign_engines(
         key=lambda engines: _busiest(wide, engines),
     )
     return tuple(tuple(spread[index * phases : (index + 1) * phases]) for index in range(len(costs)))
+
+
+def busiest_ns(
+    micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], core: NeuronCore, elements: int,
+    dtype_of: Callable[[Micro], DType], added: Mapping[Engine, float] | None = None,
+) -> float:  # fmt: skip
+    """Time that a tile takes of the engine that is busiest over all phases; `added` is its other work, ns."""
+    load = dict(added or {})
+    for micro, chosen in zip(micros, engines):
+        for engine in chosen:
+            count = elements if micro.shape is not Shape.ROW else 1
+            time = instruction_ns(core, engine, micro.opcode, count, dtype_of(micro))
+            load[engine] = load.get(engine, 0.0) + time / len(chosen)
+    return max(load.values(), default=0.0)
 
 
 def _choices(costs: Sequence[Mapping[Engine, _Load]]) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.engines import instruction_ns
+from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, instruction_ns
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
@@ -206,13 +206,11 @@ class Epilogue:
     ) -> None:  # fmt: skip
         engine = self._engine(micro, reads, int(width.max()))
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
-        if engine is Engine.SCALAR and opcode in (
-            Opcode.TENSOR_SCALAR,
-            Opcode.TENSOR_COPY,
-            Opcode.TENSOR_REDUCE,
-        ):
+        if engine is Engine.SCALAR and opcode in AS_ACTIVATION:
             flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
-            opcode, activation = Opcode.ACTIVATE, "identity"
+            opcode, activation = Opcode.ACTIVATE, activation or "identity"
+        elif engine is not Engine.SCALAR:
+            activation = ""
         self._loop.step(
             engine, opcode, activation=activation, flags=flags, reads=reads, writes=writes, partitions=rows,
             elements=width if micro.shape is Shape.FULL else 1, active=live, accumulates=joins,

@@ -17,6 +17,7 @@ from neuron_tools.compiler.codegen.loop import generate_loop
 from neuron_tools.compiler.codegen.matmul import generate_dot
 from neuron_tools.compiler.codegen.movement import MOVEMENTS
 from neuron_tools.compiler.codegen.random import generate_random
+from neuron_tools.compiler.codegen.ready_call import generate_custom_call
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
@@ -37,6 +38,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "scatter": generate_scatter,
     "reduce_window": generate_reduce_window,
     "select_and_scatter": generate_select_and_scatter,
+    "custom_call": generate_custom_call,
     "rng": generate_random,
     "rng_bit_generator": generate_random,
     **COLLECTIVES,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.engines import assign_engines
+from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, assign_engines, busiest_ns, joins_scalar
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
@@ -17,6 +17,12 @@ from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.tables import IDENTITY, load_tables
+from neuron_tools.compiler.codegen.turned_moments import (
+    TurnedMoments,
+    TurnedRows,
+    find_turned_rows,
+    turned_load,
+)
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.opcodes import ROTATION
@@ -26,6 +32,8 @@ from neuron_tools.simulator.program import DType, Engine, Flag, Opcode
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
+LEAST_TURNED_GAIN = 0.95
+"""Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -35,8 +43,9 @@ def generate_loop(context: Context, group: Group) -> None:
     space = group_space(context, group)
     domain = _domain_of(group, space)
     selection = select(
-        group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition
-    )
+        group, context.module, context.plan.views, domain, rows_per_partition=space.rows_per_partition,
+        joins_scalar=joins_scalar(context.core, space.chunk, _result_dtype(context, group)),
+    )  # fmt: skip
     narrow = all(chip_dtype(context.type_of(value).dtype).byte_count <= 2 for value in group.shapes)
     if selection.partition_reductions and selection.levels == 1 and narrow:
         sums = ACCUMULATOR_BANKS // len(selection.partition_reductions)
@@ -60,6 +69,14 @@ def generate_loop(context: Context, group: Group) -> None:
         if body.fits() or chunk <= 32:
             body.emit()
             return
+
+
+def _result_dtype(context: Context, group: Group) -> DType:
+    """The widest type among a group's results, which its other tiles take on."""
+    results = [chip_dtype(context.type_of(value).dtype) for value in group.outputs]
+    if not context.options.narrow_intermediates:
+        results = [chip_dtype(context.type_of(value).dtype) for value in group.shapes]
+    return max(results, key=lambda dtype: dtype.byte_count, default=DType.F32)
 
 
 def work_of(context: Context, group: Group) -> list[float]:
@@ -113,20 +130,33 @@ def _chunk_choices(space: Space, whole: int) -> Iterable[int]:
     yield min(space.columns, max(whole, min(space.chunk, 32)))
 
 
-class _Body(LoopOperands, RowSums):
+class _Body(LoopOperands, RowSums, TurnedMoments):
     """Declares the slots and steps of one group's loop."""
 
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
-        engines = self._engines()
+        engines = self._engines(self._selection.micros)
+        turned = self._turned_rows(engines)
+        if turned is not None:
+            replaced = (turned.statistics, turned.aggregate, turned.normalise)
+            engines = self._engines([micro for micro in self._selection.micros if micro not in replaced])
         # Tiles in turn keep other engines busy: more of them in flight even that out.
         self._slack = 2 if any(len(set(chosen)) > 1 for chosen in engines) else 0
         functions = dict.fromkeys(micro.activation for micro in self._selection.micros if micro.activation)
         load_tables(self._context, self._loop, functions)
         for external in self._selection.externals.values():
-            self._external(external)
-        for index, (micro, chosen) in enumerate(zip(self._selection.micros, engines)):
-            self._micro(index, micro, chosen)
+            if turned is not None and external.key == turned.data:
+                self._turned_operand(turned)
+            else:
+                self._external(external)
+        chosen = iter(engines)
+        for index, micro in enumerate(self._selection.micros):
+            if turned is not None and micro is turned.statistics:
+                self._turned_statistics(turned)
+            elif turned is not None and micro is turned.normalise:
+                self._turned_normalise(turned, self._result_slot(index, micro, ()))
+            elif turned is None or micro is not turned.aggregate:
+                self._micro(index, micro, next(chosen))
         for key, result, kind in self._selection.partition_reductions:
             self._partition_reduction(key, result, kind)
         for value, key in self._selection.stored.items():
@@ -144,20 +174,38 @@ class _Body(LoopOperands, RowSums):
 
     # Engines and tables
 
-    def _engines(self) -> tuple[tuple[Engine, ...], ...]:
+    def _engines(self, micros: Sequence[Micro]) -> tuple[tuple[Engine, ...], ...]:
+        return assign_engines(
+            micros,
+            self._context.core,
+            int(self._elements.max()),
+            self._transfer_ns(),
+            self._widest,
+            phases=ENGINE_PHASES if self._space.row_tiles >= 2 * ENGINE_PHASES else 1,
+        )
+
+    def _transfer_ns(self) -> float:
+        """Time in which the bytes of a tile move."""
         moved = sum(
             int(self._tile_elements.max()) * self._context.location(value).dtype.byte_count
             for value in self._full_values()
         )
-        bandwidth = self._context.core.dma_bandwidth / 1e9
-        return assign_engines(
-            self._selection.micros,
-            self._context.core,
-            int(self._elements.max()),
-            moved / bandwidth,
-            self._widest,
-            phases=ENGINE_PHASES if self._space.row_tiles >= 2 * ENGINE_PHASES else 1,
-        )
+        return moved / (self._context.core.dma_bandwidth / 1e9)
+
+    def _turned_rows(self, engines: Sequence[Sequence[Engine]]) -> TurnedRows | None:
+        """Statistics for the Tensor engine, where the others would take longer than turned loads do."""
+        core, selection = self._context.core, self._selection
+        found = find_turned_rows(selection, self._space, core)
+        if found is None or self._dtype(found.data).byte_count != DType.BF16.byte_count:
+            return None
+        elements = int(self._elements.max())
+        usual = busiest_ns(selection.micros, engines, core, elements, self._widest)
+        replaced = (found.statistics, found.aggregate, found.normalise)
+        rest = [micro for micro in selection.micros if micro not in replaced]
+        load = turned_load(core, self._space.columns)
+        busiest = busiest_ns(rest, self._engines(rest), core, elements, self._widest, load)
+        moved = self._transfer_ns() / core.dma_transpose_efficiency
+        return found if max(busiest, moved) < LEAST_TURNED_GAIN * usual else None
 
     def _widest(self, micro: Micro) -> DType:
         """The widest element type that an instruction reads or writes: it decides the speed."""
@@ -192,13 +240,11 @@ class _Body(LoopOperands, RowSums):
         active: BoolArray | None, *, in_turn: bool = False,
     ) -> None:  # fmt: skip
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
-        if engine is Engine.SCALAR and opcode in (
-            Opcode.TENSOR_SCALAR,
-            Opcode.TENSOR_REDUCE,
-            Opcode.TENSOR_COPY,
-        ):
+        if engine is Engine.SCALAR and opcode in AS_ACTIVATION:
             flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
-            opcode, activation = Opcode.ACTIVATE, IDENTITY
+            opcode, activation = Opcode.ACTIVATE, activation or IDENTITY
+        elif engine is not Engine.SCALAR:
+            activation = ""
         if engine is Engine.SCALAR and opcode is Opcode.BN_STATS:
             self._statistics(reads, writes, active, in_turn=in_turn)
             return

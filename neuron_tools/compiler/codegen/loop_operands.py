@@ -90,6 +90,15 @@ class LoopOperands(LoopState):
             run = min(run, inner)
         return max(1, min(run, external.view.run_elements))
 
+    def _queue_of(self, slot: Slot) -> int:
+        """What is loaded once goes behind the first tiles of an operand, on its ring, and not beside them."""
+        if slot.stationary and self._tile_queue >= 0:
+            return self._tile_queue
+        queue = self._context.load_queue()
+        if not slot.stationary and self._tile_queue < 0:
+            self._tile_queue = queue
+        return queue
+
     def _load(
         self, external: External, slot: Slot, elements: IntArray, run: int, active: BoolArray | None,
         *, partitions: int | None = None,
@@ -98,7 +107,7 @@ class LoopOperands(LoopState):
         item = location.dtype.byte_count
         slot.tensor = location.tensor
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, elements * item, run * item,
+            self._queue_of(slot), Memory.HBM, Memory.SBUF, elements * item, run * item,
             self._partitions if partitions is None else partitions,
             location.purpose, location.dtype, location.tensor,
         )  # fmt: skip

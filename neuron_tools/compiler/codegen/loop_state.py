@@ -36,6 +36,7 @@ class LoopState:
         self._slots: dict[Key, Slot] = {}
         self._stores: list[tuple[int, Step]] = []
         self._slack = 0
+        self._tile_queue = -1
         self._needed = needed_levels(selection)
         self._rows = space.row_tile()
         self._level = space.level()

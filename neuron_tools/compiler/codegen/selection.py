@@ -12,6 +12,7 @@ from typing import Any
 
 from neuron_tools.compiler.codegen.micro import Key, Micro, Selection, reduction_kind
 from neuron_tools.compiler.codegen.selected_operands import SelectedOperands
+from neuron_tools.compiler.codegen.tables import SQUARE
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, ROTATION, VECTOR_UNARY
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
@@ -25,27 +26,32 @@ _TWO_SCALAR_OPERATIONS = 2
 
 
 def select(
-    group: Group, module: Module, views: Views, domain: Domain, *, rows_per_partition: int = 1
-) -> Selection:
+    group: Group, module: Module, views: Views, domain: Domain, *, rows_per_partition: int = 1,
+    joins_scalar: bool = True,
+) -> Selection:  # fmt: skip
     """Choose instructions for a group.
 
     Args:
         group: A loop group (or the epilogue of a dot: its first operation is then an external).
         domain: The iteration space used, rows x columns (outer repetitions folded in by the caller).
         rows_per_partition: With more than one, a per-row operand is no per-partition scalar any more.
+        joins_scalar: (tensor op scalar) op tensor is one SCALAR_TENSOR_TENSOR; off where the two
+            instructions that it stands for are quicker (`engines.joins_scalar`).
     """
-    return _Selector(group, module, views, domain, rows_per_partition).run()
+    return _Selector(group, module, views, domain, rows_per_partition, joins_scalar).run()
 
 
 class _Selector(SelectedOperands):
     def __init__(
-        self, group: Group, module: Module, views: Views, domain: Domain, rows_per_partition: int
-    ) -> None:
+        self, group: Group, module: Module, views: Views, domain: Domain, rows_per_partition: int,
+        joins_scalar: bool,
+    ) -> None:  # fmt: skip
         self._group = group
         self._module = module
         self._views = views
         self._domain = domain
         self._scalar_rows = rows_per_partition == 1
+        self._joins_scalar = joins_scalar
         self._result = Selection()
         self._alias: dict[int, Key] = {}
         self._uses: Counter[Key] = Counter()
@@ -267,7 +273,11 @@ class _Selector(SelectedOperands):
         reads: list[Key | None] = [first, second]
         engines = (GPSIMD,) if operation.opcode in GPSIMD_BINARY else (VECTOR, GPSIMD)
         opcode = Opcode.TENSOR_TENSOR
-        if first != second and engines[0] is VECTOR:
+        if first == second and operation.opcode == "multiply" and shape is Shape.FULL:
+            self._emit(operation, shape, opcode, (VECTOR, SCALAR, GPSIMD), reads, operation.results[0],
+                       activation=SQUARE)  # fmt: skip
+            return
+        if self._joins_scalar and first != second and engines[0] is VECTOR:
             for position, key in enumerate(reads):
                 before = self._foldable(key, 1)
                 if before is not None and before.shape is shape and set(before.scalar_operations) <= _AFFINE:
@@ -317,8 +327,11 @@ class _Selector(SelectedOperands):
         maker = self._made.get(key) if key is not None else None
         if (
             self._scalar_rows and kind == "add" and maker is not None and maker.reduces is None
-            and maker.shape is Shape.FULL and maker.opcode in (Opcode.ACTIVATE, Opcode.TENSOR_SCALAR)
+            and maker.shape is Shape.FULL
+            and (maker.opcode in (Opcode.ACTIVATE, Opcode.TENSOR_SCALAR) or maker.activation == SQUARE)
         ):  # fmt: skip
+            if maker.activation == SQUARE:
+                maker.opcode, maker.engines = Opcode.ACTIVATE, (SCALAR,)
             maker.reduces = result
             maker.flags |= Flag.REDUCES
             self._result.value_of.setdefault(result, result)

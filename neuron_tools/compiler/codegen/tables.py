@@ -11,15 +11,17 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.simulator.program import Engine, Opcode
 
 IDENTITY = "identity"
-"""The function that every table has."""
+SQUARE = "square"
+_EVERYWHERE = (IDENTITY, SQUARE)
+"""Functions that every table has."""
 
 
 def load_tables(context: Context, loop: TileLoop, functions: Mapping[str, None]) -> None:
     """Load the activation tables that a loop needs and that are not loaded yet, before its first use."""
-    missing = [name for name in functions if name != IDENTITY and name not in context.loaded_tables]
+    missing = [name for name in functions if name not in _EVERYWHERE and name not in context.loaded_tables]
     if not missing:
         return
-    context.loaded_tables = tuple(name for name in functions if name != IDENTITY)
+    context.loaded_tables = tuple(name for name in functions if name not in _EVERYWHERE)
     first = np.arange(loop.iterations) == 0
     for name in missing:
         loop.step(Engine.SCALAR, Opcode.ACT_TABLE_LOAD, activation=name, active=first)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import Block, OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.loop_stages import StagedLoop
 from neuron_tools.compiler.codegen.rows import fill_compute, fill_transfers
 from neuron_tools.compiler.codegen.slot import IntArray, PerIteration, Slot, Step, Transfer
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
@@ -30,12 +31,6 @@ from neuron_tools.simulator.program import (
     empty_table,
 )
 
-PREFETCH_BELOW_BYTES = (4096, 16384)
-"""Tiles below each of these sizes (bytes per partition) get one more buffer: their transfers take about
-as long as a transfer's latency."""
-
-LONG_HELD_ITERATIONS = 4
-"""A PSUM content that stays this long may have its buffer to itself: waits between two are rare."""
 _ATTEMPTS = (
     (True, True, False),
     (True, False, False),
@@ -44,23 +39,18 @@ _ATTEMPTS = (
     (False, False, False),
 )
 """(pipelined, with extra buffers, long-held PSUM contents single-buffered): best first."""
-_SEVERAL = "several"
-"""Owner of a slot that engines fill in turn: for every reader, another engine's."""
 
 
-class TileLoop:
+class TileLoop(StagedLoop):
     """See the module's text. Slots and steps are declared first, then `emit` is called once."""
 
     def __init__(self, context: Context, iterations: int, hlo: int) -> None:
         self.iterations = iterations
         self._context = context
         self._hlo = hlo
-        self._slots: list[Slot] = []
-        self._steps: list[Step] = []
+        super().__init__()
         self._every = np.arange(iterations, dtype=np.int64)
         self._once = np.zeros(iterations, np.int64)
-        self._prefetch = False
-        self._tight = False
 
     def slot(
         self,
@@ -167,58 +157,7 @@ class TileLoop:
         self._connect()
         self._release()
 
-    # Stages and buffers
-
-    def _plan(self, pipelined: bool) -> None:
-        stage_of: dict[Slot, tuple[int, Engine | str | None]] = {}
-        for step in self._steps:
-            engine = None if step.transfer is not None else step.engine
-            stage = 0
-            for slot in step.reads:
-                before, producer = stage_of.get(slot, (0, engine))
-                stage = max(stage, before + (pipelined and producer is not engine))
-            step.stage = stage = stage if step.pinned_stage is None else step.pinned_stage
-            for slot in step.writes:
-                earlier = stage_of.get(slot)
-                owner = _SEVERAL if step.in_turn else engine
-                stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, owner)
-        self._settle_stages()
-        for slot in self._slots:
-            if slot.given is None:
-                slot.buffers = self._buffers(slot, pipelined)
-
-    def _settle_stages(self) -> None:
-        """No step may come before an earlier step that touches the same slot, or on its own engine's data."""
-        latest_touch: dict[Slot, int] = {}
-        for step in self._steps:
-            touched = step.writes
-            if step.pinned_stage is None:
-                step.stage = max([step.stage, *(latest_touch.get(slot, 0) for slot in touched)])
-            for slot in (*step.reads, *step.writes):
-                latest_touch[slot] = max(latest_touch.get(slot, 0), step.stage)
-
-    def _buffers(self, slot: Slot, pipelined: bool) -> int:
-        versions = int(slot.version[-1]) + 1
-        if slot.stationary or versions == 1:
-            return 1
-        touching = [step for step in self._steps if slot in step.reads or slot in step.writes]
-        if not touching:
-            return 0
-        span = max(step.stage for step in touching) - min(step.stage for step in touching)
-        held = int(np.bincount(slot.version).min())
-        if self._tight and slot.memory is Memory.PSUM and held >= LONG_HELD_ITERATIONS:
-            # A reader one stage later comes before the next content's writer: one buffer will do.
-            return min(versions, -(-max(span - 1, 0) // held) + 1)
-        extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
-        wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
-        return min(versions, wanted)
-
-    @staticmethod
-    def _prefetched(slot: Slot, touching: Sequence[Step]) -> int:
-        """Buffers beyond double buffering that hide a transfer's latency: the smaller the tile, the more."""
-        if all(step.transfer is None for step in touching):
-            return 0
-        return sum(slot.bytes_per_partition < size for size in PREFETCH_BELOW_BYTES)
+    # Memory
 
     def _allocate(self) -> None:
         must_pipeline = any(step.pinned_stage for step in self._steps)

@@ -342,3 +342,17 @@ def test_an_operand_used_once_is_streamed_through_little_memory():
     used = program.tiles["address"].astype(int) + program.tiles["bytes_per_partition"]
     assert used[program.tiles["memory"] == Memory.SBUF].max() < CORE.sbuf_bytes_per_partition / 2
     assert multiply_accumulates(program) == 4096 * 4096
+
+
+def test_a_sum_of_squares_is_one_accumulating_activation():
+    body = function(
+        f"%a: {tensor((512, 2048), 'bf16')}",
+        tensor((512,), "f32"),
+        f"%zero = stablehlo.constant dense<0.0> : {tensor(())}",
+        f"%w = stablehlo.convert %a : ({tensor((512, 2048), 'bf16')}) -> {tensor((512, 2048))}",
+        f"%q = stablehlo.multiply %w, %w : {tensor((512, 2048))}",
+        f"%r = stablehlo.reduce(%q init: %zero) applies stablehlo.add across dimensions = [1] "
+        f": ({tensor((512, 2048))}, {tensor(())}) -> {tensor((512,))}",
+    )
+    program = compiled(body)
+    assert set(opcodes(program)) - {"ACT_TABLE_LOAD"} == {"DMA_TRIGGER", "ACTIVATE"}

@@ -1,0 +1,96 @@
+"""Pipeline stages of a tile loop's steps, and the number of buffers that each tile needs for them.
+
+Each time data goes on to another engine the pipeline gains a stage; a tile that is written in one stage
+and read in a later one needs a buffer for every iteration in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from neuron_tools.compiler.codegen.slot import Slot, Step
+from neuron_tools.simulator.program import Engine, Memory
+
+PREFETCH_BELOW_BYTES = (4096, 16384)
+"""Tiles below each of these sizes (bytes per partition) get one more buffer: their transfers take about
+as long as a transfer's latency."""
+
+ONCE_AHEAD_STAGES = 1
+"""Stages between the load of what stays for a whole loop and its first use."""
+LONG_HELD_ITERATIONS = 4
+"""A PSUM content that stays this long may have its buffer to itself: waits between two are rare."""
+_SEVERAL = "several"
+"""Owner of a slot that engines fill in turn: for every reader, another engine's."""
+
+
+class StagedLoop:
+    """The slots and steps of a loop, and how far apart in time they lie."""
+
+    def __init__(self) -> None:
+        self._slots: list[Slot] = []
+        self._steps: list[Step] = []
+        self._prefetch = False
+        self._tight = False
+
+    def _plan(self, pipelined: bool) -> None:
+        stage_of: dict[Slot, tuple[int, Engine | str | None]] = {}
+        for step in self._steps:
+            engine = None if step.transfer is not None else step.engine
+            stage = 0
+            for slot in step.reads:
+                before, producer = stage_of.get(slot, (0, engine))
+                stage = max(stage, before + (pipelined and producer is not engine))
+            step.stage = stage = stage if step.pinned_stage is None else step.pinned_stage
+            for slot in step.writes:
+                earlier = stage_of.get(slot)
+                owner = _SEVERAL if step.in_turn else engine
+                stage_of[slot] = (max(stage, earlier[0]) if earlier else stage, owner)
+        self._settle_stages()
+        self._load_late()
+        for slot in self._slots:
+            if slot.given is None:
+                slot.buffers = self._buffers(slot, pipelined)
+
+    def _settle_stages(self) -> None:
+        """No step may come before an earlier step that touches the same slot, or on its own engine's data."""
+        latest_touch: dict[Slot, int] = {}
+        for step in self._steps:
+            touched = step.writes
+            if step.pinned_stage is None:
+                step.stage = max([step.stage, *(latest_touch.get(slot, 0) for slot in touched)])
+            for slot in (*step.reads, *step.writes):
+                latest_touch[slot] = max(latest_touch.get(slot, 0), step.stage)
+
+    def _load_late(self) -> None:
+        """What is loaded once comes shortly before its first use: the first tiles need the bandwidth more."""
+        for step in self._steps:
+            if step.transfer is None or step.reads or not all(slot.stationary for slot in step.writes):
+                continue
+            uses = [other.stage for other in self._steps if set(other.reads) & set(step.writes)]
+            if step.pinned_stage is None and uses:
+                step.stage = max(step.stage, min(uses) - ONCE_AHEAD_STAGES)
+
+    def _buffers(self, slot: Slot, pipelined: bool) -> int:
+        versions = int(slot.version[-1]) + 1
+        if slot.stationary or versions == 1:
+            return 1
+        touching = [step for step in self._steps if slot in step.reads or slot in step.writes]
+        if not touching:
+            return 0
+        span = max(step.stage for step in touching) - min(step.stage for step in touching)
+        held = int(np.bincount(slot.version).min())
+        if self._tight and slot.memory is Memory.PSUM and held >= LONG_HELD_ITERATIONS:
+            # A reader one stage later comes before the next content's writer: one buffer will do.
+            return min(versions, -(-max(span - 1, 0) // held) + 1)
+        extra = slot.extra_buffers + (self._prefetched(slot, touching) if self._prefetch else 0)
+        wanted = -(-span // held) + 1 + extra if pipelined else 1 + min(1, slot.extra_buffers)
+        return min(versions, wanted)
+
+    @staticmethod
+    def _prefetched(slot: Slot, touching: Sequence[Step]) -> int:
+        """Buffers beyond double buffering that hide a transfer's latency: the smaller the tile, the more."""
+        if all(step.transfer is None for step in touching):
+            return 0
+        return sum(slot.bytes_per_partition < size for size in PREFETCH_BELOW_BYTES)
