@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import is_
 from types import MappingProxyType
@@ -64,17 +64,12 @@ class DeviceNodes:
     Args:
         root: The tree's folder.
         index: N of `neuronN`.
-        memory_node: Name of the node that holds a memory category's bytes held now: "total" on the real
-            driver (sysfs guide, "memory_usage"), "present" on the simulated one.
         with_counts: Whether counters are read; without, the devices are only listed.
     """
 
-    def __init__(
-        self, root: str, index: int, memory_node: str = "total", *, with_counts: bool = True
-    ) -> None:
+    def __init__(self, root: str, index: int, *, with_counts: bool = True) -> None:
         self.path = f"{root}/neuron{index}"
         self.facts = read_facts(self.path, index)
-        self._memory_node = memory_node
         self._with_counts = with_counts
         self._inode = os.stat(self.path).st_ino
         self._cores: dict[int, _Core] = {}
@@ -181,9 +176,8 @@ class DeviceNodes:
         readable: list[int] = []
         missing: list[Fault] = []
         for position, (_, candidates, is_required) in enumerate(layout.CORE_COLUMNS):
-            names = [name.format(held=self._memory_node) for name in candidates]
-            found = _existing(path, names)
-            paths.append(found or f"{path}/{names[0]}")
+            found = _existing(path, candidates)
+            paths.append(found or f"{path}/{candidates[0]}")
             if found:
                 readable.append(position)
             elif is_required:
@@ -272,7 +266,7 @@ def _pci_folder(path: str) -> str:
     return os.path.realpath(f"{PCI_DRIVER}/{bound[0]}") if len(bound) == 1 else ""
 
 
-def _existing(folder: str, names: list[str]) -> str | None:
+def _existing(folder: str, names: Sequence[str]) -> str | None:
     """The first of the nodes that exists below a folder."""
     return next((path for path in (f"{folder}/{name}" for name in names) if os.path.isfile(path)), None)
 

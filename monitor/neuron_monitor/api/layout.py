@@ -89,7 +89,7 @@ def _columns() -> tuple[tuple[str, tuple[str, ...], bool], ...]:
     rows: list[tuple[str, tuple[str, ...], bool]] = [
         ("elapsed_ns", ("stats/clock/elapsed_ns/total",), False),
         *((name, (f"{other}/{name}/total",), True) for name in PROGRESS_NODES),
-        ("device_memory", ("stats/memory_usage/device_mem/{held}",), False),
+        ("device_memory", ("stats/memory_usage/device_mem/total",), False),
         *((name, (f"{other}/{name}/total",), True) for name in ACTIVITY_NODES),
         ("throttled_ns", ("stats/throttle/throttled_ns/total",), False),
         *((name, (f"stats/engine_busy_ns/{name}/total",), False) for name in ENGINES),
@@ -99,7 +99,7 @@ def _columns() -> tuple[tuple[str, tuple[str, ...], bool], ...]:
             for name, names in STATUS_NODES.items()
         ),
         *(
-            (name, (f"stats/memory_usage/device_mem/{name}/{{held}}",), name in _OLD_CATEGORIES)
+            (name, (f"stats/memory_usage/device_mem/{name}/total",), name in _OLD_CATEGORIES)
             for name in DEVICE_MEMORY_CATEGORIES
         ),
     ]

@@ -108,8 +108,7 @@ class DeviceTree:
                 self._open_device(index)
 
     def _open_device(self, index: int) -> None:
-        memory_node = "present" if self._driver else "total"
-        make = partial(DeviceNodes, self.root, index, memory_node, with_counts=self._with_counts)
+        make = partial(DeviceNodes, self.root, index, with_counts=self._with_counts)
         opened = self._opening.run({index: make})[index]
         if isinstance(opened, Exception):
             self._faults[index] = [_fault(f"{self.root}/neuron{index}", opened)]

@@ -115,6 +115,6 @@ def host_memory_nodes(on_device: list[PublishedProcess]) -> dict[str, Node]:
     nodes = {}
     for name in HOST_MEMORY:
         held = [process.host_memory[name] for process in on_device if name in process.host_memory]
-        total, present = sum(memory.total for memory in held), sum(memory.present for memory in held)
-        nodes[name] = Node(total, present, max([present, *(memory.peak for memory in held)]))
+        present = sum(memory.present for memory in held)
+        nodes[name] = Node(present, present, max([present, *(memory.peak for memory in held)]))
     return nodes

@@ -97,7 +97,8 @@ def _counters(core: CoreCounts) -> dict[str, int]:
 
 def _memory_node(ever: CoreCounts, present: CoreCounts, name: str) -> Node:
     before, now = ever.device_memory.get(name, _NOTHING), present.device_memory.get(name, _NOTHING)
-    return Node(before.total, now.present, max(before.peak, now.present))
+    # As the real driver: `total` of memory is what is held now.
+    return Node(now.present, now.present, max(before.peak, now.present))
 
 
 def _sum_of(nodes: Iterable[Node]) -> Node:

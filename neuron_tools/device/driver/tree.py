@@ -67,8 +67,10 @@ def remove_tree(root: Path) -> None:
 
 
 def _clear(root: Path) -> None:
-    """Removes all but the lock. Whoever is killed in the middle leaves what says whose tree it is till the end,
-    and no folder of processes: so the next one knows that it has to be made anew.
+    """Removes all but the lock.
+
+    Whoever is killed in the middle leaves what says whose tree it is, and no folder of processes: so the next
+    one knows that it has to be made anew.
     """
     shutil.rmtree(root / processes.FOLDER, ignore_errors=True)
     for path in root.glob("neuron[0-9]*"):
@@ -208,5 +210,7 @@ def _write_file(path: Path, text: str) -> None:
 
 
 def _write_node(writer: NodeWriter, path: str, node: Node) -> None:
-    for name, value in node.files():
-        writer.write_number(f"{path}/{name}", value)
+    if node.peak is None:
+        writer.write_counter(path, (node.total, node.present), ("total", "present"))
+    else:
+        writer.write_counter(path, (node.total, node.present, node.peak), ("total", "present", "peak"))

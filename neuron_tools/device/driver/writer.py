@@ -13,6 +13,19 @@ class NodeWriter:
         self._texts: dict[str, str] = {}
         self._descriptors: dict[str, int] = {}
         self._lengths: dict[str, int] = {}
+        self._nodes: dict[str, tuple[int, ...]] = {}
+
+    def write_counter(self, path: str, files: tuple[int, ...], names: tuple[str, ...]) -> None:
+        """Writes the files of one counter; most counters never change, so they are compared as a whole.
+
+        Raises:
+            OSError: The node is gone, or the disk is full.
+        """
+        if self._nodes.get(path) == files:
+            return
+        for name, value in zip(names, files):
+            self.write_number(f"{path}/{name}", value)
+        self._nodes[path] = files
 
     def write_number(self, path: str, value: int) -> None:
         """Writes a decimal number and a line end.
@@ -41,6 +54,8 @@ class NodeWriter:
             self._numbers.pop(path, None)
             self._texts.pop(path, None)
             self._lengths.pop(path, None)
+        for path in [path for path in self._nodes if path.startswith(folder)]:
+            del self._nodes[path]
 
     def close(self) -> None:
         """Closes all files."""

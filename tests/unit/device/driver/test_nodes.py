@@ -17,14 +17,14 @@ def test_every_node_of_the_driver_is_there_even_where_nothing_happened() -> None
     assert [name for name, _ in nodes["stats/status/success"].files()] == ["total", "present"]
 
 
-def test_totals_are_of_all_and_present_is_of_the_living() -> None:
+def test_totals_count_all_and_present_the_living_and_memory_is_what_is_held() -> None:
     ever = CoreCounts(busy_ns=9_999, status={"success": 5}, device_memory={"tensors": Memory(90, 8, 50)})
     live = CoreCounts(busy_ns=1_000, status={"success": 2}, device_memory={"tensors": Memory(40, 8, 20)})
     nodes = core_nodes(ever, live)
     assert nodes["stats/other_info/nc_time_in_use"] == Node(9, 1)
     assert nodes["stats/status/success"] == Node(5, 2)
-    assert nodes["stats/memory_usage/device_mem/tensors"] == Node(90, 8, 50)
-    assert nodes["stats/memory_usage/device_mem"] == Node(90, 8, 50)
+    assert nodes["stats/memory_usage/device_mem/tensors"] == Node(8, 8, 50)
+    assert nodes["stats/memory_usage/device_mem"] == Node(8, 8, 50)
 
 
 def test_a_histogram_has_one_line_for_each_bound_in_order() -> None:
