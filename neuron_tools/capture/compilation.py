@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from neuron_tools.compiler.flags import parse_flags
+from neuron_tools.compiler.ready_program import ready_programs
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
 from neuron_tools.neff.cache import cache_of_user
+from neuron_tools.nki.lowering.source import with_kernels
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
@@ -43,7 +45,15 @@ class Compilation:
         self._cache = cache_of_user(environment, flags.cache_directory)
 
     def program(self, module: hlo.Module, *, whole_graph: bool) -> Program:
-        """The module's Program, from the cache where it is there."""
+        """The module's Program, from the cache where it is there; it knows the sources of its kernels."""
+        program = self._compiled(module, whole_graph=whole_graph)
+        ready = ready_programs(module)
+        if not ready:
+            return program
+        sources = {key: getattr(call.program, "source", None) for key, call in ready.items()}
+        return with_kernels(program, {key: source for key, source in sources.items() if source is not None})
+
+    def _compiled(self, module: hlo.Module, *, whole_graph: bool) -> Program:
         from neuron_tools.compiler.cached import compilation_key
         from neuron_tools.compiler.compile import compile_module
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.nki.abstract import AbstractAdapter
 from neuron_tools.nki.dtypes import DType, find_dtype
 from neuron_tools.nki.torch_tensors import TorchAdapter
 
@@ -80,7 +81,7 @@ class NumpyAdapter:
         return np.zeros(shape, dtype.dtype)
 
 
-_ADAPTERS: list[Adapter] = [NumpyAdapter(), TorchAdapter()]
+_ADAPTERS: list[Adapter] = [NumpyAdapter(), TorchAdapter(), AbstractAdapter()]
 
 
 def register_adapter(adapter: Adapter) -> None:

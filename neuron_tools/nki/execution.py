@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from neuron_tools.nki.kernel import Kernel
     from neuron_tools.nki.run import Run
 
+FRAMEWORKS = "neuron_tools.kernel_frameworks"
+"""Entry points named after a framework's module: asked first, once the program has imported it."""
 RUNTIMES = "neuron_tools.kernel_runtimes"
 """Entry points that are called before the first kernel runs: a capture begins to listen there."""
 
@@ -31,13 +34,35 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 
 def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-    """Execute a call: by a listener, or by computing its values."""
+    """Execute a call: by the framework whose arrays it gets, by a listener, or by computing its values."""
+    for framework in _frameworks():
+        result = framework(kernel, arguments, keywords)
+        if result is not NotImplemented:
+            return result
     _start_runtimes()
     for listener in _LISTENERS:
         result = listener(kernel, arguments, keywords)
         if result is not NotImplemented:
             return result
     return compute(kernel, arguments, keywords).outputs
+
+
+def _frameworks() -> Iterator[Listener]:
+    """What executes calls with arrays of the frameworks that the program has imported."""
+    for name, entry in _framework_entries():
+        if name in sys.modules:
+            yield _loaded(entry)
+
+
+@lru_cache(maxsize=1)
+def _framework_entries() -> tuple[tuple[str, EntryPoint], ...]:
+    return tuple((entry.name, entry) for entry in entry_points(group=FRAMEWORKS))
+
+
+@lru_cache(maxsize=8)
+def _loaded(entry: EntryPoint) -> Listener:
+    listener: Listener = entry.load()
+    return listener
 
 
 @lru_cache(maxsize=1)

@@ -6,7 +6,7 @@ import gc
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, is_dataclass, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.abstract import map_leaves
 from neuron_tools.nki.arguments import Adapter, find_adapter
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.dtypes import as_dtype
@@ -156,27 +157,14 @@ class _Inputs:
 
     def bind(self, value: Any) -> Any:
         """The argument as the kernel sees it: arrays as tensors, containers searched."""
-        if isinstance(value, tuple) and not hasattr(value, "_fields"):
-            return tuple(self.bind(item) for item in value)
-        if isinstance(value, list):
-            return [self.bind(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self.bind(item) for key, item in value.items()}
-        if is_dataclass(value) and not isinstance(value, type):
-            return self._bind_record(value)
-        adapter = find_adapter(value)
-        return value if adapter is None else self._tensor(value, adapter)
+        return map_leaves(value, lambda leaf: find_adapter(leaf) is not None, self._tensor)
 
-    def _bind_record(self, value: Any) -> Any:
-        names = [f for f in value.__dataclass_fields__ if find_adapter(getattr(value, f, None)) is not None]
-        if not names:
-            return value
-        return replace(value, **{name: self.bind(getattr(value, name)) for name in names})
-
-    def _tensor(self, value: Any, adapter: Adapter) -> NkiTensor:
+    def _tensor(self, value: Any) -> NkiTensor:
         known = self._known.get(id(value))
         if known is not None:
             return known
+        adapter = find_adapter(value)
+        assert adapter is not None
         if self.adapter is None:
             self.adapter, self.example = adapter, value
         shape = tuple(int(extent) for extent in adapter.shape(value))

@@ -286,6 +286,7 @@ class HloOperation:
     shares: tuple[float, ...]
     model_flops: int = 0  # 2 x multiply-accumulates of the mathematics, whatever the lowering
     shape: str = ""  # result type, e.g. "bf16[128,4096]"
+    kernel: str = ""  # key of the ready Program (an NKI kernel) that it runs; its rows stand in that order
 
 
 @dataclass(frozen=True, slots=True)

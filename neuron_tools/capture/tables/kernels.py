@@ -33,14 +33,14 @@ class KernelColumns:
         stack: (rows,) place of each instruction's call stack in the lists below, -1 = none.
         leaves: Id of each stack's innermost frame.
         files, lines: File and line of each stack's innermost frame.
-        names: (rows,) name of each instruction's call.
+        names: (rows,) name of each instruction's call, None for one that is no kernel's.
     """
 
     stack: npt.NDArray[np.int32]
     leaves: list[str]
     files: list[str | None]
     lines: npt.NDArray[np.int32]
-    names: list[str]
+    names: list[str | None]
 
 
 def kernel_columns(executable: Executable, stacks: StackRegistry) -> KernelColumns | None:
@@ -55,7 +55,7 @@ def kernel_columns(executable: Executable, stacks: StackRegistry) -> KernelColum
         [stacks.leaf(stack) for stack in source.stacks] + [""],
         [frame.file if frame else None for frame in frames] + [None],
         np.array([frame.line if frame else 0 for frame in frames] + [0], np.int32),
-        [names[call] for call in source.call.tolist()],
+        [names[call] if call >= 0 else None for call in source.call.tolist()],
     )
 
 
@@ -98,8 +98,8 @@ def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapp
 
 def _call_names(executable: Executable, source: KernelSource) -> list[str]:
     """Name of each call: kernel, executable, instruction and number."""
-    prefix = f"{source.name}.{executable.number}"
-    return [f"{prefix}/{source.calls[kind]}.{call}" for call, kind in enumerate(source.call_kind.tolist())]
+    kinds = [f"{name}.{executable.number}/{call}" for name, call in zip(source.names, source.calls)]
+    return [f"{kinds[kind]}.{call}" for call, kind in enumerate(source.call_kind.tolist())]
 
 
 def _calls(
@@ -107,7 +107,10 @@ def _calls(
 ) -> dict[str, Any]:
     """KernelInstructions: one row per call, from the first instruction that it became."""
     count = len(source.call_kind)
-    first = np.searchsorted(source.call, np.arange(count))
+    called = np.flatnonzero(source.call >= 0)
+    calls, places = np.unique(source.call[called], return_index=True)
+    first = np.zeros(count, np.int64)
+    first[calls] = called[places]
     stack, iteration = source.stack[first], source.iteration[first].astype(np.int64)
     innermost = [frames[0] if frames else Frame("", 0) for frames in source.stacks] + [Frame("", 0)]
     depths = np.array([len(frames) for frames in source.stacks] + [0], np.int64)

@@ -11,9 +11,10 @@ import torch
 
 from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
+from neuron_tools.frontends.nki.torch_custom_op import nki_op, wrap_nki
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
-__all__ = ["PartitionerConfig", "trace"]
+__all__ = ["PartitionerConfig", "nki_op", "trace", "wrap_nki"]
 
 
 @dataclass(frozen=True)

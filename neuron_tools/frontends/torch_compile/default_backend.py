@@ -40,7 +40,10 @@ def _set_default() -> None:
     """Only where the user has not chosen another default. Dynamo shall not look into this package."""
     from torch._dynamo import trace_rules
 
+    from neuron_tools.frontends.nki import dynamo
+
     trace_rules.add("neuron_tools")
+    dynamo.install()
     if torch.compiler.get_default_backend() == "inductor":
         torch.compiler.set_default_backend(choose_backend)
 

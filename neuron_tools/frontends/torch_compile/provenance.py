@@ -13,7 +13,7 @@ import torch
 from torch import fx
 
 import neuron_tools
-from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
+from neuron_tools.frontends.torch_lowering.intrinsics import call_name
 from neuron_tools.simulator.program import Frame, FrameworkOperation
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
@@ -61,7 +61,7 @@ def framework_operation(node: fx.Node, root: ModuleRoot, backward: bool) -> Fram
     origin = _origin(node)
     path, class_name = _module(origin, root)
     return FrameworkOperation(
-        name=operator_name(node.target),
+        name=call_name(node),
         module_path=path,
         module_class=class_name,
         stack=frames(origin.meta.get("stack_trace") or ""),

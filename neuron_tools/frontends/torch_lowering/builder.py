@@ -17,7 +17,7 @@ from neuron_tools.frontends.torch_lowering.crashes import is_deadly, survivable_
 from neuron_tools.frontends.torch_lowering.decompositions import replacement_of
 from neuron_tools.frontends.torch_lowering.expansion import Expansion, expand
 from neuron_tools.frontends.torch_lowering.fake import refake
-from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, activation, operator_name, unlowered
+from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, intrinsic_of, operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS
 
 
@@ -117,7 +117,7 @@ class GraphBuilder:
         if is_deadly(copy.target, values):
             copy.meta["intrinsic"] = unlowered(operator_name(copy.target), "complex numbers")
             return copy
-        verdict = VERDICTS.of(copy) or (None if self._spell_out else _intrinsic(copy))
+        verdict = VERDICTS.of(copy) or (None if self._spell_out else intrinsic_of(copy))
         if isinstance(verdict, Intrinsic):
             copy.meta["intrinsic"] = verdict
         elif verdict is not None:
@@ -187,11 +187,6 @@ def _value(leaf: Any) -> Any:
     if isinstance(leaf, fx.Node):
         return leaf.meta["val"]
     return torch.device("cpu") if isinstance(leaf, torch.device) else leaf
-
-
-def _intrinsic(node: fx.Node) -> Intrinsic | None:
-    is_operator = isinstance(node.target, torch._ops.OpOverload)
-    return activation(operator_name(node.target)) if is_operator else None
 
 
 def _guess_result(values: list[Any]) -> Any:

@@ -1,17 +1,19 @@
 """Graph nodes that torch-mlir does not see: they become one HLO operation of their own.
 
-Two sorts: operators that the hardware does in one instruction but StableHLO spells as a polynomial
-(`erf`, `gelu`: an `activation`, as the compiler's own passes make it), and operators without any lowering,
-which become a `custom_call` with a warning.
+Three sorts: operators that the hardware does in one instruction but StableHLO spells as a polynomial
+(`erf`, `gelu`: an `activation`, as the compiler's own passes make it), operators of
+which somebody else knows what they become (`becomes`), and operators without any lowering, which become a
+`custom_call` with a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import fx
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,22 @@ ACTIVATIONS: dict[str, str] = {
 }
 
 
+_MAKERS: dict[str, Callable[[fx.Node], Intrinsic | None]] = {}
+
+
+def becomes(operator: str, make: Callable[[fx.Node], Intrinsic | None]) -> None:
+    """Let calls of an operator ("lib::name") become what `make` says of each; None: not this one."""
+    _MAKERS[operator] = make
+
+
+def intrinsic_of(node: fx.Node) -> Intrinsic | None:
+    """What a call becomes that torch-mlir shall not see; None for others."""
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return None
+    make = _MAKERS.get(operator_name(node.target))
+    return activation(operator_name(node.target)) if make is None else make(node)
+
+
 def activation(operator: str) -> Intrinsic | None:
     """The intrinsic of an operator that is one activation function, or None."""
     function = ACTIVATIONS.get(operator)
@@ -65,3 +83,17 @@ def operator_name(target: Any) -> str:
     if isinstance(target, torch._ops.OpOverload):
         return str(target._schema.name)
     return str(getattr(target, "__name__", target))
+
+
+_NAMERS: dict[str, Callable[[fx.Node], str]] = {}
+
+
+def named_by(operator: str, name: Callable[[fx.Node], str]) -> None:
+    """Let calls of an operator ("lib::name") be shown under the names that `name` gives them."""
+    _NAMERS[operator] = name
+
+
+def call_name(node: fx.Node) -> str:
+    """What to call a call of a graph: its operator, or what the operator does in this call."""
+    name = operator_name(node.target)
+    return _NAMERS[name](node) if name in _NAMERS else name

@@ -7,13 +7,15 @@ parameters; afterwards the operation is inserted between the two and everything 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import fx
 
 from neuron_tools.compiler.hlo import Module, Operation
+from neuron_tools.compiler.ready_program import ATTRIBUTE
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic
 
 
@@ -26,12 +28,21 @@ class Cut:
         row: Framework row.
         operands: Its tensor arguments, as positions among the remaining graph's results.
         results: Its results, as positions among the remaining graph's parameters.
+        parts: Which of the node's results these are, where it has several.
     """
 
     intrinsic: Intrinsic
     row: int
     operands: tuple[int, ...]
     results: tuple[int, ...]
+    parts: tuple[int, ...] = ()
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """Attributes of its operation."""
+        attributes = self.intrinsic.attributes
+        ready = attributes.get(ATTRIBUTE)
+        return {**attributes, ATTRIBUTE: ready.narrowed(self.parts)} if ready else attributes
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +91,10 @@ class _Cutter:
                 self._copies[node] = copy
         for node, result_positions in positions.items():
             operands = tuple(self._output(argument) for argument in node.all_input_nodes)
-            self._cuts.append(Cut(node.meta["intrinsic"], node.meta["row"], operands, result_positions))
+            parts = tuple(_index(part) for part in _tensor_parts(node))
+            self._cuts.append(
+                Cut(node.meta["intrinsic"], node.meta["row"], operands, result_positions, parts)
+            )
         results = tuple(self._output(node) for node in self._results)
         self._graph.output(tuple(self._copies[node] for node in self._outputs))
         return Partition(self._graph, results, tuple(self._cuts))
@@ -122,6 +136,11 @@ def _tensor_parts(node: fx.Node) -> list[fx.Node]:
     return [part for user in users for part in _tensor_parts(user)]
 
 
+def _index(part: fx.Node) -> int:
+    """Place of a part among its node's results."""
+    return int(part.args[1]) if part.target is operator.getitem else 0
+
+
 def _live_nodes(results: Sequence[fx.Node]) -> list[fx.Node]:
     """Nodes that the results need, in graph order."""
     needed: set[fx.Node] = set()
@@ -152,7 +171,7 @@ def splice(module: Module, partitioned: Partition, parameter_count: int) -> Modu
                 opcode=cut.intrinsic.opcode,
                 operands=tuple(module.results[position] for position in cut.operands),
                 results=tuple(module.parameters[position] for position in cut.results),
-                attributes=cut.intrinsic.attributes,
+                attributes=cut.attributes,
                 framework=(cut.row,) if cut.row >= 0 else (),
             )
         )

@@ -82,7 +82,7 @@ class _Lowering:
     def lowered(self) -> LoweredKernel:
         """The Program and its source."""
         operation = self.builder.framework(self.framework)
-        self.builder.hlo(HloOperation(f"nki_kernel.{self.name}", "nki_kernel", (operation,), (1.0,),
+        self.builder.hlo(HloOperation(f"nki_kernel.{self.name}", "custom_call", (operation,), (1.0,),
                                       self._flops(), ""))  # fmt: skip
         tensors = self._tensors()
         addresses = assign_addresses(self.trace, self.rows, self.regions)
@@ -269,7 +269,7 @@ class _Lowering:
     def _source(self, layout: _Layout) -> KernelSource:
         trace = self.trace
         return KernelSource(
-            name=self.name,
+            names=(self.name,) * len(self.kinds),
             stacks=tuple(site.frames for site in trace.site_list),
             loops=tuple(trace.loops),
             stack=np.repeat(self.rows[:, 1], layout.counts).astype(np.int32),

@@ -1,8 +1,10 @@
-"""Where each instruction of a Program comes from in its kernel: call stacks and loop variables."""
+"""Where each instruction of a Program comes from in its kernels: call stacks and loop variables."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,21 +16,21 @@ Int32Array = npt.NDArray[np.int32]
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """The kernel behind a Program; rows are those of its instruction table.
+    """The kernel behind a Program, or those inside it; rows are those of its instruction table.
 
     Attributes:
-        name: The kernel's name.
+        names: The kernel of each kind of call.
         stacks: Call stacks inside the kernel, innermost frame first.
         loops: (variable, file, line) of each loop; "_" where the variable has no name.
         calls: Name of each kind of call, e.g. "nc_matmul".
         stack: (instructions,) row of `stacks`, -1 unknown.
         iteration: (instructions,) row of `iterations`, -1 outside loops.
-        call: (instructions,) number of the call that it is a part of.
+        call: (instructions,) number of the call that it is a part of, -1 for none.
         call_kind: (calls made,) row of `calls`.
         iterations: (iterations, 3): enclosing iteration or -1, row of `loops`, value of the variable.
     """
 
-    name: str
+    names: tuple[str, ...]
     stacks: tuple[tuple[Frame, ...], ...]
     loops: tuple[tuple[str, str, int], ...]
     calls: tuple[str, ...]
@@ -58,3 +60,61 @@ def with_source(program: Program, source: KernelSource | None) -> KernelProgram:
     """The Program with its kernel."""
     columns = {field.name: getattr(program, field.name) for field in fields(Program)}
     return KernelProgram(**columns, source=source)
+
+
+def with_kernels(program: Program, sources: Mapping[str, KernelSource]) -> Program:
+    """A compiled Program with the sources of the kernels that its custom calls run.
+
+    Args:
+        program: Its HLO operations name the kernels (`HloOperation.kernel`).
+        sources: By that key.
+    """
+    joined = _Joined(len(program.instructions))
+    for row, operation in enumerate(program.hlo):
+        source = sources.get(operation.kernel)
+        if source is not None:
+            joined.add(np.flatnonzero(program.instructions["hlo"] == row), source)
+    return with_source(program, joined.source()) if joined.parts else program
+
+
+class _Joined:
+    """The sources of several kernels in one Program, put together."""
+
+    def __init__(self, instructions: int) -> None:
+        self.parts: list[tuple[npt.NDArray[Any], KernelSource]] = []
+        self._instructions = instructions
+
+    def add(self, rows: npt.NDArray[Any], source: KernelSource) -> None:
+        """Instructions `rows` are those of `source`, in order."""
+        self.parts.append((rows, source))
+
+    def source(self) -> KernelSource:
+        """All in one: stacks, loops, calls and iterations follow one another."""
+        columns = {name: np.full(self._instructions, -1, np.int32) for name in ("stack", "iteration", "call")}
+        shifts = dict.fromkeys(("stack", "iteration", "call", "loop", "kind"), 0)
+        iterations, kinds = [], []
+        for rows, part in self.parts:
+            for name, column in columns.items():
+                own = getattr(part, name)
+                column[rows] = np.where(own >= 0, own + shifts[name], -1)
+            moved = part.iterations.copy().reshape(-1, 3)
+            moved[:, 0] = np.where(moved[:, 0] >= 0, moved[:, 0] + shifts["iteration"], -1)
+            moved[:, 1] += shifts["loop"]
+            iterations.append(moved)
+            kinds.append(part.call_kind + np.int32(shifts["kind"]))
+            shifts["stack"] += len(part.stacks)
+            shifts["iteration"] += len(moved)
+            shifts["call"] += len(part.call_kind)
+            shifts["loop"] += len(part.loops)
+            shifts["kind"] += len(part.calls)
+        return KernelSource(
+            names=tuple(name for _, part in self.parts for name in part.names),
+            stacks=tuple(stack for _, part in self.parts for stack in part.stacks),
+            loops=tuple(loop for _, part in self.parts for loop in part.loops),
+            calls=tuple(call for _, part in self.parts for call in part.calls),
+            stack=columns["stack"],
+            iteration=columns["iteration"],
+            call=columns["call"],
+            call_kind=np.concatenate(kinds).astype(np.int32),
+            iterations=np.concatenate(iterations),
+        )

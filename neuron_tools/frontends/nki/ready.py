@@ -1,0 +1,62 @@
+"""Kernel calls as Programs: run on their own, or spliced into what a framework compiles."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from neuron_tools.compiler.ready_program import ReadyProgram
+from neuron_tools.nki.abstract import Form
+from neuron_tools.nki.call import CallForm, KernelCall
+from neuron_tools.nki.lowering import KernelProgram, lower
+from neuron_tools.nki.tracer import Tracer
+
+
+def ready_program(call: KernelCall, forms: tuple[Form, ...]) -> ReadyProgram:
+    """The Program of a call for arrays of these forms, as the custom call in a compiled module.
+
+    Operands are the call's arrays; results are what it returns, then the new values of what it writes. A
+    launch on two physical cores is represented by the first of them.
+
+    Raises:
+        NkiError: The kernel breaks a rule.
+    """
+    form = call.form(forms)
+    trace = form.run.traces[0]
+    program = lower(trace, call.kernel.name).program
+    rows = tensor_rows(trace)
+    given = [rows[buffer.number] for buffer in trace.buffers if not buffer.on_chip and buffer.kind == "input"]
+    made = [rows[tensor.backing.number] for tensor in form.run.results] + [given[n] for n in form.written]
+    return ReadyProgram(
+        f"nki_kernel.{call.kernel.name}",
+        program_key([program]),
+        program,
+        tuple((row, number) for number, row in enumerate(given)),
+        tuple((row, number) for number, row in enumerate(made)),
+    )
+
+
+def programs_of(call: KernelCall, form: CallForm) -> list[KernelProgram]:
+    """The Program of each physical core of a call."""
+    return [lower(trace, call.kernel.name).program for trace in form.run.traces]
+
+
+def tensor_rows(trace: Tracer) -> dict[int, int]:
+    """Row in the Program's tensors of each buffer in HBM."""
+    in_hbm = (buffer.number for buffer in trace.buffers if not buffer.on_chip)
+    return {number: row for row, number in enumerate(in_hbm)}
+
+
+def program_key(programs: Sequence[KernelProgram]) -> str:
+    """Equal for Programs with the same tables from the same source."""
+    summed = hashlib.sha256()
+    for program in programs:
+        source = program.source
+        for table in (program.instructions, program.waits, program.dmas, program.tiles):
+            summed.update(table.tobytes())
+        summed.update(repr((program.target, program.tensors, program.queues, program.activations)).encode())
+        if source is not None:
+            summed.update(repr((source.names, source.stacks, source.loops, source.calls)).encode())
+            for column in (source.stack, source.iteration, source.call, source.iterations):
+                summed.update(column.tobytes())
+    return summed.hexdigest()[:32]

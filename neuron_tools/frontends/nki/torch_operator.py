@@ -1,0 +1,106 @@
+"""The PyTorch operator behind every kernel call that PyTorch traces.
+
+`neuron_tools::nki_kernel(call, inputs)` is functional: it gives what the kernel returns, then the new values
+of the inputs that it writes. `call` is the number of a `KernelCall`: all that is not a tensor stays outside
+the graph.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from neuron_tools.frontends.nki.torch_device import run_timed
+from neuron_tools.nki.abstract import Form
+from neuron_tools.nki.call import CallForm, KernelCall
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.torch_tensors import TorchAdapter, host_view, torch_type
+
+Array = npt.NDArray[Any]
+NAMESPACE, NAME = "neuron_tools", "nki_kernel"
+_ADAPTER = TorchAdapter()
+
+
+class CallTable:
+    """Numbers calls: equal ones get one number."""
+
+    def __init__(self) -> None:
+        self._calls: list[KernelCall] = []
+        self._numbers: dict[Any, int] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, number: int) -> KernelCall:
+        return self._calls[number]
+
+    def number(self, call: KernelCall) -> int:
+        """The number of a call."""
+        key = (id(call.kernel.func), str(call.kernel.grid), repr((call.arguments, call.keywords)))
+        with self._lock:
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = len(self._calls)
+                self._calls.append(call)
+        return number
+
+
+CALLS = CallTable()
+
+
+def call_operator(call: KernelCall, tensors: Sequence[Any]) -> Any:
+    """Run a call as one operator, for whoever traces PyTorch; returns what the kernel returns."""
+    form = call.form(forms_of(tensors))
+    made = kernel_operator()(CALLS.number(call), list(tensors))
+    count = len(form.results)
+    for number, value in zip(form.written, made[count:]):
+        tensors[number].copy_(value)
+    return form.returned(made[:count])
+
+
+def forms_of(tensors: Sequence[Any]) -> tuple[Form, ...]:
+    """Shape and element type of each tensor as a kernel sees it."""
+    return tuple((tuple(map(int, tensor.shape)), str(as_dtype(_ADAPTER.dtype(tensor)))) for tensor in tensors)
+
+
+@lru_cache(maxsize=1)
+def kernel_operator() -> Any:
+    """The operator, defined on first use."""
+    torch.library.define(f"{NAMESPACE}::{NAME}", "(int call, Tensor[] inputs) -> Tensor[]")
+    torch.library.impl(f"{NAMESPACE}::{NAME}", "CompositeExplicitAutograd", _compute)
+    torch.library.register_fake(f"{NAMESPACE}::{NAME}", _fake)
+    from neuron_tools.frontends.nki.torch_graphs import lower_kernels
+
+    lower_kernels()
+    return torch.ops.neuron_tools.nki_kernel.default
+
+
+def _fake(call: int, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    form = CALLS[call].form(forms_of(inputs))
+    device = inputs[0].device if inputs else torch.device("cpu")
+    made = [torch.empty(shape, dtype=torch_type(dtype), device=device) for shape, dtype in form.results]
+    return made + [torch.empty_like(inputs[number]) for number in form.written]
+
+
+def _compute(call: int, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    found = CALLS[call]
+    form = found.form(forms_of(inputs))
+    results = run_timed(lambda: _values(found, form, inputs), found, form, inputs)
+    types = [torch_type(dtype) for _, dtype in form.results] + [inputs[n].dtype for n in form.written]
+    device = inputs[0].device if inputs else torch.device("cpu")
+    tensors = [torch.empty(array.shape, dtype=dtype, device=device) for array, dtype in zip(results, types)]
+    for tensor, array in zip(tensors, results):
+        host_view(tensor)[...] = array
+    return tensors
+
+
+def _values(call: KernelCall, form: CallForm, inputs: list[torch.Tensor]) -> list[Array]:
+    """What the kernel returns and the new values of what it writes; the inputs stay as they are."""
+    arrays = [_ADAPTER.array(tensor) for tensor in inputs]
+    for number in form.written:
+        arrays[number] = np.array(arrays[number])
+    return [*call.compute(arrays), *(arrays[number] for number in form.written)]

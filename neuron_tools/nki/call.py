@@ -1,0 +1,154 @@
+"""A kernel's call as frameworks see it: a function from arrays to arrays, everything else fixed.
+
+`KernelCall.of` takes the arrays out of a call's arguments. `form` traces the call for arrays of given shapes
+and types, without values: what it returns, which arguments it writes, and what it makes of them. A framework
+keeps the call under its number, and asks for values or for the form when it needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy.typing as npt
+
+from neuron_tools.nki.abstract import AbstractArray, Form, map_leaves
+from neuron_tools.nki.arguments import find_adapter
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.kernel import Kernel
+from neuron_tools.nki.run import Run
+from neuron_tools.nki.tracer import Tracer
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Stands for the array argument of this number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Stands for the result of this number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallForm:
+    """What a call does for arrays of certain forms.
+
+    Attributes:
+        results: Shape and type of each array that it returns.
+        written: Numbers of the array arguments that it writes.
+        structure: What it returns, `Made` where an array belongs.
+        run: The run that found this, with one trace per core.
+    """
+
+    results: tuple[Form, ...]
+    written: tuple[int, ...]
+    structure: Any
+    run: Run
+
+    @property
+    def is_data_dependent(self) -> bool:
+        """Whether the kernel's course depends on values: another call may run other instructions."""
+        return any(trace.data_dependent for trace in self.run.traces)
+
+    def returned(self, made: Sequence[Any]) -> Any:
+        """What the kernel returns, given the arrays of its results."""
+        return map_leaves(self.structure, lambda leaf: isinstance(leaf, Made), lambda mark: made[mark.number])
+
+
+@dataclass(eq=False)
+class KernelCall:
+    """A kernel with all of its arguments but the arrays.
+
+    Attributes:
+        kernel: The kernel with its grid.
+        arguments, keywords: Its arguments, `Given` where an array belongs.
+    """
+
+    kernel: Kernel
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any]
+    _forms: dict[tuple[Form, ...], CallForm] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        kernel: Kernel,
+        arguments: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+        is_array: Callable[[Any], bool],
+    ) -> tuple[KernelCall, list[Any]]:
+        """A call without its arrays, and the arrays; one that is given twice counts once."""
+        arrays: list[Any] = []
+        numbers: dict[int, int] = {}
+
+        def take(array: Any) -> Given:
+            if id(array) not in numbers:
+                numbers[id(array)] = len(arrays)
+                arrays.append(array)
+            return Given(numbers[id(array)])
+
+        taken = map_leaves((arguments, dict(keywords)), is_array, take)
+        return cls(kernel, *taken), arrays
+
+    def filled(self, arrays: Sequence[Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """The arguments and keyword arguments with arrays in their places."""
+        filled: tuple[tuple[Any, ...], dict[str, Any]] = map_leaves(
+            (self.arguments, self.keywords),
+            lambda leaf: isinstance(leaf, Given),
+            lambda mark: arrays[mark.number],
+        )
+        return filled
+
+    def form(self, forms: tuple[Form, ...]) -> CallForm:
+        """What the call does for arrays of these forms; found once.
+
+        Raises:
+            NkiError: The kernel breaks a rule.
+        """
+        known = self._forms.get(forms)
+        if known is None:
+            known = self._forms[forms] = self._trace(forms)
+        return known
+
+    def _trace(self, forms: tuple[Form, ...]) -> CallForm:
+        arrays = [AbstractArray(shape, as_dtype(dtype)) for shape, dtype in forms]
+        arguments, keywords = self.filled(arrays)
+        return self.form_of(self.kernel.run(*arguments, values=False, **keywords))
+
+    def form_of(self, run: Run) -> CallForm:
+        """The form that a recorded run shows."""
+        results: list[Any] = []
+
+        def mark(array: Any) -> Made:
+            results.append(array)
+            return Made(len(results) - 1)
+
+        structure = map_leaves(run.outputs, lambda leaf: find_adapter(leaf) is not None, mark)
+        forms = tuple((tuple(tensor.shape), str(tensor.dtype)) for tensor in run.results)
+        return CallForm(forms, _written_inputs(run.traces), structure, run)
+
+    def compute(self, arrays: Sequence[Array]) -> list[Array]:
+        """Values of the arrays that a call returns; NumPy arrays that it writes are changed in place."""
+        arguments, keywords = self.filled(arrays)
+        done = self.kernel.run(*arguments, recording=False, **keywords)
+        return [tensor.array for tensor in done.results]
+
+
+def _written_inputs(traces: Sequence[Tracer]) -> tuple[int, ...]:
+    """Numbers of the arguments that instructions write."""
+    numbers: set[int] = set()
+    for trace in traces:
+        rows, regions = trace.row_table(), trace.region_table()
+        touched = rows[:, 3:5].ravel()
+        buffers = set(regions[touched[touched >= 0], 0].tolist())
+        inputs = [buffer.number for buffer in trace.buffers if buffer.kind == "input"]
+        numbers.update(place for place, number in enumerate(inputs) if number in buffers)
+    return tuple(sorted(numbers))
