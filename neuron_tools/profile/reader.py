@@ -196,11 +196,20 @@ class Profile:
         start_ns: int | None = None,
         end_ns: int | None = None,
         pixels: int = DEFAULT_PIXELS,
+        *,
+        depths: int | None = None,
+        relative: bool = False,
     ) -> pa.RecordBatch:
-        """`timeline` of several tracks in one batch.
+        """`timeline` of several tracks in one batch. May be called by several threads at once.
 
         Args:
             tracks: Tracks of spans, or counters, not both; None for all tracks of spans.
+            depths: Draw so many depths of each track (`Track.depths` says how many it has) and fold what
+                stands deeper into one more, of depth `depths`: its `count` is the sum, its `busy_share` that
+                of the busiest depth (of spans that enclose each other, that of all), its span the longest.
+                0 folds each track into one row; None draws all depths.
+            relative: Give `span_start_ns` as float32 from the start of the range, and `span_duration_ns` as
+                float32: what drawing needs, without 64-bit integers. The batch's metadata has the start.
 
         Returns:
             The columns of `timeline` behind `track` int32, the track's place in `tracks()`.
@@ -208,7 +217,8 @@ class Profile:
         Raises:
             TimelineError: As `timeline`.
         """
-        return self.timeline_index.many(tracks, *self._within(start_ns, end_ns), pixels)
+        range_ns = self._within(start_ns, end_ns)
+        return self.timeline_index.many(tracks, *range_ns, pixels, depths=depths, relative=relative)
 
     def spans(
         self,

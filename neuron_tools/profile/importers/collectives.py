@@ -30,15 +30,26 @@ class CollectiveEnds:
         kinds = [_COLLECTIVE.search(name) for name in names.dictionary.to_pylist()]
         if not any(kinds):
             return
-        categories = rows.texts("cat").to_pylist()
-        codes = names.indices.to_pylist()
+        categories = rows.texts("cat")
+        on_device = np.array(
+            [text in _DEVICE_CATEGORIES for text in categories.dictionary.to_pylist()] + [False]
+        )
+        is_kind = np.array([found is not None for found in kinds] + [False])
+        codes = _codes(names)
+        chosen = np.flatnonzero(is_kind[codes] & on_device[_codes(categories)])
         duration, _ = rows.scaled("dur", 3)
-        for row, code in enumerate(codes):
-            found = kinds[code] if code is not None else None
-            if found is not None and categories[row] in _DEVICE_CATEGORIES:
-                end = np.array([time_ns[row] + duration[row]])
-                self._ends[found.group(1).lower().replace("_", "")].append(end)
+        for code in np.unique(codes[chosen]):
+            found = kinds[code]
+            assert found is not None
+            own = chosen[codes[chosen] == code]
+            self._ends[found.group(1).lower().replace("_", "")].append(time_ns[own] + duration[own])
 
     def ends(self) -> dict[str, Int64Array]:
         """Ends by kind of collective, int64, ascending; the first 16 Ki of each."""
         return {kind: np.sort(np.concatenate(parts))[:MOST_PER_NAME] for kind, parts in self._ends.items()}
+
+
+def _codes(texts: pa.DictionaryArray) -> Int64Array:
+    """Place of each text in the dictionary; -1 where it is null."""
+    codes: Int64Array = texts.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes

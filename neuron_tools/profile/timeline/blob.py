@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 ALIGNMENT = 8
+_KINDS = {1: "u1", 2: "u2", 4: "u4", 8: "i8"}
 _SIZES = ((1 << 8, "u1"), (1 << 16, "u2"), (1 << 32, "u4"))
 
 Reference: TypeAlias = "list[Any]"
@@ -33,6 +34,11 @@ class BlobWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
+
+    @property
+    def length(self) -> int:
+        """Bytes that stand in the file, or that it has room for."""
+        return self._offset
 
     def append(self, values: npt.NDArray[Any]) -> Reference:
         """Write an array as it is.
@@ -161,6 +167,18 @@ class Blob:
         """
         offset, kind, count = reference
         return np.frombuffer(self._map, kind, count, offset) if count else np.empty(0, kind)
+
+    def numbers(self, offset: int, size: int, count: int) -> npt.NDArray[Any]:
+        """An array of integers, none of them negative, of `size` bytes each, as a view.
+
+        Raises:
+            ValueError: It reaches beyond the file.
+        """
+        return self.array([offset, _KINDS[size], count])
+
+    def words(self, size: int) -> npt.NDArray[Any]:
+        """The whole file as integers of `size` bytes; what is left over at its end is left out."""
+        return np.frombuffer(self._map, _KINDS[size], len(self._map) // size)
 
 
 def fitting_type(values: npt.NDArray[Any]) -> str:

@@ -18,6 +18,7 @@ from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.counters import SampleStore
 from neuron_tools.profile.timeline.labels import Labels
+from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.scan import Names, TrackKey, TrackRows, batches, split
 from neuron_tools.profile.timeline.segment import Segment
 from neuron_tools.profile.timeline.sources import (
@@ -29,7 +30,7 @@ from neuron_tools.profile.timeline.sources import (
 from neuron_tools.profile.timeline.spool import Spool
 from neuron_tools.profile.timeline.track_builder import Entry, TrackBuilder
 
-INDEX_VERSION = 5
+INDEX_VERSION = 6
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
 Parts = Mapping[str, Sequence[Path]]
 
@@ -75,8 +76,12 @@ def _build(parts: Parts, folder: Path) -> dict[str, Any]:
         for counter in COUNTER_SOURCES:
             entries += _samples(counter, parts.get(counter.table, ()), labels, blob)
         entries.sort(key=lambda entry: entry[0])
-        stored = {"tracks": [entry[1] for entry in entries], "names": _names(names, blob)}
-        return {"overview": blob.write_late(), **stored}
+        stored = _names(names, blob)
+        begin, kind, _ = blob.write_late()
+        tracks = [dict(entry[1]) for entry in entries]
+        tables = LaneTable.of([track.pop("lanes", ()) for track in tracks]).store(blob)
+        overview = [begin, kind, blob.length - begin]
+        return {"overview": overview, "tracks": tracks, "names": stored, "lanes": tables}
 
 
 def _spans(

@@ -15,8 +15,10 @@ import pyarrow as pa
 from neuron_tools.profile.timeline.blob import Blob
 from neuron_tools.profile.timeline.builder import DATA_NAME, HEADER_NAME, INDEX_VERSION
 from neuron_tools.profile.timeline.counters import SAMPLES_PER_BLOCK
+from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
 from neuron_tools.profile.timeline.lane import Lane
-from neuron_tools.profile.timeline.pixels import lane_pixels, pixel_edges
+from neuron_tools.profile.timeline.lane_table import LaneTable
+from neuron_tools.profile.timeline.pixels import pixel_edges
 from neuron_tools.profile.timeline.scan import Ints
 from neuron_tools.profile.timeline.track import Track
 
@@ -33,7 +35,13 @@ SPAN_SCHEMA = pa.schema(
         ("span_name", pa.dictionary(pa.int32(), pa.string())),
     ]
 )
-_SPAN_TYPES = ("i4", "i4", "i4", "i8", "f4", "i8", "i8", "i8", "i4")
+RELATIVE_SPAN_SCHEMA = pa.schema(
+    [
+        field.with_type(pa.float32()) if field.name in ("span_start_ns", "span_duration_ns") else field
+        for field in SPAN_SCHEMA
+    ]
+)
+_START, _DURATION = (SPAN_SCHEMA.get_field_index(name) for name in ("span_start_ns", "span_duration_ns"))
 DRAWINGS_BETWEEN_FORGETTING = 8
 COUNTER_SCHEMA = pa.schema(
     [
@@ -78,6 +86,8 @@ class TimelineIndex:
                 raise IndexMismatchError(f"{folder} belongs to other tables.")
             self._blob = Blob(folder / DATA_NAME)
             self._blob.want(header["overview"])
+            self._table = LaneTable.load(self._blob, header["lanes"])
+            self._drawer = LaneDrawer(self._table, self._blob)
             self._stored: list[dict[str, Any]] = header["tracks"]
             names = header["names"]
             self.names = _texts(self._blob, names)
@@ -87,28 +97,29 @@ class TimelineIndex:
         self._lanes: dict[int, list[Lane]] = {}
         self._drawn = 0
 
-    def pixels(self, tracks: Sequence[int], start_ns: int, end_ns: int, pixels: int) -> pa.RecordBatch:
-        """The pixels of tracks of spans; see `Profile.timeline`.
+    def pixels(
+        self,
+        tracks: Sequence[int],
+        start_ns: int,
+        end_ns: int,
+        pixels: int,
+        *,
+        depths: int | None = None,
+        relative: bool = False,
+    ) -> pa.RecordBatch:
+        """The pixels of tracks of spans; see `Profile.timelines`.
 
         Args:
             tracks: Places in `tracks`.
         """
         edges = pixel_edges(start_ns, end_ns, pixels)
-        lanes = [(track, lane) for track in tracks for lane in self.lanes(track)]
-        columns = [np.empty(len(lanes) * pixels, kind) for kind in _SPAN_TYPES]
-        filled = 0
-        for track, lane in lanes:
-            found = lane_pixels(lane, edges)
-            if found is not None:
-                span, room = found.span, slice(filled, filled + len(found.pixel))
-                values = (track, lane.depth, found.pixel, found.count, found.busy_share, span.row,
-                          span.start_ns, span.duration_ns, span.name)  # fmt: skip
-                for column, value in zip(columns, values, strict=True):
-                    column[room] = value
-                filled = room.stop
+        columns = self._drawer.draw(tracks, edges, ALL_DEPTHS if depths is None else depths)
         self._forget_now_and_then()
-        drawn = [[column[:filled]] for column in columns]
-        return self._batch(SPAN_SCHEMA, drawn, start_ns, end_ns, pixels)
+        if not relative:
+            return self._batch(SPAN_SCHEMA, [[column] for column in columns], start_ns, end_ns, pixels)
+        start, duration = columns[_START], columns[_DURATION]
+        near = (*columns[:_START], start - start_ns, duration, *columns[_DURATION + 1 :])
+        return self._batch(RELATIVE_SPAN_SCHEMA, [[column] for column in near], start_ns, end_ns, pixels)
 
     def counter_pixels(
         self, tracks: Sequence[int], start_ns: int, end_ns: int, pixels: int
@@ -147,8 +158,7 @@ class TimelineIndex:
         """The lanes of a track, by depth; none of a counter."""
         lanes = self._lanes.get(track)
         if lanes is None:
-            stored = self._stored[track].get("lanes", [])
-            lanes = [Lane(depth, lane, self._blob) for depth, lane in enumerate(stored)]
+            lanes = [Lane(self._table, place, self._blob) for place in self._drawer.lanes_of(track)]
             self._lanes[track] = lanes
         return lanes
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.profile.timeline import lane_table
 from neuron_tools.profile.timeline.blob import Blob
+from neuron_tools.profile.timeline.lane_table import ABSENT, BLOCK_ARRAYS, LEVEL_ARRAYS, LaneTable
 from neuron_tools.profile.timeline.scan import Ints
 
 
@@ -57,23 +57,24 @@ class LaneView:
 class Lane:
     """The spans of one track at one depth.
 
+    Args:
+        table: All lanes of the index.
+        place: Its row in the table.
+
     Attributes:
         depth: The depth, counted from 0.
         spans: How many there are.
         start_ns, end_ns: Range that they cover.
     """
 
-    def __init__(self, depth: int, stored: Mapping[str, Any], blob: Blob) -> None:
-        self.depth = depth
-        self.spans: int = stored["spans"]
-        self.start_ns: int = stored["start_ns"]
-        self.end_ns: int = stored["end_ns"]
-        self._busy_ns: int = stored["busy_ns"]
-        self._blocks: list[dict[str, Any]] = stored["blocks"]
-        self._levels: list[dict[str, Any]] = stored["levels"]
+    def __init__(self, table: LaneTable, place: int, blob: Blob) -> None:
+        lane: list[int] = table.lanes[place].tolist()
+        self.depth, self.spans = lane[lane_table.DEPTH], lane[lane_table.SPANS]
+        self.start_ns, self.end_ns = lane[lane_table.START_NS], lane[lane_table.END_NS]
+        self._busy_ns = lane[lane_table.BUSY_NS]
+        self._blocks = table.blocks[lane[lane_table.FIRST_BLOCK] : lane[lane_table.LAST_BLOCK]]
+        self._levels = table.levels[lane[lane_table.FIRST_LEVEL] : lane[lane_table.LAST_LEVEL]]
         self._blob = blob
-        self._block_start = [block["base"] for block in self._blocks]
-        self._block_first = [0, *accumulate(block["spans"] for block in self._blocks)]
 
     def view(self, start_ns: int, end_ns: int, pixel_ns: float) -> LaneView | None:
         """What lies in a range, no finer than pixels of that length need; None if nothing does."""
@@ -110,16 +111,16 @@ class Lane:
         start, duration, name, row = (np.empty(len(numbers), np.int64) for _ in range(4))
         for block, places, local in self._by_block(numbers):
             start[places] = self._array(block, "start")[local]
-            start[places] += block["base"]
+            start[places] += block[lane_table.BASE]
             duration[places] = self._array(block, "duration")[local]
             name[places] = self._array(block, "name")[local]
             row[places] = self._rows(block, local)
         return Spans(start, duration, name, row)
 
-    def _rows(self, block: Mapping[str, Any], local: Ints) -> Ints:
+    def _rows(self, block: Sequence[int], local: Ints) -> Ints:
         """Rows of the table of spans by their number in a block."""
-        rows, first_row = self._array(block, "row"), block["first_row"]
-        if block["run"] is None:
+        rows, first_row = self._array(block, "row"), block[lane_table.FIRST_ROW]
+        if block[lane_table.BLOCK_RUN] == ABSENT:
             own: Ints = rows[local] + np.int64(first_row)
             return own
         runs = self._array(block, "run")
@@ -127,22 +128,22 @@ class Lane:
         apart: Ints = rows[run] + (local - runs[run] + first_row)
         return apart
 
-    def _by_block(self, numbers: Ints) -> list[tuple[dict[str, Any], slice, Ints]]:
+    def _by_block(self, numbers: Ints) -> list[tuple[list[int], slice, Ints]]:
         found = []
         for block, first in self._overlapping(int(numbers[0]), int(numbers[-1]) + 1) if len(numbers) else ():
-            low, high = np.searchsorted(numbers, [first, first + block["spans"]]).tolist()
+            low, high = np.searchsorted(numbers, [first, first + block[lane_table.COUNT]]).tolist()
             if high > low:
                 found.append((block, slice(low, high), numbers[low:high] - first))
         return found
 
-    def _level(self, pixel_ns: float) -> dict[str, Any] | None:
+    def _level(self, pixel_ns: float) -> list[int] | None:
         """The coarsest level whose windows are no longer than a pixel; None where all are longer."""
-        fitting = [level for level in self._levels if 1 << level["shift"] <= pixel_ns]
-        return fitting[-1] if fitting else None
+        fitting = np.flatnonzero(1 << self._levels[:, lane_table.SHIFT] <= pixel_ns)
+        return self._levels[fitting[-1]].tolist() if len(fitting) else None
 
-    def _windows(self, level: Mapping[str, Any], start_ns: int, end_ns: int) -> LaneView | None:
-        shift, base = level["shift"], level["base"]
-        window = self._array(level, "window")
+    def _windows(self, level: Sequence[int], start_ns: int, end_ns: int) -> LaneView | None:
+        shift, base = level[lane_table.SHIFT], level[lane_table.BASE_WINDOW]
+        window = self._column(level, "window")
         low = max(_search(window, (start_ns >> shift) - base + 1) - 2, 0)
         high = _search(window, ((end_ns - 1) >> shift) - base + 1)
         if high <= low:
@@ -154,7 +155,7 @@ class Lane:
             begin = aligned.copy()
             begin[0] = self.start_ns
         names = ("longest_start_ns", "longest_duration_ns", "longest_name", "longest_row")
-        columns = [self._array(level, name)[chosen] for name in names]
+        columns = [self._column(level, name)[chosen] for name in names]
 
         def longest(entries: Ints) -> Spans:
             start, duration, name, row = (column[entries] for column in columns)
@@ -165,13 +166,13 @@ class Lane:
             1 << shift,
             self._with_next(level, "first", low, high, self.spans),
             self._with_next(level, "busy_ns", low, high, self._busy_ns),
-            self._array(level, "until_ns")[chosen] + aligned,
+            self._column(level, "until_ns")[chosen] + aligned,
             columns[1],
             longest,
         )
 
-    def _with_next(self, level: Mapping[str, Any], name: str, low: int, high: int, total: int) -> Ints:
-        values = self._array(level, name)
+    def _with_next(self, level: Sequence[int], name: str, low: int, high: int, total: int) -> Ints:
+        values = self._column(level, name)
         chosen = values[low : high + 1].astype(np.int64)
         return np.append(chosen, total) if high == len(values) else chosen
 
@@ -194,7 +195,7 @@ class Lane:
         for block, first in self._overlapping(low, high):
             chosen = slice(max(low - first, 0), high - first)
             start = self._array(block, "start")[chosen].astype(np.int64)
-            start += block["base"]
+            start += block[lane_table.BASE]
             starts.append(start)
             durations.append(self._array(block, "duration")[chosen])
         if len(starts) == 1:
@@ -207,22 +208,27 @@ class Lane:
 
     def _number_at(self, time_ns: int) -> int:
         """Number of the first span that starts at or after a time."""
-        place = bisect_left(self._block_start, time_ns) - 1
+        place = int(np.searchsorted(self._blocks[:, lane_table.BASE], time_ns)) - 1
         if place < 0:
             return 0
-        block = self._blocks[place]
-        within = _search(self._array(block, "start"), time_ns - block["base"])
-        number: int = self._block_first[place] + within
-        return number
+        block: list[int] = self._blocks[place].tolist()
+        within = _search(self._array(block, "start"), time_ns - block[lane_table.BASE])
+        return block[lane_table.FIRST] + within
 
-    def _overlapping(self, low: int, high: int) -> list[tuple[dict[str, Any], int]]:
+    def _overlapping(self, low: int, high: int) -> list[tuple[list[int], int]]:
         """Blocks that hold spans of a range of numbers, each with the number of its first span."""
-        first = bisect_right(self._block_first, low) - 1
-        last = bisect_left(self._block_first, high)
-        return list(zip(self._blocks[first:last], self._block_first[first:last]))
+        firsts = self._blocks[:, lane_table.FIRST]
+        first = max(int(np.searchsorted(firsts, low, side="right")) - 1, 0)
+        last = int(np.searchsorted(firsts, high))
+        return [(block, block[lane_table.FIRST]) for block in self._blocks[first:last].tolist()]
 
-    def _array(self, stored: Mapping[str, Any], name: str) -> npt.NDArray[Any]:
-        return self._blob.array(stored[name])
+    def _array(self, block: Sequence[int], name: str) -> npt.NDArray[Any]:
+        place = BLOCK_ARRAYS[name]
+        return self._blob.numbers(*block[place : place + 3])
+
+    def _column(self, level: Sequence[int], name: str) -> npt.NDArray[Any]:
+        place = LEVEL_ARRAYS[name]
+        return self._blob.numbers(*level[place : place + 3])
 
 
 def _search(values: npt.NDArray[Any], needle: int) -> int:

@@ -129,9 +129,9 @@ def _replaced(values: npt.NDArray[Any], places: Ints, by: Ints) -> Ints:
 
 
 def _longest(view: LaneView, low: Ints, high: Ints) -> Ints:
-    """Entry with the longest span among those from `low` to `high`; some entry where there is none."""
+    """Entry with the longest span among those from `low` to `high`; the one before where there is none."""
     last = len(view.begin_ns) - 1
-    found = np.minimum(low, last)
+    found: Ints = np.maximum(low - (low == high), 0)
     several = (high > low + 1).nonzero()[0]
     if len(several):
         bits = max(last, 1).bit_length()

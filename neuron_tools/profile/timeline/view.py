@@ -59,7 +59,14 @@ class Timeline:
         return self.many([self.tracks[place]], start_ns, end_ns, pixels).drop_columns(["track"])
 
     def many(
-        self, tracks: Sequence[Track | str] | None, start_ns: int | None, end_ns: int | None, pixels: int
+        self,
+        tracks: Sequence[Track | str] | None,
+        start_ns: int | None,
+        end_ns: int | None,
+        pixels: int,
+        *,
+        depths: int | None = None,
+        relative: bool = False,
     ) -> pa.RecordBatch:
         """The pixels of several tracks, which are all of spans or all counters; None for all of spans."""
         start, end = self._range(start_ns, end_ns)
@@ -72,8 +79,11 @@ class Timeline:
         kinds = {self.tracks[place].is_counter for place in places}
         if len(kinds) > 1:
             raise TimelineError("Counters and tracks of spans have different columns: ask for them apart.")
-        draw = self._index.counter_pixels if kinds == {True} else self._index.pixels
-        return draw(places, start, end, pixels)
+        if depths is not None and depths < 0:
+            raise TimelineError(f"{depths} depths cannot be drawn: ask for none or more.")
+        if kinds == {True}:
+            return self._index.counter_pixels(places, start, end, pixels)
+        return self._index.pixels(places, start, end, pixels, depths=depths, relative=relative)
 
     def spans(
         self, track: Track | str, start_ns: int | None, end_ns: int | None, limit: int

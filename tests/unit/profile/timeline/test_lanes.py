@@ -4,6 +4,7 @@ import pytest
 from neuron_tools.profile.timeline import lanes, levels
 from neuron_tools.profile.timeline.blob import Blob, BlobWriter
 from neuron_tools.profile.timeline.lane import Lane
+from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.lanes import LaneWriter
 from neuron_tools.profile.timeline.segment import Segment
 from tests.unit.profile.timeline.traces import serial_spans
@@ -26,7 +27,9 @@ def built(folder, start, duration, rows, pieces=9):
             writer.append(Segment(start[part], duration[part], names[part], rows[part]))
         stored = writer.finish()
         blob.write_late()
-    return Lane(0, stored, Blob(folder / "blob")), stored
+        table = LaneTable.of([[stored]])
+        table.store(blob)
+    return Lane(table, 0, Blob(folder / "blob")), stored
 
 
 @pytest.mark.parametrize("seed", range(5))

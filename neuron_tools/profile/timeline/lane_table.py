@@ -1,0 +1,121 @@
+"""Where the lanes of an index stand in its file: tables of numbers, a row for each lane, block and level.
+
+Plain tables, so that a profile with many lanes opens without building an object for each of their parts, and
+so that compiled code finds its way through them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from neuron_tools.profile.timeline.blob import Blob, BlobWriter, Reference
+from neuron_tools.profile.timeline.scan import Ints
+
+ABSENT = -1
+TRACK, DEPTH, SPANS, START_NS, END_NS, BUSY_NS, FIRST_BLOCK, LAST_BLOCK, FIRST_LEVEL, LAST_LEVEL = range(10)
+"""Columns of a lane. Its blocks and levels are those from the first to before the last."""
+
+FIRST, COUNT, BASE, FIRST_ROW = range(4)
+"""Columns of a block: number of its first span in the lane, its spans, its earliest start, its lowest row."""
+BLOCK_START, BLOCK_DURATION, BLOCK_NAME, BLOCK_ROW, BLOCK_RUN = range(4, 19, 3)
+"""Columns that say where a block's arrays stand: byte offset, bytes of a number, length (see `Lane`)."""
+BLOCK_ARRAYS = {
+    "start": BLOCK_START,
+    "duration": BLOCK_DURATION,
+    "name": BLOCK_NAME,
+    "row": BLOCK_ROW,
+    "run": BLOCK_RUN,
+}
+
+SHIFT, BASE_WINDOW, ENTRIES = range(3)
+"""Columns of a level: windows are 2**shift ns long; number of the first; how many there are."""
+WINDOW, FIRST_SPAN, BUSY_BEFORE, UNTIL, LONGEST_START, LONGEST_DURATION, LONGEST_NAME, LONGEST_ROW = range(
+    3, 27, 3
+)
+"""Columns that say where a level's arrays stand, as those of a block do (see `levels.Entries`)."""
+LEVEL_ARRAYS = {
+    "window": WINDOW,
+    "first": FIRST_SPAN,
+    "busy_ns": BUSY_BEFORE,
+    "until_ns": UNTIL,
+    "longest_start_ns": LONGEST_START,
+    "longest_duration_ns": LONGEST_DURATION,
+    "longest_name": LONGEST_NAME,
+    "longest_row": LONGEST_ROW,
+}
+_LANE_WIDTH, _BLOCK_WIDTH, _LEVEL_WIDTH = LAST_LEVEL + 1, BLOCK_RUN + 3, LONGEST_ROW + 3
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTable:
+    """All lanes of an index: by track, then depth.
+
+    Attributes:
+        lanes, blocks, levels: int64, one row each, with the columns named above.
+    """
+
+    lanes: Ints
+    blocks: Ints
+    levels: Ints
+
+    @classmethod
+    def of(cls, tracks: Sequence[Sequence[Mapping[str, Any]]]) -> LaneTable:
+        """The table of what `LaneWriter.finish` said of each track's lanes, by depth."""
+        lanes: list[list[int]] = []
+        blocks: list[list[int]] = []
+        levels: list[list[int]] = []
+        for track, stored_lanes in enumerate(tracks):
+            for depth, lane in enumerate(stored_lanes):
+                parts = len(blocks), len(levels)
+                blocks += _block_rows(lane["blocks"])
+                levels += [_level_row(level) for level in lane["levels"]]
+                covered = (lane["start_ns"], lane["end_ns"], lane["busy_ns"])
+                places = (parts[0], len(blocks), parts[1], len(levels))
+                lanes.append([track, depth, lane["spans"], *covered, *places])
+        return cls(_matrix(lanes, _LANE_WIDTH), _matrix(blocks, _BLOCK_WIDTH), _matrix(levels, _LEVEL_WIDTH))
+
+    def store(self, blob: BlobWriter) -> list[Reference]:
+        """Append the tables; where they stand."""
+        return [blob.append(table.reshape(-1)) for table in (self.lanes, self.blocks, self.levels)]
+
+    @classmethod
+    def load(cls, blob: Blob, stored: Sequence[Reference]) -> LaneTable:
+        """The tables of a stored index.
+
+        Raises:
+            ValueError: They reach beyond the file, or have another form.
+        """
+        widths = (_LANE_WIDTH, _BLOCK_WIDTH, _LEVEL_WIDTH)
+        tables = [
+            blob.array(reference).reshape(-1, width) for reference, width in zip(stored, widths, strict=True)
+        ]
+        return cls(*tables)
+
+
+def _block_rows(blocks: Sequence[Mapping[str, Any]]) -> list[list[int]]:
+    rows, first = [], 0
+    for block in blocks:
+        arrays = [number for name in BLOCK_ARRAYS for number in _place(block[name])]
+        rows.append([first, block["spans"], block["base"], block["first_row"], *arrays])
+        first += block["spans"]
+    return rows
+
+
+def _level_row(level: Mapping[str, Any]) -> list[int]:
+    arrays = [number for name in LEVEL_ARRAYS for number in _place(level[name])]
+    return [level["shift"], level["base"], level["entries"], *arrays]
+
+
+def _place(reference: Reference | None) -> tuple[int, int, int]:
+    if reference is None:
+        return ABSENT, 1, 0
+    offset, kind, count = reference
+    return offset, np.dtype(kind).itemsize, count
+
+
+def _matrix(rows: Sequence[Sequence[int]], width: int) -> Ints:
+    return np.array(rows, np.int64).reshape(-1, width)
