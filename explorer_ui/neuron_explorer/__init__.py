@@ -1,1 +1,12 @@
 """The Explorer: a profile in the browser, served from this machine to this machine."""
+
+from pathlib import Path
+
+__version__ = "0.1.0"
+# Dash looks here for the scripts of this package's components. The bundle is built from explorer_ui/timeline.
+_BUNDLE = "timeline/static/neuron_timeline.js"
+_js_dist = (
+    [{"relative_package_path": _BUNDLE, "namespace": "neuron_explorer"}]
+    if (Path(__file__).parent / _BUNDLE).is_file()
+    else []
+)

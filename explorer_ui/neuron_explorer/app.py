@@ -1,67 +1,104 @@
-"""The Dash application: one page frame, its pages chosen by the address."""
+"""The Dash application: one frame, whose page follows the browser's address."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from html import escape
+import logging
 from pathlib import Path
 from typing import Any
 
-from dash import Dash, Input, Output, dcc, html
+from dash import ClientsideFunction, Dash, Input, Output
 
-from neuron_explorer.content import Content
-from neuron_explorer.pages.advice import advice_page
-from neuron_explorer.pages.modules import modules_page
-from neuron_explorer.pages.overview import overview_page
-from neuron_explorer.pages.roofline import roofline_page
-from neuron_explorer.pages.source import source_page
-from neuron_explorer.pages.time import time_page
+from neuron_explorer import sections, shell
+from neuron_explorer.address import Address
+from neuron_explorer.analyses import Analyses
+from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.page import Page, Site, View
+from neuron_explorer.pages import find_page, pages
+from neuron_explorer.parts.states import empty_state, error_state
+from neuron_explorer.theme import requested_theme
+from neuron_tools.errors import NeuronToolsError
 
-PAGES: dict[str, tuple[str, Callable[[Content, str], list[Any]]]] = {
-    "/": ("Overview", lambda content, search: overview_page(content)),
-    "/modules": ("Modules", lambda content, search: modules_page(content)),
-    "/source": ("Source", source_page),
-    "/time": ("Time", lambda content, search: time_page(content)),
-    "/roofline": ("Roofline", roofline_page),
-    "/advice": ("Advice", lambda content, search: advice_page(content)),
-}
+INDEX = """<!DOCTYPE html>
+<html lang="en">
+<head>
+{%metas%}
+<title>{%title%}</title>
+{%favicon%}
+{%css%}
+</head>
+<body>
+{%app_entry%}
+<footer>{%config%}{%scripts%}{%renderer%}</footer>
+</body>
+</html>
+"""
 
 
-def make_app(content: Content) -> Dash:
-    """The application for one profile. Everything it loads comes from this server."""
+def make_app(library: ProfileLibrary, analyses: Analyses) -> Dash:
+    """The application of a library. Everything it loads comes from this server."""
     app = Dash(
         "neuron_explorer",
-        title=f"{escape(content.identity.name)} - Neuron Explorer",
+        title="Neuron Explorer",
         update_title="",
+        index_string=INDEX,
         serve_locally=True,
         assets_folder=str(Path(__file__).parent / "assets"),
         suppress_callback_exceptions=True,
     )
-    app.layout = _frame(content)
+    site = Site(library, analyses)
+    app.layout = shell.frame()
 
-    def show(pathname: str | None, search: str | None) -> list[Any]:
-        return page(content, pathname or "/", search or "")
+    @app.callback(
+        Output("page", "children"),
+        Output("page", "className"),
+        Output("navigation", "children"),
+        Output("heading", "children"),
+        Output("window-title", "data"),
+        Input("address", "pathname"),
+        Input("address", "search"),
+        Input("address", "hash"),
+    )
+    def show(pathname: str | None, search: str | None, _: str | None) -> tuple[Any, ...]:
+        view = View(library, analyses, Address.parse(pathname, search), requested_theme())
+        return render(view)
 
-    address = Input("address", "pathname"), Input("address", "search")
-    app.callback(Output("page", "children"), *address)(show)
+    app.clientside_callback(
+        ClientsideFunction("explorer", "set_title"),
+        Output("window-title", "modified_timestamp"),
+        Input("window-title", "data"),
+    )
+    sections.register(app, site)
+    for page in pages():
+        page.register(app, site)
     return app
 
 
-def page(content: Content, pathname: str, search: str) -> list[Any]:
-    """Components of the page at an address."""
-    if pathname not in PAGES:
-        return [html.P("There is no such page.")]
-    return PAGES[pathname][1](content, search)
-
-
-def _frame(content: Content) -> Any:
-    identity = content.identity
-    links = [dcc.Link(title, href=address, className="tab") for address, (title, _) in PAGES.items()]
-    facts = ", ".join(filter(None, (identity.command, identity.target, identity.host_clock)))
-    return html.Div(
-        [
-            dcc.Location(id="address", refresh=False),
-            html.Header([html.H1(identity.name), html.Span(facts, className="facts"), html.Nav(links)]),
-            html.Main(id="page"),
-        ]
+def render(view: View) -> tuple[Any, str, Any, Any, str]:
+    """Page, its class, navigation, heading and window title of a view."""
+    page = find_page(view.address.path)
+    view = shell.with_default_profile(view, page)
+    fills = "fills" if page is not None and page.fills_window else ""
+    return (
+        draw_page(page, view),
+        fills,
+        shell.navigation(view, page),
+        shell.heading(view, page),
+        shell.window_title(view, page),
     )
+
+
+def draw_page(page: Page | None, view: View) -> Any:
+    """Components of a page; what goes wrong in it becomes a sentence."""
+    if page is None:
+        return empty_state("There is no such page.", "Choose one on the left.")
+    if page.needs_profile and not view.address.profile:
+        return empty_state("No profile is chosen.", shell.choose_profile())
+    try:
+        if page.needs_profile:
+            view.profile  # noqa: B018  opens it: a profile that cannot be opened is told here
+        return page.layout(view)
+    except NeuronToolsError as error:
+        return error_state(str(error), [shell.choose_profile()])
+    except Exception as error:
+        logging.getLogger(__name__).exception("A page could not be drawn: %s", page.path)
+        return error_state(f"This page cannot be shown ({type(error).__name__}).")

@@ -11,8 +11,14 @@ from neuron_tools.command_line import command, run
 DEFAULT_PORT = 3001
 
 
-@command(example="neuron-explorer train.nprof\nneuron-explorer train.nprof -p 8080 --no-browser")
-@click.argument("profile", metavar="PROFILE")
+@command(
+    example=(
+        "neuron-explorer train.nprof\n"
+        "neuron-explorer base.nprof new.nprof\n"
+        "neuron-explorer ~/profiles -p 8080 --no-browser"
+    )
+)
+@click.argument("paths", metavar="[PROFILE_OR_FOLDER]...", nargs=-1)
 @click.option(
     "-p",
     "--port",
@@ -22,14 +28,15 @@ DEFAULT_PORT = 3001
     help="0 = any free port.",
 )
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the browser.")
-def neuron_explorer(profile: str, port: int, browser: bool) -> None:
-    """Show PROFILE in the browser, on this machine only.
+def neuron_explorer(paths: tuple[str, ...], port: int, browser: bool) -> None:
+    """Show profiles in the browser, on this machine only.
 
-    The printed address carries a token without which the Explorer answers nobody.
+    Without a PROFILE_OR_FOLDER the profiles in the current folder are shown. The printed address carries a
+    token without which the Explorer answers nobody.
     """
     from neuron_explorer.server import serve
 
-    serve(profile, port, open_browser=browser)
+    serve(paths or (".",), port, open_browser=browser)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Serves the Explorer of one profile from one process on the loopback interface."""
+"""Serves the Explorer from one process, on one port of the loopback interface."""
 
 from __future__ import annotations
 
@@ -7,54 +7,94 @@ import logging
 import os
 import socket
 import webbrowser
+from collections.abc import Sequence
 from dataclasses import replace
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import urlencode
 
 import click
 from flask import Flask
-from werkzeug.serving import make_server
+from werkzeug.serving import BaseWSGIServer, make_server
 
+from neuron_explorer import downloads
+from neuron_explorer.analyses import Analyses
 from neuron_explorer.app import make_app
-from neuron_explorer.content import Content, read_content
+from neuron_explorer.library import ProfileLibrary
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.reader import open_profile
-from neuron_tools.web_access import Access, protect
+from neuron_tools.web_access import LOOPBACK, Access, protect
 
-LOOPBACK = "127.0.0.1"
 PORTS_TO_TRY = 20
+ROUTES = ("neuron_explorer.timeline.routes", "neuron_explorer.api.routes")
+"""Modules with `register(server: Flask, library: ProfileLibrary)`; each is used where it exists."""
 
 
 class PortError(NeuronToolsError):
     """No port to listen on."""
 
 
-def serve(path: str, port: int, *, open_browser: bool) -> None:
-    """Serve a profile until the user stops it.
+def serve(paths: Sequence[str | Path], port: int, *, open_browser: bool) -> None:
+    """Serve profiles until the user stops it.
 
     Args:
+        paths: Profiles, and folders of profiles.
         port: Port to listen on, or the next free one after it; 0 for any.
 
     Raises:
-        NotAProfileError: The path is no profile.
+        NotAProfileError: A path is neither a profile nor a folder.
         PortError: The port and those after it are taken.
     """
-    with open_profile(path) as profile, bind(port) as listener:
+    with ProfileLibrary(paths) as library, bind(port) as listener:
         access = Access("neuron-explorer", listener.getsockname()[1])
-        server = make_guarded_server(read_content(profile), access)
+        server = make_guarded_server(library, access)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
-        click.echo(f"{profile.path.name} is at {access.url}")
+        url = start_address(library, access)
+        click.echo(f"{_what(library)} at {url}")
         click.echo("Press Ctrl-C to stop.")
         if open_browser and _has_display():
-            webbrowser.open(access.url)
-        make_server(LOOPBACK, access.port, server, threaded=True, fd=listener.fileno()).serve_forever()
+            webbrowser.open(url)
+        wsgi_server(server, listener).serve_forever()
 
 
-def make_guarded_server(content: Content, access: Access) -> Flask:
-    """The web server of a profile, answering only to requests that `access` allows."""
-    app = make_app(content)
-    hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]
+def start_address(library: ProfileLibrary, access: Access) -> str:
+    """The address to open: of the only profile its overview, else the list."""
+    entries = library.entries()
+    page = f"overview?{urlencode({'profile': entries[0].id})}&" if len(entries) == 1 else "?"
+    return access.url.replace("/?", f"/{page}", 1)
+
+
+def _what(library: ProfileLibrary) -> str:
+    entries = library.entries()
+    return f"{entries[0].name} is" if len(entries) == 1 else f"{len(entries)} profiles are"
+
+
+def wsgi_server(server: Flask, listener: socket.socket) -> BaseWSGIServer:
+    """The server behind a listening socket; a thread per request."""
+    host, port = listener.getsockname()
+    return make_server(host, port, server, threaded=True, fd=listener.fileno())
+
+
+def make_guarded_server(library: ProfileLibrary, access: Access) -> Flask:
+    """The web server of a library, answering only to requests that `access` allows."""
+    analyses = Analyses(library)
+    app = make_app(library, analyses)
     server: Flask = app.server
+    downloads.register(server, library, analyses)
+    for module in ROUTES:
+        if _exists(module):
+            import_module(module).register(server, library)
+    hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]
     protect(server, replace(access, script_hashes=hashes))
     return server
+
+
+def _exists(module: str) -> bool:
+    """Whether a module can be imported, without importing it; False where its package is missing."""
+    try:
+        return find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def bind(port: int) -> socket.socket:

@@ -7,6 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from neuron_explorer.theme import BLUE, ORANGE, PINK, SKY, Theme
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.reports.quantities import duration, percent
 
@@ -19,37 +20,34 @@ TITLES = {
     "finished_ns": "Finished early",
     "host_ns": "Waiting for the host",
 }
-# Okabe and Ito's palette, told apart with any colour vision.
-_COLOURS = {
-    "busy_ns": "#0072b2",
-    "dma_ns": "#e69f00",
-    "engine_ns": "#56b4e9",
-    "other_ns": "#cc79a7",
-    "finished_ns": "#b8c2cc",
-    "host_ns": "#e6ebf2",
-}
+_COLOURS = {"busy_ns": BLUE, "dma_ns": ORANGE, "engine_ns": SKY, "other_ns": PINK}
 
 
-def engine_time_figure(engines: Sequence[EngineTime]) -> Any:
+def _colour(part: str, theme: Theme) -> str:
+    return _COLOURS.get(part) or (theme.line if part == "finished_ns" else theme.empty)
+
+
+def engine_time_figure(engines: Sequence[EngineTime], theme: Theme) -> Any:
     """One bar per engine, the first on top; parts as shares of the window."""
     rows = list(reversed(engines))
     names = [f"{engine.engine} · p{engine.process} c{engine.core}" for engine in rows]
-    bars = [_bar(names, rows, part) for part in PARTS]
+    bars = [_bar(names, rows, part, _colour(part, theme)) for part in PARTS]
     figure = go.Figure(bars)
     figure.update_layout(
-        barmode="stack",
-        height=120 + BAR_HEIGHT_PIXELS * max(len(rows), 1),
-        margin={"l": 120, "r": 20, "t": 50, "b": 40},
-        xaxis={"title": {"text": "% of the window"}, "range": [0, 100], "fixedrange": True},
-        yaxis={"fixedrange": True},
-        legend={"orientation": "h", "traceorder": "normal", "yanchor": "bottom", "y": 1.02},
-        plot_bgcolor="white",
-        bargap=0.3,
+        theme.layout(
+            barmode="stack",
+            height=110 + BAR_HEIGHT_PIXELS * max(len(rows), 1),
+            margin={"t": 40},
+            xaxis={"title": {"text": "% of the window"}, "range": [0, 100], "fixedrange": True},
+            yaxis={"fixedrange": True},
+            legend={"traceorder": "normal"},
+            bargap=0.3,
+        )
     )
     return figure
 
 
-def _bar(names: list[str], rows: Sequence[EngineTime], part: str) -> Any:
+def _bar(names: list[str], rows: Sequence[EngineTime], part: str, colour: str) -> Any:
     times = [getattr(engine, part) for engine in rows]
     shares = [time / engine.window_ns if engine.window_ns else 0.0 for time, engine in zip(times, rows)]
     return go.Bar(
@@ -57,7 +55,7 @@ def _bar(names: list[str], rows: Sequence[EngineTime], part: str) -> Any:
         x=[100 * share for share in shares],
         orientation="h",
         name=TITLES[part],
-        marker_color=_COLOURS[part],
+        marker_color=colour,
         text=[f"{duration(time)} ({percent(share)})" for time, share in zip(times, shares)],
         textposition="none",
         hovertemplate="%{y}: %{text}<extra>" + TITLES[part] + "</extra>",

@@ -6,23 +6,25 @@ from typing import Any
 
 import plotly.graph_objects as go
 
+from neuron_explorer.parts.chart import plain
+from neuron_explorer.theme import BLUE, GREEN, ORANGE, PINK, Theme
 from neuron_profile.analysis.roofline import Roofline
 from neuron_profile.reports.quantities import duration, percent, scaled
 
 _INTENSITIES = (0.01, 10_000.0)
-_COLOURS = {"f32": "#cc79a7", "bf16": "#0072b2", "fp8": "#009e73"}
+_COLOURS = {"f32": PINK, "bf16": BLUE, "fp8": GREEN}
 
 
-def roofline_figure(roofline: Roofline) -> Any:
+def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
     """Points by intensity and rate, sized by their time; one roof per element type, dotted if throttled."""
     figure = go.Figure()
     for dtype, peak in roofline.peak_flops.items():
-        colour = _COLOURS.get(dtype, "#5a6675")
+        colour = _COLOURS.get(dtype, theme.faint)
         figure.add_trace(_roof(roofline, dtype, peak, colour, "solid"))
         figure.add_trace(
             _roof(roofline, f"{dtype}, throttled", roofline.throttled_flops[dtype], colour, "dot")
         )
-    points = [point for point in roofline.points if point.flops and point.hbm_bytes]
+    points = [point for point in roofline.points if point.flops and point.hbm_bytes][:most]
     longest = max((point.span_ns for point in points), default=1)
     figure.add_trace(
         go.Scatter(
@@ -32,12 +34,12 @@ def roofline_figure(roofline: Roofline) -> Any:
             name=roofline.level,
             marker={
                 "size": [6 + 24 * (point.span_ns / longest) ** 0.5 for point in points],
-                "color": "#e69f00",
-                "line": {"color": "#1b2430", "width": 0.5},
+                "color": ORANGE,
+                "line": {"color": theme.paper, "width": 0.5},
                 "opacity": 0.8,
             },
             text=[
-                f"{_plain(point.name)}<br>{duration(point.span_ns)}, {percent(point.of_bound)} of the bound "
+                f"{plain(point.name)}<br>{duration(point.span_ns)}, {percent(point.of_bound)} of the bound "
                 f"({point.bound}), {scaled(point.flops_per_second, 'FLOP/s')}"
                 for point in points
             ],
@@ -45,11 +47,12 @@ def roofline_figure(roofline: Roofline) -> Any:
         )
     )
     figure.update_layout(
-        height=480,
-        margin={"l": 70, "r": 20, "t": 10, "b": 50},
-        xaxis={"type": "log", "title": {"text": "FLOPs per HBM byte"}},
-        yaxis={"type": "log", "title": {"text": "FLOP/s"}},
-        plot_bgcolor="white",
+        theme.layout(
+            height=480,
+            margin={"t": 40},
+            xaxis={"type": "log", "title": {"text": "FLOPs per HBM byte"}},
+            yaxis={"type": "log", "title": {"text": "FLOP/s"}},
+        )
     )
     return figure
 
@@ -62,8 +65,3 @@ def _roof(roofline: Roofline, name: str, peak: float, colour: str, dash: str) ->
         x=x, y=[x[0] * bandwidth, peak, peak], mode="lines", name=name, line={"color": colour, "dash": dash},
         hoverinfo="skip",
     )  # fmt: skip
-
-
-def _plain(text: str) -> str:
-    """Text of a profile, which Plotly would read as HTML."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import urlencode
 
-from dash import dcc, html
+from dash import html
 
-from neuron_explorer.content import Content
-from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.source_frames import SourceLine
-from neuron_profile.reports.places import place as short_place
-from neuron_profile.reports.quantities import duration, percent
+from neuron_explorer import results
+from neuron_explorer.page import Page, View
+from neuron_explorer.parts.findings import finding_list
+from neuron_explorer.parts.states import empty_state
+from neuron_explorer.sections import section
 
 INTRODUCTION = (
     "Each gain is simulated: the program runs again on the model of the chip without the cause. "
@@ -19,40 +18,18 @@ INTRODUCTION = (
 )
 
 
-def advice_page(content: Content) -> list[Any]:
+def layout(view: View) -> list[Any]:
     """Components of the page."""
-    if not content.findings:
-        return [html.P("Nothing was found that would make the program faster.")]
-    return [
-        html.P(INTRODUCTION),
-        html.Ol([_finding(finding) for finding in content.findings], className="findings"),
-    ]
+    return [html.P(INTRODUCTION, className="faint"), FINDINGS.show(view)]
 
 
-def _finding(finding: Finding) -> Any:
-    return html.Li(
-        [
-            html.H2(finding.title),
-            html.P([_place(finding.place), html.Span(_gain(finding), className="gain")]),
-            html.P(finding.change),
-            html.Details([html.Summary("Evidence"), html.Pre(_evidence(finding))]),
-        ]
-    )
+@section("advice/findings", results.FINDINGS)
+def FINDINGS(view: View) -> Any:
+    """The list, or a sentence where nothing was found."""
+    findings = view.result(results.FINDINGS)
+    if not findings:
+        return empty_state("Nothing was found that would make the program faster.")
+    return finding_list(view, findings)
 
 
-def _place(place: Place) -> Any:
-    if not place.file:
-        return html.Span(str(place))
-    target = f"/source?{urlencode({'file': place.file})}"
-    return dcc.Link(short_place(SourceLine(place.file, place.line)), href=target, title=place.module)
-
-
-def _gain(finding: Finding) -> str:
-    if finding.gain_ns is None:
-        return "gain not simulated"
-    return f"saves {duration(max(0, finding.gain_ns))} ({percent(finding.gain)})"
-
-
-def _evidence(finding: Finding) -> str:
-    lines = [f"{name} = {value}" for name, value in finding.evidence.items()]
-    return "\n".join([f"rule = {finding.rule}", *lines, f"simulated = {finding.what_if or '-'}"])
+PAGE = Page("/advice", "Advice", layout, group="What to do")

@@ -1,51 +1,174 @@
-"""The first page: what ran, how long, what bound it, and how the engines were used."""
+"""The first page of a profile: what ran, what bound it, where time went, what to do about it, and on what it ran."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dash import dcc, html
+from dash import html
 
-from neuron_explorer.content import Content
+from neuron_explorer import results
+from neuron_explorer.figures.engine_time import TITLES, engine_time_figure
 from neuron_explorer.figures.engine_use import engine_use_figure
-from neuron_explorer.pages.parts import COST_HEADINGS, cost_cells, table
+from neuron_explorer.page import Page, View
+from neuron_explorer.parts.card import card
+from neuron_explorer.parts.chart import chart_card
+from neuron_explorer.parts.findings import finding_list
+from neuron_explorer.parts.quantities import count_cell, share_cell, time_cell
+from neuron_explorer.parts.table import table_card
+from neuron_explorer.sections import section
+from neuron_profile.analysis.hotspots import Hotspots
+from neuron_profile.analysis.identity import Identity
+from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
+from neuron_profile.analysis.overview import Overview
+from neuron_profile.reports.places import place
+from neuron_profile.reports.quantities import duration, percent, scaled
 from neuron_profile.reports.summary_text import notices, total_rows, verdict_text
 
-OPERATION_ROWS = 20
+ROWS = 10
+FINDINGS = 5
 
 
-def overview_page(content: Content) -> list[Any]:
+def layout(view: View) -> list[Any]:
     """Components of the page."""
-    overview, hotspots = content.overview, content.overview.hotspots
     return [
-        *(html.P(notice, className="notice") for notice in notices(content.identity)),
-        html.P(verdict_text(overview.occupancy), className="verdict"),
-        html.H2("Totals"),
-        table(("", ""), total_rows(overview), text_columns=2),
-        html.H2("Engines"),
-        _engines(content),
-        html.H2("Operations"),
-        table(
-            ("Operation", *COST_HEADINGS),
-            [
-                (row.name or "(unnamed)", *cost_cells(row.cost, hotspots.device_ns))
-                for row in hotspots.operations[:OPERATION_ROWS]
-            ],
-        ),
-        *_warnings(content),
+        SUMMARY.show(view),
+        ENGINE_TIME.show(view),
+        TOP_FINDINGS.show(view),
+        HOTSPOTS.show(view),
+        SYSTEM.show(view),
     ]
 
 
-def _engines(content: Content) -> Any:
-    if not content.overview.engines:
-        return html.P("No engine was active.")
-    figure = engine_use_figure(content.overview.engines)
-    return dcc.Graph(figure=figure, config={"displayModeBar": False})
+@section("overview/summary", results.IDENTITY, results.OVERVIEW)
+def SUMMARY(view: View) -> list[Any]:
+    identity: Identity = view.result(results.IDENTITY)
+    overview: Overview = view.result(results.OVERVIEW)
+    return [
+        *(html.P(notice, className="notice") for notice in notices(identity)),
+        html.P(verdict_text(overview.occupancy), className="verdict"),
+        _figures(overview),
+        *(
+            [chart_card("Engines", engine_use_figure(overview.engines, view.theme))]
+            if overview.engines
+            else []
+        ),
+    ]
 
 
-def _warnings(content: Content) -> list[Any]:
-    rows = content.overview.warnings
-    if not rows:
+def _figures(overview: Overview) -> Any:
+    metrics, occupancy = overview.metrics, overview.occupancy
+    peak = max((peak.peak_bytes for peak in overview.memory), default=0)
+    numbers = [
+        ("Device time", duration(occupancy.device_ns), f"{occupancy.executions:,} executions"),
+        ("Device busy", percent(occupancy.busy_share), f"of {duration(occupancy.window_ns)}"),
+        ("MFU", percent(overview.while_busy("mfu_estimated_percent")), "of the device time"),
+        ("HBM traffic", scaled(_traffic(overview), "B"), "read and written"),
+        ("Peak memory", scaled(peak, "B"), "held by tensors"),
+        ("Matrix work", scaled(float(metrics.get("model_flops") or 0), "FLOP"), "of the model"),
+    ]
+    return html.Dl([_figure(*number) for number in numbers], className="figures")
+
+
+def _traffic(overview: Overview) -> float:
+    return sum(float(overview.metrics.get(f"hbm_{way}_bytes") or 0) for way in ("read", "write"))
+
+
+def _figure(name: str, value: str, note: str) -> Any:
+    return html.Div([html.Dt(name), html.Dd([value, html.Div(note, className="note")])], className="figure")
+
+
+@section("overview/engine-time", results.IDLE)
+def ENGINE_TIME(view: View) -> Any:
+    engines: tuple[EngineTime, ...] = view.result(results.IDLE)
+    if not engines:
         return []
-    cells = [(row.category, row.message, f"{row.count:,}") for row in rows]
-    return [html.H2("Warnings"), table(("Kind", "Message", "Times"), cells, text_columns=2)]
+    headings = ("Engine", "Window", *(TITLES[part] for part in PARTS))
+    return [
+        chart_card(
+            "Where the time of each engine goes",
+            engine_time_figure(engines, view.theme),
+            explains="From the start of a core's first execution to the end of its last; the parts add up to it.",
+        ),
+        table_card("Engine time in numbers", headings, [_engine_row(engine) for engine in engines]),
+    ]
+
+
+def _engine_row(engine: EngineTime) -> list[Any]:
+    name = f"{engine.engine} (process {engine.process}, core {engine.core})"
+    return [name, time_cell(engine.window_ns), *(time_cell(getattr(engine, part)) for part in PARTS)]
+
+
+@section("overview/findings", results.FINDINGS)
+def TOP_FINDINGS(view: View) -> Any:
+    findings = view.result(results.FINDINGS)
+    if not findings:
+        return []
+    more = html.A("All advice", href=view.address.to("/advice"), className="button quiet")
+    return card("What to do first", finding_list(view, findings[:FINDINGS]), actions=[more])
+
+
+@section("overview/hotspots", results.OVERVIEW)
+def HOTSPOTS(view: View) -> Any:
+    overview: Overview = view.result(results.OVERVIEW)
+    hotspots = overview.hotspots
+    if not hotspots.device_ns:
+        return []
+    return html.Div([_operations(hotspots), _lines(view, hotspots)], className="grid-2")
+
+
+def _operations(hotspots: Hotspots) -> Any:
+    rows = [
+        (
+            row.name or "(unnamed)",
+            share_cell(row.cost.device_ns / hotspots.device_ns, bar=True),
+            time_cell(row.cost.device_ns),
+            count_cell(row.cost.count),
+        )
+        for row in hotspots.operations[:ROWS]
+    ]
+    return table_card("Costliest operations", ("Operation", "Share", "Time", "Operations"), rows)
+
+
+def _lines(view: View, hotspots: Hotspots) -> Any:
+    rows = [
+        (
+            html.A(
+                place(row.place), href=source_link(view, row.place.file, row.place.line), title=row.place.file
+            ),
+            share_cell(row.cost.device_ns / hotspots.device_ns, bar=True),
+            time_cell(row.cost.device_ns),
+        )
+        for row in hotspots.lines[:ROWS]
+    ]
+    return table_card("Costliest source lines", ("Line", "Share", "Time"), rows) if rows else None
+
+
+def source_link(view: View, file: str, line: int) -> str:
+    """Address of a line on the page Source."""
+    return view.address.to("/source", file=file, line=line)
+
+
+@section("overview/system", results.IDENTITY, results.OVERVIEW)
+def SYSTEM(view: View) -> Any:
+    identity: Identity = view.result(results.IDENTITY)
+    overview: Overview = view.result(results.OVERVIEW)
+    facts = [
+        ("Command", html.Code(identity.command) if identity.command else ""),
+        ("Target", identity.target),
+        ("Logical NeuronCore", f"{identity.lnc} physical" if identity.lnc else ""),
+        ("Host clock", identity.host_clock),
+        ("Settings", ", ".join(identity.settings)),
+        ("Made by", identity.producer),
+        ("Schema", identity.schema_version),
+        ("Folder", html.Code(str(identity.path))),
+        *total_rows(overview),
+    ]
+    listed = [part for name, value in facts if value for part in (html.Dt(name), html.Dd(value))]
+    warnings = [(row.category, row.message, count_cell(row.count)) for row in overview.warnings]
+    return [
+        card("What was captured", html.Dl(listed, className="facts")),
+        *([table_card("Warnings", ("Kind", "Message", "Times"), warnings)] if warnings else []),
+    ]
+
+
+PAGE = Page("/overview", "Overview", layout, group="Where time goes")

@@ -2,46 +2,66 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import parse_qs
 
-from dash import dcc, html
-
-from neuron_explorer.content import Content
+from neuron_explorer import results
 from neuron_explorer.figures.roofline import roofline_figure
-from neuron_explorer.pages.parts import table
-from neuron_profile.analysis.roofline import LEVELS
-from neuron_profile.reports.quantities import duration, percent, scaled
+from neuron_explorer.page import Page, View
+from neuron_explorer.parts.chart import chart_card
+from neuron_explorer.parts.quantities import Cell, rate_cell, share_cell, time_cell
+from neuron_explorer.parts.states import empty_state
+from neuron_explorer.parts.table import table_card
+from neuron_explorer.parts.tabs import tabs
+from neuron_explorer.sections import Need, Section
+from neuron_profile.analysis.roofline import LEVELS, Point, Roofline
 
-ROWS = 200
+ROWS, POINTS = 200, 400
 _HEADINGS = ("Name", "Time", "Rate", "FLOPs per byte", "Bound by", "Of the bound")
 
 
-def roofline_page(content: Content, search: str) -> list[Any]:
-    """Components of the page.
+def layout(view: View) -> list[Any]:
+    """Components of the page; `level` in the address chooses what a point is."""
+    choices = {name: name.upper() if name == "hlo" else name.capitalize() for name in LEVELS}
+    return [tabs(view, "level", "One point per", choices, _level(view)), CHART.show(view)]
 
-    Args:
-        search: Query part of the address: `?level=line` chooses what a point is.
-    """
-    asked = parse_qs(search.lstrip("?")).get("level", [""])[0]
-    level = asked if asked in LEVELS else "operation"
-    links = [dcc.Link(name, href=f"/roofline?level={name}", className="tab") for name in LEVELS]
-    roofline = content.roofline(level)
+
+def _level(view: View) -> str:
+    asked = view.address.get("level")
+    return asked if asked in LEVELS else "operation"
+
+
+def _needs(view: View) -> Sequence[Need]:
+    return [(results.ROOFLINE, _level(view))]
+
+
+def _draw(view: View) -> Any:
+    roofline: Roofline = view.result(results.ROOFLINE, _level(view))
     if not roofline.points:
-        return [html.P("This profile has no HLO operations to draw.")]
-    rows = [
-        (
-            point.name or "(none)",
-            duration(point.span_ns),
-            scaled(point.flops_per_second, "FLOP/s"),
-            f"{point.intensity:.3g}",
-            point.bound,
-            percent(point.of_bound),
+        return empty_state(
+            "There is no work to relate to bytes.",
+            "A roofline needs HLO operations with FLOPs and bytes; this profile has none.",
         )
-        for point in roofline.points[:ROWS]
-    ]
+    rows = [_row(point) for point in roofline.points[:ROWS]]
     return [
-        html.Div(links, className="levels"),
-        dcc.Graph(figure=roofline_figure(roofline)),
-        table(_HEADINGS, rows),
+        chart_card(
+            "Roofline of one NeuronCore", roofline_figure(roofline, view.theme, POINTS),
+            explains="A point's size is its time. Roofs are the chip's limits, dotted while it is throttled.",
+        ),
+        table_card("The same in numbers", _HEADINGS, rows, name=f"roofline {roofline.level}"),
+    ]  # fmt: skip
+
+
+def _row(point: Point) -> list[Any]:
+    return [
+        point.name or "(none)",
+        time_cell(point.span_ns),
+        rate_cell(point.flops_per_second, "FLOP/s"),
+        Cell(f"{point.intensity:.3g}", point.intensity, True),
+        point.bound,
+        share_cell(point.of_bound, bar=True),
     ]
+
+
+CHART = Section("roofline/chart", _needs, _draw)
+PAGE = Page("/roofline", "Roofline", layout, group="Limits")

@@ -1,0 +1,163 @@
+"""Work that takes longer than an answer may: it runs in a thread, tells how far it is, and can be cancelled.
+
+Cancelling is cooperative. An analysis reads its profile through a `WatchedProfile`, which stops it at its next
+query and interrupts the one that runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import pyarrow as pa
+
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile import sandbox
+from neuron_tools.profile.reader import Profile
+
+
+class CancelledError(NeuronToolsError):
+    """The user stopped the work."""
+
+
+@dataclass
+class Progress:
+    """How far a job is; written by the job, read by everyone.
+
+    Attributes:
+        text: What it does now.
+        fraction: 0 to 1; None where the end is not known.
+    """
+
+    text: str = ""
+    fraction: float | None = None
+    started_s: float = field(default_factory=monotonic)
+    _cancel: threading.Event = field(default_factory=threading.Event, repr=False)
+    _on_cancel: list[Callable[[], None]] = field(default_factory=list, repr=False)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the job began."""
+        return monotonic() - self.started_s
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the user stopped the job."""
+        return self._cancel.is_set()
+
+    def check(self) -> None:
+        """Go on, or stop.
+
+        Raises:
+            CancelledError: The user stopped the job.
+        """
+        if self.is_cancelled:
+            raise CancelledError("The work was cancelled.")
+
+    def cancel(self) -> None:
+        """Stop the job at the next point where it can be."""
+        self._cancel.set()
+        for stop in tuple(self._on_cancel):
+            stop()
+
+    def interrupting(self, stop: Callable[[], None]) -> _Interrupting:
+        """While this is entered, cancelling calls `stop`."""
+        return _Interrupting(self._on_cancel, stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _Interrupting:
+    stops: list[Callable[[], None]]
+    stop: Callable[[], None]
+
+    def __enter__(self) -> None:
+        self.stops.append(self.stop)
+
+    def __exit__(self, *error: object) -> None:
+        self.stops.remove(self.stop)
+
+
+class Job:
+    """A function that runs in a thread of its own.
+
+    Attributes:
+        progress: How far it is.
+        error: What it raised; None while it runs and where it ended well.
+        result: What it returned.
+    """
+
+    def __init__(self, function: Callable[[Progress], Any], name: str) -> None:
+        self.progress = Progress()
+        self.error: Exception | None = None
+        self.result: Any = None
+        self._done = threading.Event()
+        self._function = function
+        self._thread = threading.Thread(target=self._run, name=f"explorer {name}", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self._done.is_set()
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the end, at most so long; whether it has come."""
+        return self._done.wait(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            self.result = self._function(self.progress)
+        except Exception as error:
+            self.error = error
+        finally:
+            self._done.set()
+
+
+class WatchedProfile(Profile):
+    """A view of an open profile through which a job reads it, and is stopped."""
+
+    def __init__(self, profile: Profile, progress: Progress) -> None:
+        self._inner = profile
+        self._progress = progress
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    @property
+    def _connection(self) -> Any:
+        return self._inner._connection
+
+    @property
+    def timeline_index(self) -> Any:
+        """The index of the profile itself."""
+        return self._inner.timeline_index
+
+    def close(self) -> None:
+        """The profile itself stays open."""
+
+    def query(
+        self,
+        query: str,
+        parameters: Sequence[Any] | Mapping[str, Any] = (),
+        *,
+        timeout_s: float | None = None,
+    ) -> pa.Table:
+        """As `Profile.query`.
+
+        Raises:
+            CancelledError: The job was cancelled before or while the query ran.
+        """
+        self._progress.check()
+        sandbox.check_query(query)
+        given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+        limit_s = sandbox.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
+        with self._connection.cursor() as cursor, self._progress.interrupting(cursor.interrupt):
+            try:
+                with sandbox.bounded(cursor, limit_s):
+                    return cursor.sql(query, params=given or None).to_arrow_table()
+            except sandbox.QueryError:
+                self._progress.check()
+                raise

@@ -1,0 +1,77 @@
+"""What a page is: its place in the navigation, what it shows of a view, and its callbacks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dash import Dash
+
+from neuron_explorer.address import Address
+from neuron_explorer.analyses import Analyses
+from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.theme import LIGHT, Theme
+from neuron_tools.profile.reader import Profile
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What a page is drawn from."""
+
+    library: ProfileLibrary
+    analyses: Analyses
+    address: Address
+    theme: Theme = LIGHT
+
+    @property
+    def profile(self) -> Profile:
+        """The profile that the address names.
+
+        Raises:
+            UnknownProfileError, NotAProfileError: It cannot be opened.
+        """
+        return self.library.get(self.address.profile)
+
+    def result(self, name: str, *arguments: str) -> Any:
+        """The result of an analysis of the profile, waited for; a section's are there when it is drawn.
+
+        Raises:
+            NeuronToolsError: The analysis failed.
+        """
+        return self.analyses.now(self.address.profile, name, *arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """What a page's callbacks work on; the same for the whole application."""
+
+    library: ProfileLibrary
+    analyses: Analyses
+
+
+def _no_callbacks(app: Dash, site: Site) -> None:
+    """Most pages are drawn from the address alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page of the Explorer.
+
+    Attributes:
+        path: Its address: "/memory".
+        title: In the navigation and the window's title.
+        layout: Components of the page for a view. Runs in the callback that follows the address.
+        register: Adds the page's callbacks, once per application.
+        group: Heading in the navigation under which it stands.
+        needs_profile: Whether it shows one profile; else it is drawn without.
+        fills_window: Whether it takes the whole window beside the navigation, without margins.
+    """
+
+    path: str
+    title: str
+    layout: Callable[[View], Any]
+    register: Callable[[Dash, Site], None] = _no_callbacks
+    group: str = ""
+    needs_profile: bool = True
+    fills_window: bool = False

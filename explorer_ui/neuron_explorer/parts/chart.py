@@ -1,0 +1,59 @@
+"""Charts: a Plotly figure in a card, with buttons that save it as PNG and as SVG."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from dash import dcc, html
+
+from neuron_explorer.parts.card import card
+
+CONFIG = {"displayModeBar": False, "displaylogo": False, "showTips": False, "responsive": True}
+MOST_LABEL = 60
+
+
+def chart_card(
+    title: str,
+    figure: Any,
+    *,
+    explains: str = "",
+    description: str = "",
+    actions: Sequence[Any] = (),
+    identity: Any = None,
+) -> Any:
+    """A chart in a card.
+
+    Args:
+        figure: A Plotly figure.
+        description: What it shows, for who cannot see it; the title by default.
+        identity: Id of the graph, for callbacks.
+    """
+    options = {} if identity is None else {"id": identity}
+    graph = dcc.Graph(
+        figure=figure, config=CONFIG, style={"height": f"{figure.layout.height or 320}px"}, **options
+    )
+    held = html.Div(graph, role="img", **{"aria-label": description or title})
+    return card(title, held, actions=[*actions, *_save_buttons()], explains=explains)
+
+
+def _save_buttons() -> list[Any]:
+    return [
+        html.Button(
+            kind.upper(), className="button quiet", title=f"Save as {kind.upper()}", **{"data-action": kind}
+        )
+        for kind in ("png", "svg")
+    ]
+
+
+def plain(text: str) -> str:
+    """Text of a profile for a figure: Plotly reads some HTML in its texts, so there is none."""
+    return escape(text, quote=False)
+
+
+def short(text: str, length: int = MOST_LABEL) -> str:
+    """A long text without its middle, for an axis; escaped."""
+    if len(text) > length:
+        text = f"{text[: length // 2 - 1]}…{text[-(length // 2) :]}"
+    return plain(text)

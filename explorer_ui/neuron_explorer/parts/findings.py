@@ -1,0 +1,50 @@
+"""Findings of the advice: gain, what was found, where, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import html
+
+from neuron_explorer.page import View
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.source_frames import SourceLine
+from neuron_profile.reports.places import place as short_place
+from neuron_profile.reports.quantities import duration, percent
+
+
+def finding_list(view: View, findings: Sequence[Finding]) -> Any:
+    """The findings in the given order."""
+    return html.Ol([html.Li(_finding(view, finding)) for finding in findings], className="findings")
+
+
+def _finding(view: View, finding: Finding) -> Any:
+    words = [
+        html.H3(finding.title),
+        html.P(_place(view, finding.place)),
+        html.P(finding.change),
+        html.Details([html.Summary("Evidence"), html.Pre(_evidence(finding), className="evidence")]),
+    ]
+    return html.Div([_gain(finding), html.Div(words)], className="finding card")
+
+
+def _place(view: View, place: Place) -> Any:
+    if not place.file:
+        return html.Span(str(place), className="faint")
+    href = view.address.to("/source", file=place.file, line=place.line)
+    return html.A(
+        short_place(SourceLine(place.file, place.line)), href=href, title=place.module or place.file
+    )
+
+
+def _gain(finding: Finding) -> Any:
+    if finding.gain_ns is None:
+        return html.Div("gain not simulated", className="gain none")
+    saved = html.Div(f"saves {percent(finding.gain)}", className="faint")
+    return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
+
+
+def _evidence(finding: Finding) -> str:
+    lines = [f"{name} = {value}" for name, value in finding.evidence.items()]
+    return "\n".join([f"rule = {finding.rule}", *lines, f"simulated = {finding.what_if or '-'}"])

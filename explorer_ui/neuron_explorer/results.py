@@ -1,0 +1,54 @@
+"""The profiler's analyses under the names by which pages ask for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from neuron_explorer.analyses import analysis
+from neuron_profile.analysis.advice.advise import advise
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.communication import Communication, measure_communication
+from neuron_profile.analysis.identity import Identity, identify
+from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
+from neuron_profile.analysis.overview import Overview, make_overview
+from neuron_profile.analysis.roofline import Roofline, make_roofline
+from neuron_tools.profile.reader import Profile
+
+IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
+ROOFLINE, COMMUNICATION = "roofline", "communication"
+
+
+@analysis(IDENTITY, "Reading what was captured")
+def _identity(profile: Profile) -> Identity:
+    return identify(profile)
+
+
+@analysis(OVERVIEW, "Summing up device time")
+def _overview(profile: Profile) -> Overview:
+    return make_overview(profile)
+
+
+@analysis(FINDINGS, "Looking for what could be faster, and simulating each gain")
+def _findings(profile: Profile) -> tuple[Finding, ...]:
+    return advise(profile)
+
+
+@analysis(IDLE, "Dividing each engine's time into busy and idle")
+def _idle(profile: Profile) -> tuple[EngineTime, ...]:
+    return idle_reasons(profile)
+
+
+@analysis(ROOFLINE, "Relating work to bytes moved")
+def _roofline(profile: Profile, level: str) -> Roofline:
+    return make_roofline(profile, level)
+
+
+@analysis(COMMUNICATION, "Summing up collectives")
+def _communication(profile: Profile) -> Communication:
+    return measure_communication(profile)
+
+
+def rows(profile: Profile, query: str, parameters: Any = ()) -> list[dict[str, Any]]:
+    """The rows of a query as dictionaries."""
+    found: list[dict[str, Any]] = profile.query(query, parameters).to_pylist()
+    return found

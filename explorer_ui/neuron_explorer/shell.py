@@ -1,0 +1,107 @@
+"""What stands around every page: navigation, heading, the profile's name and the theme switch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from dash import dcc, html
+
+from neuron_explorer.page import Page, View
+from neuron_explorer.pages import pages
+from neuron_profile.reports.quantities import duration
+from neuron_tools.errors import NeuronToolsError
+
+PROFILES = "/"
+
+
+def frame() -> Any:
+    """The layout of the application; the callback that follows the address fills it."""
+    return html.Div(
+        [
+            dcc.Location(id="address", refresh=False),
+            dcc.Store(id="window-title"),
+            html.A("Skip to the page", href="#page", className="skip"),
+            html.Header(
+                [
+                    html.A("Neuron Explorer", href=PROFILES, className="brand"),
+                    html.Div(id="heading", className="heading"),
+                    html.Button("Copy link", className="button quiet", **{"data-action": "copy-link"}),
+                    html.Button(
+                        "Theme", className="button quiet", title="Light or dark", **{"data-action": "theme"}
+                    ),
+                ],
+                className="top",
+            ),
+            html.Nav(id="navigation", className="side", **{"aria-label": "Pages"}),
+            html.Main(id="page", tabIndex=-1),
+            html.Div(id="announcer", role="status", className="visually-hidden", **{"aria-live": "polite"}),
+        ],
+        className="shell",
+    )
+
+
+def with_default_profile(view: View, page: Page | None) -> View:
+    """The view with the library's only profile where the address names none."""
+    if page is None or not page.needs_profile or view.address.profile:
+        return view
+    entries = view.library.entries()
+    if len(entries) != 1:
+        return view
+    return replace(view, address=replace(view.address, profile=entries[0].id))
+
+
+def navigation(view: View, current: Page | None) -> Any:
+    """Links to all pages, the current one marked; those that need a profile only where one is chosen."""
+    groups: dict[str, list[Any]] = {}
+    for page in pages():
+        if page.needs_profile and not view.address.profile:
+            continue
+        marks = {"aria-current": "page"} if page is current else {}
+        link = html.A(page.title, href=view.address.to(page.path), className="nav-link", **marks)
+        groups.setdefault(page.group, []).append(html.Li(link))
+    return [html.Div([html.P(name, className="nav-group"), html.Ul(links)]) for name, links in groups.items()]
+
+
+def heading(view: View, page: Page | None) -> Any:
+    """Title of the page, name of the profile, and the chosen range with a way out of it."""
+    title = html.H1(page.title if page else "Not found")
+    if page is None or not page.needs_profile or not view.address.profile:
+        return [title]
+    return [title, html.Span(_name(view), className="profile-name", title=_location(view)), *_range(view)]
+
+
+def window_title(view: View, page: Page | None) -> str:
+    """Title of the browser's window."""
+    title = page.title if page else "Not found"
+    name = _name(view) if view.address.profile and page is not None and page.needs_profile else ""
+    return " · ".join(filter(None, (title, name, "Neuron Explorer")))
+
+
+def choose_profile() -> Any:
+    """A way to the list of profiles."""
+    return html.A("Choose a profile", href=PROFILES, className="button")
+
+
+def _range(view: View) -> list[Any]:
+    address = view.address
+    if address.start_ns is None or address.end_ns is None:
+        return []
+    text = f"{duration(address.start_ns)} to {duration(address.end_ns)}"
+    whole = replace(address, start_ns=None, end_ns=None).to()
+    remove = html.A("×", href=whole, className="remove", **{"aria-label": "Show all of the profile"})
+    return [html.Span([text, remove], className="chip", title="Chosen range of time")]
+
+
+def _name(view: View) -> str:
+    try:
+        return view.library.entry(view.address.profile).name
+    except NeuronToolsError:
+        return ""
+
+
+def _location(view: View) -> str:
+    try:
+        return view.library.entry(view.address.profile).location
+    except NeuronToolsError:
+        return ""

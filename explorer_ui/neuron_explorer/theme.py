@@ -1,0 +1,94 @@
+"""Colours of the figures in the light and the dark theme. The style sheet has the same for the pages.
+
+The categorical colours are Okabe and Ito's, told apart with any colour vision; an engine has the same colour on
+every page and in the timeline.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from flask import has_request_context, request
+
+COOKIE = "neuron-explorer-theme"
+
+BLUE, ORANGE, GREEN, PINK = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
+SKY, VERMILION, YELLOW, GREY = "#56b4e9", "#d55e00", "#f0e442", "#8a94a3"
+CATEGORICAL = (BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW, GREY)
+ENGINE_COLOURS = {
+    "tensor": BLUE,
+    "vector": ORANGE,
+    "scalar": GREEN,
+    "gpsimd": PINK,
+    "sync": SKY,
+    "dma": VERMILION,
+    "collectives": YELLOW,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Theme:
+    """Colours that differ between light and dark."""
+
+    name: str
+    paper: str
+    text: str
+    faint: str
+    line: str
+    empty: str
+    ramp: tuple[tuple[float, str], ...]
+
+    def layout(self, **changes: Any) -> dict[str, Any]:
+        """The part of a Plotly layout that all figures share, with changes merged over it."""
+        axis = {
+            "gridcolor": self.line,
+            "linecolor": self.line,
+            "zerolinecolor": self.line,
+            "tickfont": {"color": self.faint},
+            "title": {"font": {"color": self.faint, "size": 12}},
+            "automargin": True,
+        }
+        base: dict[str, Any] = {
+            "paper_bgcolor": "rgba(0,0,0,0)",
+            "plot_bgcolor": "rgba(0,0,0,0)",
+            "font": {"family": "Inter, system-ui, sans-serif", "size": 12, "color": self.text},
+            "colorway": list(CATEGORICAL),
+            "margin": {"l": 60, "r": 16, "t": 16, "b": 44},
+            "hoverlabel": {"bgcolor": self.paper, "font": {"color": self.text}, "bordercolor": self.line},
+            "legend": {"orientation": "h", "yanchor": "bottom", "y": 1.02, "x": 0},
+            "xaxis": axis,
+            "yaxis": axis,
+        }
+        return _merged(base, changes)
+
+
+LIGHT = Theme(
+    "light", "#ffffff", "#1b2430", "#56616f", "#dfe4ea", "#e6ebf2",
+    ((0.0, "#eef4fb"), (0.5, "#5a9bd4"), (1.0, "#08306b")),
+)  # fmt: skip
+DARK = Theme(
+    "dark", "#161b22", "#e6eaf0", "#a3adba", "#2d3540", "#2a323d",
+    ((0.0, "#1b2634"), (0.5, "#3a7fbf"), (1.0, "#cfe6ff")),
+)  # fmt: skip
+
+
+def requested_theme() -> Theme:
+    """The theme that the user's browser asks for in a cookie; light outside a request."""
+    asked = request.cookies.get(COOKIE) if has_request_context() else None
+    return DARK if asked == DARK.name else LIGHT
+
+
+def engine_colour(engine: str) -> str:
+    """Colour of an engine, whatever the case of its name; grey for one that is not known."""
+    return ENGINE_COLOURS.get(engine.lower(), GREY)
+
+
+def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Dictionaries merged all the way down."""
+    result = dict(base)
+    for name, value in changes.items():
+        old = result.get(name)
+        both = isinstance(old, dict) and isinstance(value, dict)
+        result[name] = _merged(old, value) if both else value
+    return result
