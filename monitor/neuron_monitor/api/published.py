@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from neuron_monitor.api import layout
+from neuron_monitor.api.latency import parse_histogram
 from neuron_monitor.api.nodes import Fault, describe_os_error
 from neuron_monitor.api.readings import CoreReading, ProcessCore, ProcessReading
 
@@ -25,6 +26,7 @@ _UNCATEGORIZED = _POSITIONS["uncategorized"]
 _BUSY_US = _POSITIONS["nc_time_in_use"]
 _DEVICE_MEMORY = _POSITIONS["device_memory"]
 _ELAPSED_NS = _POSITIONS["elapsed_ns"]
+_TABLES = ("status", "engine_busy_ns", "traffic")
 _OWN_COUNTERS = ("inference_count", "model_load_count", "flop_count", "throttled_ns")
 
 
@@ -146,9 +148,9 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
 
 
 def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> ProcessCore:
-    counts = [0] * len(_POSITIONS)
-    for counters in (told.get("status"), told.get("engine_busy_ns"), told.get("traffic")):
-        for name, value in (counters or {}).items():
+    counts = list(layout.NO_COUNTS)
+    for table in _TABLES:
+        for name, value in (told.get(table) or {}).items():
             if name in _POSITIONS:
                 counts[_POSITIONS[name]] = value
     held = 0
@@ -161,7 +163,8 @@ def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> Proce
     counts[_DEVICE_MEMORY] = held
     counts[_ELAPSED_NS] = told.get("elapsed_ns") or elapsed_ns
     reading = CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), is_clocked=True)
-    return ProcessCore(reading, told.get("latency") or {})
+    latency = {kind: parse_histogram(counts) for kind, counts in (told.get("latency") or {}).items()}
+    return ProcessCore(reading, latency)
 
 
 def _modified_ns(folder: str) -> int:

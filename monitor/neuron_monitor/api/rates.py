@@ -6,17 +6,15 @@ time in which its counters count; on a real driver it is wall time.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
-from operator import lt, sub
+from operator import sub
 from types import MappingProxyType
 from typing import NamedTuple
 
 from neuron_monitor.api import layout
+from neuron_monitor.api.latency import EMPTY, Histogram, added_between, percentiles, together
 from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
 
-PERCENTILES = (0, 1, 25, 50, 75, 99, 100)
 _BUSY = layout.COLUMN_OF["nc_time_in_use"]
 _FLOPS = layout.COLUMN_OF["flop_count"]
 _THROTTLED = layout.COLUMN_OF["throttled_ns"]
@@ -50,26 +48,30 @@ IDLE_CLOCKED = CoreRates(
 
 def core_rates(before: CoreReading, after: CoreReading, elapsed_ns: int) -> CoreRates:
     """Rates of one physical core over a time; all 0 where no time passed or the counters were reset."""
-    old, new = before.counts, after.counts
-    if elapsed_ns <= 0 or new[_BUSY] < old[_BUSY]:
+    if elapsed_ns <= 0 or after.counts[_BUSY] < before.counts[_BUSY]:
         return IDLE_CLOCKED if after.is_clocked else IDLE
-    per_ns = 1 / elapsed_ns
-    per_second = 1e9 * per_ns
-    utilization = min(1.0, (new[_BUSY] - old[_BUSY]) * 1000 * per_ns)
-    flops_per_second = max(0, new[_FLOPS] - old[_FLOPS]) * per_second
+    added = list(map(sub, after.counts, before.counts))
+    per_second = 1e9 / elapsed_ns
+    utilization = _share(added[_BUSY] * 1000, elapsed_ns)
+    flops_per_second = added[_FLOPS] * per_second if added[_FLOPS] > 0 else 0.0
     if not after.is_clocked:
         return CoreRates(utilization, flops_per_second)
-    engines, traffic = layout.ENGINE_SLICE, layout.TRAFFIC_SLICE
-    # Kept within 0 and 1: two nodes are never read at quite the same moment.
-    shares = [min(1.0, max(0.0, (is_now - was) * per_ns)) for was, is_now in zip(old[engines], new[engines])]
-    rates = [max(0.0, (is_now - was) * per_second) for was, is_now in zip(old[traffic], new[traffic])]
+    shares = [_share(busy_ns, elapsed_ns) for busy_ns in added[layout.ENGINE_SLICE]]
+    rates = [moved * per_second if moved > 0 else 0.0 for moved in added[layout.TRAFFIC_SLICE]]
     return CoreRates(
         utilization,
         flops_per_second,
         dict(zip(layout.ENGINES, shares)),
         dict(zip(layout.TRAFFIC_NODES, rates)),
-        min(1.0, max(0.0, (new[_THROTTLED] - old[_THROTTLED]) * per_ns)),
+        _share(added[_THROTTLED], elapsed_ns),
     )
+
+
+def _share(part_ns: int, whole_ns: int) -> float:
+    """Kept within 0 and 1: two nodes are never read at quite the same moment."""
+    if part_ns <= 0:
+        return 0.0
+    return 1.0 if part_ns >= whole_ns else part_ns / whole_ns
 
 
 def physical_rates(
@@ -103,66 +105,23 @@ def logical_rates(rates: Mapping[int, CoreRates], size: int) -> dict[int, CoreRa
     return {logical: _together(group) for logical, group in groups.items()}
 
 
-def latency_between(before: ProcessReading, after: ProcessReading, kind: str) -> dict[str, int]:
-    """Executions of a process between two readings, by the upper bound of their latency in ns.
+def latency_percentiles(before: ProcessReading, after: ProcessReading, kind: str) -> dict[int, float] | None:
+    """Latency of the executions of a process between two readings, in seconds by percentile.
 
     Args:
         kind: "device" or "total".
     """
-    added: dict[str, int] = {}
-    for core_id, core in after.cores.items():
-        earlier = before.cores.get(core_id)
-        old = earlier.latency.get(kind, {}) if earlier is not None else {}
-        for bound, count in core.latency.get(kind, {}).items():
-            more = count - old.get(bound, 0)
-            if more > 0:
-                added[bound] = added.get(bound, 0) + more
-    return added
+    return percentiles(
+        together(
+            added_between(_latency(before, core_id, kind), core.latency.get(kind, EMPTY))
+            for core_id, core in after.cores.items()
+        )
+    )
 
 
-def percentiles(histogram: Mapping[str, int]) -> dict[int, float] | None:
-    """The upper bounds, in seconds, at which each of `PERCENTILES` is reached; None without any count.
-
-    Bounds are 2^(1/8) apart, so a percentile is at most 9 % too high (docs/simulated-driver.md).
-    """
-    bounds = sorted(histogram, key=int)
-    return _percentiles(list(map(int, bounds)), [histogram[bound] for bound in bounds])
-
-
-def latency_percentiles(before: ProcessReading, after: ProcessReading, kind: str) -> dict[int, float] | None:
-    """`percentiles` of `latency_between`.
-
-    Most often all cores have executions at the same bounds, in rising order, as they had before: then Python
-    code touches no single count.
-    """
-    new = [core.latency.get(kind, {}) for core in after.cores.values()]
-    old = [core.latency.get(kind, {}) for core in before.cores.values()]
-    if new and len(new) == len(old):
-        texts = list(new[0])
-        bounds = list(map(int, texts))
-        if all(list(each) == texts for each in (*new[1:], *old)) and all(map(lt, bounds, bounds[1:])):
-            added = list(map(sub, _sums(new), _sums(old)))
-            if min(added, default=0) >= 0:
-                return _percentiles(bounds, added)
-    return percentiles(latency_between(before, after, kind))
-
-
-def _sums(histograms: Sequence[Mapping[str, int]]) -> Sequence[int]:
-    values = [list(histogram.values()) for histogram in histograms]
-    return values[0] if len(values) == 1 else list(map(sum, zip(*values)))
-
-
-def _percentiles(bounds: Sequence[int], counts: Sequence[int]) -> dict[int, float] | None:
-    """Percentiles of counts at rising bounds in ns."""
-    reached = list(accumulate(counts))
-    if not reached or reached[-1] == 0:
-        return None
-    total, last = reached[-1], len(bounds) - 1
-    # At least one execution must be reached, also by percentile 0.
-    return {
-        percentile: bounds[min(last, bisect_left(reached, max(1, percentile / 100 * total)))] / 1e9
-        for percentile in PERCENTILES
-    }
+def _latency(process: ProcessReading, core_id: int, kind: str) -> Histogram:
+    core = process.cores.get(core_id)
+    return EMPTY if core is None else core.latency.get(kind, EMPTY)
 
 
 def _counters(process: ProcessReading, core_id: int, like: CoreReading) -> CoreReading:

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from neuron_monitor.api import layout
+from neuron_monitor.api.latency import Histogram
 from neuron_monitor.api.nodes import Fault
 
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -143,11 +144,11 @@ class ProcessCore(NamedTuple):
 
     Attributes:
         counters: The core's counters as far as they are this process's.
-        latency: Histograms {upper bound in ns, as text: count}, "device" and "total"; empty on a real driver.
+        latency: Histograms "device" and "total"; empty on a real driver.
     """
 
     counters: CoreReading
-    latency: Mapping[str, Mapping[str, int]]
+    latency: Mapping[str, Histogram]
 
 
 class ProcessReading(NamedTuple):

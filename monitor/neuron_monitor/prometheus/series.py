@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 
 from neuron_monitor.api.host import cpu_percents
 from neuron_monitor.api.kubernetes import Pod
+from neuron_monitor.api.latency import PERCENTILES
 from neuron_monitor.api.layout import ECC_NODES, POWER_STATUS_VALID
-from neuron_monitor.api.rates import PERCENTILES
 from neuron_monitor.api.readings import DeviceReading
 from neuron_monitor.api.view import ProcessView, View
 from neuron_monitor.prometheus.exposition import Family, Kind, Labels

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from neuron_monitor.api.host import ProcessTime
+from neuron_monitor.api.latency import PERCENTILES
 from neuron_monitor.api.layout import TRAFFIC_NODES
 from neuron_monitor.api.rates import (
-    PERCENTILES,
     CoreRates,
     latency_percentiles,
     logical_rates,
@@ -37,6 +37,7 @@ class ProcessWindow(NamedTuple):
     logical: dict[int, CoreRates]
 
 
+_PERCENTILE_NAMES = tuple(f"p{percentile}" for percentile in PERCENTILES)
 _RATE_NAMES = tuple(f"{name}_per_second" for name in TRAFFIC_NODES)
 NO_EXECUTIONS: dict[str, Any] = {
     "error_summary": dict.fromkeys(ERROR_STATUSES, 0),
@@ -121,7 +122,7 @@ def _physical(window: ProcessWindow, core: int, size: int, architecture: str) ->
 
 def _latency(window: ProcessWindow, kind: str) -> dict[str, float] | None:
     found = latency_percentiles(window.before, window.after, kind)
-    return None if found is None else {f"p{percentile}": found[percentile] for percentile in PERCENTILES}
+    return None if found is None else dict(zip(_PERCENTILE_NAMES, found.values()))
 
 
 def _percent(part: float, whole: float) -> float:

@@ -3,13 +3,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_monitor.api import layout
+from neuron_monitor.api.latency import parse_histogram
 from neuron_monitor.api.rates import (
     CoreRates,
     core_rates,
-    latency_between,
     latency_percentiles,
     logical_rates,
-    percentiles,
 )
 from neuron_monitor.api.readings import CoreReading, ProcessCore, ProcessReading
 
@@ -19,11 +18,6 @@ def reading(clocked=True, **counters):
     for name, value in counters.items():
         counts[layout.COLUMN_OF[name]] = value
     return CoreReading(0, 0, 0, tuple(counts), clocked)
-
-
-def process(**latency):
-    core = ProcessCore(reading(), {"device": latency, "total": {}})
-    return ProcessReading(1, "1", "", "", 1, {0: core})
 
 
 def test_rates_are_differences_by_the_time_that_passed():
@@ -69,50 +63,14 @@ def test_a_logical_core_is_the_mean_of_shares_and_the_sum_of_amounts():
     )
 
 
-def test_percentiles_are_the_bounds_at_which_they_are_reached():
-    found = percentiles({"2000": 1, "1000": 98, "9000": 1})
-    assert found == {0: 1e-6, 1: 1e-6, 25: 1e-6, 50: 1e-6, 75: 1e-6, 99: 2e-6, 100: 9e-6}
-
-
-def test_no_executions_have_no_percentiles():
-    assert percentiles({}) is None
-
-
-@settings(deadline=None)
-@given(st.dictionaries(st.integers(1, 10**12).map(str), st.integers(1, 10**6), min_size=1))
-def test_percentiles_rise_and_lie_among_the_bounds(histogram):
-    found = percentiles(histogram)
-    values = list(found.values())
-    assert values == sorted(values)
-    assert set(values) <= {int(bound) / 1e9 for bound in histogram}
-    assert values[-1] == max(map(int, histogram)) / 1e9
-
-
-histograms = st.dictionaries(st.integers(1, 60).map(str), st.integers(1, 50), max_size=8)
-
-
-@settings(deadline=None)
-@given(histograms, st.lists(histograms, min_size=1, max_size=3), st.booleans())
-def test_percentiles_of_a_period_are_those_of_what_was_added(before, added, is_sorted):
-    def several(each):
+def test_latency_is_that_of_all_cores_of_a_process():
+    def process(*counts):
         cores = {
-            number: ProcessCore(
-                reading(), {"device": dict(sorted(one.items(), key=lambda item: int(item[0])))}
-            )
-            if is_sorted
-            else ProcessCore(reading(), {"device": one})
-            for number, one in enumerate(each)
+            number: ProcessCore(reading(), {"device": parse_histogram({"1000": one, "2000": 1})})
+            for number, one in enumerate(counts)
         }
         return ProcessReading(1, "1", "", "", 1, cores)
 
-    old = several([before] * len(added))
-    new = several(
-        [{key: before.get(key, 0) + more.get(key, 0) for key in {**before, **more}} for more in added]
-    )
-    assert latency_percentiles(old, new, "device") == percentiles(latency_between(old, new, "device"))
-
-
-def test_latencies_of_a_period_are_what_was_added():
-    before, after = process(**{"1000": 5, "2000": 1}), process(**{"1000": 5, "2000": 4, "3000": 2})
-    assert latency_between(before, after, "device") == {"2000": 3, "3000": 2}
-    assert latency_between(before, after, "total") == {}
+    found = latency_percentiles(process(5), process(7, 3), "device")
+    assert (found[75], found[99]) == (1e-6, 2e-6)  # two and four more
+    assert latency_percentiles(process(5), process(7, 3), "total") is None
