@@ -19,7 +19,7 @@ def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_is_no_profile_is_one_line(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(neuron_explorer, "neuron-explorer", [str(tmp_path)]) == 1
+    assert run(neuron_explorer, "neuron-explorer", [str(tmp_path / "missing")]) == 1
     out, err = capsys.readouterr()
     assert (out, err.count("\n"), err.startswith("Error: ")) == ("", 1, True)
 
@@ -32,7 +32,7 @@ def test_it_serves_until_interrupted(make_profile, entry: str) -> None:
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        url = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        url = re.search(r"http://127\.0\.0\.1:\d+/overview\?profile=\w+&token=\S+", line)
         assert url is not None, line
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(url.group().replace("token=", "token=x"))
@@ -40,5 +40,5 @@ def test_it_serves_until_interrupted(make_profile, entry: str) -> None:
         assert b"react-entry-point" in opener.open(url.group()).read()
     finally:
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate()
+        _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == (0, "")
