@@ -1,0 +1,119 @@
+"""Reads the parameters of the timeline's data routes; whatever makes no sense is refused in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from neuron_tools.errors import NeuronToolsError
+
+BUCKETS = 1024
+"""Buckets of one tile; the engine has the same number."""
+FINEST_LEVEL, COARSEST_LEVEL = 0, 52
+MOST_TILES = 16
+MOST_TRACKS = 4096
+LONGEST_TEXT = 2000
+FARTHEST_NS = 1 << 62
+
+
+class ParameterError(NeuronToolsError):
+    """A request asks for something that does not exist."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileRange:
+    """`count` tiles of one level, which have `BUCKETS` buckets of 2**level ns each, from tile `first`."""
+
+    level: int
+    first: int
+    count: int
+
+    @property
+    def bucket_ns(self) -> int:
+        """Length of a bucket."""
+        return 1 << self.level
+
+    @property
+    def start_ns(self) -> int:
+        """Start of the first tile."""
+        return self.first * BUCKETS << self.level
+
+    @property
+    def end_ns(self) -> int:
+        """End of the last tile."""
+        return (self.first + self.count) * BUCKETS << self.level
+
+
+@dataclass(frozen=True, slots=True)
+class Parameters:
+    """The parameters of one request."""
+
+    given: Mapping[str, str]
+
+    def text(self, name: str, default: str = "") -> str:
+        """A text.
+
+        Raises:
+            ParameterError: It is longer than anything that the engine asks.
+        """
+        value = self.given.get(name, default)
+        if len(value) > LONGEST_TEXT:
+            raise ParameterError(f"The parameter {name} is too long: shorten it.")
+        return value
+
+    def integer(self, name: str, low: int, high: int, default: int | None = None) -> int:
+        """An integer between two bounds, which count as inside.
+
+        Raises:
+            ParameterError: It is absent without a default, no integer, or outside.
+        """
+        text = self.given.get(name)
+        if text is None and default is not None:
+            return default
+        digits = (text or "").removeprefix("-")
+        if text is None or not digits.isascii() or not digits.isdecimal() or len(digits) > 20:
+            raise ParameterError(f"The parameter {name} must be an integer.")
+        value = int(text)
+        if not low <= value <= high:
+            raise ParameterError(f"The parameter {name} must lie between {low} and {high}, not {value}.")
+        return value
+
+    def time_range(self, origin_ns: int) -> tuple[int, int]:
+        """The range `start`, `end`, given in ns from the origin.
+
+        Raises:
+            ParameterError: It is empty or makes no sense.
+        """
+        start = self.integer("start", -FARTHEST_NS, FARTHEST_NS) + origin_ns
+        end = self.integer("end", -FARTHEST_NS, FARTHEST_NS) + origin_ns
+        if end <= start:
+            raise ParameterError("The range is empty: end it after its start.")
+        return start, end
+
+    def tile_range(self) -> TileRange:
+        """`level`, `tile` and `tiles`.
+
+        Raises:
+            ParameterError: One of them makes no sense.
+        """
+        level = self.integer("level", FINEST_LEVEL, COARSEST_LEVEL)
+        farthest = FARTHEST_NS // BUCKETS >> level
+        first = self.integer("tile", -farthest, farthest)
+        return TileRange(level, first, self.integer("tiles", 1, MOST_TILES, 1))
+
+    def places(self, name: str, tracks: int) -> list[int]:
+        """Numbers of tracks, written as `1,4-7`; ascending, each once.
+
+        Raises:
+            ParameterError: It names tracks that the profile does not have.
+        """
+        found: set[int] = set()
+        for part in self.given.get(name, "").split(","):
+            first, _, last = part.partition("-")
+            if not first.isdecimal() or (last and not last.isdecimal()) or len(first) > 9 or len(last) > 9:
+                raise ParameterError(f"The parameter {name} must list tracks like 1,4-7.")
+            low, high = int(first), int(last or first)
+            if high >= tracks:
+                raise ParameterError(f"The profile has {tracks} tracks: there is none of number {high}.")
+            found.update(range(low, high + 1))
+        return sorted(found)[:MOST_TRACKS]

@@ -1,0 +1,73 @@
+"""What the engine must know of a profile before it draws anything: its tracks, and the range of time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from neuron_explorer.timeline.parameters import BUCKETS
+from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.track import Track
+
+EXACT_NS = 1 << 52
+"""Times up to this fit a JavaScript number with room to spare."""
+
+
+def origin_ns(profile: Profile) -> int:
+    """What the engine counts times from: 0, or the start where times do not fit a JavaScript number."""
+    start, end = profile.time_range_ns()
+    return 0 if start > -EXACT_NS and end < EXACT_NS else start
+
+
+def track_list(profile: Profile, profile_id: str) -> dict[str, Any]:
+    """The answer to `tracks`."""
+    origin = origin_ns(profile)
+    start, end = profile.time_range_ns()
+    tracks = profile.tracks()
+    extremes = _extremes(profile, tracks)
+    return {
+        "profile": profile_id,
+        "name": profile.path.name,
+        "complete": profile.complete,
+        "origin_ns": str(origin),
+        "start_ns": start - origin,
+        "end_ns": end - origin,
+        "tile_buckets": BUCKETS,
+        "tracks": [_track(track, origin, extremes.get(place)) for place, track in enumerate(tracks)],
+    }
+
+
+def _track(track: Track, origin: int, extremes: tuple[float, float] | None) -> dict[str, Any]:
+    least, greatest = extremes or (0.0, 0.0)
+    return {
+        "id": track.id,
+        "level": track.level,
+        "name": track.name,
+        "headings": list(track.headings),
+        "rank": track.rank,
+        "core": track.core_idx,
+        "table": track.table,
+        "spans": track.spans,
+        "depths": track.depths,
+        "start_ns": track.start_ns - origin,
+        "end_ns": track.end_ns - origin,
+        "unit": track.unit,
+        "counter": track.is_counter,
+        "least": least,
+        "greatest": greatest,
+    }
+
+
+def _extremes(profile: Profile, tracks: tuple[Track, ...]) -> dict[int, tuple[float, float]]:
+    """Least and greatest value of each counter."""
+    counters = [track for track in tracks if track.is_counter]
+    if not counters:
+        return {}
+    whole = profile.timelines(counters, pixels=1)
+    columns = (whole.column(name).to_numpy(zero_copy_only=False) for name in ("track", "least", "greatest"))
+    return {
+        int(place): (float(least), float(greatest))
+        for place, least, greatest in zip(*columns, strict=True)
+        if np.isfinite(least) and np.isfinite(greatest)
+    }

@@ -1,0 +1,56 @@
+/** Dash properties as options and view of the engine. */
+
+import type { TimelineOptions } from "../options.js";
+import type { TimeRange } from "../view/time_range.js";
+import type { Highlight, Marker, SpanRef, TimelineView } from "../view/view_state.js";
+
+/** Properties of `NeuronTimeline`; times are pairs of ns. */
+export interface ComponentProps {
+  readonly id?: string;
+  readonly profile: string;
+  readonly compare?: string;
+  readonly data_url?: string;
+  readonly range?: readonly [number, number] | null;
+  readonly selection?: readonly [number, number] | null;
+  readonly span?: SpanRef | null;
+  readonly pinned?: readonly string[];
+  readonly collapsed?: readonly string[];
+  readonly expanded?: readonly string[];
+  readonly highlight?: Highlight | null;
+  readonly markers?: readonly Marker[];
+  readonly search?: string;
+  readonly theme?: "light" | "dark" | "system";
+  readonly painter?: "auto" | "webgl2" | "canvas2d";
+  readonly chrome?: boolean;
+  readonly className?: string;
+  readonly style?: object;
+  readonly setProps?: (props: Record<string, unknown>) => void;
+}
+
+/** The view that properties ask for. */
+export function viewFrom(props: ComponentProps): TimelineView {
+  return {
+    range: rangeFrom(props.range),
+    selection: rangeFrom(props.selection),
+    span: props.span ?? null,
+    pinned: props.pinned ?? [],
+    collapsed: props.collapsed ?? [],
+    expanded: props.expanded ?? [],
+    highlight: props.highlight ?? null,
+    markers: props.markers ?? [],
+    search: props.search ?? "",
+  };
+}
+
+/** Options besides view and source. */
+export function optionsFrom(props: ComponentProps): Omit<TimelineOptions, "source"> {
+  return {
+    theme: props.theme ?? "system",
+    painter: props.painter ?? "auto",
+    chrome: props.chrome ?? true,
+  };
+}
+
+function rangeFrom(pair: readonly [number, number] | null | undefined): TimeRange | null {
+  return pair && pair[1] > pair[0] ? { startNs: pair[0], endNs: pair[1] } : null;
+}

@@ -1,0 +1,29 @@
+/** The colours of shapes under a theme. */
+
+import type { Ink, InkTable } from "./painter.js";
+import { mixed, PALETTES, parseColour, type Rgb } from "./palette.js";
+import type { Theme } from "./theme.js";
+
+/** How strong the tint behind a bucket is: it says that spans are here, its solid part how busy they keep it. */
+const TINT = 0.24;
+const FAINT = 0.2;
+
+export function inkTable(theme: Theme): InkTable {
+  const background = parseColour(theme.background);
+  const towards = (colours: readonly Rgb[], share: number): readonly Rgb[] =>
+    colours.map((colour) => mixed(background, colour, share));
+  const plain = PALETTES[theme.palette].map(parseColour);
+  const counter = plain.map(() => mixed(parseColour(theme.accent), background, 0.25));
+  const strong = plain;
+  const solid: Record<Ink, readonly Rgb[]> = { plain, faint: towards(plain, FAINT), counter, strong };
+  return {
+    background,
+    solid,
+    tint: {
+      plain: towards(plain, TINT),
+      faint: towards(plain, TINT * FAINT * 2),
+      counter: towards(counter, 0.45),
+      strong: towards(plain, TINT),
+    },
+  };
+}

@@ -1,0 +1,194 @@
+/** Draws what lies on top of the spans: the chosen one, the range, hits, markers and dependencies. */
+
+import { lengthOf, type TimeRange } from "../view/time_range.js";
+import type { TimeScale } from "../view/time_scale.js";
+import { durationText } from "../view/time_text.js";
+import type { DrawnRow, FrameInput } from "./frame.js";
+import { spanBox } from "./frame.js";
+import type { Theme } from "./theme.js";
+
+/** A span somewhere on the timeline. */
+export interface SpanMark {
+  readonly track: string;
+  /** -1 where it is not known. */
+  readonly depth: number;
+  readonly startNs: number;
+  readonly durationNs: number;
+}
+
+/** One span waited for another. */
+export interface Dependency {
+  readonly from: SpanMark;
+  readonly to: SpanMark;
+}
+
+export interface Overlays {
+  readonly chosen: SpanMark | null;
+  readonly hovered: SpanMark | null;
+  readonly hits: readonly SpanMark[];
+  /** The hit at which the user is; -1 for none. */
+  readonly hit: number;
+  readonly dependencies: readonly Dependency[];
+  readonly dragged: TimeRange | null;
+}
+
+export const NO_OVERLAYS: Overlays = { chosen: null, hovered: null, hits: [], hit: -1, dependencies: [], dragged: null };
+
+const MOST_MARKS = 2000;
+
+/** Draw onto rows that stand between two heights. */
+export function drawOverlays(
+  pen: CanvasRenderingContext2D,
+  input: FrameInput,
+  rows: readonly DrawnRow[],
+  top: number,
+  bottom: number,
+): void {
+  const { scale, theme, overlays } = input;
+  const byTrack = new Map(rows.map((row) => [row.row.track.id, row]));
+  drawHits(pen, input, byTrack);
+  if (overlays.hovered) outline(pen, overlays.hovered, byTrack, scale, theme.text, 1);
+  if (overlays.chosen) outline(pen, overlays.chosen, byTrack, scale, theme.accent, 2.5);
+  drawDependencies(pen, overlays.dependencies, byTrack, scale, theme);
+  const range = overlays.dragged ?? input.view.selection;
+  if (range) drawRange(pen, range, scale, theme, top, bottom);
+  for (const marker of input.view.markers) {
+    const x = Math.round(scale.toX(marker.timeNs));
+    if (x < -1 || x > scale.width) continue;
+    pen.fillStyle = theme.mark;
+    pen.fillRect(x, top, 1, bottom - top);
+  }
+}
+
+function drawRange(pen: CanvasRenderingContext2D, range: TimeRange, scale: TimeScale, theme: Theme, top: number, bottom: number): void {
+  const from = Math.max(scale.toX(range.startNs), -2);
+  const to = Math.min(scale.toX(range.endNs), scale.width + 2);
+  if (to < 0 || from > scale.width) return;
+  pen.globalAlpha = 0.13;
+  pen.fillStyle = theme.accent;
+  pen.fillRect(from, top, Math.max(to - from, 1), bottom - top);
+  pen.globalAlpha = 1;
+  pen.fillRect(Math.round(from), top, 1, bottom - top);
+  pen.fillRect(Math.round(to) - 1, top, 1, bottom - top);
+}
+
+function drawHits(pen: CanvasRenderingContext2D, input: FrameInput, byTrack: ReadonlyMap<string, DrawnRow>): void {
+  const { scale, theme, overlays } = input;
+  let drawn = 0;
+  pen.strokeStyle = theme.mark;
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  for (const hit of overlays.hits) {
+    const row = byTrack.get(hit.track);
+    const box = row && spanBox(row, Math.max(hit.depth, 0), hit.startNs, hit.durationNs, scale);
+    if (!box) continue;
+    pen.rect(box.left, box.top + 0.5, box.width, box.height - 2);
+    drawn += 1;
+    if (drawn > MOST_MARKS) break;
+  }
+  pen.stroke();
+  const current = overlays.hits[overlays.hit];
+  if (current) outline(pen, current, byTrack, scale, theme.mark, 3);
+}
+
+function outline(
+  pen: CanvasRenderingContext2D,
+  mark: SpanMark,
+  byTrack: ReadonlyMap<string, DrawnRow>,
+  scale: TimeScale,
+  colour: string,
+  width: number,
+): void {
+  const row = byTrack.get(mark.track);
+  const box = row && spanBox(row, Math.max(mark.depth, 0), mark.startNs, mark.durationNs, scale);
+  if (!box) return;
+  pen.strokeStyle = colour;
+  pen.lineWidth = width;
+  pen.strokeRect(box.left - 0.5, box.top - 0.5, box.width + 1, box.height);
+}
+
+/** Lines from the end of what was waited for to the start of what waited. */
+function drawDependencies(
+  pen: CanvasRenderingContext2D,
+  dependencies: readonly Dependency[],
+  byTrack: ReadonlyMap<string, DrawnRow>,
+  scale: TimeScale,
+  theme: Theme,
+): void {
+  if (dependencies.length === 0) return;
+  pen.strokeStyle = theme.accent;
+  pen.fillStyle = theme.accent;
+  pen.lineWidth = 1.5;
+  for (const { from, to } of dependencies) {
+    const [rowFrom, rowTo] = [byTrack.get(from.track), byTrack.get(to.track)];
+    if (!rowFrom || !rowTo) continue;
+    const [x0, x1] = [scale.toX(from.startNs + from.durationNs), scale.toX(to.startNs)];
+    if ((x0 < 0 && x1 < 0) || (x0 > scale.width && x1 > scale.width)) continue;
+    const [y0, y1] = [middleOf(rowFrom, from), middleOf(rowTo, to)];
+    const bend = Math.min(Math.max(Math.abs(x1 - x0) / 2, 12), 80);
+    pen.beginPath();
+    pen.moveTo(x0, y0);
+    pen.bezierCurveTo(x0 + bend, y0, x1 - bend, y1, x1 - 5, y1);
+    pen.stroke();
+    pen.beginPath();
+    pen.moveTo(x1, y1);
+    pen.lineTo(x1 - 6, y1 - 3.5);
+    pen.lineTo(x1 - 6, y1 + 3.5);
+    pen.fill();
+  }
+}
+
+function middleOf(drawn: DrawnRow, mark: SpanMark): number {
+  const box = spanBox(drawn, Math.max(mark.depth, 0), 0, 0, MIDDLE);
+  return box ? box.top + box.height / 2 : drawn.top + drawn.row.height - 4;
+}
+
+/** A scale on which time 0 is always in sight: only heights are asked for. */
+const MIDDLE = { width: 1, range: { startNs: 0, endNs: 1 }, nsPerPixel: 1, toX: () => 0, toNs: () => 0 } as unknown as TimeScale;
+
+/** Flags of markers and the length of the chosen range, in the ruler. */
+export function drawRulerMarks(pen: CanvasRenderingContext2D, input: FrameInput, height: number): void {
+  const { scale, theme, view, overlays } = input;
+  pen.font = `600 11px ${theme.font}`;
+  pen.textBaseline = "middle";
+  const sorted = [...view.markers].sort((one, other) => one.timeNs - other.timeNs);
+  sorted.forEach((marker, place) => {
+    const x = Math.round(scale.toX(marker.timeNs));
+    if (x < -200 || x > scale.width) return;
+    const before = sorted[place - 1];
+    const apart = before ? ` +${durationText(marker.timeNs - before.timeNs)}` : "";
+    flag(pen, x, `${marker.text || place + 1}${apart}`, theme, height);
+  });
+  for (const hit of overlays.hits) {
+    const x = Math.round(scale.toX(hit.startNs));
+    if (x < 0 || x > scale.width) continue;
+    pen.fillStyle = theme.mark;
+    pen.fillRect(x, height - 5, 1, 5);
+  }
+  const range = overlays.dragged ?? view.selection;
+  if (range) rangeLength(pen, range, scale, theme, height);
+}
+
+function flag(pen: CanvasRenderingContext2D, x: number, text: string, theme: Theme, height: number): void {
+  const width = pen.measureText(text).width + 8;
+  pen.fillStyle = theme.mark;
+  pen.fillRect(x, 2, width, 15);
+  pen.fillRect(x, 2, 1, height - 2);
+  pen.fillStyle = theme.background;
+  pen.fillText(text, x + 4, 10);
+}
+
+function rangeLength(pen: CanvasRenderingContext2D, range: TimeRange, scale: TimeScale, theme: Theme, height: number): void {
+  const [from, to] = [Math.max(scale.toX(range.startNs), 0), Math.min(scale.toX(range.endNs), scale.width)];
+  if (to < 0 || from > scale.width) return;
+  const text = durationText(lengthOf(range));
+  const width = pen.measureText(text).width + 10;
+  const middle = Math.min(Math.max((from + to) / 2, width / 2), scale.width - width / 2);
+  pen.fillStyle = theme.accent;
+  pen.fillRect(from, height - 4, Math.max(to - from, 1), 3);
+  pen.fillRect(middle - width / 2, 4, width, 16);
+  pen.fillStyle = theme.background;
+  pen.textAlign = "center";
+  pen.fillText(text, middle, 12.5);
+  pen.textAlign = "left";
+}

@@ -1,0 +1,72 @@
+/** What hosts give to a timeline, and what they get back. */
+
+import type { DataSource } from "./data/source.js";
+import type { ProfileSummary } from "./data/track.js";
+import type { PainterChoice } from "./draw/painter_choice.js";
+import type { ThemeChoice } from "./draw/theme.js";
+import type { TimeRange } from "./view/time_range.js";
+import type { Highlight, SpanRef, TimelineView } from "./view/view_state.js";
+
+/** A place in a source file. */
+export interface SourcePlace {
+  readonly file: string;
+  /** Counted from 1. */
+  readonly line: number;
+}
+
+/** What the user chose: a span with all that is known of it, a range, or nothing. */
+export interface Selection {
+  readonly span: SpanRef | null;
+  readonly range: TimeRange | null;
+  /** Columns of the span's row; arrives a moment after the span. */
+  readonly details: Readonly<Record<string, unknown>> | null;
+  readonly source: SourcePlace | null;
+}
+
+export interface TimelineOptions {
+  readonly source: DataSource;
+  /** A second profile to compare with: its tracks stand below those of the first, aligned by their hierarchy. */
+  readonly compare?: DataSource;
+  readonly theme?: ThemeChoice;
+  readonly view?: Partial<TimelineView>;
+  readonly painter?: PainterChoice;
+  /** Bytes that data may take in this page. */
+  readonly budgetBytes?: number;
+  /** Whether the bar with search and buttons, and the panel with details, are shown; true by default. */
+  readonly chrome?: boolean;
+  /** The view came to rest somewhere else. */
+  readonly onViewChange?: (view: TimelineView) => void;
+  readonly onSelect?: (selection: Selection) => void;
+  /** The user asked for the source of a span. */
+  readonly onOpenSource?: (place: SourcePlace) => void;
+  readonly onError?: (error: Error) => void;
+}
+
+/** How drawing goes, for measurements. */
+export interface TimelineStatistics {
+  readonly painter: "webgl2" | "canvas2d";
+  readonly frames: number;
+  /** Milliseconds of script of the last frames, the newest last. */
+  readonly frameMs: readonly number[];
+  readonly cacheBytes: number;
+  readonly chunks: number;
+  /** Whether everything in sight is drawn from data of its own resolution. */
+  readonly isSharp: boolean;
+  /** When that became so, by `performance.now()`; 0 while it is not. */
+  readonly sharpAt: number;
+}
+
+export interface TimelineHandle {
+  /** Resolves when the tracks are known and the first data is drawn. */
+  readonly ready: Promise<ProfileSummary>;
+  readonly view: TimelineView;
+  setView(view: Partial<TimelineView>): void;
+  /** Choose a span, a range, or nothing; the view moves there. */
+  setSelection(selection: { span?: SpanRef | null; range?: TimeRange | null }): void;
+  /** Light up what belongs together on every track; null for all as before. */
+  highlight(highlight: Highlight | null): void;
+  search(text: string): void;
+  setTheme(theme: ThemeChoice): void;
+  statistics(): TimelineStatistics;
+  destroy(): void;
+}
