@@ -19,6 +19,7 @@ from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_assembler import ProcessAssembler
 from neuron_tools.capture.process_log import LogWindow, ProcessLog, make_log_directory
 from neuron_tools.capture.stacks import StackRegistry
+from neuron_tools.capture.tables.rank_collectives import Meetings
 from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.derive import derive_tables
@@ -73,6 +74,7 @@ class Assembler:
         self._reproducible = options.host_clock == "fixed"
         self._clock = CaptureClock(shared=not self._reproducible, from_first=windows is not None)
         self._stacks = StackRegistry()
+        self._meetings = Meetings()
         self._processes: list[ProcessAssembler] = []
         self._failed = False
         self._writer = ProfileWriter(options.directory, self._profile_metadata(), overwrite)
@@ -151,6 +153,7 @@ class Assembler:
             for row in process.executable_rows():
                 self._writer.append("Executable", row)
             keep_programs(self.options.directory, process.process_idx, process.executables)
+        self._writer.append("Flow", self._meetings.flow_rows())
         self._writer.append("SourceFile", source_file_rows(self._stacks.files))
         end_ns = max((process.end_ns for process in self._processes), default=0)
         self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))
@@ -165,7 +168,9 @@ class Assembler:
             index = len(self._processes)
             log = ProcessLog(directory, self._windows[directory.name] if self._windows else None)
             self._processes.append(
-                ProcessAssembler(log, index, self._core, self._writer, self._stacks, self._clock)
+                ProcessAssembler(
+                    log, index, self._core, self._writer, self._stacks, self._clock, self._meetings
+                )
             )
 
     def _profile_metadata(self) -> dict[str, Any]:

@@ -57,6 +57,15 @@ class Attribution:
         self._remember(int(record["thread"]), int(record["sequence"]), stack, module)
         return Origin(stack, module, False)
 
+    def collective_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
+        """Origin of a COLLECTIVE record, which is logged when it ends: other records do not follow from it."""
+        stack, module = int(record["stack"]), int(record["module"])
+        if stack != 0:
+            return Origin(stack, module, False)
+        forward = int(record["forward_sequence"])
+        found = self._find(int(record["forward_thread"]), forward) if forward != NO_SEQUENCE else None
+        return Origin(*(found or self._last), True)
+
     def _remember(self, thread: int, sequence: int, stack: int, module: int) -> None:
         self._last = (stack, module)
         self._last_module = module or self._last_module

@@ -1,7 +1,7 @@
 """The definitions file of a capture log: what the numbers in the records stand for.
 
 One JSON object a line, written at once, so a record never refers to a line that is not there.
-Kinds: "process", "stack", "module", "name", "executable", "warning", "end".
+Kinds: "process", "stack", "module", "name", "executable", "collective", "clock", "warning", "end".
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ class DefinitionsWriter:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
         self._file: int | None = os.open(directory / FILE_NAME, flags, 0o666)
         self._lock = threading.Lock()
+        self._collectives = 0
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append one definition. A full disk is left to the recorder to report."""
@@ -50,6 +51,14 @@ class DefinitionsWriter:
     def name(self, number: int, text: str) -> None:
         """Define an operation's or range's name."""
         self.write("name", id=number, text=text)
+
+    def collective(self, fields: Mapping[str, Any]) -> int:
+        """Define what a collective is; returns its number, counted from 1."""
+        with self._lock:
+            self._collectives += 1
+            number = self._collectives
+        self.write("collective", id=number, **fields)
+        return number
 
     def close(self) -> None:
         """Close the file; what is written afterwards is dropped."""
@@ -68,6 +77,51 @@ class ModuleName:
 
 
 @dataclass(frozen=True, slots=True)
+class Collective:
+    """What a COLLECTIVE record's number stands for.
+
+    Attributes:
+        operation: As the published tools spell it, "AllReduce".
+        title: As the user calls it, "all_reduce".
+        elements, dtype: Of the larger of a rank's input and output.
+        bus_factor: Bus bandwidth by algorithm bandwidth.
+        ranks: That take part; sender and receiver of a message.
+        group: Name of their process group.
+        is_pair: A message from one to another.
+    """
+
+    operation: str
+    title: str
+    algorithm: str
+    dtype: str
+    elements: int
+    input_bytes: int
+    output_bytes: int
+    bus_factor: float
+    ranks: tuple[int, ...]
+    group: str
+    is_pair: bool
+
+    @property
+    def ranks_text(self) -> str:
+        """The ranks as the profile has them: "[0,1]"."""
+        return "[" + ",".join(map(str, self.ranks)) + "]"
+
+    @classmethod
+    def from_line(cls, line: Mapping[str, Any]) -> Collective:
+        """The facts that a line of kind "collective" tells.
+
+        Raises:
+            ValueError, KeyError, TypeError: One of them is missing or no number.
+        """
+        texts = {name: storable(line[name]) for name in ("operation", "title", "algorithm", "dtype", "group")}
+        numbers = {name: int(line[name]) for name in ("elements", "input_bytes", "output_bytes")}
+        ranks = tuple(int(rank) for rank in line["ranks"])
+        factor = float(line["bus_factor"])
+        return cls(**texts, **numbers, bus_factor=factor, ranks=ranks, is_pair=bool(line["pair"]))
+
+
+@dataclass(frozen=True, slots=True)
 class ProcessFacts:
     """A recorded process; zeros and empty where its log does not say.
 
@@ -79,6 +133,7 @@ class ProcessFacts:
         first_core: NeuronCore that its device 0 is.
         held_bytes: Device memory that its tensors held when recording began, by device.
         rank: Its rank in a distributed job; None where it has none.
+        host: The machine it ran on.
     """
 
     process_id: int = 0
@@ -88,6 +143,7 @@ class ProcessFacts:
     first_core: int = 0
     held_bytes: tuple[int, ...] = ()
     rank: int | None = None
+    host: str = ""
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> ProcessFacts:
@@ -100,6 +156,7 @@ class ProcessFacts:
         rank = line.get("rank")
         return cls(
             rank=None if rank is None else int(rank),
+            host=storable(str(line.get("host", ""))),
             command=tuple(storable(part) for part in line.get("command", ())),
             held_bytes=tuple(int(count) for count in line.get("held_bytes", ())),
             **{name: int(line.get(name, 0)) for name in numbers},
@@ -120,6 +177,7 @@ class Definitions:
     modules: dict[int, ModuleName] = field(default_factory=lambda: {0: ModuleName("", "")})
     names: dict[int, str] = field(default_factory=lambda: {0: ""})
     executables: dict[int, str] = field(default_factory=dict)
+    collectives: dict[int, Collective] = field(default_factory=dict)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
 
@@ -136,6 +194,8 @@ class Definitions:
             self.modules[int(line["id"])] = ModuleName(storable(line["path"]), storable(line["class"]))
         elif kind == "name":
             self.names[int(line["id"])] = storable(line["text"])
+        elif kind == "collective":
+            self.collectives[int(line["id"])] = Collective.from_line(line)
         elif kind == "executable":
             self.executables[int(line["id"])] = storable(line["file"])
         elif kind == "warning":

@@ -26,6 +26,7 @@ SPAN_KINDS = {
     RecordKind.RANGE: "range",
     RecordKind.STEP: "step",
     RecordKind.MODULE_CALL: "module",
+    RecordKind.COLLECTIVE: "collective",
 }
 EVENT_NAMES = {
     RecordKind.OPERATION: ("nrt_execute", "nc_exec_running"),
@@ -82,6 +83,9 @@ def _span_name(record: np.void, definitions: Definitions) -> str:
     if record["kind"] == RecordKind.MODULE_CALL:
         module = definitions.modules.get(int(record["module"]))
         return module.path if module else ""
+    if record["kind"] == RecordKind.COLLECTIVE:
+        part = definitions.collectives.get(int(record["executable"]))
+        return part.title if part else "collective"
     name = definitions.names.get(int(record["name"]), "")
     return name or RecordKind(int(record["kind"])).name.lower()
 

@@ -21,6 +21,7 @@ from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
 from neuron_tools.capture.tables.kernels import kernel_tables
 from neuron_tools.capture.tables.origin import execution_origin
+from neuron_tools.capture.tables.rank_collectives import Meetings, RankCollectives
 from neuron_tools.device.record import RecordKind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
@@ -48,6 +49,7 @@ class ProcessAssembler:
         writer: ProfileWriter,
         stacks: StackRegistry,
         clock: CaptureClock,
+        meetings: Meetings,
     ) -> None:
         self.log = log
         self.process_idx = process_idx
@@ -60,6 +62,7 @@ class ProcessAssembler:
         first_id = process_idx << PROCESS_ID_SHIFT
         self._tables = ExecutionTables(core, process_idx, first_id, stacks)
         self._attribution = Attribution()
+        self._collectives = RankCollectives(process_idx, first_id, stacks, meetings)
         self._pools = {"HostSpan": TextPools(), "SystemProfileEvents": TextPools()}
         self._memory: host_rows.DeviceMemory | None = None
         self._next_event_id = first_id | EVENT_ID_BIT
@@ -90,6 +93,7 @@ class ProcessAssembler:
         records = self._shifted(records)
         self._write_host(records)
         self._write_executions(records)
+        self._write_collectives(records)
         self._write_stacks()
         self._write_warnings()
         return True
@@ -108,6 +112,8 @@ class ProcessAssembler:
             "start_unix_ns": [process.start_unix_ns],
             "exit_status": [exit_status],
             "rank": [process.rank],
+            "host": [process.host or None],
+            "clock_offset_ns": [self._offset_ns],
         }
 
     @property
@@ -124,7 +130,8 @@ class ProcessAssembler:
             start_unix_ns = self.log.definitions.process.start_unix_ns
             # A window begins where its first record ends: that may be a range which began long before.
             first = "host_end_ns" if self.log.is_window else "host_start_ns"
-            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records[first][0]))
+            is_rank = self.log.definitions.process.rank is not None
+            self._offset_ns = self._clock.offset_ns(start_unix_ns, int(records[first][0]), is_rank=is_rank)
         shifted: npt.NDArray[np.void] = records.copy()
         for column in HOST_TIMES:
             shifted[column] = np.maximum(shifted[column] + self._offset_ns, 0)
@@ -132,6 +139,8 @@ class ProcessAssembler:
         offset_ns = np.maximum(self._offset_ns, -records["device_start_ns"][on_device])
         for column in DEVICE_TIMES:
             shifted[column][on_device] += offset_ns
+        collective = records["kind"] == int(RecordKind.COLLECTIVE)
+        shifted["address"][collective] += self._offset_ns
         return shifted
 
     def _write_host(self, records: npt.NDArray[np.void]) -> None:
@@ -168,6 +177,13 @@ class ProcessAssembler:
         self._counts.update(execution.executable for execution in executions)
         self.executions += len(executions)
         self._end_ns = max(self._end_ns, int(records["device_end_ns"].max()))
+
+    def _write_collectives(self, records: npt.NDArray[np.void]) -> None:
+        definitions = self.log.definitions
+        rows = self._collectives.rows(records, definitions, self._attribution, self._first_core)
+        if rows:
+            self._writer.append("CcOp", rows)
+            self._end_ns = max(self._end_ns, int(rows["end_ts"].max()))
 
     def executable_rows(self) -> list[dict[str, list[Any]]]:
         """The Executable rows, with how often each ran."""

@@ -7,6 +7,7 @@ another process.
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -86,8 +87,11 @@ class CaptureSession:
             raise NeuronToolsError(
                 f"The capture log {directory} cannot be written: {error.strerror}."
             ) from error
-        self._write_process(definitions, directory, reproducible=not measured)
-        self._runtime.start(Recording(self.options, directory, self.core, definitions, store))
+        start_unix_ns = time.time_ns() if measured else 0
+        self._write_process(definitions, directory, start_unix_ns)
+        self._runtime.start(
+            Recording(self.options, directory, self.core, definitions, store, start_unix_ns)
+        )
 
     def _leave(self) -> None:
         """Let another session begin."""
@@ -95,14 +99,15 @@ class CaptureSession:
             self._lock.release()
         _running.pop(type(self._runtime), None)
 
-    def _write_process(self, definitions: DefinitionsWriter, directory: Path, *, reproducible: bool) -> None:
+    def _write_process(self, definitions: DefinitionsWriter, directory: Path, start_unix_ns: int) -> None:
         """Process facts; under the fixed clock those that reach the profile are the same in every run."""
         definitions.write(
             "process",
-            process_id=int(directory.name.split("-")[1]) if reproducible else os.getpid(),
+            process_id=os.getpid() if start_unix_ns else int(directory.name.split("-")[1]),
             parent_id=os.getppid(),
             command=list(sys.orig_argv),
-            start_unix_ns=0 if reproducible else time.time_ns(),
+            start_unix_ns=start_unix_ns,
+            host=socket.gethostname(),
             python=sys.version.split()[0],
             target=self.options.target,
             rank=_rank(os.environ.get("RANK", "")),

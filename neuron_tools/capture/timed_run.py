@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,7 @@ class TimedTorch(TorchRuntime):
         native.start_timing(untraced(recording.store.for_operation))
         untraced(recording.store.executable_for)
         self._hooks.append(executables.install(recording.store))
+        self._time_collectives(recording, None)
 
 
 def start_timed_torch(target: str) -> None:
@@ -70,6 +72,6 @@ def start_timed_torch(target: str) -> None:
         store = UnkeptExecutables(directory, core, definitions, keep_compile_time=False)
     runtime = TimedTorch()
     runtime.prepare()
-    runtime.start(Recording(options, directory, core, definitions, store))
+    runtime.start(Recording(options, directory, core, definitions, store, time.time_ns()))
     atexit.register(runtime.stop)
     os.register_at_fork(after_in_child=runtime.abandon)

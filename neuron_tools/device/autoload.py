@@ -11,6 +11,7 @@ import warnings
 from contextlib import suppress
 from importlib import import_module
 
+from neuron_tools.device.distributed import registration as distributed
 from neuron_tools.device.driver.runtime import publish_from_first_use
 from neuron_tools.device.shutdown import wait_for_autograd
 
@@ -46,6 +47,7 @@ def register() -> None:
     )
     native.core().register_kernels()
     publish_from_first_use()
+    distributed.register()
     _prevent_late_profiler_import()
     torch.set_autocast_dtype("neuron", torch.bfloat16)
     atexit.register(wait_for_autograd)

@@ -18,6 +18,8 @@ from enum import IntEnum
 import numpy as np
 
 EVENTS_FILE = "events.bin"
+COLLECTIVE_NUMBER_BITS = 40
+"""`sequence` of a COLLECTIVE: its number in its group, and from this bit on the rank that came last."""
 
 
 class RecordKind(IntEnum):

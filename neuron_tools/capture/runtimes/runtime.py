@@ -20,6 +20,7 @@ class Recording:
     Attributes:
         directory: The log's folder.
         core: The NeuronCore that is simulated.
+        start_unix_ns: Unix time of the log's time 0; 0 under the fixed clock.
     """
 
     options: CaptureOptions
@@ -27,6 +28,7 @@ class Recording:
     core: NeuronCore
     definitions: DefinitionsWriter
     store: ExecutableStore
+    start_unix_ns: int = 0
 
 
 class Runtime(Protocol):

@@ -13,6 +13,7 @@ from neuron_tools.device.record import EVENTS_FILE
 
 if TYPE_CHECKING:
     from neuron_tools.capture.executable import Executable
+    from neuron_tools.device.distributed.session import Define
     from neuron_tools.device.driver.usage import ExecutableUsage
     from neuron_tools.hardware import NeuronCore
 
@@ -32,12 +33,14 @@ class TorchRuntime:
         native.core()
 
     def facts(self) -> Mapping[str, Any]:
-        """PyTorch's version, and what its tensors hold."""
+        """PyTorch's version, what its tensors hold, and which NeuronCores it has."""
         import torch
 
         from neuron_tools.device import native
+        from neuron_tools.device.driver.cores import first_core
 
-        return {"torch": torch.__version__, "held_bytes": native.held_bytes()}
+        first = first_core(int(native.core().device_count()))
+        return {"torch": torch.__version__, "held_bytes": native.held_bytes(), "first_core": first}
 
     def start(self, recording: Recording) -> None:
         """Configure the device as the simulated one, and record."""
@@ -54,6 +57,7 @@ class TorchRuntime:
             untraced(recording.definitions.name),
         )
         self._install_hooks(recording)
+        self._time_collectives(recording, recording.definitions.collective)
 
     def stop(self) -> int:
         """Take the hooks out and write what was recorded."""
@@ -127,6 +131,12 @@ class TorchRuntime:
             torch_driver.define(executable.number, partial(_usage, executable, recording.core))
 
         recording.store.on_executable.append(define)
+
+    def _time_collectives(self, recording: Recording, define: Define | None) -> None:
+        from neuron_tools.device.distributed import session
+
+        timed = session.TimedSession(recording.core, recording.start_unix_ns, define)
+        self._hooks.append(session.install(timed))
 
     def _install_hooks(self, recording: Recording) -> None:
         from neuron_tools.device import native

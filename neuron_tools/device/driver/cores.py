@@ -35,6 +35,18 @@ def parse_cores(text: str) -> tuple[int, ...]:
     return tuple(cores)
 
 
+def first_core(device_count: int, environment: Mapping[str, str] = os.environ) -> int:
+    """The core of the machine that `neuron:0` of this process is.
+
+    A process that was given one core and not told which has the one of its `LOCAL_RANK`.
+    """
+    visible = parse_cores(environment.get(VISIBLE_VARIABLE, ""))
+    if visible:
+        return visible[0]
+    local_rank = environment.get("LOCAL_RANK", "")
+    return int(local_rank) if device_count == 1 and local_rank.isdecimal() else 0
+
+
 def core_map(
     device_count: int,
     taken: Collection[int],

@@ -1,0 +1,295 @@
+"""NeuronGroup: one process group's collectives, their values and their times."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch._C import _distributed_c10d as c10d
+
+from neuron_tools import hardware
+from neuron_tools.device import native
+from neuron_tools.device.distributed import header, peers, session, timing
+from neuron_tools.device.distributed.call import Call
+from neuron_tools.device.distributed.errors import LostRankError, MismatchError
+from neuron_tools.device.distributed.header import Header
+from neuron_tools.device.distributed.host_values import HostValues
+from neuron_tools.device.distributed.operation import Lane, Operation, paused_clock
+from neuron_tools.device.distributed.peers import Peer
+from neuron_tools.device.distributed.source_line import source_line
+from neuron_tools.device.record import COLLECTIVE_NUMBER_BITS
+from neuron_tools.hardware import Links
+from neuron_tools.simulator.collectives import CollectiveCost
+
+_links_clock = timing.LinkClock()
+_known_peers: dict[int, Peer] = {}
+
+
+class IssuedCall:
+    """A call with the moment of its issue.
+
+    Attributes:
+        issued: What `native.issue_collective` gave; None where it is not timed.
+        ready_ns: This rank's virtual time at which its inputs are there.
+        line: Where the user issued it.
+    """
+
+    def __init__(self, call: Call, sequence: int) -> None:
+        self.call = call
+        self.sequence = sequence
+        self.line = source_line()
+        self.session = session.current()
+        self.issued: object = None
+        self.ready_ns = header.NOT_TIMED
+        if self.session is not None:
+            device = call.device if call.device is not None else int(native.core().current_device())
+            issued = native.issue_collective(device)
+            if issued is not None:
+                self.issued, self.ready_ns = issued
+                if call.device is None:
+                    self.ready_ns = native.host_now_ns()
+
+    @property
+    def base_ns(self) -> int:
+        """Job time of this process's virtual time 0."""
+        return self.session.start_unix_ns if self.session is not None else 0
+
+    @property
+    def job_ready_ns(self) -> int:
+        """`ready_ns` on the job's clock."""
+        return self.ready_ns if self.ready_ns == header.NOT_TIMED else self.ready_ns + self.base_ns
+
+
+class NeuronGroup:
+    """The collectives of one group.
+
+    Args:
+        store: Where its ranks find each other.
+        rank, size: Of this process in the group.
+        timeout: How long ranks wait for each other.
+        ranks: Global ranks of the group, in order.
+        name: The group's name, the same on all ranks.
+
+    Attributes:
+        values: Moves the values.
+    """
+
+    def __init__(
+        self,
+        store: dist.Store,
+        rank: int,
+        size: int,
+        timeout: timedelta,
+        ranks: Sequence[int],
+        name: str,
+    ) -> None:
+        self.rank, self.size, self.name = rank, size, name
+        self.ranks = tuple(ranks) if len(ranks) == size else tuple(range(size))
+        self.timeout = timeout
+        self.values = HostValues(store, rank, size, timeout)
+        self._lane = Lane(self._perform, f"neuron-{name}")
+        self._lock = threading.Lock()
+        self._sequence = 0
+        self._ended_ns = 0
+        self._last: tuple[Header, ...] = ()
+        self._signatures: dict[tuple[object, ...], int] = {}
+        self._transfers: Counter[tuple[int, int]] = Counter()
+        self._links: tuple[Links, tuple[int, ...]] | None = None
+        self._meet_peers()
+
+    @property
+    def sequence(self) -> int:
+        """Collectives that this rank has issued."""
+        return self._sequence
+
+    def issue(self, call: Call) -> Operation:
+        """Begin a collective."""
+        with paused_clock():
+            operation = Operation(call)
+            with self._lock:
+                issued = IssuedCall(call, self._sequence)
+                self._sequence += 1
+                item = (operation, issued, self._header(issued))
+                if call.asynchronous:
+                    self._lane.submit(item, inline=False)
+            if not call.asynchronous:
+                self._lane.submit(item, inline=True)
+        return operation
+
+    def close(self) -> None:
+        """Let go of the thread."""
+        self._lane.close()
+
+    def cost(self, call: Call, ends: tuple[int, ...] | None = None) -> CollectiveCost | None:
+        """What a call costs on the simulated links; None for host tensors and where nothing is timed.
+
+        Args:
+            ends: Places in the group of those that take part; all if None.
+        """
+        known = self._simulated_links()
+        if known is None or call.device is None:
+            return None
+        net, cores = known
+        chosen = cores if ends is None else tuple(cores[end] for end in ends)
+        return timing.collective_cost(call.kind, call.byte_count, chosen, net)
+
+    def reserve(self, issued: IssuedCall, spent: CollectiveCost | None) -> int:
+        """Take this rank's links for a call; returns until when they were taken, in job time."""
+        known = self._simulated_links()
+        if spent is None or known is None or issued.ready_ns == header.NOT_TIMED:
+            return 0
+        level = timing.level_of(known[1], known[0])
+        return _links_clock.reserve(level, issued.job_ready_ns, spent.transfer_ns)
+
+    def record(
+        self, issued: IssuedCall, placed: timing.Placement, sequence: int, pair: tuple[int, int] | None = None
+    ) -> int:
+        """Put a placed call into the log; returns its end in this rank's virtual time."""
+        start_ns = max(placed.start_ns - issued.base_ns, 0)
+        end_ns = max(placed.end_ns - issued.base_ns, start_ns)
+        define = issued.session.define if issued.session is not None else None
+        if issued.issued is not None and define is not None and issued.call.device is not None:
+            number = self._signature(issued, placed.cost, pair)
+            numbered = self.ranks[placed.last] << COLLECTIVE_NUMBER_BITS | sequence
+            native.record_collective(
+                issued.issued, number, numbered, issued.call.byte_count, issued.ready_ns, start_ns, end_ns
+            )
+        return end_ns
+
+    def lost(self, call: Call, line: str, error: Exception) -> LostRankError:
+        """The sentence for an operation that gloo gave up."""
+        gone = [rank for rank in self.ranks if rank in _known_peers and _known_peers[rank].is_gone()]
+        text = str(error).splitlines()[0] if str(error) else type(error).__name__
+        if gone:
+            who = f"rank {gone[0]} has ended" if len(gone) == 1 else f"ranks {gone} have ended"
+        elif "imed out" in text or "imeout" in text:
+            who = "not all ranks came in time"
+        else:
+            who = "the connection to another rank was lost"
+        last = self._last_seen(gone)
+        return LostRankError(
+            f"Rank {self.ranks[self.rank]}: {call.text} at {line} (collective {self._sequence - 1} of ranks "
+            f"{list(self.ranks)}) failed: {who}{last}. [{text}]"
+        )
+
+    def _last_seen(self, gone: Sequence[int]) -> str:
+        """What ranks that are gone did last."""
+        seen = [each for each in self._last if not gone or self.ranks[each.source] in gone]
+        if not seen or not gone:
+            return ""
+        return f"; it last took part in collective {seen[0].sequence}: {seen[0].text}"
+
+    def _header(self, issued: IssuedCall) -> Header:
+        call = issued.call
+        agreed = header.fingerprint(f"{call.title}|{call.dtype}|{call.agreed}")
+        free_ns = self.reserve(issued, self.cost(call))
+        text = f"{call.text} at {issued.line}"
+        return Header(issued.sequence, agreed, issued.job_ready_ns, free_ns, self.rank, text)
+
+    def _perform(self, item: tuple[Operation, IssuedCall, Header]) -> None:
+        operation, issued, own = item
+        try:
+            headers = self._exchange(own, issued.call.timeout)
+            problem = header.mismatch(headers, self.ranks, self.rank)
+            if problem is not None:
+                raise MismatchError(problem)
+            self._last = headers
+            issued.call.values()
+            operation.succeed(self._place(issued, headers))
+        except MismatchError as error:
+            operation.fail(str(error))
+        except Exception as error:
+            operation.fail(str(self.lost(issued.call, issued.line, error)))
+
+    def _exchange(self, own: Header, timeout: timedelta | None) -> tuple[Header, ...]:
+        if self.size == 1:
+            return (own,)
+        received = header.empty(self.size)
+        options = c10d.AllgatherOptions()
+        if timeout is not None and timeout.total_seconds() > 0:
+            options.timeout = timeout
+        self.values.gloo.allgather([received], [own.pack()], options).wait()
+        return header.unpack(received)
+
+    def _place(self, issued: IssuedCall, headers: tuple[Header, ...]) -> int | None:
+        """Where the call stands in time; its end in this rank's virtual time."""
+        if issued.session is None or issued.ready_ns == header.NOT_TIMED:
+            return None
+        spent = self.cost(issued.call) or _NO_COST
+        placed = timing.place(headers, spent, self._ended_ns if issued.call.device is not None else 0)
+        if placed is None:
+            return None
+        if issued.call.device is None:
+            return placed.start_ns - issued.base_ns
+        self._ended_ns = placed.end_ns
+        return self.record(issued, placed, issued.sequence)
+
+    def _signature(
+        self, issued: IssuedCall, spent: CollectiveCost, pair: tuple[int, int] | None
+    ) -> int:
+        call, define = issued.call, issued.session.define if issued.session is not None else None
+        ends = self.ranks if pair is None else tuple(self.ranks[end] for end in pair)
+        key = (define, call.operation, call.dtype, call.elements, call.input_bytes, call.output_bytes, ends, spent)
+        if key not in self._signatures and define is not None:
+            self._signatures[key] = define(
+                {
+                    "operation": call.operation,
+                    "title": call.title,
+                    "algorithm": spent.algorithm,
+                    "dtype": call.dtype,
+                    "elements": call.elements,
+                    "input_bytes": call.input_bytes,
+                    "output_bytes": call.output_bytes,
+                    "bus_factor": spent.bus_factor,
+                    "ranks": list(ends),
+                    "group": self.name,
+                    "steps": spent.steps,
+                    "pair": pair is not None,
+                }
+            )
+        return self._signatures[key]
+
+    def _simulated_links(self) -> tuple[Links, tuple[int, ...]] | None:
+        """The links and this group's cores on them."""
+        if self._links is None:
+            now = session.current()
+            if now is None:
+                return None
+            net = _machine_links(now.core)
+            cores = peers.cluster_cores(_known_peers, net)
+            own = tuple(cores.get(rank, rank) for rank in self.ranks)
+            self._links = (peers.shared_links(net, own, list(cores.values())), own)
+        return self._links
+
+    def _meet_peers(self) -> None:
+        """Tell each other where every rank runs."""
+        own = peers.this_rank(self.ranks[self.rank])
+        if self.size == 1:
+            _known_peers[own.rank] = own
+            return
+        with paused_clock():
+            received = list(torch.zeros(self.size, peers.PEER_BYTES, dtype=torch.uint8).unbind(0))
+            self.values.gloo.allgather([received], [own.pack()], c10d.AllgatherOptions()).wait()
+        for packed in received:
+            peer = peers.unpack(packed)
+            _known_peers[peer.rank] = peer
+
+
+_NO_COST = CollectiveCost("local", 0, 0.0, 0.0, 0, 0.0)
+
+
+@lru_cache(maxsize=8)
+def _machine_links(core: hardware.NeuronCore) -> Links:
+    return hardware.links(hardware.device_of(core))
+
+
+def unchanged(call: Call, **fields: Any) -> Call:
+    """A call with other fields."""
+    return replace(call, **fields)

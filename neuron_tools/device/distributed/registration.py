@@ -1,0 +1,36 @@
+"""Makes `neuron` a back end of torch.distributed, and the default one of neuron tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+BACKEND = "neuron"
+
+
+def register() -> None:
+    """Registers the back end; nothing where PyTorch was built without torch.distributed."""
+    import torch.distributed as dist
+
+    if not dist.is_available() or hasattr(dist.Backend, BACKEND.upper()):
+        return
+    dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron", "cpu"])
+
+
+def _create(options: Any, _backend_options: Any) -> Any:
+    """A group's back end; called by torch.distributed on every rank of a new group."""
+    from neuron_tools.device.build import distributed_extension, load
+    from neuron_tools.device.distributed.delegate import GroupDelegate
+    from neuron_tools.device.distributed.group import NeuronGroup
+
+    group = NeuronGroup(
+        store=options.store,
+        rank=options.group_rank,
+        size=options.group_size,
+        timeout=options.timeout,
+        ranks=options.global_ranks_in_group,
+        name=options.group_id,
+    )
+    extension = load(distributed_extension())
+    return extension.DelegatingBackend(
+        GroupDelegate(group), options.group_rank, options.group_size, options.timeout
+    )

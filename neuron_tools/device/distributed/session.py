@@ -1,0 +1,49 @@
+"""Virtual time of this process as its collectives see it: installed by whoever keeps it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from neuron_tools.hardware import NeuronCore
+
+Define = Callable[[Mapping[str, Any]], int]
+"""(what a collective is) -> its number in the log's definitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class TimedSession:
+    """What times collectives of this process.
+
+    Attributes:
+        core: The NeuronCore that is simulated.
+        start_unix_ns: Unix time of this process's virtual time 0; 0 under the fixed clock.
+        define: Gives a collective's description its number in the log; None where no log is written.
+        simulated_ranks: Ranks of the job that is simulated; 0: those that run.
+    """
+
+    core: NeuronCore
+    start_unix_ns: int = 0
+    define: Define | None = None
+    simulated_ranks: int = 0
+
+
+_current: TimedSession | None = None
+
+
+def current() -> TimedSession | None:
+    """The session under way."""
+    return _current
+
+
+def install(session: TimedSession) -> Callable[[], None]:
+    """Let collectives take time; returns what ends it."""
+    global _current
+    _current = session
+    return _uninstall
+
+
+def _uninstall() -> None:
+    global _current
+    _current = None
