@@ -77,6 +77,7 @@ class Hotspots:
         device_ns: Device time: sum of the execution spans.
         unattributed_ns: Part that belongs to no framework operation.
         without_line_ns, without_module_ns: Parts that belong to no source line, to no module.
+        charges: What the lists are summed from.
     """
 
     device_ns: float
@@ -86,6 +87,7 @@ class Hotspots:
     modules: ModuleNode
     operations: tuple[OperationCost, ...]
     lines: tuple[LineCost, ...]
+    charges: tuple[Charge, ...] = ()
 
 
 def find_hotspots(profile: Profile) -> Hotspots:
@@ -100,6 +102,7 @@ def find_hotspots(profile: Profile) -> Hotspots:
         modules=module_tree(charges),
         operations=_operations(charges.charges),
         lines=lines,
+        charges=charges.charges,
     )
 
 
