@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.attention import generate_attention
@@ -12,6 +11,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.control import generate_branch, generate_while
 from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
+from neuron_tools.compiler.codegen.fold import generate_reduce
 from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatter
 from neuron_tools.compiler.codegen.loop import generate_loop
 from neuron_tools.compiler.codegen.matmul import generate_dot
@@ -31,7 +31,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "while": generate_while,
     "if": generate_branch,
     "case": generate_branch,
-    "reduce": partial(generate_estimate, warn=False),
+    "reduce": generate_reduce,
     "transpose": generate_transpose,
     "gather": generate_gather,
     "dynamic_gather": generate_gather,

@@ -33,6 +33,7 @@ Table = npt.NDArray[np.void]
 _FIRST_PLACEHOLDER = -(1 << 40)
 _STREAMS = 1 << 20
 """Placeholders are streams of their own, far above those of engines and queues."""
+_KERNELS = "nki_kernel."
 _UNUSED = {-1: _FIRST_PLACEHOLDER + 1}
 _LOADED = (Purpose.INPUT, Purpose.WEIGHT, Purpose.INTERMEDIATE)
 
@@ -316,7 +317,7 @@ class _Copy:
             context.builder.hlo(
                 replace(
                     operation,
-                    name=context.unique_name(operation.opcode, self._binding.prefix),
+                    name=context.unique_name(_stem(operation), self._binding.prefix),
                     framework=tuple(framework.get(row, row) for row in operation.framework),
                 )
             )
@@ -365,6 +366,13 @@ class _Copy:
     def _moved(self, place: Location, tensors: IntArray) -> Location:
         kind = self._identity(place.tensor)[1] if place.tensor in self._section.made else place.kind
         return replace(place, tensor=int(tensors[place.tensor]), kind=kind, tokens=self._now(place.tokens))
+
+
+def _stem(operation: HloOperation) -> str:
+    """What an operation's name says besides its number and the trip it was recorded in."""
+    if not operation.kernel:
+        return operation.opcode
+    return operation.name[operation.name.index(_KERNELS) :].rpartition(".")[0]
 
 
 def _mapped(column: npt.NDArray[np.generic], table: IntArray) -> IntArray:

@@ -278,16 +278,20 @@ class _Fusion(Joining):
         operation = self._made_by.get(value)
         if operation is None or not is_lazy(operation, self._module):
             return
+        # Rows that stay rows are read in another order by DMA; only what runs along another axis is turned.
+        turns = operation.opcode == "transpose" and view.root == value
         for operand in operation.operands:
-            if operation.opcode in ("slice", "transpose"):
+            if operation.opcode == "slice" or turns:
                 self._materialise(operand)
             self._ensure(self._views.of(operand).root)
+        if view.root != value:
+            self._ensure(view.root)
         if operation.opcode == "convert":
             read = [self._views.of(operand) for operand in operation.operands]
             maker = self._group_of.get(read[0].root)
             if maker is not None and self._try_join(operation, read, maker):
                 return
-        kind = {"slice": "slice", "transpose": "transpose"}.get(operation.opcode, "loop")
+        kind = {"slice": "slice", "transpose": "transpose" if turns else "loop"}.get(operation.opcode, "loop")
         group = Group(kind, element_count=self._count(value))
         if kind == "loop" and view.root >= 0:
             group.domain = broadcast_domain(view.blocks)

@@ -13,6 +13,9 @@ from neuron_tools.compiler.views import Block, Views, merged_blocks
 
 ONE_PARTITION_ELEMENTS = 2048
 """A full reduction of no more elements than this stays on one partition, so that its users can join it."""
+FOLDED_ROWS = 32
+FOLDED_ELEMENTS = 8192
+"""Reductions over few rows, too few to fill the partitions, of which many elements remain, are folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +81,16 @@ def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | Non
             return Domain(1, extents[0], extents[1]), Shape.ROW
         case [False, True, False]:
             return Domain(extents[0], extents[1], extents[2]), Shape.ROW
-        case [False, True]:
+        case [False, True] if not _is_folded(extents[0], extents[1]):
             return Domain(1, extents[0], extents[1]), Shape.LATE
-        case [True, False, True]:
+        case [True, False, True] if not _is_folded(extents[1], extents[0] * extents[2]):
             return Domain(1, extents[0] * extents[1], extents[2]), Shape.LATE
     return None
+
+
+def _is_folded(rows: int, kept: int) -> bool:
+    """Whether a reduction over rows combines them elementwise, instead of across partitions."""
+    return rows <= FOLDED_ROWS and kept >= FOLDED_ELEMENTS
 
 
 def row_domain(operation: Operation, module: Module) -> Domain:

@@ -42,13 +42,14 @@ def lower_graph(
 
     Returns:
         A module with one framework row per call of the graph. What cannot be lowered is a `custom_call`,
-        named in `warnings`. Results that are parameters are left out: they do not move.
+        named in `warnings`. A result that is a view is its base, which stays in memory; results that are
+        parameters, or views of them, are left out: they do not move.
     """
     calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
     rows = {node: row for row, node in enumerate(calls)}
     framework = [framework_operation(node, root or ModuleRoot(), backward) for node in calls]
     call = _GraphCall(graph, rows, arguments, parameter_kinds, parameter_names)
-    return run_clean(lower, lambda builder: _Walker(call, builder).walk(), framework, name)
+    return run_clean(lower, lambda builder: _Walker(call, builder, bases=True).walk(), framework, name)
 
 
 def unlowered_calls(graph: fx.Graph, arguments: Sequence[Any]) -> set[fx.Node]:
@@ -110,9 +111,10 @@ class _GraphCall:
 
 
 class _Walker:
-    """Follows a graph with the concrete values of symbolic sizes."""
+    """Follows a graph with the concrete sizes of a call; with `bases`, views are returned as their bases."""
 
-    def __init__(self, call: _GraphCall, builder: GraphBuilder) -> None:
+    def __init__(self, call: _GraphCall, builder: GraphBuilder, *, bases: bool = False) -> None:
+        self._bases = bases
         self._graph, self._rows = call.graph, call.rows
         self._call_arguments = call
         self._builder = builder
@@ -138,7 +140,8 @@ class _Walker:
             elif node.op == "get_attr":
                 self._values[node] = self._attribute(node)
             elif node.op == "output":
-                self.outputs = _flat(fx.node.map_arg(node.args[0], self._values.__getitem__))
+                returned = fx.node.map_arg(node.args[0], _base_of) if self._bases else node.args[0]
+                self.outputs = _flat(fx.node.map_arg(returned, self._values.__getitem__))
         made = [leaf for leaf in [*self.outputs, *self._builder.written] if isinstance(leaf, fx.Node)]
         return [node for node in dict.fromkeys(made) if node.op != "placeholder" and node.meta["val"].numel()]
 
@@ -167,6 +170,17 @@ class _Walker:
 
     def _first_user_row(self, node: fx.Node) -> int:
         return next((self._rows[user] for user in node.users if user in self._rows), 0)
+
+
+def _base_of(node: fx.Node) -> fx.Node:
+    """What a node is a view of, through all views."""
+    while node.op == "call_function" and node.args and isinstance(node.args[0], fx.Node):
+        maker = node.args[0] if node.target is operator.getitem else node
+        is_view = isinstance(maker.target, torch._ops.OpOverload) and maker.target.is_view
+        if not is_view or not isinstance(maker.args[0], fx.Node):
+            break
+        node = maker.args[0]
+    return node
 
 
 def _flat(structure: Any) -> list[Any]:
