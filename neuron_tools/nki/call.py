@@ -7,6 +7,7 @@ keeps the call under its number, and asks for values or for the form when it nee
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -140,6 +141,32 @@ class KernelCall:
         arguments, keywords = self.filled(arrays)
         done = self.kernel.run(*arguments, recording=False, **keywords)
         return [tensor.array for tensor in done.results]
+
+
+class CallTable:
+    """Numbers calls: equal ones get one number."""
+
+    def __init__(self) -> None:
+        self._calls: list[KernelCall] = []
+        self._numbers: dict[Any, int] = {}
+        self._lock = threading.Lock()
+
+    def __getitem__(self, number: int) -> KernelCall:
+        return self._calls[number]
+
+    def number(self, call: KernelCall) -> int:
+        """The number of a call."""
+        key = (id(call.kernel.func), str(call.kernel.grid), repr((call.arguments, call.keywords)))
+        with self._lock:
+            number = self._numbers.get(key)
+            if number is None:
+                number = self._numbers[key] = len(self._calls)
+                self._calls.append(call)
+        return number
+
+
+CALLS = CallTable()
+"""The calls of this process that graphs name by number."""
 
 
 def _written_inputs(traces: Sequence[Tracer]) -> tuple[int, ...]:

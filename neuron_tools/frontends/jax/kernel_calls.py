@@ -1,11 +1,29 @@
-"""Kernel calls on JAX arrays."""
+"""Kernel calls on JAX arrays: under `jit` and outside, each is one primitive."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 
-def execute(kernel: Any, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
-    """Not there yet."""
-    return NotImplemented
+from neuron_tools.frontends.jax.kernel_primitive import forms_of, kernel_primitive
+from neuron_tools.nki.call import CALLS, KernelCall
+from neuron_tools.nki.kernel import Kernel
+
+
+def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+    """What a kernel returns for JAX arrays; NotImplemented where it gets none.
+
+    Arrays do not change in JAX: what a kernel writes into an argument is lost unless it returns it.
+    """
+    call, arrays = KernelCall.of(kernel, arguments, keywords, _is_array)
+    if not arrays:
+        return NotImplemented
+    form = call.form(forms_of(arrays))
+    made = kernel_primitive(kernel.name).bind(*arrays, call=CALLS.number(call))
+    return form.returned(made[: len(form.results)])
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, jax.Array)

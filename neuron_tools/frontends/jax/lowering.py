@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from neuron_tools.compiler.hlo import Module
@@ -31,7 +32,18 @@ def lower(bytecode: bytes) -> Module:
         module = ir.Module.parse(bytecode)
         if partition_count(module) > 1:
             partition(module)
-        return read_module(module, origins=LocationOrigins(), parameter_names=_parameter_names(module))
+        return _with_kernels(
+            read_module(module, origins=LocationOrigins(), parameter_names=_parameter_names(module))
+        )
+
+
+def _with_kernels(module: Module) -> Module:
+    """NKI kernels with their Programs, where the process has called any."""
+    if "neuron_tools.frontends.jax.kernel_primitive" not in sys.modules:
+        return module
+    from neuron_tools.frontends.jax.kernel_primitive import spliced
+
+    return spliced(module)
 
 
 def _parameter_names(module: Any) -> tuple[str, ...]:

@@ -7,7 +7,6 @@ the graph.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
@@ -18,38 +17,13 @@ import torch
 
 from neuron_tools.frontends.nki.torch_device import run_timed
 from neuron_tools.nki.abstract import Form
-from neuron_tools.nki.call import CallForm, KernelCall
+from neuron_tools.nki.call import CALLS, CallForm, KernelCall
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.torch_tensors import TorchAdapter, host_view, torch_type
 
 Array = npt.NDArray[Any]
 NAMESPACE, NAME = "neuron_tools", "nki_kernel"
 _ADAPTER = TorchAdapter()
-
-
-class CallTable:
-    """Numbers calls: equal ones get one number."""
-
-    def __init__(self) -> None:
-        self._calls: list[KernelCall] = []
-        self._numbers: dict[Any, int] = {}
-        self._lock = threading.Lock()
-
-    def __getitem__(self, number: int) -> KernelCall:
-        return self._calls[number]
-
-    def number(self, call: KernelCall) -> int:
-        """The number of a call."""
-        key = (id(call.kernel.func), str(call.kernel.grid), repr((call.arguments, call.keywords)))
-        with self._lock:
-            number = self._numbers.get(key)
-            if number is None:
-                number = self._numbers[key] = len(self._calls)
-                self._calls.append(call)
-        return number
-
-
-CALLS = CallTable()
 
 
 def call_operator(call: KernelCall, tensors: Sequence[Any]) -> Any:

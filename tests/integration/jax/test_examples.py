@@ -20,6 +20,7 @@ HOT_LINES = {
     "train_rnn": "state = jnp.tanh",
     "sharded_matmul": "return (a @ b).sum",
     "custom_gradient": "jnp.sin(clipped(x @ w))",
+    "kernel_in_jit": "return jax.value_and_grad",
 }
 
 
