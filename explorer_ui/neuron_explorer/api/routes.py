@@ -1,0 +1,211 @@
+"""The JSON routes: `register` puts them on the Explorer's server, below `/api/editor`.
+
+Requests are guarded by the server's own rules; taking in a profile by its path needs more: the token in the
+header `Authorization`, which a page in a browser does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from flask import Blueprint, Flask, Response, request, send_file
+
+from neuron_explorer.api import answers
+from neuron_explorer.api.answers import Json, plain
+from neuron_explorer.api.memo import Memo
+from neuron_explorer.api.source_costs import SourceCosts, read_source_costs
+from neuron_explorer.api.spans import spans_of_lines
+from neuron_explorer.library import ProfileLibrary, UnknownProfileError
+from neuron_tools.command_line import version_text
+from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.profile.reader import Profile
+
+PREFIX = "/api/editor"
+MOST_ROWS = 10_000
+MOST_SPANS = 5_000
+EXPORTS = {"perfetto": ("export_perfetto", ".pftrace"), "chrome": ("export_chrome", ".trace.json")}
+
+
+class AddingRefusedError(NeuronToolsError):
+    """A profile was to be taken in by somebody who may only look at those that are there."""
+
+
+def register(server: Flask, library: ProfileLibrary) -> None:
+    """Put the routes on a server."""
+    blueprint = Blueprint("editor", __name__, url_prefix=PREFIX)
+    blueprint.register_error_handler(NeuronToolsError, _refuse)
+    profiles = _Profiles(library)
+    blueprint.get("/")(_about)
+    blueprint.get("/profiles")(profiles.entries)
+    blueprint.post("/profiles")(profiles.add)
+    blueprint.get("/compare")(profiles.compare)
+    for name, answer in profiles.views.items():
+        blueprint.get(f"/profiles/<profile_id>/{name}", endpoint=name)(_view(library, answer))
+    for name, answer in profiles.requests.items():
+        blueprint.post(f"/profiles/<profile_id>/{name}", endpoint=name)(_view(library, answer))
+    blueprint.get("/profiles/<profile_id>/export/<kind>")(profiles.export)
+    server.register_blueprint(blueprint)
+
+
+def _view(library: ProfileLibrary, answer: Callable[[Profile], Any]) -> Callable[[str], Response]:
+    def view(profile_id: str) -> Response:
+        return _json(answer(library.get(profile_id)))
+
+    return view
+
+
+def _about() -> Response:
+    return _json({"program": "neuron-explorer", "version": version_text()})
+
+
+class _Profiles:
+    """Answers about the profiles of a library."""
+
+    def __init__(self, library: ProfileLibrary) -> None:
+        self._library = library
+        self._memo = Memo()
+        self.views: dict[str, Callable[[Profile], Any]] = {
+            "identity": self._identity,
+            "summary": lambda profile: plain(profile.summary()),
+            "sources": self._sources,
+            "source": _source,
+            "lines": self._lines,
+            "spans": self._spans,
+            "span": _span,
+            "findings": self._findings,
+            "hierarchy": self._hierarchy,
+        }
+        self.requests: dict[str, Callable[[Profile], Any]] = {"what-if": _what_if, "query": _query}
+
+    def entries(self) -> Response:
+        """All profiles."""
+        return _json([answers.entry_json(entry) for entry in self._library.entries()])
+
+    def add(self) -> Response:
+        """Take in a profile, or a folder of them, by its path on this machine."""
+        if not request.headers.get("Authorization", "").startswith("Bearer "):
+            raise AddingRefusedError("Profiles are added with the token in the header Authorization.")
+        wanted = self._library.add(_field("path"))
+        return _json(answers.entry_json(self._library.entry(wanted)) if wanted else {})
+
+    def compare(self) -> Response:
+        """What got slower or faster between two profiles."""
+        from neuron_profile.analysis.comparison.difference import compare
+        from neuron_profile.reports.difference_text import as_json
+
+        base, new = (self._library.get(_argument(name)) for name in ("base", "new"))
+        return Response(as_json(compare(base, new)), mimetype="application/json")
+
+    def export(self, profile_id: str, kind: str) -> Response:
+        """The profile as a trace file."""
+        from neuron_tools.profile import export
+
+        if kind not in EXPORTS:
+            raise UsageError(f"There is no export {kind!r}: choose one of {', '.join(EXPORTS)}.")
+        function, suffix = EXPORTS[kind]
+        profile = self._library.get(profile_id)
+        folder = tempfile.TemporaryDirectory(prefix="neuron-tools-")
+        file = Path(folder.name) / f"{profile.path.stem}{suffix}"
+        getattr(export, function)(profile, file)
+        response: Response = send_file(file, as_attachment=True, download_name=file.name)
+        response.call_on_close(folder.cleanup)
+        return response
+
+    def _costs(self, profile: Profile) -> SourceCosts:
+        return self._memo.get(profile, "costs", lambda: read_source_costs(profile))
+
+    def _identity(self, profile: Profile) -> Json:
+        from neuron_profile.analysis.identity import identify
+
+        return answers.identity_json(identify(profile))
+
+    def _sources(self, profile: Profile) -> Json:
+        recorded = profile.query("SELECT path, sha256 FROM SourceFile ORDER BY path").to_pylist()
+        return answers.sources_json(self._costs(profile), recorded)
+
+    def _lines(self, profile: Profile) -> Json:
+        return answers.file_json(self._costs(profile), _argument("path"))
+
+    def _spans(self, profile: Profile) -> Json:
+        first, last = _number("first", 1), _number("last", 0)
+        return spans_of_lines(profile, _argument("path"), first, max(first, last), MOST_SPANS)
+
+    def _findings(self, profile: Profile) -> list[Json]:
+        from neuron_profile.analysis.advice.advise import advise
+
+        findings = self._memo.get(profile, "findings", lambda: advise(profile))
+        return [answers.finding_json(finding) for finding in findings]
+
+    def _hierarchy(self, profile: Profile) -> Json:
+        from neuron_profile.analysis.hotspots import find_hotspots
+
+        return answers.hierarchy_json(self._memo.get(profile, "hierarchy", lambda: find_hotspots(profile)))
+
+
+def _source(profile: Profile) -> Json:
+    """A source file as it was when the profile was captured."""
+    query = "SELECT path, sha256, text FROM SourceFile WHERE path = ? LIMIT 1"
+    found: list[Json] = profile.query(query, [_argument("path")]).to_pylist()
+    if not found:
+        raise UnknownProfileError("The profile does not keep this file.")
+    return found[0]
+
+
+def _span(profile: Profile) -> Json:
+    """All columns of one span's row, and its source stack, innermost first."""
+    from neuron_profile.analysis.source_frames import load_frames, stack
+
+    tables = {track.id: track.table for track in profile.tracks()}
+    row = profile.row(tables.get(_argument("track"), ""), _number("row", 0))
+    leaf = str(row.get("stack_frame_ids") or "").split(",")[0]
+    chain = stack(load_frames(profile), leaf)
+    frames = [{"file": frame.file, "line": frame.line, "function": frame.function} for frame in chain]
+    if not frames and row.get("source_file"):
+        frames = [{"file": row["source_file"], "line": row.get("source_line") or 1, "function": ""}]
+    return {"row": plain(row), "stack": frames}
+
+
+def _what_if(profile: Profile) -> Json:
+    from neuron_profile.analysis.whatif.change import parse_change
+    from neuron_profile.analysis.whatif.run import WhatIf
+
+    return answers.gain_json(WhatIf(profile).gain(parse_change(_field("change"))))
+
+
+def _query(profile: Profile) -> Json:
+    return answers.table_json(profile.query(_field("sql")), MOST_ROWS)
+
+
+def _argument(name: str) -> str:
+    value: str | None = request.args.get(name)
+    if value is None:
+        raise UsageError(f"The request lacks {name!r}.")
+    return value
+
+
+def _number(name: str, default: int) -> int:
+    try:
+        return int(request.args.get(name, default))
+    except ValueError:
+        raise UsageError(f"{name!r} must be a whole number.") from None
+
+
+def _field(name: str) -> str:
+    body = request.get_json(silent=True)
+    value = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(value, str):
+        raise UsageError(f"The request lacks the text {name!r}.")
+    return value
+
+
+def _refuse(error: NeuronToolsError) -> tuple[Response, int]:
+    status = {UnknownProfileError: 404, AddingRefusedError: 403}.get(type(error), 400)
+    return _json({"error": str(error)}), status
+
+
+def _json(value: Any) -> Response:
+    return Response(json.dumps(value, default=str, ensure_ascii=False), mimetype="application/json")

@@ -1,0 +1,99 @@
+/** Costs beside the code: text at the end of lines, heat in the gutter and in the overview ruler. */
+
+import * as vscode from "vscode";
+import { logError } from "../log";
+import { settings } from "../settings";
+import type { DocumentCosts } from "../source/document_costs";
+import type { CostedLine, PlacedCosts } from "../source/file_costs";
+import { lineText } from "../text/line_text";
+import { HEAT_COLOURS, heatIcon, heatOf } from "./heat";
+
+const EDIT_PAUSE_MS = 150;
+const MARGIN = "0 0 0 3em";
+
+export class LineDecorations implements vscode.Disposable {
+  private readonly text = vscode.window.createTextEditorDecorationType({
+    after: { margin: MARGIN, color: new vscode.ThemeColor("editorCodeLens.foreground") },
+    rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+  });
+  private readonly heat = HEAT_COLOURS.map((colour, step) => heatDecoration(colour, step));
+  private readonly subscriptions: vscode.Disposable[];
+  private readonly pending = new Map<vscode.TextDocument, NodeJS.Timeout>();
+
+  constructor(private readonly costs: DocumentCosts) {
+    this.subscriptions = [
+      vscode.window.onDidChangeVisibleTextEditors(() => this.showAll()),
+      vscode.workspace.onDidChangeTextDocument(({ document }) => this.showSoon(document)),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("neuron")) this.showAll();
+      }),
+      costs.data.onDidChange(() => this.showAll()),
+    ];
+    this.showAll();
+  }
+
+  showAll(): void {
+    for (const editor of vscode.window.visibleTextEditors) this.show(editor).catch(logError);
+  }
+
+  dispose(): void {
+    for (const timer of this.pending.values()) clearTimeout(timer);
+    for (const part of [...this.subscriptions, this.text, ...this.heat]) part.dispose();
+  }
+
+  private showSoon(document: vscode.TextDocument): void {
+    clearTimeout(this.pending.get(document));
+    const show = (): void => {
+      this.pending.delete(document);
+      for (const editor of vscode.window.visibleTextEditors) {
+        if (editor.document === document) this.show(editor).catch(logError);
+      }
+    };
+    this.pending.set(document, setTimeout(show, EDIT_PAUSE_MS));
+  }
+
+  private async show(editor: vscode.TextEditor): Promise<void> {
+    if (editor.document.languageId !== "python") return;
+    const { version } = editor.document;
+    const costs = settings.showsDecorations() ? await this.costs.of(editor.document) : undefined;
+    if (editor.document.version === version) this.draw(editor, costs);
+  }
+
+  private draw(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
+    const lines = (costs?.lines ?? []).filter(({ work }) => work.device_ns > 0);
+    editor.setDecorations(this.text, endTexts(editor.document, lines, costs?.freshness === "unknown"));
+    const hottest = Math.max(0, ...lines.map(({ work }) => work.device_ns));
+    this.heat.forEach((decoration, step) => {
+      const chosen = lines.filter(({ work }) => heatOf(work.device_ns, hottest) === step);
+      editor.setDecorations(
+        decoration,
+        chosen.map(({ line }) => editor.document.lineAt(line).range),
+      );
+    });
+  }
+}
+
+function heatDecoration(colour: string, step: number): vscode.TextEditorDecorationType {
+  return vscode.window.createTextEditorDecorationType({
+    gutterIconPath: vscode.Uri.parse(`data:image/svg+xml;base64,${Buffer.from(heatIcon(step)).toString("base64")}`),
+    gutterIconSize: "contain",
+    overviewRulerColor: colour,
+    overviewRulerLane: vscode.OverviewRulerLane.Right,
+    rangeBehavior: vscode.DecorationRangeBehavior.ClosedClosed,
+  });
+}
+
+function endTexts(
+  document: vscode.TextDocument,
+  lines: readonly CostedLine[],
+  isStale: boolean,
+): vscode.DecorationOptions[] {
+  const contents = settings.decorationContents();
+  const least = settings.minimumShare();
+  return lines
+    .filter(({ work }) => work.share >= least)
+    .map(({ line, work }) => {
+      const contentText = `${isStale ? "stale? " : ""}${lineText(work, contents)}`;
+      return { range: document.lineAt(line).range, renderOptions: { after: { contentText } } };
+    });
+}

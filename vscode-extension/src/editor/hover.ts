@@ -1,0 +1,25 @@
+/** The table that appears over a line with cost. */
+
+import * as vscode from "vscode";
+import { logError } from "../log";
+import type { DocumentCosts } from "../source/document_costs";
+import { lineMarkdown } from "../text/line_text";
+
+export class CostHover implements vscode.HoverProvider {
+  constructor(private readonly costs: DocumentCosts) {}
+
+  async provideHover(document: vscode.TextDocument, position: vscode.Position): Promise<vscode.Hover | undefined> {
+    const costs = await this.costs.of(document).catch(logError);
+    const found = costs?.lines.find(({ line }) => line === position.line);
+    const profile = this.costs.data.registry.current;
+    if (!costs || !found || !profile) return undefined;
+    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name));
+    const place = encodeURIComponent(JSON.stringify([document.uri, position.line, position.line]));
+    text.appendMarkdown(
+      `\n\n[Show its spans](command:neuron.showSpans?${place}) · ` +
+        `[Zoom into its instructions](command:neuron.zoomIntoInstructions?${place})`,
+    );
+    text.isTrusted = { enabledCommands: ["neuron.showSpans", "neuron.zoomIntoInstructions"] };
+    return new vscode.Hover(text, document.lineAt(position.line).range);
+  }
+}

@@ -1,0 +1,189 @@
+/** From spans to lines and from lines to spans. */
+
+import * as vscode from "vscode";
+import { logError } from "../log";
+import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
+import type { SourceFrame } from "../server/answers";
+import type { Connection } from "../server/connection";
+import type { DocumentCosts } from "../source/document_costs";
+import { nextHottest } from "../source/file_costs";
+import { locate } from "../source/locate";
+import type { Timelines } from "../timeline/timelines";
+import { duration, percent } from "../text/quantities";
+import { shortened } from "../text/markdown";
+import { capturedUri } from "./captured_source";
+
+const PAUSE_MS = 250;
+const MARGIN_SHARE = 0.02;
+
+export class Navigation implements vscode.Disposable {
+  private readonly subscription: vscode.Disposable;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly allowed = new Set<string>();
+  timelines: Timelines | undefined;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly registry: ProfileRegistry,
+    private readonly costs: DocumentCosts,
+    private readonly follows: () => boolean,
+  ) {
+    this.subscription = vscode.window.onDidChangeTextEditorSelection(({ textEditor, kind }) => {
+      if (kind !== undefined) this.followSoon(textEditor);
+    });
+  }
+
+  /** Open the line that a span came from. */
+  async openSpan(profile: ProfileRef, track: string, row: number, from: vscode.ViewColumn | undefined): Promise<void> {
+    const id = await this.registry.idOf(profile);
+    const { stack } = await this.connection.ask((client) => client.span(id, track, row));
+    const [first] = stack;
+    if (!first) return;
+    for (const frame of stack) {
+      const found = await locate(frame.file);
+      if (found && (!found.isOutside || (await this.isAllowed(found.uri)))) {
+        await this.openLine(found.uri, frame, columnBeside(from));
+        return;
+      }
+      if (found) return;
+    }
+    await this.explainMissing(profile, first, from);
+  }
+
+  /** Open a line of the profile's numbering, where it stands now. */
+  async openLine(uri: vscode.Uri, place: { readonly line: number }, column: vscode.ViewColumn): Promise<void> {
+    const document = await vscode.workspace.openTextDocument(uri);
+    const costs = await this.costs.of(document).catch(logError);
+    const line = Math.min(costs?.place(place.line) ?? place.line - 1, document.lineCount - 1);
+    const range = document.lineAt(Math.max(line, 0)).range;
+    const editor = await vscode.window.showTextDocument(document, { viewColumn: column, preserveFocus: true });
+    editor.selection = new vscode.Selection(range.start, range.start);
+    editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+  }
+
+  /** Open a place of the profile by its path there; ask or explain where it is not in the workspace. */
+  async openPlace(file: string, line: number): Promise<void> {
+    const profile = this.registry.current;
+    if (!profile) return;
+    const frame = { file, line, function: "" };
+    const found = await locate(file);
+    if (!found) await this.explainMissing(profile, frame, undefined);
+    else if (!found.isOutside || (await this.isAllowed(found.uri))) {
+      await this.openLine(found.uri, frame, vscode.ViewColumn.Active);
+    }
+  }
+
+  /** Mark the spans of lines in the timeline, which comes to the front. */
+  async showSpans(uri: vscode.Uri, first: number, last: number): Promise<void> {
+    const wanted = await this.recordedLines(uri, first, last);
+    const profile = this.registry.current;
+    if (!wanted || !profile || !this.timelines) return;
+    await this.timelines.reveal(profile);
+    this.timelines.show(profile, { search: searchText(wanted) });
+  }
+
+  /** Zoom the timeline into the instructions of lines. */
+  async zoom(uri: vscode.Uri, first: number, last: number): Promise<void> {
+    const wanted = await this.recordedLines(uri, first, last);
+    const profile = this.registry.current;
+    if (!wanted || !profile || !this.timelines) return;
+    const id = await this.registry.idOf(profile);
+    const { spans } = await this.connection.ask((client) => client.spans(id, wanted.path, wanted.first, wanted.last));
+    const instructions = spans.filter(({ table }) => table === "Instruction");
+    const shown = instructions.length > 0 ? instructions : spans;
+    if (shown.length === 0) {
+      void vscode.window.showInformationMessage("The selected lines have no spans in this profile.");
+      return;
+    }
+    await this.timelines.reveal(profile);
+    this.timelines.show(profile, { range: rangeOf(shown), search: searchText(wanted) });
+  }
+
+  /** Move the cursor to the next line by cost. */
+  async nextHottestLine(editor: vscode.TextEditor): Promise<void> {
+    const costs = await this.costs.of(editor.document);
+    const next = costs && nextHottest(costs.lines, editor.selection.active.line);
+    if (!next) {
+      void vscode.window.showInformationMessage("No line of this file has device time in the chosen profile.");
+      return;
+    }
+    const range = editor.document.lineAt(next.line).range;
+    editor.selection = new vscode.Selection(range.start, range.start);
+    editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    const text = `Line ${next.line + 1}: ${duration(next.work.device_ns)}, ${percent(next.work.share)} of the device time`;
+    vscode.window.setStatusBarMessage(text, 5000);
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    this.subscription.dispose();
+  }
+
+  private followSoon(editor: vscode.TextEditor): void {
+    clearTimeout(this.timer);
+    const profile = this.registry.current;
+    if (!this.follows() || !profile || !this.timelines?.isOpen(profile)) return;
+    this.timer = setTimeout(() => void this.follow(editor, profile).catch(logError), PAUSE_MS);
+  }
+
+  private async follow(editor: vscode.TextEditor, profile: ProfileRef): Promise<void> {
+    const { start, end } = editor.selection;
+    const wanted = await this.recordedLines(editor.document.uri, start.line, end.line);
+    this.timelines?.show(profile, { search: wanted ? searchText(wanted) : "" });
+  }
+
+  /** Lines of the profile that stand at lines of a document; undefined where there are none with cost. */
+  private async recordedLines(uri: vscode.Uri, first: number, last: number): Promise<RecordedLines | undefined> {
+    const costs = await this.costs.of(await vscode.workspace.openTextDocument(uri));
+    if (!costs) return undefined;
+    const lines = costs.lines.filter(({ line }) => line >= first && line <= last).map((row) => row.recordedLine);
+    if (lines.length === 0) return undefined;
+    return { path: costs.path, first: Math.min(...lines), last: Math.max(...lines) };
+  }
+
+  /** Ask before a file outside the workspace is opened: a profile names files as it likes. */
+  private async isAllowed(uri: vscode.Uri): Promise<boolean> {
+    if (this.allowed.has(uri.toString())) return true;
+    const question = `The profile points to ${shortened(uri.fsPath)}, which is outside this workspace.`;
+    const isAllowed = (await vscode.window.showWarningMessage(question, "Open It")) === "Open It";
+    if (isAllowed) this.allowed.add(uri.toString());
+    return isAllowed;
+  }
+
+  private async explainMissing(
+    profile: ProfileRef,
+    frame: SourceFrame,
+    from: vscode.ViewColumn | undefined,
+  ): Promise<void> {
+    const text = `${shortened(frame.file)} is not here. If it is under another folder, map it with neuron.pathMappings.`;
+    const chosen = await vscode.window.showWarningMessage(text, "Show as Captured", "Open Setting");
+    if (chosen === "Open Setting") {
+      await vscode.commands.executeCommand("workbench.action.openSettings", "neuron.pathMappings");
+    } else if (chosen === "Show as Captured") {
+      await this.openLine(capturedUri(profile, frame.file), frame, columnBeside(from));
+    }
+  }
+}
+
+interface RecordedLines {
+  readonly path: string;
+  readonly first: number;
+  readonly last: number;
+}
+
+function searchText({ path, first, last }: RecordedLines): string {
+  return `lines=${path}:${first}-${last}`;
+}
+
+function rangeOf(spans: readonly { start_ns: number; duration_ns: number }[]): { startNs: number; endNs: number } {
+  const start = Math.min(...spans.map((span) => span.start_ns));
+  const end = Math.max(...spans.map((span) => span.start_ns + span.duration_ns));
+  const margin = Math.max(1, (end - start) * MARGIN_SHARE);
+  return { startNs: start - margin, endNs: end + margin };
+}
+
+/** A column that the timeline does not cover. */
+function columnBeside(from: vscode.ViewColumn | undefined): vscode.ViewColumn {
+  const other = vscode.window.visibleTextEditors.find(({ viewColumn }) => viewColumn !== undefined && viewColumn !== from);
+  return other?.viewColumn ?? vscode.ViewColumn.Beside;
+}

@@ -1,0 +1,69 @@
+/** What the editor shows of the chosen profile, asked once and kept until the profile changes. */
+
+import * as vscode from "vscode";
+import type { FileCosts, Finding, Hierarchy, SourceText, Sources } from "../server/answers";
+import type { Client } from "../server/client";
+import type { Connection } from "../server/connection";
+import type { ProfileRegistry } from "./registry";
+
+export class ProfileData implements vscode.Disposable {
+  private readonly kept = new Map<string, Promise<unknown>>();
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly subscription: vscode.Disposable;
+  /** What was asked before is no longer true. */
+  readonly onDidChange = this.changed.event;
+
+  constructor(
+    private readonly connection: Connection,
+    readonly registry: ProfileRegistry,
+  ) {
+    this.subscription = registry.onDidChange(() => {
+      this.kept.clear();
+      this.changed.fire();
+    });
+  }
+
+  sources(): Promise<Sources> {
+    return this.keep("sources", (client, id) => client.sources(id));
+  }
+
+  source(path: string): Promise<SourceText> {
+    return this.keep(`source ${path}`, (client, id) => client.source(id, path));
+  }
+
+  lines(path: string): Promise<FileCosts> {
+    return this.keep(`lines ${path}`, (client, id) => client.lines(id, path));
+  }
+
+  findings(): Promise<readonly Finding[]> {
+    return this.keep("findings", (client, id) => client.findings(id));
+  }
+
+  hierarchy(): Promise<Hierarchy> {
+    return this.keep("hierarchy", (client, id) => client.hierarchy(id));
+  }
+
+  dispose(): void {
+    this.subscription.dispose();
+    this.changed.dispose();
+  }
+
+  /** @throws As `Connection.ask`; an error is not kept. */
+  private keep<T>(key: string, question: (client: Client, id: string) => Promise<T>): Promise<T> {
+    const known = this.kept.get(key) as Promise<T> | undefined;
+    if (known) return known;
+    const answer = this.askCurrent(question);
+    this.kept.set(key, answer);
+    answer.catch(() => {
+      if (this.kept.get(key) === answer) this.kept.delete(key);
+    });
+    return answer;
+  }
+
+  private async askCurrent<T>(question: (client: Client, id: string) => Promise<T>): Promise<T> {
+    const profile = this.registry.current;
+    if (!profile) throw new Error("No profile is chosen.");
+    const id = await this.registry.idOf(profile);
+    return this.connection.ask((client) => question(client, id));
+  }
+}

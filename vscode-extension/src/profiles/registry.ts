@@ -1,0 +1,152 @@
+/** The profiles of the workspace, and the one whose costs the editor shows. */
+
+import { readFile } from "node:fs/promises";
+import { basename, dirname } from "node:path";
+import * as vscode from "vscode";
+import { logError } from "../log";
+import type { Connection } from "../server/connection";
+
+const PATTERN = "**/*.nprof/profile.json";
+const MOST_FOUND = 500;
+const LARGEST_MANIFEST = 4 << 20;
+const CHOSEN_KEY = "neuron.profile";
+const TAGS_KEY = "neuron.tags";
+
+/** A profile that can be opened. */
+export interface ProfileRef {
+  /** Its folder on this machine; of a profile of a remote server, its location there. */
+  readonly path: string;
+  readonly name: string;
+  /** Id at the remote server; undefined for a folder of this machine. */
+  readonly remoteId: string | undefined;
+}
+
+/** What its `profile.json` says, as far as it is shown in lists. */
+export interface Manifest {
+  readonly command: string;
+  readonly target: string;
+  readonly isComplete: boolean;
+  readonly modified: number;
+}
+
+export class ProfileRegistry implements vscode.Disposable {
+  private chosen: ProfileRef | undefined;
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly listChanged = new vscode.EventEmitter<void>();
+  private readonly watcher = vscode.workspace.createFileSystemWatcher(PATTERN);
+  /** Another profile was chosen, or the chosen one was written again. */
+  readonly onDidChange = this.changed.event;
+  /** Profiles came, went or got tags. */
+  readonly onDidChangeList = this.listChanged.event;
+
+  constructor(
+    private readonly connection: Connection,
+    private readonly memory: vscode.Memento,
+  ) {
+    this.chosen = memory.get<ProfileRef>(CHOSEN_KEY);
+    this.tell();
+    this.watcher.onDidCreate(() => this.listChanged.fire());
+    this.watcher.onDidDelete((uri) => this.deleted(uri));
+    this.watcher.onDidChange((uri) => {
+      this.listChanged.fire();
+      if (dirname(uri.fsPath) === this.chosen?.path) this.changed.fire();
+    });
+    connection.onDidRestart(() => this.changed.fire());
+  }
+
+  /** The profile whose costs the editor shows. */
+  get current(): ProfileRef | undefined {
+    return this.chosen;
+  }
+
+  async choose(profile: ProfileRef | undefined): Promise<void> {
+    if (profile?.path === this.chosen?.path && profile?.remoteId === this.chosen?.remoteId) return;
+    this.chosen = profile;
+    this.tell();
+    this.changed.fire();
+    this.listChanged.fire();
+    await this.memory.update(CHOSEN_KEY, profile);
+  }
+
+  /** The id of a profile at the server, which takes it in where it is local. */
+  async idOf(profile: ProfileRef): Promise<string> {
+    return profile.remoteId ?? this.connection.add(profile.path);
+  }
+
+  /** Profiles of the workspace, newest first; of a remote server, as it lists them. */
+  async list(): Promise<ProfileRef[]> {
+    if (this.connection.isRemote) {
+      const entries = await this.connection.ask((client) => client.profiles());
+      return entries.map(({ id, name, location }) => ({ path: location, name, remoteId: id }));
+    }
+    const found = await vscode.workspace.findFiles(PATTERN, "**/{node_modules,.venv,.git}/**", MOST_FOUND);
+    const dated = await Promise.all(found.map(async (uri) => ({ uri, time: await modified(uri) })));
+    return dated.sort((one, other) => other.time - one.time).map(({ uri }) => profileAt(uri));
+  }
+
+  tags(profile: ProfileRef): readonly string[] {
+    return this.memory.get<Record<string, string[]>>(TAGS_KEY, {})[profile.path] ?? [];
+  }
+
+  async tag(profile: ProfileRef, tags: readonly string[]): Promise<void> {
+    const all = this.memory.get<Record<string, readonly string[]>>(TAGS_KEY, {});
+    await this.memory.update(TAGS_KEY, { ...all, [profile.path]: tags });
+    this.listChanged.fire();
+  }
+
+  refresh(): void {
+    this.listChanged.fire();
+  }
+
+  dispose(): void {
+    this.watcher.dispose();
+    this.changed.dispose();
+    this.listChanged.dispose();
+  }
+
+  private deleted(uri: vscode.Uri): void {
+    if (dirname(uri.fsPath) === this.chosen?.path) this.choose(undefined).catch(logError);
+    this.listChanged.fire();
+  }
+
+  private tell(): void {
+    void vscode.commands.executeCommand("setContext", "neuron.hasProfile", this.chosen !== undefined);
+  }
+}
+
+/** The profile of a `profile.json`, or of its folder. */
+export function profileAt(uri: vscode.Uri): ProfileRef {
+  const path = basename(uri.fsPath) === "profile.json" ? dirname(uri.fsPath) : uri.fsPath;
+  return { path, name: basename(path), remoteId: undefined };
+}
+
+/** Read what a list shows of a profile; undefined where it cannot be read. */
+export async function readManifest(profile: ProfileRef): Promise<Manifest | undefined> {
+  const uri = vscode.Uri.joinPath(vscode.Uri.file(profile.path), "profile.json");
+  try {
+    const status = await vscode.workspace.fs.stat(uri);
+    if (status.size > LARGEST_MANIFEST) return undefined;
+    const said = JSON.parse(await readFile(uri.fsPath, "utf8")) as Record<string, unknown>;
+    const command = Array.isArray(said["command"]) ? said["command"].map(String).join(" ") : text(said["command"]);
+    return {
+      command,
+      target: text(said["target"]),
+      isComplete: said["complete"] !== false,
+      modified: status.mtime,
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+function text(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+async function modified(uri: vscode.Uri): Promise<number> {
+  try {
+    return (await vscode.workspace.fs.stat(uri)).mtime;
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,160 @@
+/** What the server's JSON routes answer. Times in ns, shares from 0 to 1. */
+
+export interface ProfileEntry {
+  readonly id: string;
+  readonly name: string;
+  readonly location: string;
+}
+
+export interface SourceFile {
+  readonly path: string;
+  readonly sha256: string | null;
+  readonly device_ns: number;
+  readonly share: number;
+}
+
+export interface Sources {
+  readonly device_ns: number;
+  readonly files: readonly SourceFile[];
+}
+
+export interface SourceText {
+  readonly path: string;
+  readonly sha256: string | null;
+  readonly text: string | null;
+}
+
+export interface Work {
+  readonly device_ns: number;
+  readonly share: number;
+  readonly backward_ns: number;
+  readonly calls: number;
+  readonly instructions: number;
+  readonly hbm_bytes: number;
+  readonly flops: number;
+  readonly engine_ns: Readonly<Record<string, number>>;
+}
+
+/** Own cost of a line, and `total` with what it called. */
+export interface LineWork extends Work {
+  readonly line: number;
+  readonly total: Work;
+}
+
+export interface FunctionWork extends Work {
+  readonly name: string;
+  readonly line: number;
+  readonly first: number;
+  readonly last: number;
+  readonly is_kernel: boolean;
+  readonly total: Work & { readonly mfu: number };
+}
+
+export interface FileCosts {
+  readonly path: string;
+  readonly device_ns: number;
+  readonly lines: readonly LineWork[];
+  readonly functions: readonly FunctionWork[];
+}
+
+export interface Place {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  readonly module: string;
+  readonly operation: string;
+}
+
+export interface Finding {
+  readonly rule: string;
+  readonly title: string;
+  readonly change: string;
+  readonly place: Place;
+  readonly gain_ns: number | null;
+  readonly device_gain_ns: number | null;
+  readonly total_ns: number;
+  readonly gain: number;
+  readonly what_if: string;
+  readonly evidence: Readonly<Record<string, unknown>>;
+}
+
+export interface ModuleNode {
+  readonly path: string;
+  readonly name: string;
+  readonly device_ns: number;
+  readonly own_ns: number;
+  readonly count: number;
+  readonly share: number;
+  readonly children: readonly ModuleNode[];
+}
+
+export interface LinePlace {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+  readonly device_ns: number;
+  readonly share: number;
+}
+
+export interface Hierarchy {
+  readonly device_ns: number;
+  readonly modules: ModuleNode;
+  readonly operations: readonly { name: string; device_ns: number; count: number; share: number }[];
+  readonly lines: readonly LinePlace[];
+}
+
+export interface Gain {
+  readonly change: string;
+  readonly device_ns: number;
+  readonly device_after_ns: number;
+  readonly total_ns: number;
+  readonly total_after_ns: number;
+  readonly total_gain_ns: number;
+  readonly total_gain: number;
+}
+
+export interface FoundSpan {
+  readonly track: string;
+  readonly table: string;
+  readonly row: number;
+  readonly start_ns: number;
+  readonly duration_ns: number;
+  readonly name: string;
+}
+
+export interface FoundSpans {
+  readonly spans: readonly FoundSpan[];
+  readonly truncated: boolean;
+}
+
+export interface SourceFrame {
+  readonly file: string;
+  readonly line: number;
+  readonly function: string;
+}
+
+export interface SpanDetails {
+  readonly row: Readonly<Record<string, unknown>>;
+  readonly stack: readonly SourceFrame[];
+}
+
+export interface QueryResult {
+  readonly columns: readonly string[];
+  readonly rows: readonly (readonly unknown[])[];
+  readonly row_count: number;
+}
+
+export interface Delta {
+  readonly key: { readonly module: string; readonly operation: string; readonly backward: boolean };
+  readonly change: string;
+  readonly base_ns: number;
+  readonly new_ns: number;
+  readonly delta_ns: number;
+}
+
+export interface Difference {
+  readonly base_device_ns: number;
+  readonly new_device_ns: number;
+  readonly delta_device_ns: number;
+  readonly deltas: readonly Delta[];
+}

@@ -1,0 +1,141 @@
+/** Asks an Explorer for what the editor shows. */
+
+import type {
+  Difference,
+  FileCosts,
+  Finding,
+  FoundSpans,
+  Gain,
+  Hierarchy,
+  ProfileEntry,
+  QueryResult,
+  SourceText,
+  Sources,
+  SpanDetails,
+} from "./answers";
+import type { Endpoint } from "./endpoint";
+
+/** The server refused; the message is its sentence for the user. */
+export class RefusedError extends Error {
+  override readonly name = "RefusedError";
+  constructor(
+    message: string,
+    readonly status: number,
+  ) {
+    super(message);
+  }
+}
+
+/** Nobody answered: the server is gone. */
+export class UnreachableError extends Error {
+  override readonly name = "UnreachableError";
+}
+
+type Parameters = Readonly<Record<string, string>>;
+
+export class Client {
+  constructor(readonly endpoint: Endpoint) {}
+
+  profiles(): Promise<ProfileEntry[]> {
+    return this.json("profiles");
+  }
+
+  /** Take in a profile by its path on the server's machine. */
+  add(path: string): Promise<ProfileEntry> {
+    return this.json("profiles", {}, { path });
+  }
+
+  sources(id: string): Promise<Sources> {
+    return this.json(`profiles/${id}/sources`);
+  }
+
+  source(id: string, path: string): Promise<SourceText> {
+    return this.json(`profiles/${id}/source`, { path });
+  }
+
+  lines(id: string, path: string): Promise<FileCosts> {
+    return this.json(`profiles/${id}/lines`, { path });
+  }
+
+  spans(id: string, path: string, first: number, last: number): Promise<FoundSpans> {
+    return this.json(`profiles/${id}/spans`, { path, first: first.toString(), last: last.toString() });
+  }
+
+  span(id: string, track: string, row: number): Promise<SpanDetails> {
+    return this.json(`profiles/${id}/span`, { track, row: row.toString() });
+  }
+
+  findings(id: string): Promise<Finding[]> {
+    return this.json(`profiles/${id}/findings`);
+  }
+
+  hierarchy(id: string): Promise<Hierarchy> {
+    return this.json(`profiles/${id}/hierarchy`);
+  }
+
+  whatIf(id: string, change: string): Promise<Gain> {
+    return this.json(`profiles/${id}/what-if`, {}, { change });
+  }
+
+  query(id: string, sql: string): Promise<QueryResult> {
+    return this.json(`profiles/${id}/query`, {}, { sql });
+  }
+
+  compare(base: string, other: string): Promise<Difference> {
+    return this.json("compare", { base, new: other });
+  }
+
+  perfetto(id: string): Promise<ArrayBuffer> {
+    return this.bytes(`api/editor/profiles/${id}/export/perfetto`);
+  }
+
+  /** One resource of the timeline engine. */
+  timeline(id: string, path: string, params: Parameters, signal: AbortSignal): Promise<ArrayBuffer> {
+    return this.bytes(`data/${id}/${path}`, params, undefined, signal);
+  }
+
+  private async json<T>(path: string, params: Parameters = {}, body?: object): Promise<T> {
+    const bytes = await this.bytes(`api/editor/${path}`, params, body);
+    return JSON.parse(new TextDecoder().decode(bytes)) as T;
+  }
+
+  private async bytes(
+    path: string,
+    params: Parameters = {},
+    body?: object,
+    signal?: AbortSignal,
+  ): Promise<ArrayBuffer> {
+    const query = new URLSearchParams(params).toString();
+    const response = await this.fetch(`${this.endpoint.baseUrl}/${path}${query ? `?${query}` : ""}`, body, signal);
+    if (!response.ok) throw new RefusedError(await refusal(response), response.status);
+    return response.arrayBuffer();
+  }
+
+  private async fetch(url: string, body: object | undefined, signal: AbortSignal | undefined): Promise<Response> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.endpoint.token}` };
+    if (body) headers["Content-Type"] = "application/json";
+    try {
+      return await fetch(url, {
+        headers,
+        redirect: "error",
+        ...(body && { method: "POST", body: JSON.stringify(body) }),
+        ...(signal && { signal }),
+      });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      throw new UnreachableError(`The Neuron Explorer at ${this.endpoint.baseUrl} does not answer.`);
+    }
+  }
+}
+
+async function refusal(response: Response): Promise<string> {
+  const text = (await response.text()).trim();
+  try {
+    const said = JSON.parse(text) as { error?: unknown };
+    if (typeof said.error === "string") return said.error;
+  } catch {
+    // Not JSON: a plain sentence, or a page.
+  }
+  const isSentence = response.headers.get("content-type")?.startsWith("text/plain") ?? false;
+  return isSentence && text !== "" ? text : `The server answered ${response.status} ${response.statusText}.`;
+}

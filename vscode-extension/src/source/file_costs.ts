@@ -1,0 +1,87 @@
+/** The costs of a document's lines as it reads now: lines of the profile followed to where they stand. */
+
+import type { FileCosts, FunctionWork, LineWork, SourceText } from "../server/answers";
+import { followLines, splitLines } from "./line_map";
+
+/** How sure it is that a cost belongs to its line. */
+export type Freshness = "same" | "moved" | "unknown";
+
+/** A line of the document with its cost; `line` counts from 0. */
+export interface CostedLine {
+  readonly line: number;
+  readonly recordedLine: number;
+  readonly work: LineWork;
+}
+
+/** A function with its cost; `line` is that of its `def`, from 0. */
+export interface CostedFunction {
+  readonly line: number;
+  readonly work: FunctionWork;
+}
+
+export interface PlacedCosts {
+  /** Path of the file in the profile. */
+  readonly path: string;
+  readonly deviceNs: number;
+  readonly freshness: Freshness;
+  readonly lines: readonly CostedLine[];
+  readonly functions: readonly CostedFunction[];
+  /** Costed lines that the document no longer has. */
+  readonly lost: number;
+  /** Place now (from 0) of a line of the profile (from 1); undefined where it is gone. */
+  place(recordedLine: number): number | undefined;
+  /** Line of the profile (from 1) that stands at a place (from 0); undefined for a new line. */
+  recorded(line: number): number | undefined;
+}
+
+/**
+ * Place the costs of a file in a text.
+ *
+ * @param source The text that was captured; where the profile does not keep it, lines stay where they were.
+ */
+export function placeCosts(costs: FileCosts, source: SourceText | undefined, text: string): PlacedCosts {
+  const now = splitLines(text);
+  const before = source?.text == null ? undefined : splitLines(source.text);
+  const places = before && followLines(before, now);
+  const place = (recorded: number): number | undefined => {
+    const found = places ? places[recorded - 1] : recorded - 1;
+    return found !== undefined && found >= 0 && found < now.length ? found : undefined;
+  };
+  const backwards = new Map<number, number>();
+  places?.forEach((line, index) => backwards.set(line, index + 1));
+  const lines = costs.lines
+    .map((work) => ({ line: place(work.line), recordedLine: work.line, work }))
+    .filter((row): row is CostedLine => row.line !== undefined);
+  const functions = costs.functions
+    .map((work) => ({ line: place(work.line), work }))
+    .filter((row): row is CostedFunction => row.line !== undefined);
+  return {
+    path: costs.path,
+    deviceNs: costs.device_ns,
+    freshness: freshness(before, now),
+    lines,
+    functions,
+    lost: costs.lines.filter((work) => work.device_ns > 0 && place(work.line) === undefined).length,
+    place,
+    recorded: (line) => (places ? backwards.get(line) : line + 1),
+  };
+}
+
+function freshness(before: readonly string[] | undefined, now: readonly string[]): Freshness {
+  if (!before) return "unknown";
+  return before.length === now.length && before.every((line, index) => line === now[index]) ? "same" : "moved";
+}
+
+/** Lines by falling own cost. */
+export function hottestFirst(lines: readonly CostedLine[]): CostedLine[] {
+  return lines
+    .filter(({ work }) => work.device_ns > 0)
+    .sort((one, other) => other.work.device_ns - one.work.device_ns || one.line - other.line);
+}
+
+/** The next hotter-to-colder line after one; the hottest where it is none of them. */
+export function nextHottest(lines: readonly CostedLine[], line: number): CostedLine | undefined {
+  const ranked = hottestFirst(lines);
+  const here = ranked.findIndex((row) => row.line === line);
+  return ranked[(here + 1) % Math.max(ranked.length, 1)];
+}

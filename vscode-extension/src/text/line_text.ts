@@ -1,0 +1,76 @@
+/** What stands at the end of a line, above a function, and in a line's hover. */
+
+import type { FunctionWork, LineWork, Work } from "../server/answers";
+import type { DecorationContent } from "../settings";
+import type { CostedLine, Freshness } from "../source/file_costs";
+import { plainText, table } from "./markdown";
+import { bytes, count, duration, percent } from "./quantities";
+
+const MOST_ENGINES = 3;
+export const STALE_NOTE = "The profile does not keep this file's text, so the lines may have moved.";
+export const MOVED_NOTE = "The file changed since the capture; costs follow their lines.";
+
+/** "197 µs · 37.5 % · 476 instr · 18.4 MB · Tensor 71 %, Vector 15 %". */
+export function lineText(work: Work, contents: readonly DecorationContent[]): string {
+  const parts: Record<DecorationContent, string> = {
+    time: duration(work.device_ns),
+    share: percent(work.share),
+    instructions: work.instructions > 0 ? `${count(work.instructions)} instr` : "",
+    bytes: work.hbm_bytes > 0 ? bytes(work.hbm_bytes) : "",
+    engines: engineText(work),
+  };
+  return contents
+    .map((content) => parts[content])
+    .filter((part) => part !== "")
+    .join(" · ");
+}
+
+/** Shares of the engines' time: "Tensor 71 %, Vector 15 %". */
+export function engineText(work: Work, most = MOST_ENGINES): string {
+  const total = Object.values(work.engine_ns).reduce((sum, ns) => sum + ns, 0);
+  return engines(work)
+    .filter(([, ns]) => ns >= total / 100)
+    .slice(0, most)
+    .map(([engine, ns]) => `${engine} ${Math.round((100 * ns) / total)} %`)
+    .join(", ");
+}
+
+/** "526 µs · 100.0 % · own 161 µs · MFU 1.6 %". */
+export function functionText({ total, device_ns: own, is_kernel: isKernel }: FunctionWork): string {
+  const parts = [`${isKernel ? "kernel " : ""}${duration(total.device_ns)}`, percent(total.share)];
+  if (own < total.device_ns * 0.999) parts.push(`own ${duration(own)}`);
+  if (total.flops > 0) parts.push(`MFU ${percent(total.mfu)}`);
+  return parts.join(" · ");
+}
+
+/** The hover of a line in Markdown, without links. */
+export function lineMarkdown({ work, recordedLine, line }: CostedLine, freshness: Freshness, profile: string): string {
+  const parts = [`**Device time of this line** in ${plainText(profile)}`, workTable(work)];
+  const split = engines(work).map(([engine, ns]) => [plainText(engine), duration(ns)]);
+  if (split.length > 0) parts.push(table(["Engine", "Busy"], split));
+  if (freshness === "unknown") parts.push(`*${STALE_NOTE}*`);
+  if (freshness === "moved") {
+    parts.push(`*${MOVED_NOTE}*${recordedLine === line + 1 ? "" : ` *It was line ${recordedLine}.*`}`);
+  }
+  return parts.join("\n\n");
+}
+
+function workTable(work: LineWork): string {
+  const row = (name: string, text: (part: Work) => string): string[] => [name, text(work), text(work.total)];
+  return table(
+    ["", "This line", "With calls"],
+    [
+      row("Device time", (part) => duration(part.device_ns)),
+      row("Share", (part) => percent(part.share)),
+      row("Backward", (part) => duration(part.backward_ns)),
+      row("Operations", (part) => count(part.calls)),
+      row("Instructions", (part) => count(part.instructions)),
+      row("HBM traffic", (part) => bytes(part.hbm_bytes)),
+      row("FLOPs", (part) => count(part.flops)),
+    ],
+  );
+}
+
+function engines(work: Work): [string, number][] {
+  return Object.entries(work.engine_ns).sort(([, one], [, other]) => other - one);
+}

@@ -1,0 +1,74 @@
+/** What the webview and the extension host tell each other. What comes from the webview is checked, never trusted. */
+
+/** A span as the timeline names it. */
+export interface SpanMessage {
+  readonly track: string;
+  readonly row: number;
+}
+
+export type FromWebview =
+  | { readonly type: "ready" }
+  | { readonly type: "request"; readonly id: number; readonly path: string; readonly params: Readonly<Record<string, string>> }
+  | { readonly type: "cancel"; readonly id: number }
+  | { readonly type: "select"; readonly span: SpanMessage | null }
+  | { readonly type: "painted"; readonly milliseconds: number };
+
+/** What a view should show: a range of time in ns, and spans to find. */
+export interface ShowMessage {
+  readonly range?: { readonly startNs: number; readonly endNs: number };
+  readonly search?: string;
+}
+
+export type ToWebview =
+  | { readonly type: "open"; readonly name: string }
+  | { readonly type: "answer"; readonly id: number; readonly bytes: ArrayBuffer }
+  | { readonly type: "refusal"; readonly id: number; readonly message: string }
+  | { readonly type: "show"; readonly show: ShowMessage }
+  | { readonly type: "failure"; readonly message: string };
+
+const ROUTE = /^[a-z][a-z_-]{0,39}$/;
+const MOST_PARAMETERS = 20;
+const LONGEST_PARAMETER = 64 << 10;
+
+/** A message that is what it should be; undefined for anything else. */
+export function readMessage(value: unknown): FromWebview | undefined {
+  if (!isRecord(value)) return undefined;
+  switch (value["type"]) {
+    case "ready":
+      return { type: "ready" };
+    case "painted":
+      return isNumber(value["milliseconds"]) ? { type: "painted", milliseconds: value["milliseconds"] } : undefined;
+    case "cancel":
+      return isNumber(value["id"]) ? { type: "cancel", id: value["id"] } : undefined;
+    case "select":
+      return readSelect(value["span"]);
+    case "request":
+      return readRequest(value);
+    default:
+      return undefined;
+  }
+}
+
+function readSelect(span: unknown): FromWebview | undefined {
+  if (span === null) return { type: "select", span: null };
+  if (!isRecord(span)) return undefined;
+  const { track, row } = span;
+  if (typeof track !== "string" || !isNumber(row)) return undefined;
+  return { type: "select", span: { track, row } };
+}
+
+function readRequest({ id, path, params }: Record<string, unknown>): FromWebview | undefined {
+  if (!isNumber(id) || typeof path !== "string" || !ROUTE.test(path) || !isRecord(params)) return undefined;
+  const entries = Object.entries(params);
+  const areTexts = entries.every(([, text]) => typeof text === "string" && text.length <= LONGEST_PARAMETER);
+  if (!areTexts || entries.length > MOST_PARAMETERS) return undefined;
+  return { type: "request", id, path, params: Object.fromEntries(entries) as Record<string, string> };
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function isNumber(value: unknown): value is number {
+  return typeof value === "number" && Number.isFinite(value);
+}

@@ -1,0 +1,103 @@
+/** One timeline in a webview: answers its requests from the server, opens the lines of spans that are clicked. */
+
+import * as vscode from "vscode";
+import { logError, messageOf } from "../log";
+import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
+import type { Connection } from "../server/connection";
+import { readMessage, type FromWebview, type ShowMessage, type ToWebview } from "./messages";
+import { timelinePage } from "./page";
+
+/** Opens the source of a span that was clicked. */
+export type OpenSpan = (profile: ProfileRef, track: string, row: number, from: vscode.ViewColumn | undefined) => Promise<void>;
+
+export class TimelineSession implements vscode.Disposable {
+  private readonly running = new Map<number, AbortController>();
+  private readonly subscriptions: vscode.Disposable[];
+  private readonly painted = new vscode.EventEmitter<number>();
+  private isReady = false;
+  private waiting: ShowMessage | undefined;
+  /** The timeline was drawn for the first time; milliseconds since its page was loaded. */
+  readonly onDidPaint = this.painted.event;
+
+  constructor(
+    readonly profile: ProfileRef,
+    readonly panel: vscode.WebviewPanel,
+    extensionUri: vscode.Uri,
+    private readonly connection: Connection,
+    private readonly registry: ProfileRegistry,
+    private readonly openSpan: OpenSpan,
+  ) {
+    const { webview } = panel;
+    webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(extensionUri, "dist")] };
+    this.subscriptions = [
+      webview.onDidReceiveMessage((message: unknown) => {
+        const known = readMessage(message);
+        if (known) this.receive(known).catch(logError);
+      }),
+      connection.onDidRestart(() => this.open().catch(logError)),
+    ];
+    webview.html = timelinePage(webview, extensionUri);
+  }
+
+  /** Show a range or spans; at once, or when the page is ready. */
+  show(show: ShowMessage): void {
+    if (this.isReady) this.send({ type: "show", show });
+    else this.waiting = { ...this.waiting, ...show };
+  }
+
+  dispose(): void {
+    for (const controller of this.running.values()) controller.abort();
+    for (const part of [...this.subscriptions, this.painted]) part.dispose();
+  }
+
+  private async receive(message: FromWebview): Promise<void> {
+    switch (message.type) {
+      case "ready":
+        return this.open();
+      case "request":
+        return this.answer(message.id, message.path, message.params);
+      case "cancel":
+        this.running.get(message.id)?.abort();
+        return;
+      case "select":
+        if (message.span) {
+          await this.openSpan(this.profile, message.span.track, message.span.row, this.panel.viewColumn);
+        }
+        return;
+      case "painted":
+        this.painted.fire(message.milliseconds);
+    }
+  }
+
+  /** Tell the page to load the profile, once the server has it. */
+  private async open(): Promise<void> {
+    try {
+      await this.registry.idOf(this.profile);
+      this.send({ type: "open", name: this.profile.name });
+      this.isReady = true;
+      if (this.waiting) this.send({ type: "show", show: this.waiting });
+      this.waiting = undefined;
+    } catch (error) {
+      this.send({ type: "failure", message: messageOf(error) });
+      throw error;
+    }
+  }
+
+  private async answer(id: number, path: string, params: Readonly<Record<string, string>>): Promise<void> {
+    const controller = new AbortController();
+    this.running.set(id, controller);
+    try {
+      const profileId = await this.registry.idOf(this.profile);
+      const bytes = await this.connection.ask((client) => client.timeline(profileId, path, params, controller.signal));
+      this.send({ type: "answer", id, bytes });
+    } catch (error) {
+      if (!controller.signal.aborted) this.send({ type: "refusal", id, message: messageOf(error) });
+    } finally {
+      this.running.delete(id);
+    }
+  }
+
+  private send(message: ToWebview): void {
+    void this.panel.webview.postMessage(message);
+  }
+}
