@@ -224,32 +224,45 @@ def run_graph(executable_id: int, duration_ns: int, name_id: int) -> None:
     core().run_graph(executable_id, duration_ns, name_id)
 
 
-def issue_collective(device: int) -> tuple[object, int] | None:
+def issue_collective(device: int, has_user_frames: bool) -> tuple[object, int] | None:
     """Begins a collective on the calling thread's current stream.
+
+    Args:
+        device: Index of the NeuronCore.
+        has_user_frames: Whether the user's code is on the calling thread's Python stack: autograd's thread
+            calls collectives too.
 
     Returns:
         (what `record_collective` takes, the time at which its inputs are there), or None where no virtual
         time is kept.
     """
-    issued: tuple[object, int] | None = core().issue_collective(device)
+    issued: tuple[object, int] | None = core().issue_collective(device, has_user_frames)
     return issued
 
 
 def record_collective(
-    issued: object, signature: int, sequence: int, byte_count: int, ready_ns: int, start_ns: int, end_ns: int
+    issued: object,
+    signature: int,
+    title: str,
+    sequence: int,
+    byte_count: int,
+    ready_ns: int,
+    start_ns: int,
+    end_ns: int,
 ) -> None:
-    """Records a collective whose times are known; nothing where no log is written.
+    """Records a collective whose times are known, and shows it to torch.profiler.
 
     Args:
         issued: What `issue_collective` gave.
         signature: Number of its description in the log's definitions.
+        title: Its name for torch.profiler.
         sequence: Which one of its group it is.
         byte_count: Bytes of the larger of this rank's input and output.
         ready_ns: When this rank was ready.
         start_ns: When it began to move.
         end_ns: When it ended.
     """
-    core().record_collective(issued, signature, sequence, byte_count, ready_ns, start_ns, end_ns)
+    core().record_collective(issued, signature, title, sequence, byte_count, ready_ns, start_ns, end_ns)
 
 
 def hold_stream(device: int, time_ns: int) -> None:

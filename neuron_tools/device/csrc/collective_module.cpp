@@ -25,16 +25,16 @@ bool is_device(int index) {
   return false;
 }
 
-PyObject* issue(PyObject*, PyObject* argument) {
-  const long device = PyLong_AsLong(argument);
-  if ((device == -1 && PyErr_Occurred() != nullptr) || !is_device(static_cast<int>(device))) {
+PyObject* issue(PyObject*, PyObject* arguments) {
+  int device = 0, has_user_frames = 0;
+  if (!PyArg_ParseTuple(arguments, "ip", &device, &has_user_frames) || !is_device(device)) {
     return nullptr;
   }
-  return guarded([device]() -> PyObject* {
+  return guarded([&]() -> PyObject* {
     if (!timing_is_on()) {
       return none();
     }
-    auto made = std::make_unique<CollectiveIssue>(issue_collective(static_cast<int>(device)));
+    auto made = std::make_unique<CollectiveIssue>(issue_collective(device, has_user_frames != 0));
     const auto ready_ns = static_cast<long long>(made->ready_ns);
     PyObject* capsule = PyCapsule_New(made.get(), kCapsule, delete_issue);
     if (capsule == nullptr) {
@@ -48,9 +48,10 @@ PyObject* issue(PyObject*, PyObject* argument) {
 PyObject* record(PyObject*, PyObject* arguments) {
   PyObject* capsule = nullptr;
   unsigned int signature = 0;
+  const char* title = nullptr;
   long long sequence = 0, bytes = 0, ready_ns = 0, start_ns = 0, end_ns = 0;
   if (!PyArg_ParseTuple(
-          arguments, "OILLLLL", &capsule, &signature, &sequence, &bytes, &ready_ns, &start_ns, &end_ns)) {
+          arguments, "OIsLLLLL", &capsule, &signature, &title, &sequence, &bytes, &ready_ns, &start_ns, &end_ns)) {
     return nullptr;
   }
   const auto* issued = static_cast<CollectiveIssue*>(PyCapsule_GetPointer(capsule, kCapsule));
@@ -58,16 +59,14 @@ PyObject* record(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   return guarded([&] {
-    if (issued->recorded) {
-      Record done = issued->record;
-      done.executable = signature;
-      done.sequence = sequence;
-      done.bytes = bytes;
-      done.address = ready_ns;
-      done.device_start_ns = start_ns;
-      done.device_end_ns = end_ns;
-      record_collective(done);
-    }
+    Record done = issued->record;
+    done.executable = signature;
+    done.sequence = sequence;
+    done.bytes = bytes;
+    done.address = ready_ns;
+    done.device_start_ns = start_ns;
+    done.device_end_ns = end_ns;
+    record_collective(*issued, done, title);
     return none();
   });
 }
@@ -105,7 +104,7 @@ PyObject* set_event_time(PyObject*, PyObject* argument) {
 }  // namespace
 
 PyMethodDef collective_functions[] = {
-    {"issue_collective", issue, METH_O, nullptr},
+    {"issue_collective", issue, METH_VARARGS, nullptr},
     {"record_collective", record, METH_VARARGS, nullptr},
     {"hold_stream", hold_stream, METH_VARARGS, nullptr},
     {"wait_host", wait_host, METH_VARARGS, nullptr},

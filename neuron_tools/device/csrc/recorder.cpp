@@ -49,6 +49,8 @@ bool is_recording() {
   return (observers.load(std::memory_order_relaxed) & kRecording) != 0;
 }
 
+constexpr int kCollectiveStream = kStreams;  // torch.profiler's row of collectives: they run beside all streams
+
 Record make_record(RecordKind kind, int device, uint32_t stack) {
   const auto forward = current_forward(stack == 0);
   Record record;
@@ -358,22 +360,27 @@ void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind ki
   log_record(record);
 }
 
-CollectiveIssue issue_collective(int device) {
+CollectiveIssue issue_collective(int device, bool has_user_frames) {
   const HostClockPause not_the_users_time;
   CollectiveIssue issue;
   const int64_t start = host_now_ns();
   const int64_t end = dispatch_while_paused_ns(0);
   issue.ready_ns = std::max(end, stream_finish_ns(device, current_stream(device)));
   issue.recorded = (current_observers() & kRecording) != 0;
+  issue.record.device = static_cast<uint8_t>(device);
   if (issue.recorded) {
-    issue.record = make_host_record(RecordKind::kCollective, device, capture_stack(), start, end);
+    issue.record = make_host_record(
+        RecordKind::kCollective, device, has_user_frames ? capture_stack() : 0, start, end);
   }
   return issue;
 }
 
-void record_collective(const Record& record) {
-  if (is_recording()) {
+void record_collective(const CollectiveIssue& issue, const Record& record, const std::string& title) {
+  if (issue.recorded && is_recording()) {
     log_record(record);
+  }
+  if ((observers.load() & kProfiling) != 0) {
+    add_profile_span({title, false, issue.record.device, kCollectiveStream, record.device_start_ns, record.device_end_ns});
   }
 }
 

@@ -88,8 +88,8 @@ struct CollectiveIssue {
   bool recorded = false;
   int64_t ready_ns = 0;  // its inputs are there: the host has issued it and the current stream has come to it
 };
-CollectiveIssue issue_collective(int device);
-void record_collective(const Record& record);
+CollectiveIssue issue_collective(int device, bool has_user_frames);
+void record_collective(const CollectiveIssue& issue, const Record& record, const std::string& title);
 
 // The host waits for the device: its clock moves to `finish_ns`.
 void record_synchronize(int device, int stream, int64_t finish_ns);

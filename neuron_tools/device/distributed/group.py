@@ -23,7 +23,7 @@ from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_values import HostValues
 from neuron_tools.device.distributed.operation import Lane, Operation, paused_clock
 from neuron_tools.device.distributed.peers import Peer
-from neuron_tools.device.distributed.source_line import source_line
+from neuron_tools.device.distributed.source_line import BACKWARD, source_line
 from neuron_tools.device.record import COLLECTIVE_NUMBER_BITS
 from neuron_tools.hardware import Links
 from neuron_tools.simulator.collectives import CollectiveCost
@@ -50,7 +50,7 @@ class IssuedCall:
         self.ready_ns = header.NOT_TIMED
         if self.session is not None:
             device = call.device if call.device is not None else int(native.core().current_device())
-            issued = native.issue_collective(device)
+            issued = native.issue_collective(device, self.line != BACKWARD)
             if issued is not None:
                 self.issued, self.ready_ns = issued
                 if call.device is None:
@@ -157,9 +157,10 @@ class NeuronGroup:
         define = issued.session.define if issued.session is not None else None
         if issued.issued is not None and define is not None and issued.call.device is not None:
             number = self._signature(issued, placed.cost, pair)
+            title = f"c10d::{issued.call.title}"
             numbered = self.ranks[placed.last] << COLLECTIVE_NUMBER_BITS | sequence
             native.record_collective(
-                issued.issued, number, numbered, issued.call.byte_count, issued.ready_ns, start_ns, end_ns
+                issued.issued, number, title, numbered, issued.call.byte_count, issued.ready_ns, start_ns, end_ns
             )
         return end_ns
 

@@ -7,6 +7,9 @@ import sys
 from functools import lru_cache
 
 
+BACKWARD = "backward"
+
+
 def source_line() -> str:
     """ "train.py:31" of the innermost frame that is no library's; "backward" on autograd's own thread."""
     frame = sys._getframe(1)
@@ -15,7 +18,7 @@ def source_line() -> str:
         if not _is_internal(file):
             return f"{_shown(file)}:{frame.f_lineno}"
         frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
-    return "backward"
+    return BACKWARD
 
 
 @lru_cache(maxsize=4096)
