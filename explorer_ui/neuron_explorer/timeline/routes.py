@@ -13,13 +13,20 @@ import pyarrow as pa
 from flask import Blueprint, Flask, Response, jsonify, request
 
 from neuron_explorer.timeline.counter_tiles import counter_tiles
+from neuron_explorer.timeline.dependencies import dependency_chain
+from neuron_explorer.timeline.lit_spans import LitSpans
 from neuron_explorer.timeline.parameters import Parameters
+from neuron_explorer.timeline.range_statistics import range_names, range_statistics
+from neuron_explorer.timeline.span_details import span_details
 from neuron_explorer.timeline.span_tiles import span_tiles
 from neuron_explorer.timeline.track_list import origin_ns, track_list
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.track import Track
 
 ARROW = "application/vnd.apache.arrow.stream"
+MOST_ROWS = 1 << 48
+MOST_HITS = 2000
 
 
 class Library(Protocol):
@@ -59,7 +66,57 @@ def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
     return counter_tiles(profile, places, parameters.tile_range(), origin_ns(profile))
 
 
-_ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {"timeline": _timeline, "counters": _counters}
+def _lit(profile: Profile, parameters: Parameters) -> pa.Table:
+    places = parameters.places("tracks", len(profile.tracks()))
+    by, value = parameters.text("by"), parameters.text("value")
+    return _LIT.tiles(profile, by, value, places, parameters.tile_range(), origin_ns(profile))
+
+
+def _details(profile: Profile, parameters: Parameters) -> dict[str, Any]:
+    return span_details(profile, *_span(profile, parameters), parameters.integer("depth", 0, MOST_ROWS, 0))
+
+
+def _dependencies(profile: Profile, parameters: Parameters) -> dict[str, Any]:
+    return dependency_chain(profile, *_span(profile, parameters), origin_ns(profile))
+
+
+def _statistics(profile: Profile, parameters: Parameters) -> dict[str, Any]:
+    return {"tracks": range_statistics(profile, *parameters.time_range(origin_ns(profile)))}
+
+
+def _names(profile: Profile, parameters: Parameters) -> dict[str, Any]:
+    track = _track(profile, parameters)
+    return {"names": range_names(profile, track, *parameters.time_range(origin_ns(profile)))}
+
+
+def _search(profile: Profile, parameters: Parameters) -> dict[str, Any]:
+    limit = parameters.integer("limit", 1, MOST_HITS, MOST_HITS)
+    found = profile.search(parameters.text("text"), limit=limit)
+    origin = origin_ns(profile)
+    hits = [{**hit, "start_ns": hit["start_ns"] - origin} for hit in found.to_pylist()]
+    return {"hits": hits, "is_cut": len(hits) >= limit}
+
+
+def _track(profile: Profile, parameters: Parameters) -> Track:
+    tracks = profile.tracks()
+    return tracks[parameters.integer("track", 0, len(tracks) - 1)]
+
+
+def _span(profile: Profile, parameters: Parameters) -> tuple[Track, int]:
+    return _track(profile, parameters), parameters.integer("row", 0, MOST_ROWS)
+
+
+_LIT = LitSpans()
+_ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {
+    "timeline": _timeline,
+    "counters": _counters,
+    "lit": _lit,
+    "details": _details,
+    "dependencies": _dependencies,
+    "statistics": _statistics,
+    "names": _names,
+    "search": _search,
+}
 
 
 def _encoded(content: Any) -> Response:

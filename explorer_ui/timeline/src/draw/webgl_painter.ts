@@ -1,9 +1,8 @@
 /** Draws with WebGL2: one instanced call for each track in each tile; text goes on a 2D canvas above. */
 
 import { INKS, type InkTable, newCanvas, type Painter, sizeCanvas, type Strip } from "./painter.js";
-import type { Rgb } from "./palette.js";
-import { SLOTS } from "./palette.js";
-import type { Shapes } from "./shapes.js";
+import { type Rgb, SLOTS } from "./palette.js";
+import { FULL, look, type Shapes } from "./shapes.js";
 
 const VERTEX = `#version 300 es
 precision highp float;
@@ -16,6 +15,7 @@ uniform float top;
 uniform int ink;
 uniform vec3 solids[${INKS.length * SLOTS}];
 uniform vec3 tints[${INKS.length * SLOTS}];
+uniform vec4 only;    // a colour that replaces all others where its last part is not 0
 flat out vec3 solid;
 flat out vec3 tint;
 flat out vec2 heights;
@@ -40,7 +40,7 @@ void main() {
   vec2 pixel = vec2(mix(left, right, corner.x), rowTop + rowHeight * (1.0 - height));
   gl_Position = hidden ? vec4(2.0, 2.0, 0.0, 1.0)
                        : vec4(pixel.x / size.x * 2.0 - 1.0, 1.0 - pixel.y / size.y * 2.0, 0.0, 1.0);
-  solid = solids[slot];
+  solid = only.w > 0.0 ? only.rgb : solids[slot];
   tint = tints[slot];
 }`;
 
@@ -54,6 +54,9 @@ out vec4 colour;
 void main() {
   colour = vec4(height <= heights.x ? solid : tint, 1.0);
 }`;
+
+/** One shape of one bucket. */
+const BOX: Shapes = { count: 1, edges: Float32Array.of(0, 1), looks: Uint32Array.of(look(0, 0, FULL, FULL)) };
 
 interface Held {
   readonly array: WebGLVertexArrayObject;
@@ -97,7 +100,7 @@ export class WebGlPainter implements Painter {
       onLost();
     });
     this.program = link(gl);
-    const names = ["size", "place", "rows", "top", "ink", "solids", "tints"];
+    const names = ["size", "place", "rows", "top", "ink", "solids", "tints", "only"];
     this.uniforms = Object.fromEntries(names.map((name) => [name, gl.getUniformLocation(this.program, name)]));
     gl.useProgram(this.program);
     gl.enable(gl.SCISSOR_TEST);
@@ -124,24 +127,34 @@ export class WebGlPainter implements Painter {
     this.pen.setTransform(1, 0, 0, 1, 0, 0);
     this.pen.clearRect(0, 0, this.pen.canvas.width, this.pen.canvas.height);
     this.pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
-    this.fill(0, 0, this.width, this.height, this.background);
+    const [red, green, blue] = this.background;
     this.region(0, this.height);
+    this.gl.clearColor(red / 255, green / 255, blue / 255, 1);
+    this.gl.clear(this.gl.COLOR_BUFFER_BIT);
   }
 
-  private regionTop = 0;
-  private regionBottom = 0;
-
   region(top: number, bottom: number): void {
-    this.regionTop = top;
-    this.regionBottom = bottom;
     this.scissor(0, top, this.width, bottom - top);
   }
 
+  /** Draws a shape: clearing a part would make some machines begin the frame anew. */
   fill(left: number, top: number, width: number, height: number, colour: Rgb): void {
-    this.scissor(left, top, width, height);
-    this.gl.clearColor(colour[0] / 255, colour[1] / 255, colour[2] / 255, 1);
-    this.gl.clear(this.gl.COLOR_BUFFER_BIT);
-    this.scissor(0, this.regionTop, this.width, this.regionBottom - this.regionTop);
+    const { gl, uniforms } = this;
+    gl.uniform4f(uniforms["only"]!, colour[0] / 255, colour[1] / 255, colour[2] / 255, 1);
+    this.strip({
+      shapes: BOX,
+      originX: left,
+      bucketPixels: width,
+      clipLeft: left,
+      clipRight: left + width,
+      top,
+      fullRows: 0,
+      rowHeight: 0,
+      thinRows: 1,
+      thinHeight: height,
+      ink: "plain",
+    });
+    gl.uniform4f(uniforms["only"]!, 0, 0, 0, 0);
   }
 
   strip(strip: Strip): void {

@@ -1,0 +1,200 @@
+"""What belongs to a module, an operation or an HLO operation, on every track, as tiles to draw over the others."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from neuron_explorer.timeline.parameters import BUCKETS, ParameterError, TileRange
+from neuron_explorer.timeline.span_tiles import SCHEMA
+from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns
+from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
+
+MOST_SPANS = 8_000_000
+KEPT = 4
+SPANS_LOOKED_AT = 50_000
+KEYS = ("layer", "raw_framework_id", "raw_hlo_id", "name")
+Ints = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class LitTrack:
+    """The lit spans of one track by start; int64, shape (spans,)."""
+
+    start_ns: Ints
+    end_ns: Ints
+    longest_ns: int
+
+    def between(self, start_ns: int, end_ns: int) -> tuple[Ints, Ints]:
+        """Start and end of those that overlap a range."""
+        low = int(np.searchsorted(self.start_ns, start_ns - self.longest_ns))
+        high = int(np.searchsorted(self.start_ns, end_ns))
+        start, end = self.start_ns[low:high], self.end_ns[low:high]
+        inside = end > start_ns
+        return start[inside], end[inside]
+
+
+class LitSpans:
+    """Finds lit spans; the last few answers are kept."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[int, str, str], dict[int, LitTrack]] = OrderedDict()
+
+    def of(self, profile: Profile, by: str, value: str) -> dict[int, LitTrack]:
+        """Lit spans by the track's place.
+
+        Args:
+            by: One of `KEYS`: `layer` takes a module with all inside it, `name` a name on any track.
+
+        Raises:
+            ParameterError: There is no such way, or the value does not fit it.
+        """
+        if by not in KEYS or (by.startswith("raw_") and not value.removeprefix("-").isdecimal()):
+            raise ParameterError(f"Spans cannot be lit up by {by!r}: take one of {', '.join(KEYS)}.")
+        key = (id(profile), by, value)
+        with self._lock:
+            known = self._kept.get(key)
+        if known is None:
+            known = _found(profile, by, value)
+        with self._lock:
+            self._kept[key] = known
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+        return known
+
+    def tiles(
+        self, profile: Profile, by: str, value: str, places: list[int], tiles: TileRange, origin_ns: int = 0
+    ) -> pa.Table:
+        """Lit spans as tiles of `span_tiles.SCHEMA`, one chunk for each tile."""
+        lit = self.of(profile, by, value)
+        batches = []
+        for number in range(tiles.count):
+            tile = TileRange(tiles.level, tiles.first + number, 1)
+            rows = [
+                _tile_rows(profile, place, lit[place], tile, origin_ns) for place in places if place in lit
+            ]
+            batches.append(_batch([columns for columns in rows if len(columns[0])]))
+        return pa.Table.from_batches(batches, SCHEMA)
+
+
+def _found(profile: Profile, by: str, value: str) -> dict[int, LitTrack]:
+    tables, found = profile.tables(), {}
+    for source in SPAN_SOURCES:
+        if source.table in tables and source.only is None:
+            found.update(_found_in(profile, source, by, value))
+    return found
+
+
+def _found_in(profile: Profile, source: SpanSource, by: str, value: str) -> dict[int, LitTrack]:
+    """Lit tracks of one table."""
+    held = columns_of(profile, source.table)
+    columns = row_columns(source, held)
+    places = places_by_row(profile, source.table)
+    if columns is None or not places or (by != "name" and by not in held):
+        return {}
+    condition = {
+        "layer": "(layer = $value OR starts_with(layer, $value || '/'))",
+        "name": f"{columns.name} = $value",
+    }.get(by, f'"{by}" = CAST($value AS BIGINT)')
+    process = "CAST(coalesce(process_idx, 0) AS BIGINT)" if "process_idx" in held else "CAST(0 AS BIGINT)"
+    rows = profile.query(
+        f"SELECT {process} AS process, {columns.core} AS core, {columns.apart} AS apart,"
+        f" CAST({columns.start} AS BIGINT) AS start_ns, CAST({columns.end} AS BIGINT) AS end_ns"
+        f' FROM "{source.table}" WHERE {condition} AND {columns.start} IS NOT NULL LIMIT {MOST_SPANS}',
+        {"value": value},
+    )
+    return _by_track(rows, places)
+
+
+def _by_track(rows: pa.Table, places: dict[tuple[int, int, str], int]) -> dict[int, LitTrack]:
+    if not rows.num_rows:
+        return {}
+    apart = rows.column("apart").combine_chunks().dictionary_encode()
+    if isinstance(apart, pa.ChunkedArray):
+        apart = apart.combine_chunks()
+    process, core, start, end = (
+        rows.column(name).to_numpy().astype(np.int64) for name in ("process", "core", "start_ns", "end_ns")
+    )
+    text = apart.indices.to_numpy(zero_copy_only=False)
+    order = np.lexsort((start, text, core, process))
+    process, core, text, start, end = (values[order] for values in (process, core, text, start, end))
+    changed = np.flatnonzero(np.diff(process) | np.diff(core) | np.diff(text)) + 1
+    names = apart.dictionary.to_pylist()
+    found = {}
+    for low, high in zip([0, *changed.tolist()], [*changed.tolist(), len(start)], strict=True):
+        place = places.get((int(process[low]), int(core[low]), names[text[low]]))
+        if place is not None:
+            longest = int((end[low:high] - start[low:high]).max())
+            found[place] = LitTrack(start[low:high], end[low:high], longest)
+    return found
+
+
+Columns = tuple[npt.NDArray[Any], ...]
+"""track, depth, start, duration, count, busy, is_bucket of rows."""
+
+
+def _tile_rows(profile: Profile, place: int, lit: LitTrack, tile: TileRange, origin_ns: int) -> Columns:
+    base = tile.start_ns + origin_ns
+    start, end = lit.between(base, tile.end_ns + origin_ns)
+    depth = _depths(profile, place, base, tile.end_ns + origin_ns, start, end)
+    is_wide = end - start >= tile.bucket_ns
+    wide = (
+        depth[is_wide],
+        (start - base)[is_wide],
+        (end - start)[is_wide],
+        np.ones(int(is_wide.sum()), np.int64),
+    )
+    bucket = np.clip((start[~is_wide] - base) >> tile.level, 0, BUCKETS - 1)
+    key, which = np.unique(depth[~is_wide] * BUCKETS + bucket, return_inverse=True)
+    busy_ns = np.bincount(which, (end - start)[~is_wide], minlength=len(key))
+    count = np.bincount(which, minlength=len(key))
+    share = np.ceil(np.minimum(busy_ns / tile.bucket_ns, 1) * 255)
+    narrow = (key // BUCKETS, (key % BUCKETS) << tile.level, np.full(len(key), tile.bucket_ns), count)
+    flags = np.concatenate([np.zeros(len(wide[0])), np.ones(len(key))])
+    height = np.concatenate([np.full(len(wide[0]), 255.0), share])
+    joined = [np.concatenate(pair) for pair in zip(wide, narrow, strict=True)]
+    order = np.lexsort((joined[1], joined[0]))
+    columns = (np.full(len(order), place), *joined[:3], joined[3], height, flags)
+    return tuple(values[order] for values in columns)
+
+
+def _depths(profile: Profile, place: int, low_ns: int, high_ns: int, start: Ints, end: Ints) -> Ints:
+    """Depth of each span; 0 for all where the range holds too many spans to look at."""
+    depth = np.zeros(len(start), np.int64)
+    track = profile.tracks()[place]
+    if track.depths <= 1 or not len(start):
+        return depth
+    near = profile.spans(track, low_ns, high_ns, SPANS_LOOKED_AT)
+    if near.num_rows >= SPANS_LOOKED_AT:
+        return depth
+    known = dict(
+        zip(
+            zip(near.column("start_ns").to_pylist(), near.column("duration_ns").to_pylist(), strict=True),
+            near.column("depth").to_pylist(),
+            strict=True,
+        )
+    )
+    pairs = zip(start.tolist(), (end - start).tolist(), strict=True)
+    return np.array([known.get(pair, 0) for pair in pairs], np.int64)
+
+
+def _batch(parts: list[Columns]) -> pa.RecordBatch:
+    names = ("track", "depth", "start", "duration", "count", "busy", "is_bucket")
+    joined = [np.concatenate(values) for values in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 7
+    arrays: dict[str, Any] = {
+        name: pa.array(values.astype(SCHEMA.field(name).type.to_pandas_dtype()), SCHEMA.field(name).type)
+        for name, values in zip(names, joined, strict=True)
+    }
+    rows = len(joined[0])
+    arrays["name"] = pa.DictionaryArray.from_arrays(pa.array(np.zeros(rows, np.int32)), pa.array([""]))
+    arrays["row"] = pa.array(np.zeros(rows, np.uint32))
+    return pa.RecordBatch.from_arrays([arrays[field.name] for field in SCHEMA], schema=SCHEMA)

@@ -1,0 +1,76 @@
+"""Which track the rows of a table belong to: the other way round from `Profile.row(track.table, row)`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
+
+TrackPlace = tuple[str, int, int, str]
+"""Table, process, core (-1 = none) and what tells the tracks of a core apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowColumns:
+    """SQL expressions over a table's rows, null where the table lacks the columns.
+
+    Attributes:
+        core: Number of the core; -1 for what belongs to the host.
+        apart: What tells the tracks of a core apart, as text; it ends the track's id.
+    """
+
+    table: str
+    start: str
+    end: str
+    core: str
+    apart: str
+    name: str
+
+
+def row_columns(source: SpanSource, held: frozenset[str]) -> RowColumns | None:
+    """Expressions for a source's rows; None where the table lacks their times."""
+    if source.start not in held or not (source.end in held or source.duration in held):
+        return None
+    end = f'"{source.end}"' if source.end in held else f'"{source.start}" + coalesce("{source.duration}", 0)'
+    core = f'coalesce(CAST("{source.core}" AS BIGINT), 0)' if source.core in held else "-1"
+    texts = [f"nullif(CAST(\"{text}\" AS VARCHAR), '')" for text in source.texts if text in held]
+    number = f'CAST(coalesce("{source.number}", 0) AS VARCHAR)' if source.number in held else ""
+    parts = [f"coalesce({', '.join(texts)}, '')"] * bool(texts) + [number] * bool(number)
+    names = [f"nullif(CAST(\"{name}\" AS VARCHAR), '')" for name in source.names if name in held]
+    return RowColumns(
+        source.table,
+        f'"{source.start}"',
+        f'greatest({end}, "{source.start}")',
+        core,
+        " || '/' || ".join(parts) or "''",
+        f"coalesce({', '.join(names)}, '')" if names else "''",
+    )
+
+
+def sources_of(table: str) -> list[SpanSource]:
+    """Sources that take their spans from a table."""
+    return [source for source in SPAN_SOURCES if source.table == table]
+
+
+def columns_of(profile: Profile, table: str) -> frozenset[str]:
+    """Columns that a profile's table has."""
+    return frozenset(profile.table(table).columns)
+
+
+def places_by_row(profile: Profile, table: str) -> dict[tuple[int, int, str], int]:
+    """Places of a table's tracks by process, core and what tells them apart; the module tracks are left out."""
+    found = {}
+    for place, track in enumerate(profile.tracks()):
+        if track.table != table or track.is_counter or track.level == "module":
+            continue
+        core = -1 if track.core_idx is None else track.core_idx
+        found[track.process_idx, core, _apart(track.id)] = place
+    return found
+
+
+def _apart(track_id: str) -> str:
+    """The end of a track's id that tells it apart from others of its core and level."""
+    parts = track_id.split("/")
+    first = 3 if len(parts) > 1 and parts[1].startswith("core") else 2
+    return "/".join(parts[first:])
