@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.advice.context import Context
@@ -10,30 +12,95 @@ from neuron_profile.analysis.critical_path import find_critical_path
 from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.memory import measure_memory
 from neuron_profile.analysis.roofline import make_roofline
+from neuron_profile.analysis.traces.breakdown import TraceBreakdown, break_down
+from neuron_profile.analysis.traces.critical_path import find_trace_path
+from neuron_profile.analysis.traces.idle import find_stream_times
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
+
+Analysis = Callable[[Profile, str], Any]
+
+
+class LacksDataError(NeuronToolsError):
+    """A profile does not have what an analysis looks at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """An analysis, the same of an imported trace, and what a profile lacks that has neither.
+
+    Attributes:
+        of_capture: Of a profile with Neuron's own tables; gives something false where they are empty.
+        of_trace: Of a trace of another tool.
+    """
+
+    of_capture: Analysis
+    of_trace: Analysis | None
+    lacks: str
 
 
 def run_analysis(profile: Profile, name: str, level: str = "operation") -> Any:
     """The result of one analysis: a dataclass, or a tuple of them.
 
+    Args:
+        name: One of `ANALYSES`.
+        level: What a point of the roofline is.
+
     Raises:
-        NeuronToolsError: The profile lacks the data it needs.
+        LacksDataError: The profile lacks the data it needs; the sentence says which.
     """
-    result: Any
-    if name == "idle":
-        result, lacks = idle_reasons(profile), "instructions and executions"
-    elif name == "roofline":
-        result, lacks = make_roofline(profile, level), "HLO operations"
-        result = result if result.points else None
-    elif name == "critical-path":
-        result, lacks = find_critical_path(Context(profile)), "the programs that ran"
-    elif name == "memory":
-        result, lacks = measure_memory(profile), "memory samples and tensors"
-        result = result if any((result.peaks, result.on_chip, result.tensors, result.spills)) else None
-    else:
-        result, lacks = measure_communication(profile), "collectives"
-        result = result if result.kinds else None
+    entry = ANALYSES[name]
+    result = entry.of_capture(profile, level)
+    if not result and entry.of_trace is not None and profile.tables().get("TraceSpan"):
+        result = entry.of_trace(profile, level)
     if not result:
-        raise NeuronToolsError(f"{profile.path} lacks the data for this analysis: it has no {lacks}.")
+        raise LacksDataError(f"{profile.path} lacks the data for this analysis: it has no {entry.lacks}.")
     return result
+
+
+def _roofline(profile: Profile, level: str) -> Any:
+    roofline = make_roofline(profile, level)
+    return roofline if roofline.points else None
+
+
+def _critical_path(profile: Profile, level: str) -> Any:
+    return find_critical_path(Context(profile))
+
+
+def _memory(profile: Profile, level: str) -> Any:
+    memory = measure_memory(profile)
+    return memory if any((memory.peaks, memory.on_chip, memory.tensors, memory.spills)) else None
+
+
+def _communication(profile: Profile, level: str) -> Any:
+    communication = measure_communication(profile)
+    return communication if communication.kinds else None
+
+
+def _trace_communication(profile: Profile, level: str) -> Any:
+    """Device times and the collectives among the kernels; nothing where there are none."""
+    whole = break_down(profile)
+    collectives = tuple(kernel for kernel in whole.kernels if kernel.kind == "communication")
+    return TraceBreakdown(whole.devices, collectives) if collectives else None
+
+
+def _kernels(profile: Profile, level: str) -> Any:
+    whole = break_down(profile)
+    return whole if whole.devices else None
+
+
+ANALYSES: Mapping[str, _Entry] = {
+    "idle": _Entry(
+        lambda profile, level: idle_reasons(profile),
+        lambda profile, level: find_stream_times(profile),
+        "instructions and executions, and no spans of a device",
+    ),
+    "kernels": _Entry(lambda profile, level: None, _kernels, "spans of a device from another tool's trace"),
+    "roofline": _Entry(_roofline, None, "HLO operations"),
+    "critical-path": _Entry(
+        _critical_path, lambda profile, level: find_trace_path(profile), "programs that ran and no spans"
+    ),
+    "memory": _Entry(_memory, None, "memory samples and tensors"),
+    "communication": _Entry(_communication, _trace_communication, "collectives"),
+}
+"""The analyses by the name that `neuron-profile analyze` takes."""

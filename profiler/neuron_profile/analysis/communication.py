@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
 from neuron_tools.profile.reader import Profile
-
-Ints = npt.NDArray[np.int64]
 
 _KINDS = """
 SELECT operation, coalesce(algorithm, '') AS algorithm, coalesce(input_size, 0) AS input_bytes,
@@ -80,35 +78,12 @@ def measure_communication(profile: Profile) -> Communication:
     for row in profile.query(_PROCESSES).to_pylist():
         collectives = _union(profile, _COLLECTIVES, row["process"])
         computing = _union(profile, _COMPUTING, row["process"])
-        busy += int((collectives[1] - collectives[0]).sum())
+        busy += length_ns(collectives)
         hidden += overlap_ns(collectives, computing)
     return Communication(kinds, busy, hidden)
 
 
-def _union(profile: Profile, query: str, process: int) -> tuple[Ints, Ints]:
-    """Spans joined where they overlap: starts and ends."""
+def _union(profile: Profile, query: str, process: int) -> Union:
+    """Spans joined where they overlap."""
     rows = profile.query(query, [process])
-    starts = rows["start_ns"].to_numpy().astype(np.int64)
-    ends = rows["end_ns"].to_numpy().astype(np.int64)
-    if not len(starts):
-        return starts, ends
-    reached = np.maximum.accumulate(ends)
-    first = np.concatenate([[True], starts[1:] > reached[:-1]])
-    last = np.concatenate([np.flatnonzero(first)[1:] - 1, [len(starts) - 1]])
-    return starts[first], reached[last]
-
-
-def overlap_ns(one: tuple[Ints, Ints], other: tuple[Ints, Ints]) -> int:
-    """Length of the common part of two unions of spans."""
-    return _covered_before(other, one[1]) - _covered_before(other, one[0]) if len(other[0]) else 0
-
-
-def _covered_before(spans: tuple[Ints, Ints], times: Ints) -> int:
-    """Sum over `times` of the length of the spans before each."""
-    starts, ends = spans
-    until = np.concatenate([[0], np.cumsum(ends - starts)])
-    index = np.searchsorted(starts, times, side="right")
-    inside = np.where(
-        index > 0, np.minimum(times, ends[np.maximum(index - 1, 0)]) - starts[np.maximum(index - 1, 0)], 0
-    )
-    return int((until[np.maximum(index - 1, 0)] * (index > 0) + inside).sum())
+    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))

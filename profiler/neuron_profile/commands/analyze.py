@@ -6,7 +6,7 @@ import click
 
 from neuron_tools.command_line import command
 
-ANALYSES = ("idle", "roofline", "critical-path", "memory", "communication")
+ANALYSES = ("idle", "kernels", "roofline", "critical-path", "memory", "communication")
 
 
 @command(
@@ -31,6 +31,7 @@ def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) 
 
     \b
     idle           busy and idle time of each engine, and why it was idle
+    kernels        device time and kernels of an imported trace
     roofline       achieved rates against what chip and memory allow
     critical-path  what made the program take as long as it did
     memory         HBM, SBUF and PSUM: peaks, tensors, spills

@@ -1,0 +1,199 @@
+"""Analyses: breakdowns of a torch.profiler trace against HTA, ten million instructions, many ranks.
+
+Each measurement runs in a process of its own, so that its peak memory is its own. Loading the libraries and
+compiling kernels, which happens once per installation, are not counted. HTA's times and ours both hold the
+reading of the trace: HTA's parsing, our import.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import venv
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from benchmarks import training_trace
+from benchmarks.figures import Figure, Peer, Target
+
+PEER = "HTA 0.5.0"
+# HTA 0.5.0's critical path needs a pandas before 3.
+REQUIREMENTS = ("HolisticTraceAnalysis==0.5.0", "pandas<3")
+EVENTS, QUICK_EVENTS, WARM_EVENTS = 1_000_000, 50_000, 2_000
+SPEED_TARGET = Target(">=", 10)
+BREAKDOWNS = ("idle", "kernels", "communication", "critical path")
+ROUNDS = 2
+
+_HTA = """
+import json, sys, time, warnings
+warnings.simplefilter("ignore")
+from hta.trace_analysis import TraceAnalysis
+began, cpu = time.perf_counter(), time.process_time()
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir=".")
+load = [time.perf_counter() - began, time.process_time() - cpu]
+found = {"load": load}
+def timed(name, run):
+    began, cpu = time.perf_counter(), time.process_time()
+    result = run()
+    found[name] = [time.perf_counter() - began, time.process_time() - cpu]
+    return result
+idle = timed("idle", lambda: analysis.get_idle_time_breakdown(ranks=[0], visualize=False))[0]
+kernels = timed("kernels", lambda: analysis.get_gpu_kernel_breakdown(visualize=False))[1]
+overlap = timed("communication", lambda: analysis.get_comm_comp_overlap(visualize=False))
+temporal = analysis.get_temporal_breakdown(visualize=False)
+whole = {"rank": 0, "annotation": "", "instance_id": None}
+path = timed("critical path", lambda: analysis.critical_path_analysis(**whole))[0]
+found["numbers"] = {
+    "host_us": float(idle[idle.idle_category == "host_wait"].idle_time.sum()),
+    "launch_us": float(idle[idle.idle_category == "kernel_wait"].idle_time.sum()),
+    "kernels_us": float(kernels["sum (us)"].sum()),
+    "idle_us": float(temporal["idle_time(us)"].sum()),
+    "computing_us": float(temporal["compute_time(us)"].sum()),
+    "hidden_percent": float(overlap["comp_comm_overlap_pctg"].iloc[0]),
+}
+found["path_us"] = float(sum(edge.weight for edge in path.critical_path_edges_set))
+print(json.dumps(found))
+"""
+
+
+def run(quick: bool = False) -> list[Figure]:
+    """The figures of the analyses."""
+    with tempfile.TemporaryDirectory(prefix="neuron-benchmark-") as name:
+        return trace_figures(Path(name), QUICK_EVENTS if quick else EVENTS)
+
+
+def trace_figures(folder: Path, events: int) -> list[Figure]:
+    """Four breakdowns of one trace, ours and HTA's in turn, reading included."""
+    trace, warm = folder / "trace.json", folder / "warm.json"
+    training_trace.write(trace, events)
+    training_trace.write(warm, WARM_EVENTS)
+    python = peer_python()
+    ours, peers = [], []
+    for round_ in range(ROUNDS):
+        ours.append(_child("traces", str(trace), str(warm), str(folder / str(round_))))
+        if python is not None and (round_ == 0 or events < EVENTS):
+            peers.append(_run([str(python), "-c", _HTA, str(trace)]))
+    figures = []
+    for name in BREAKDOWNS:
+        seconds, cpu = _least(ours, name)
+        title = f"{name} of {events:,} torch.profiler events"
+        if not peers:
+            figures.append(Figure(title, seconds, "s", note="HTA could not be installed"))
+            continue
+        peer_seconds, peer_cpu = _least(peers, name)
+        note = f"reading included; processor time {cpu:.2f} s, HTA's {peer_cpu:.2f} s"
+        figures.append(Figure(title, seconds, "s", peer=Peer(PEER, peer_seconds), note=note))
+        target = SPEED_TARGET if events >= EVENTS else None
+        figures.append(Figure(f"{title}, times as fast", peer_seconds / seconds, "x", target))
+    if peers:
+        figures.append(_agreement(ours[0], peers[0]))
+    return figures
+
+
+def _least(runs: list[dict[str, Any]], name: str) -> tuple[float, float]:
+    """Least wall and processor time of reading and one breakdown."""
+    return min(one["load"][0] + one[name][0] for one in runs), min(
+        one["load"][1] + one[name][1] for one in runs
+    )
+
+
+def _agreement(ours: dict[str, Any], peer: dict[str, Any]) -> Figure:
+    """The largest relative difference of what both define alike."""
+    differences = {
+        name: abs(ours["numbers"][name] - value) / max(abs(value), 1e-9)
+        for name, value in peer["numbers"].items()
+    }
+    worst = max(differences, key=lambda name: differences[name])
+    note = (
+        f"{', '.join(differences)}; largest at {worst} (HTA rounds percentages to 0.01). The critical paths "
+        f"are defined differently: ours covers the trace ({ours['path_us'] / 1e3:,.1f} ms), HTA's leaves out "
+        f"the host between operators ({peer['path_us'] / 1e3:,.1f} ms)"
+    )
+    return Figure("difference from HTA's numbers", differences[worst], "", Target("<=", 1e-3), note=note)
+
+
+def peer_python() -> Path | None:
+    """Python of an environment with HTA, made in the user's cache when first needed; None if that fails."""
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = root / "neuron-tools" / "benchmarks" / "holistictraceanalysis-0.5.0-pandas-2"
+    python = folder / "bin" / "python"
+    if not (folder / "complete").exists():
+        venv.create(folder, with_pip=True, clear=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", *REQUIREMENTS]
+        if subprocess.run(command, capture_output=True, check=False).returncode:
+            return None
+        (folder / "complete").touch()
+    return python
+
+
+def _child(*arguments: str) -> dict[str, Any]:
+    return _run([sys.executable, "-m", "benchmarks.analysis", *arguments])
+
+
+def _run(command: list[str]) -> dict[str, Any]:
+    """The last line of a command's output, which is a JSON object."""
+    environment = {**os.environ, "NUMBA_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return result
+
+
+def _timed(run: Callable[[], Any]) -> tuple[Any, list[float]]:
+    began, cpu = perf_counter(), process_time()
+    result = run()
+    return result, [perf_counter() - began, process_time() - cpu]
+
+
+def _traces(trace: str, warm: str, folder: str) -> dict[str, Any]:
+    """Reading and the four breakdowns of a trace, after a short one has loaded all libraries and kernels."""
+    from neuron_profile.analysis.analyses import run_analysis
+    from neuron_tools import open_profile
+    from neuron_tools.profile.importers import import_traces
+
+    def read(source: str, destination: str) -> Any:
+        import_traces([source], destination)
+        return open_profile(destination)
+
+    names = {name: name.replace(" ", "-") for name in BREAKDOWNS}
+    with read(warm, f"{folder}-warm.nprof") as profile:
+        for analysis in names.values():
+            run_analysis(profile, analysis)
+    profile, load = _timed(lambda: read(trace, f"{folder}.nprof"))
+    found: dict[str, Any] = {"load": load}
+    results = {}
+    with profile:
+        for name, analysis in names.items():
+            results[name], found[name] = _timed(lambda analysis=analysis: run_analysis(profile, analysis))
+    streams, (device,) = results["idle"], results["kernels"].devices
+    found["numbers"] = {
+        "host_us": sum(stream.host_ns for stream in streams) / 1e3,
+        "launch_us": sum(stream.launch_ns for stream in streams) / 1e3,
+        "kernels_us": sum(kernel.total_ns for kernel in results["kernels"].kernels if kernel.kind != "other")
+                      / 1e3,
+        "idle_us": device.idle_ns / 1e3,
+        "computing_us": device.computing_ns / 1e3,
+        "hidden_percent": 100 * device.hidden_share,
+    }  # fmt: skip
+    found["path_us"] = results["critical path"].total_ns / 1e3
+    return found
+
+
+MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {"traces": _traces}
+
+
+def main() -> None:
+    """Measure one thing in this process and print it with the peak memory."""
+    what, *arguments = sys.argv[1:]
+    found = MEASUREMENTS[what](*arguments)
+    found["peak_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""torch.profiler traces of a training run with two streams, collectives, copies and synchronisations.
+
+    python -m benchmarks.training_trace --events 1M -o /tmp/trace.json
+
+All times are whole microseconds, to which HTA rounds. The host launches kernels in order; a stream runs them
+in order; the host waits for the device now and then. Of a call's five events one is an operator, one its
+launch, one the kernel, two the flow between them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.kineto_trace import HEAD, KERNELS, OPERATORS
+from benchmarks.synthetic_profile import parse_count
+
+EVENTS_PER_CALL = 5
+START_US = 4_410_492_006_134
+COMPUTE, COMMUNICATION = 7, 20
+CALLS_BETWEEN_COLLECTIVES, CALLS_BETWEEN_COPIES, CALLS_BETWEEN_WAITS = 16, 40, 600
+COLLECTIVE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
+COPY = "Memcpy HtoD (Pinned -> Device)"
+_SPAN = """,
+  {
+    "ph": "X", "cat": "%s", "name": "%s", "pid": %d, "tid": %d,
+    "ts": %d, "dur": %d,
+    "args": {
+      %s
+    }
+  }"""
+_OPERATOR = (
+    '"External id": %d,"Record function id": 0, "Concrete Inputs": ["", "", ""], '
+    '"Input type": ["float", "float", "float"], "Input Strides": [[4096, 1], [4096, 1], [1]], '
+    '"Input Dims": [[4, 4096], [4096, 4096], [4096]], "Ev Idx": %d'
+)
+_RUNTIME = '"External id": %d, "cbid": 211, "correlation": %d'
+_KERNEL = (
+    '"External id": %d, "queued": 0, "device": 0, "context": 1, "stream": %d, "correlation": %d, '
+    '"registers per thread": 32, "shared memory": 0, "blocks per SM": 1.2, "warps per SM": 4.8, '
+    '"grid": [128, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 8'
+)
+_FLOW = """,
+  {
+    "ph": "%s", "id": %d, "pid": %d, "tid": %d, "ts": %d,
+    "cat": "ac2g", "name": "ac2g"%s
+  }"""
+
+
+@dataclass
+class _Clocks:
+    """When the host and each stream are free, in microseconds."""
+
+    host: int
+    compute: int = 0
+    communication: int = 0
+
+
+def write(path: Path, events: int) -> None:
+    """Make a trace of about that many events."""
+    with path.open("w", buffering=1 << 22) as stream:
+        stream.write(HEAD)
+        stream.writelines(_calls(-(-events // EVENTS_PER_CALL)))
+        stream.write('\n  ], "traceName": "trace.json" }\n')
+
+
+def _calls(count: int) -> Iterator[str]:
+    random = np.random.default_rng(0)
+    gaps, works = random.integers(2, 9, count).tolist(), random.integers(3, 34, count).tolist()
+    names = random.integers(0, 1 << 16, count).tolist()
+    clocks = _Clocks(START_US)
+    for number in range(count):
+        yield _call(number, gaps[number], works[number], names[number], clocks)
+
+
+def _call(number: int, gap: int, work: int, name: int, clocks: _Clocks) -> str:
+    """An operator with its launch and its kernel; sometimes the host waits after it."""
+    start = clocks.host + gap
+    launch, stop = start + 4, start + 11
+    clocks.host = start + 14
+    collective = number % CALLS_BETWEEN_COLLECTIVES == CALLS_BETWEEN_COLLECTIVES - 1
+    copy = not collective and number % CALLS_BETWEEN_COPIES == 0
+    if collective:
+        stream, text, category, work = COMMUNICATION, COLLECTIVE, "kernel", 6 * work
+        began = max(launch + 5, clocks.communication + 1)
+        clocks.communication = began + work
+    else:
+        stream, text = COMPUTE, COPY if copy else KERNELS[name % len(KERNELS)]
+        category = "gpu_memcpy" if copy else "kernel"
+        began = max(launch + 5, clocks.compute + 1)
+        clocks.compute = began + work
+    runtime = "cudaMemcpyAsync" if copy else "cudaLaunchKernel"
+    correlation = number + 1
+    parts = [
+        _SPAN
+        % ("cpu_op", OPERATORS[name % len(OPERATORS)], 7739, 7739, start, 14, _OPERATOR % (number, number)),
+        _SPAN
+        % ("cuda_runtime", runtime, 7739, 7739, launch, stop - launch, _RUNTIME % (number, correlation)),
+        _FLOW % ("s", correlation, 7739, 7739, launch, ""),
+        _SPAN % (category, text, 0, stream, began, work, _KERNEL % (number, stream, correlation)),
+        _FLOW % ("f", correlation, 0, stream, began, ', "bp": "e"'),
+    ]
+    if number % CALLS_BETWEEN_WAITS == CALLS_BETWEEN_WAITS - 1:
+        parts += _wait(number, clocks)
+    return "".join(parts)
+
+
+def _wait(number: int, clocks: _Clocks) -> list[str]:
+    """The host waits for both streams."""
+    start = clocks.host + 1
+    stop = max(start + 5, clocks.compute + 2, clocks.communication + 2)
+    clocks.host = stop
+    correlation = (1 << 40) + number
+    sync = f'"External id": 0, "stream": -1, "correlation": {correlation}, "device": 0, "context": 1'
+    return [
+        _SPAN % ("cuda_runtime", "cudaDeviceSynchronize", 7739, 7739, start, stop - start,
+                 _RUNTIME % (number, correlation)),
+        _SPAN % ("cuda_sync", "Context Sync", 0, COMPUTE, start, stop - 1 - start, sync),
+    ]  # fmt: skip
+
+
+def main() -> None:
+    """Make a trace from the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--events", type=parse_count, default=1_000_000)
+    parser.add_argument("-o", "--output", type=Path, required=True)
+    options = parser.parse_args()
+    write(options.output, options.events)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Analyses of traces of other tools: torch.profiler, JAX, Perfetto, Chrome."""

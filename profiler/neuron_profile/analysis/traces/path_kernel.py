@@ -1,0 +1,138 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+"""Compiled kernels of the critical path of a trace: the walk back from its end, and what a thread was in."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+ON_DEVICE, BETWEEN, LAUNCH, ON_HOST, WAITING = 0, 1, 2, 3, 4
+"""What a stretch of the path is: a device span, the gap before it, its launch, a thread, a wait's end."""
+
+
+class Device(NamedTuple):
+    """Device spans: times, the span before on the stream, the launch and its thread; -1 = none."""
+
+    start: Int64Array
+    end: Int64Array
+    before: Int64Array
+    launch: Int64Array
+    thread: Int64Array
+
+
+class Waits(NamedTuple):
+    """Host calls that waited for the device, by thread and end: `first` and `first + 1` bound each thread's.
+
+    Attributes:
+        end: End of the call.
+        span: Device span whose end it waited for.
+    """
+
+    first: Int64Array
+    end: Int64Array
+    span: Int64Array
+
+
+@numba.njit(cache=True)
+def walk(
+    device: Device, waits: Waits, span: int, thread: int, now: int, begin: int, main: int, path: Int64Array
+) -> int:
+    """Follow what each moment waited for, from the end of a device span or a thread back to the beginning.
+
+    Args:
+        span: Device span that the path ends with; -1 = it ends on `thread`.
+        now: When it ends.
+        begin: When the trace begins.
+        main: Thread that others were started from.
+        path: (most, 4) takes what, which (span or thread), from, to; latest first.
+
+    Returns:
+        Stretches that were written.
+    """
+    count = 0
+    while now > begin and count + 3 <= len(path):
+        if span >= 0:
+            start = min(device.start[span], now)
+            path[count, 0], path[count, 1], path[count, 2], path[count, 3] = ON_DEVICE, span, start, now
+            count += 1
+            now = start
+            before, launch = device.before[span], device.launch[span]
+            launched = launch >= 0 and launch <= now and device.thread[span] >= 0
+            if before >= 0 and not (launched and device.end[before] <= launch):
+                reached = min(device.end[before], now)
+                path[count, 0], path[count, 1], path[count, 2], path[count, 3] = BETWEEN, span, reached, now
+                count += 1
+                now, span = reached, before
+                continue
+            if launched:
+                path[count, 0], path[count, 1], path[count, 2], path[count, 3] = LAUNCH, span, launch, now
+                count += 1
+                now, thread = launch, device.thread[span]
+            else:
+                thread = main
+            span = -1
+            continue
+        low, high = waits.first[thread], waits.first[thread + 1]
+        place = low + np.searchsorted(waits.end[low:high], now, side="right") - 1
+        if place < low:
+            path[count, 0], path[count, 1], path[count, 2], path[count, 3] = ON_HOST, thread, begin, now
+            count += 1
+            break
+        ended, waited = waits.end[place], waits.span[place]
+        path[count, 0], path[count, 1], path[count, 2], path[count, 3] = ON_HOST, thread, ended, now
+        count += 1
+        reached = min(device.end[waited], ended)
+        path[count, 0], path[count, 1], path[count, 2], path[count, 3] = WAITING, thread, reached, ended
+        count += 1
+        now, span = reached, waited
+    return count
+
+
+@numba.njit(cache=True)
+def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Array) -> int:
+    """What a thread was in: stretches of time with the innermost span, -1 outside all.
+
+    Args:
+        start, end: Spans of one thread, by start, longer ones first.
+        at, owner: (2 * spans + 1,) take the stretches: start of each, and its span.
+
+    Returns:
+        Stretches that were written; the last lasts for ever.
+    """
+    stack = np.empty(len(start) + 1, np.int64)
+    depth = count = 0
+    for span in range(len(start) + 1):
+        now = start[span] if span < len(start) else np.iinfo(np.int64).max
+        while depth and end[stack[depth - 1]] <= now:
+            depth -= 1
+            at[count], owner[count] = end[stack[depth]], stack[depth - 1] if depth else -1
+            count += 1
+        if span < len(start):
+            at[count], owner[count] = now, span
+            count += 1
+            stack[depth] = span
+            depth += 1
+    return count
+
+
+@numba.njit(cache=True)
+def spend(at: Int64Array, owner: Int64Array, low: Int64Array, high: Int64Array, spent: Int64Array) -> int:
+    """Add to each span what it has of the stretches from `low` to `high`; returns what belongs to none."""
+    nobody = 0
+    for index in range(len(low)):
+        place = np.searchsorted(at, low[index], side="right") - 1
+        now = low[index]
+        while now < high[index]:
+            until = min(at[place + 1], high[index]) if place + 1 < len(at) else high[index]
+            if place >= 0 and owner[place] >= 0:
+                spent[owner[place]] += until - now
+            else:
+                nobody += until - now
+            now = until
+            place += 1
+    return nobody

@@ -1,0 +1,58 @@
+"""Device time of a trace is divided exactly; kernels are summed by name and kind."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuron_profile.analysis.traces.breakdown import break_down, device_times
+from neuron_profile.analysis.traces.device_spans import DeviceSpans
+from tests.unit.neuron_profile.analysis.traces.tiny_trace import REDUCE, open_trace
+
+
+def test_the_window_is_divided(tmp_path):
+    with open_trace(tmp_path) as profile:
+        (device,) = break_down(profile).devices
+    assert device.window_ns == 290_000
+    assert device.computing_ns == 150_000  # 10-60, 70-90, 220-300
+    assert device.exposed_communication_ns == 100_000  # 90-190
+    assert device.exposed_memory_ns == 0
+    assert device.idle_ns == 40_000
+    assert (device.communication_ns, device.hidden_ns) == (110_000, 10_000)
+    assert device.hidden_share == 10 / 110
+
+
+def test_kernels_by_falling_time(tmp_path):
+    with open_trace(tmp_path) as profile:
+        kernels = break_down(profile).kernels
+    assert [(each.name, each.kind, each.calls, each.total_ns) for each in kernels] == [
+        ("gemm", "compute", 2, 130_000),
+        (REDUCE, "communication", 1, 110_000),
+        ("gelu", "compute", 1, 20_000),
+    ]
+    assert (kernels[0].shortest_ns, kernels[0].longest_ns, kernels[0].mean_ns) == (50_000, 80_000, 65_000)
+
+
+spans = st.lists(
+    st.tuples(st.integers(0, 300), st.integers(1, 60), st.integers(0, 3)), min_size=1, max_size=40
+)
+
+
+@given(spans)
+def test_parts_add_up_and_equal_a_count_of_moments(rows):
+    starts = np.array([start for start, _, _ in rows], np.int64)
+    ends = starts + np.array([length for _, length, _ in rows], np.int64)
+    kind = np.array([kind for _, _, kind in rows], np.int64)
+    nothing = np.zeros(len(rows), np.int64)
+    (device,) = device_times(DeviceSpans(nothing, nothing, starts, ends, kind))
+    moments = np.zeros((4, 400), bool)
+    for start, end, which in zip(starts, ends, kind):
+        moments[which, start:end] = True
+    compute, communication, memory = moments[:3]
+    assert device.computing_ns == compute.sum()
+    assert device.exposed_communication_ns == (communication & ~compute).sum()
+    assert device.exposed_memory_ns == (memory & ~communication & ~compute).sum()
+    assert device.hidden_ns == (communication & compute).sum()
+    parts = device.computing_ns + device.exposed_communication_ns + device.exposed_memory_ns + device.idle_ns
+    assert parts == device.window_ns
