@@ -16,7 +16,6 @@ from neuron_monitor.api.readings import (
     DeviceReading,
     Model,
     Power,
-    ProcessCore,
     ProcessReading,
     TreeReading,
 )
@@ -31,7 +30,6 @@ __all__ = [
     "Fault",
     "Model",
     "Power",
-    "ProcessCore",
     "ProcessReading",
     "TreeReading",
     "find_root",

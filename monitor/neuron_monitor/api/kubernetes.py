@@ -78,7 +78,7 @@ class PodWatch:
                 continue
             for core_id, core in process.cores.items():
                 _add(cores.setdefault(core_id // process.logical_core_size, []), pod)
-                _add(devices.setdefault(core.counters.device, []), pod)
+                _add(devices.setdefault(core.device, []), pod)
         return {
             "neuroncores_k8s_info": {str(core): _describe(found) for core, found in sorted(cores.items())},
             "neurondevices_k8s_info": {

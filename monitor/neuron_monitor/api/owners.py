@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessCore, ProcessReading
+from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
 
 DEVICE_FILE = re.compile(r"/dev/neuron(\d+)")
 RUNTIME_LIBRARY = re.compile(r"libnrt\.so\.([0-9.]+)")
@@ -95,7 +95,7 @@ def attribute(
             command=owner.command,
             runtime_version=owner.runtime_version,
             logical_core_size=owner.logical_core_size or logical_core_size,
-            cores={core.id: ProcessCore(core, {}) for core in used[owner.pid]},
+            cores={core.id: core for core in used[owner.pid]},
             host_memory=_sum(host_memory[index] for index in sorted(owner.devices) if index in host_memory),
             is_shared=any(users[core.id] > 1 for core in used[owner.pid]),
         )

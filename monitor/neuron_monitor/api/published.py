@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import is_
 from typing import Any
 
 import orjson
 
 from neuron_monitor.api import layout
-from neuron_monitor.api.latency import parse_histogram
+from neuron_monitor.api.latency import Histogram, parse_histogram, together
 from neuron_monitor.api.nodes import Fault, describe_os_error
-from neuron_monitor.api.readings import CoreReading, ProcessCore, ProcessReading
+from neuron_monitor.api.readings import CoreReading, ProcessReading
 
 _STAT_BYTES = 1024
 ALIVE_INTERVAL_NS = 1_000_000_000
@@ -27,7 +28,10 @@ _BUSY_US = _POSITIONS["nc_time_in_use"]
 _DEVICE_MEMORY = _POSITIONS["device_memory"]
 _ELAPSED_NS = _POSITIONS["elapsed_ns"]
 _TABLES = ("status", "engine_busy_ns", "traffic")
-_OWN_COUNTERS = ("inference_count", "model_load_count", "flop_count", "throttled_ns")
+_OWN_COUNTERS = tuple(
+    (name, _POSITIONS[name]) for name in ("inference_count", "model_load_count", "flop_count", "throttled_ns")
+)
+LATENCY_KINDS = ("device", "total")
 
 
 @dataclass(slots=True)
@@ -125,9 +129,8 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
     """
     told = orjson.loads(text)
     elapsed_ns = int(told.get("elapsed_ns") or 0)
-    cores = {
-        int(key): _parse_core(int(key), core, elapsed_ns) for key, core in (told.get("cores") or {}).items()
-    }
+    told_cores = told.get("cores") or {}
+    cores = {int(key): _parse_core(int(key), core, elapsed_ns) for key, core in told_cores.items()}
     pid = int(told["pid"])
     process = ProcessReading(
         pid=pid,
@@ -143,28 +146,45 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
         published_at_s=float(told.get("published_at") or 0),
         rank=told.get("rank"),
         profile=told.get("profile"),
+        latency=_latency(told_cores.values()),
     )
     return process, int(told.get("start_ticks") or 0)
 
 
-def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> ProcessCore:
-    counts = list(layout.NO_COUNTS)
+def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreReading:
+    counts = [*layout.NO_COUNTS, 0]  # the last is for names that this does not know
     for table in _TABLES:
-        for name, value in (told.get(table) or {}).items():
-            if name in _POSITIONS:
-                counts[_POSITIONS[name]] = value
+        counters = told.get(table)
+        if counters:
+            for position, value in zip(_positions(tuple(counters)), counters.values()):
+                counts[position] = value
     held = 0
     for name, counter in (told.get("device_memory") or {}).items():
         counts[_POSITIONS.get(name, _UNCATEGORIZED)] += counter["present"]
         held += counter["present"]
-    for name in _OWN_COUNTERS:
-        counts[_POSITIONS[name]] = told.get(name) or 0
+    for name, position in _OWN_COUNTERS:
+        counts[position] = told.get(name) or 0
     counts[_BUSY_US] = (told.get("busy_ns") or 0) // 1000
     counts[_DEVICE_MEMORY] = held
     counts[_ELAPSED_NS] = told.get("elapsed_ns") or elapsed_ns
-    reading = CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), is_clocked=True)
-    latency = {kind: parse_histogram(counts) for kind, counts in (told.get("latency") or {}).items()}
-    return ProcessCore(reading, latency)
+    del counts[-1]
+    return CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), True)
+
+
+@lru_cache(maxsize=256)
+def _positions(names: tuple[str, ...]) -> tuple[int, ...]:
+    """Columns of a table's counters; one behind the last for names that this does not know."""
+    return tuple(_POSITIONS.get(name, len(layout.NO_COUNTS)) for name in names)
+
+
+def _latency(cores: Iterable[Mapping[str, Any]]) -> dict[str, Histogram]:
+    """The histograms of all cores together."""
+    each = [core["latency"] for core in cores if core.get("latency")]
+    return {
+        kind: together([parse_histogram(told[kind]) for told in each if kind in told])
+        for kind in LATENCY_KINDS
+        if each
+    }
 
 
 def _modified_ns(folder: str) -> int:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from neuron_monitor.api import layout
-from neuron_monitor.api.latency import EMPTY, Histogram, added_between, percentiles, together
+from neuron_monitor.api.latency import EMPTY, added_between, percentiles
 from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
 
 _BUSY = layout.COLUMN_OF["nc_time_in_use"]
@@ -90,7 +90,7 @@ def process_rates(before: ProcessReading, after: ProcessReading, wall_ns: int) -
     """Rates by physical core id of what one process did between two readings."""
     passed_ns = wall_ns if after.elapsed_ns is None else after.elapsed_ns - (before.elapsed_ns or 0)
     return {
-        core_id: core_rates(_counters(before, core_id, core.counters), core.counters, passed_ns)
+        core_id: core_rates(_counters(before, core_id, core), core, passed_ns)
         for core_id, core in after.cores.items()
     }
 
@@ -111,24 +111,15 @@ def latency_percentiles(before: ProcessReading, after: ProcessReading, kind: str
     Args:
         kind: "device" or "total".
     """
-    return percentiles(
-        together(
-            added_between(_latency(before, core_id, kind), core.latency.get(kind, EMPTY))
-            for core_id, core in after.cores.items()
-        )
-    )
-
-
-def _latency(process: ProcessReading, core_id: int, kind: str) -> Histogram:
-    core = process.cores.get(core_id)
-    return EMPTY if core is None else core.latency.get(kind, EMPTY)
+    new = after.latency.get(kind)
+    return None if new is None else percentiles(added_between(before.latency.get(kind, EMPTY), new))
 
 
 def _counters(process: ProcessReading, core_id: int, like: CoreReading) -> CoreReading:
     """A core's counters in an earlier reading: all 0 where a simulated process had not used it yet."""
     core = process.cores.get(core_id)
     if core is not None:
-        return core.counters
+        return core
     return CoreReading(core_id, like.device, like.core, is_clocked=True) if like.is_clocked else like
 
 

@@ -139,18 +139,6 @@ class Model:
     execution_count: int = 0
 
 
-class ProcessCore(NamedTuple):
-    """What one process did on one physical core, since it started.
-
-    Attributes:
-        counters: The core's counters as far as they are this process's.
-        latency: Histograms "device" and "total"; empty on a real driver.
-    """
-
-    counters: CoreReading
-    latency: Mapping[str, Histogram]
-
-
 class ProcessReading(NamedTuple):
     """One process that uses devices.
 
@@ -160,7 +148,8 @@ class ProcessReading(NamedTuple):
         is_timed: Whether its times are known: on a simulated device, only while simulated time is kept.
         elapsed_ns: Its own simulated time; None on a real driver, where wall time counts.
         published_at_s: When it told all this (Unix time); None on a real driver.
-        cores: By physical core id.
+        cores: The counters of each core as far as they are this process's, by physical core id.
+        latency: Histograms "device" and "total" of all its cores; empty on a real driver.
         models_told: The loaded executables as they were told; `models` has them as records.
         is_shared: Whether some core is used by other processes too, whose counts cannot be told apart.
     """
@@ -170,7 +159,7 @@ class ProcessReading(NamedTuple):
     command: str
     runtime_version: str
     logical_core_size: int
-    cores: Mapping[int, ProcessCore]
+    cores: Mapping[int, CoreReading]
     host_memory: Mapping[str, int] = NOTHING
     models_told: Sequence[Mapping[str, Any]] = ()
     is_timed: bool = True
@@ -179,6 +168,7 @@ class ProcessReading(NamedTuple):
     rank: int | None = None
     profile: str | None = None
     is_shared: bool = False
+    latency: Mapping[str, Histogram] = MappingProxyType({})
 
     @property
     def models(self) -> tuple[Model, ...]:

@@ -186,7 +186,7 @@ def cores_told(processes: Sequence[ProcessReading]) -> dict[int, CoreReading]:
     for process in processes:
         for core_id, core in process.cores.items():
             known = told.get(core_id)
-            told[core_id] = core.counters if known is None else _sum(known, core.counters)
+            told[core_id] = core if known is None else _sum(known, core)
     return told
 
 

@@ -141,7 +141,7 @@ def _process_row(view: ProcessView) -> Any:
     process = view.process
     rates = list(view.rates.values())
     utilization = sum(each.utilization for each in rates) / len(rates) if rates else 0.0
-    held = sum(core.counters.device_memory_bytes for core in process.cores.values())
+    held = sum(core.device_memory_bytes for core in process.cores.values())
     latency = view.total_latency or {}
     cells = (
         str(process.pid),

@@ -87,6 +87,6 @@ def _users(index: int, processes: Sequence[ProcessReading], *, with_all: bool) -
     return tuple(
         ListedProcess(process.pid, process.command, process.runtime_version)
         for process in processes
-        if any(core.counters.device == index for core in process.cores.values())
+        if any(core.device == index for core in process.cores.values())
         and (with_all or process.runtime_version != NO_RUNTIME)
     )

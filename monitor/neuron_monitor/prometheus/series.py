@@ -182,9 +182,9 @@ class SeriesMaker:
                 family = f"neuroncore_memory_usage_{category}"
                 self._add(family, held, memory_location="None", neuroncore=str(core), **tag)
         for core_id, counters in process.cores.items():
-            if counters.counters.is_clocked:
+            if counters.is_clocked:
                 core_name = str(core_id // process.logical_core_size)
-                for kind, count in counters.counters.traffic.items():
+                for kind, count in counters.traffic.items():
                     self._add("neuroncore_traffic_bytes_total", count, kind=kind, neuroncore=core_name, **tag)
 
     def _device(self, device: DeviceReading, view: View) -> None:

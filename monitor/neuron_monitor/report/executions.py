@@ -65,8 +65,8 @@ def statuses_between(before: ProcessReading, after: ProcessReading) -> Statuses:
     added = [0] * len(STATUS_NODES)
     for core_id, core in after.cores.items():
         earlier = before.cores.get(core_id)
-        new = core.counters.counts
-        old = earlier.counters.counts if earlier is not None else NO_COUNTS
+        new = core.counts
+        old = earlier.counts if earlier is not None else NO_COUNTS
         if old[_ERRORS] == new[_ERRORS] and old[_SUCCESS] <= new[_SUCCESS]:
             added[0] += new[_SUCCESS] - old[_SUCCESS]
             continue
@@ -77,5 +77,5 @@ def statuses_between(before: ProcessReading, after: ProcessReading) -> Statuses:
 
 def total_statuses(process: ProcessReading) -> Statuses:
     """Executions of a process by status, over all of its cores."""
-    each = [core.counters.counts[STATUS_SLICE] for core in process.cores.values()]
+    each = [core.counts[STATUS_SLICE] for core in process.cores.values()]
     return each[0] if len(each) == 1 else tuple(map(sum, zip(*each)))

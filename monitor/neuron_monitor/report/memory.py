@@ -48,7 +48,7 @@ def host_categories(memory: Mapping[str, int]) -> dict[str, int]:
 
 def memory_token(process: ProcessReading) -> Any:
     """What `memory_used` is made of: as long as this is equal, so is that."""
-    held = [core.counters.counts[MEMORY_SLICE] for core in process.cores.values()]
+    held = [core.counts[MEMORY_SLICE] for core in process.cores.values()]
     return process.host_memory, held, process.models_told[:MODELS_REPORTED]
 
 
@@ -56,7 +56,7 @@ def logical_memory(process: ProcessReading) -> dict[int, dict[str, int]]:
     """Bytes by logical core and report category."""
     found: dict[int, dict[str, int]] = {}
     for core_id, core in process.cores.items():
-        memory = device_categories(core.counters.device_memory)
+        memory = device_categories(core.device_memory)
         known = found.setdefault(core_id // process.logical_core_size, dict.fromkeys(memory, 0))
         for name, held in memory.items():
             known[name] += held
@@ -101,7 +101,7 @@ def _loaded_model(model: Model, process: ProcessReading, keys: Keys) -> dict[str
             "sg_00": {
                 "memory_used_bytes": used,
                 "neuroncore_index": model.core // process.logical_core_size,
-                "neuron_device_index": core.counters.device if core else 0,
+                "neuron_device_index": core.device if core else 0,
             }
         },
     }

@@ -1,12 +1,17 @@
-"""The groups that are reported of one process: counters, executions, memory, processor time, activity."""
+"""The groups that are reported of one process: counters, executions, processor time, activity.
+
+Each is told in two parts: its numbers, and its structure with a `SLOT` for each of them in the same order.
+The structure is asked for only when the group's shape is another than before.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 from neuron_monitor.api.host import ProcessTime
 from neuron_monitor.api.latency import PERCENTILES
-from neuron_monitor.api.layout import TRAFFIC_NODES
+from neuron_monitor.api.layout import ENGINES, TRAFFIC_NODES
 from neuron_monitor.api.rates import (
     CoreRates,
     latency_percentiles,
@@ -20,6 +25,7 @@ from neuron_monitor.report.executions import (
     statuses_between,
     summed,
 )
+from neuron_monitor.report.sheet import SLOT, Number
 from neuron_monitor.report.spelling import Keys
 
 
@@ -28,41 +34,64 @@ class ProcessWindow(NamedTuple):
 
     Attributes:
         physical: Rates by physical core.
-        logical: Rates by logical core.
+        logical: Rates by logical core, in rising order.
     """
 
     before: ProcessReading
     after: ProcessReading
-    physical: dict[int, CoreRates]
-    logical: dict[int, CoreRates]
+    physical: Mapping[int, CoreRates]
+    logical: Mapping[int, CoreRates]
 
 
-_PERCENTILE_NAMES = tuple(f"p{percentile}" for percentile in PERCENTILES)
+class Part(NamedTuple):
+    """One group of one process, without its period and error.
+
+    Attributes:
+        shape: As long as this is equal, so is the structure.
+        structure: Makes it.
+        numbers: In the order of the structure's slots.
+        texts: JSON text for the slots behind those of the numbers.
+    """
+
+    shape: Hashable
+    structure: Callable[[], dict[str, Any]]
+    numbers: list[Number]
+    texts: tuple[bytes, ...] = ()
+
+
 _RATE_NAMES = tuple(f"{name}_per_second" for name in TRAFFIC_NODES)
-NO_EXECUTIONS: dict[str, Any] = {
-    "error_summary": dict.fromkeys(ERROR_STATUSES, 0),
-    "execution_summary": dict.fromkeys(SUMMARY_STATUSES, 0),
-    "latency_stats": {"total_latency": None, "device_latency": None},
-}
+_LATENCY = dict.fromkeys((f"p{percentile}" for percentile in PERCENTILES), SLOT)
+_NO_EXECUTIONS: list[Number] = [0] * (len(ERROR_STATUSES) + len(SUMMARY_STATUSES))
 
 
 def make_window(before: ProcessReading, after: ProcessReading, wall_ns: int) -> ProcessWindow:
     """The window between two readings of a process."""
     physical = process_rates(before, after, wall_ns)
-    return ProcessWindow(before, after, physical, logical_rates(physical, after.logical_core_size))
+    logical = logical_rates(physical, after.logical_core_size)
+    return ProcessWindow(before, after, physical, dict(sorted(logical.items())))
 
 
-def neuroncore_counters(window: ProcessWindow, keys: Keys, core_architecture: str) -> dict[str, Any]:
-    """The group `neuroncore_counters`, without its period and error."""
-    size = window.after.logical_core_size
-    in_use: dict[str, dict[str, Any]] = {}
-    for core, rates in sorted(window.logical.items()):
-        entry: dict[str, Any] = {"neuroncore_utilization": 100 * rates.utilization}
-        entry.update(dict.fromkeys(keys.flops, int(rates.flops_per_second)))
-        if size > 1:
-            entry[joined_version(core_architecture)] = _physical(window, core, size, core_architecture)
-        in_use[str(core)] = entry
-    return {"neuroncores_in_use": in_use}
+def neuroncore_counters(window: ProcessWindow, keys: Keys, core_architecture: str) -> Part:
+    """The group `neuroncore_counters`."""
+    size, flops = window.after.logical_core_size, len(keys.flops)
+    cores = tuple(window.logical)
+    physical = tuple(_physical(window, core, size) for core in cores) if size > 1 else ()
+    numbers: list[Number] = []
+    for place, rates in enumerate(window.logical.values()):
+        numbers.append(100 * rates.utilization)
+        numbers += [int(rates.flops_per_second)] * flops
+        if physical:
+            numbers += [100 * window.physical[core].utilization for core in physical[place]]
+
+    def structure() -> dict[str, Any]:
+        entry = {"neuroncore_utilization": SLOT, **dict.fromkeys(keys.flops, SLOT)}
+        name = joined_version(core_architecture)
+        if not physical:
+            return {"neuroncores_in_use": {str(core): entry for core in cores}}
+        parts = [_physical_structure(each, core_architecture) for each in physical]
+        return {"neuroncores_in_use": {str(core): {**entry, name: part} for core, part in zip(cores, parts)}}
+
+    return Part((cores, physical, keys, core_architecture), structure, numbers)
 
 
 def joined_version(core_architecture: str) -> str:
@@ -70,59 +99,83 @@ def joined_version(core_architecture: str) -> str:
     return f"{core_architecture.removeprefix('NC') or 'v'}d"
 
 
-def execution_stats(window: ProcessWindow) -> dict[str, Any]:
-    """The group `execution_stats`, without its period and error."""
-    statuses = statuses_between(window.before, window.after)
-    return {
-        "error_summary": summed(statuses, ERROR_STATUSES),
-        "execution_summary": summed(statuses, SUMMARY_STATUSES),
-        "latency_stats": {
-            "total_latency": _latency(window, "total"),
-            "device_latency": _latency(window, "device"),
-        },
-    }
+def execution_stats(window: ProcessWindow) -> Part:
+    """The group `execution_stats`."""
+    total = device = None
+    numbers = _NO_EXECUTIONS
+    if window.before is not window.after:
+        statuses = statuses_between(window.before, window.after)
+        total = latency_percentiles(window.before, window.after, "total")
+        device = latency_percentiles(window.before, window.after, "device")
+        numbers = [
+            *summed(statuses, ERROR_STATUSES).values(),
+            *summed(statuses, SUMMARY_STATUSES).values(),
+            *(total.values() if total else ()),
+            *(device.values() if device else ()),
+        ]
+    has_total, has_device = total is not None, device is not None
+
+    def structure() -> dict[str, Any]:
+        return {
+            "error_summary": dict.fromkeys(ERROR_STATUSES, SLOT),
+            "execution_summary": dict.fromkeys(SUMMARY_STATUSES, SLOT),
+            "latency_stats": {
+                "total_latency": _LATENCY if has_total else None,
+                "device_latency": _LATENCY if has_device else None,
+            },
+        }
+
+    return Part((has_total, has_device), structure, numbers)
 
 
 def runtime_vcpu_usage(
     before: ProcessTime | None, after: ProcessTime | None, seconds: float, processors: float
-) -> dict[str, Any]:
-    """The group `neuron_runtime_vcpu_usage`, in percent of all of the host's processors."""
-    usage = {"user": 0.0, "system": 0.0}
-    if before is not None and after is not None and seconds > 0:
-        available_s = seconds * max(processors, 1e-9)
-        usage["user"] = _percent(after.user_s - before.user_s, available_s)
-        usage["system"] = _percent(after.system_s - before.system_s, available_s)
-    return {"vcpu_usage": usage}
+) -> tuple[float, float]:
+    """The numbers of `neuron_runtime_vcpu_usage`, user and system: percent of the host's processors."""
+    if before is None or after is None or seconds <= 0:
+        return 0.0, 0.0
+    available_s = seconds * max(processors, 1e-9)
+    user_s, system_s = after.user_s - before.user_s, after.system_s - before.system_s
+    return _percent(user_s, available_s), _percent(system_s, available_s)
 
 
-def neuroncore_activity(window: ProcessWindow) -> dict[str, Any]:
+def vcpu_structure() -> dict[str, Any]:
+    """The structure of `neuron_runtime_vcpu_usage`."""
+    return {"vcpu_usage": {"user": SLOT, "system": SLOT}}
+
+
+def neuroncore_activity(window: ProcessWindow) -> Part:
     """Our group `neuroncore_activity`: engines, bandwidth and throttling of each logical core."""
-    return {
-        "is_timed": window.after.is_timed,
-        "neuroncores": {str(core): _activity(rates) for core, rates in sorted(window.logical.items())},
-    }
+    cores, is_timed = tuple(window.logical), window.after.is_timed
+    is_told = any(rates.engines for rates in window.logical.values())
+    numbers: list[Number] = []
+    for rates in window.logical.values():
+        if is_told:
+            numbers += [100 * share for share in rates.engines.values()]
+            numbers += map(int, rates.bytes_per_second.values())
+        numbers.append(None if rates.throttled is None else 100 * rates.throttled)
+
+    def structure() -> dict[str, Any]:
+        each = {
+            "engine_utilization": dict.fromkeys(ENGINES, SLOT) if is_told else {},
+            **(dict.fromkeys(_RATE_NAMES, SLOT) if is_told else {}),
+            "throttled": SLOT,
+        }
+        return {"is_timed": is_timed, "neuroncores": {str(core): each for core in cores}}
+
+    return Part((cores, is_timed, is_told), structure, numbers)
 
 
-def _activity(rates: CoreRates) -> dict[str, Any]:
-    return {
-        "engine_utilization": {name: 100 * share for name, share in rates.engines.items()},
-        **dict(zip(_RATE_NAMES, map(int, rates.bytes_per_second.values()))),
-        "throttled": None if rates.throttled is None else 100 * rates.throttled,
-    }
+def _physical(window: ProcessWindow, core: int, size: int) -> tuple[int, ...]:
+    """The physical cores of a logical one that the process uses."""
+    return tuple(
+        physical for physical in range(core * size, (core + 1) * size) if physical in window.physical
+    )
 
 
-def _physical(window: ProcessWindow, core: int, size: int, architecture: str) -> dict[str, Any]:
+def _physical_structure(cores: tuple[int, ...], architecture: str) -> dict[str, Any]:
     name = architecture.lower().replace("ncv", "nc_v") or "nc"
-    return {
-        f"{name}.{physical}": {"neuroncore_utilization": 100 * window.physical[physical].utilization}
-        for physical in range(core * size, (core + 1) * size)
-        if physical in window.physical
-    }
-
-
-def _latency(window: ProcessWindow, kind: str) -> dict[str, float] | None:
-    found = latency_percentiles(window.before, window.after, kind)
-    return None if found is None else dict(zip(_PERCENTILE_NAMES, found.values()))
+    return {f"{name}.{core}": {"neuroncore_utilization": SLOT} for core in cores}
 
 
 def _percent(part: float, whole: float) -> float:

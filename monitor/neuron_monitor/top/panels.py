@@ -121,7 +121,7 @@ def memory_lines(view: View, choice: Choice, width: int) -> Text:
     for each in chosen_processes(view, choice):
         _add(host, host_categories(each.process.host_memory))
         for core in each.process.cores.values():
-            _add(device, device_categories(core.counters.device_memory))
+            _add(device, device_categories(core.device_memory))
     return Text("\n").join(
         [_memory_line("Host", _HOST_ROWS, host, width), _memory_line("Device", _DEVICE_ROWS, device, width)]
     )
@@ -175,7 +175,7 @@ def mean_rate(view: ProcessView) -> float:
 
 def device_bytes(process: ProcessReading) -> int:
     """Device memory that a process holds."""
-    return sum(core.counters.device_memory_bytes for core in process.cores.values())
+    return sum(core.device_memory_bytes for core in process.cores.values())
 
 
 def hbm_bytes_per_second(view: View, choice: Choice) -> float:

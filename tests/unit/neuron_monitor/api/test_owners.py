@@ -63,8 +63,8 @@ def test_counters_go_to_the_one_who_owns_the_core(tmp_path, processes, clock):
     add_process(processes, 10, [0], ["NEURON_RT_VISIBLE_CORES=0"])
     add_process(processes, 11, [0], ["NEURON_RT_VISIBLE_CORES=1"])
     first, second = attribute(Owners(str(processes)).find(0), devices, 1)
-    assert [core.counters.statuses["success"] for core in first.cores.values()] == [3]
-    assert [core.counters.statuses["success"] for core in second.cores.values()] == [5]
+    assert [core.statuses["success"] for core in first.cores.values()] == [3]
+    assert [core.statuses["success"] for core in second.cores.values()] == [5]
     assert not first.is_shared
 
 

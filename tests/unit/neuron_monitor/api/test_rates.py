@@ -10,7 +10,7 @@ from neuron_monitor.api.rates import (
     latency_percentiles,
     logical_rates,
 )
-from neuron_monitor.api.readings import CoreReading, ProcessCore, ProcessReading
+from neuron_monitor.api.readings import CoreReading, ProcessReading
 
 
 def reading(clocked=True, **counters):
@@ -63,14 +63,13 @@ def test_a_logical_core_is_the_mean_of_shares_and_the_sum_of_amounts():
     )
 
 
-def test_latency_is_that_of_all_cores_of_a_process():
-    def process(*counts):
-        cores = {
-            number: ProcessCore(reading(), {"device": parse_histogram({"1000": one, "2000": 1})})
-            for number, one in enumerate(counts)
-        }
-        return ProcessReading(1, "1", "", "", 1, cores)
+def test_latency_is_that_of_what_a_process_added():
+    def process(count):
+        return ProcessReading(
+            1, "1", "", "", 1, {}, latency={"device": parse_histogram({"1000": count, "2000": 2})}
+        )
 
-    found = latency_percentiles(process(5), process(7, 3), "device")
-    assert (found[75], found[99]) == (1e-6, 2e-6)  # two and four more
-    assert latency_percentiles(process(5), process(7, 3), "total") is None
+    found = latency_percentiles(process(5), process(9), "device")
+    assert (found[0], found[100]) == (1e-6, 1e-6)
+    assert latency_percentiles(process(5), process(9), "total") is None
+    assert latency_percentiles(process(5)._replace(latency={}), process(9), "device")[100] == 2e-6

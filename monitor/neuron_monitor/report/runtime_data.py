@@ -1,0 +1,225 @@
+"""The report's `neuron_runtime_data`: one entry for each process, made of the groups that are due."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from neuron_monitor.api.readings import ProcessReading
+from neuron_monitor.api.sample import Sample
+from neuron_monitor.report.config import Configuration, Group, RuntimeGroups
+from neuron_monitor.report.memory import memory_token, memory_used
+from neuron_monitor.report.process_groups import (
+    Part,
+    execution_stats,
+    neuroncore_activity,
+    neuroncore_counters,
+    runtime_vcpu_usage,
+    vcpu_structure,
+)
+from neuron_monitor.report.sheet import SLOT, Sheet, cut
+from neuron_monitor.report.spelling import Keys
+from neuron_monitor.report.windows import Mark, WindowMaker, by_pid
+
+TIME_GROUP = "neuron_runtime_vcpu_usage"
+MEMORY_GROUP = "memory_used"
+_SHARED = "cores are shared with other processes: counts are of all of them"
+
+
+@dataclass(slots=True)
+class _Entries:
+    """The entries of one report before their text is made.
+
+    Attributes:
+        periods: Positions among the values at which each group's period stands.
+        times: Position of each process's processor time.
+    """
+
+    sheet: Sheet = field(default_factory=Sheet)
+    periods: dict[str, list[int]] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Still:
+    """Entries of which only periods and processor times change while no process tells anything."""
+
+    key: Hashable
+    processes: tuple[ProcessReading, ...]
+    host_taken_ns: int
+    entries: _Entries
+    values: list[bytes]
+
+
+class RuntimeData:
+    """Makes `neuron_runtime_data`; remembers where each group's period began.
+
+    Args:
+        configuration: Which groups there are.
+        first: A sample from which the first periods count.
+    """
+
+    def __init__(self, configuration: Configuration, first: Sample) -> None:
+        self._configuration = configuration
+        self._first = Mark(first, by_pid(first.tree), {})
+        self._marks: dict[str, Mark] = {}
+        self._memory_texts: dict[int, tuple[Any, dict[str, bytes]]] = {}
+        self._forms: dict[int, tuple[Hashable, list[bytes]]] = {}
+        self._times: dict[int, tuple[int, tuple[float, float]]] = {}
+        self._still: _Still | None = None
+
+    def report(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> Any:
+        """The list of entries, with the groups that are due; with all of them where `due` is None."""
+        groups = [(runtime, _due(runtime.groups, due)) for runtime in self._configuration.runtimes]
+        names = {group.name for _, each in groups for group in each}
+        if not names:
+            return []
+        marks = {name: self._marks.get(name, self._first) for name in sorted(names)}
+        told_nothing = all(mark.sample.tree.processes is sample.tree.processes for mark in marks.values())
+        key = (tuple(marks), keys)
+        still = self._still
+        if told_nothing and still and still.key == key and still.processes is sample.tree.processes:
+            return self._again(still, sample, marks)
+        maker = WindowMaker(sample)
+        entries = self._entries(sample, groups, marks, maker, keys)
+        values = entries.sheet.values()
+        self._still = (
+            _Still(key, sample.tree.processes, sample.host_taken_ns, entries, values)
+            if told_nothing
+            else None
+        )
+        processes = by_pid(sample.tree)
+        for name, mark in marks.items():
+            self._marks[name] = Mark(sample, processes, maker.shown(mark))
+        self._forget(processes)
+        return entries.sheet.fill(values)
+
+    def _again(self, still: _Still, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
+        """The entries once more, with new periods and processor times."""
+        for name, positions in still.entries.periods.items():
+            text = b"%r" % ((sample.taken_ns - marks[name].sample.taken_ns) / 1e9)
+            for position in positions:
+                still.values[position] = text
+        if TIME_GROUP in marks and sample.host_taken_ns != marks[TIME_GROUP].sample.host_taken_ns:
+            for pid, position in still.entries.times.items():
+                user, system = self._process_time(pid, sample, marks[TIME_GROUP])
+                still.values[position : position + 2] = (b"%r" % user, b"%r" % system)
+        for name, mark in marks.items():
+            self._marks[name] = Mark(sample, mark.processes, mark.windows)
+        return still.entries.sheet.fill(still.values)
+
+    def _entries(
+        self,
+        sample: Sample,
+        groups: list[tuple[RuntimeGroups, list[Group]]],
+        marks: dict[str, Mark],
+        maker: WindowMaker,
+        keys: Keys,
+    ) -> _Entries:
+        entries = _Entries()
+        devices = sample.tree.devices
+        architecture = devices[0].facts.core_architecture if devices else ""
+        for process in sample.tree.processes:
+            names = _groups_of(process, groups)
+            parts = [
+                self._part(name, process, sample, marks[name], maker, keys, architecture) for name in names
+            ]
+            entries.sheet.add(self._form(process, names, parts, keys))
+            for name, part in zip(names, parts):
+                _append(entries, name, part, process.pid, sample.taken_ns - marks[name].sample.taken_ns)
+        return entries
+
+    def _part(
+        self,
+        name: str,
+        process: ProcessReading,
+        sample: Sample,
+        mark: Mark,
+        maker: WindowMaker,
+        keys: Keys,
+        architecture: str,
+    ) -> Part:
+        if name == MEMORY_GROUP:
+            return self._memory(process, keys)
+        if name == TIME_GROUP:
+            return Part(name, vcpu_structure, list(self._process_time(process.pid, sample, mark)))
+        window = maker.make(process, mark)
+        if name == "execution_stats":
+            return execution_stats(window)
+        shown = maker.shown_window(window, mark)
+        if name == "neuroncore_activity":
+            return neuroncore_activity(shown)
+        return neuroncore_counters(shown, keys, architecture)
+
+    def _memory(self, process: ProcessReading, keys: Keys) -> Part:
+        token, known = memory_token(process), self._memory_texts.get(process.pid)
+        if known is None or known[0] != token:
+            texts = {name: orjson.dumps(value) for name, value in memory_used(process, keys).items()}
+            known = self._memory_texts[process.pid] = token, texts
+        texts = known[1]
+        return Part(MEMORY_GROUP, lambda: dict.fromkeys(texts, SLOT), [], tuple(texts.values()))
+
+    def _process_time(self, pid: int, sample: Sample, mark: Mark) -> tuple[float, float]:
+        """Processor time since the mark; the last figure where the host was not read anew since."""
+        known = self._times.get(pid)
+        if sample.host_taken_ns == mark.sample.host_taken_ns or (known and known[0] == sample.host_taken_ns):
+            return known[1] if known else (0.0, 0.0)
+        seconds = (sample.host_taken_ns - mark.sample.host_taken_ns) / 1e9
+        processors = len(sample.host.cpu_ticks) if sample.host else 1
+        before, after = mark.sample.process_times.get(pid), sample.process_times.get(pid)
+        found = runtime_vcpu_usage(before, after, seconds, processors)
+        self._times[pid] = sample.host_taken_ns, found
+        return found
+
+    def _form(self, process: ProcessReading, names: list[str], parts: list[Part], keys: Keys) -> list[bytes]:
+        """The text of an entry around its values."""
+        shape = (names, [part.shape for part in parts], process.tag, process.is_shared, keys)
+        known = self._forms.get(process.pid)
+        if known is not None and known[0] == shape:
+            return known[1]
+        error = _SHARED if process.is_shared else ""
+        report = {
+            name: {"period": SLOT, **part.structure(), "error": error} for name, part in zip(names, parts)
+        }
+        form = cut(_entry(process, report, keys))
+        self._forms[process.pid] = shape, form
+        return form
+
+    def _forget(self, processes: dict[int, ProcessReading]) -> None:
+        for pid in self._forms.keys() - processes.keys():
+            for known in (self._forms, self._times, self._memory_texts):
+                known.pop(pid, None)
+
+
+def _append(entries: _Entries, name: str, part: Part, pid: int, period_ns: int) -> None:
+    sheet = entries.sheet
+    entries.periods.setdefault(name, []).append(len(sheet.numbers))
+    sheet.numbers.append(period_ns / 1e9)
+    if name == TIME_GROUP:
+        entries.times[pid] = len(sheet.numbers)
+    sheet.numbers += part.numbers
+    for text in part.texts:
+        sheet.add_text(text)
+
+
+def _due(groups: Collection[Group], due: Collection[Group] | None) -> list[Group]:
+    return [group for group in groups if due is None or group in due]
+
+
+def _groups_of(process: ProcessReading, groups: list[tuple[RuntimeGroups, list[Group]]]) -> list[str]:
+    """Names of the groups to report of a process, each once, in the order of the configuration."""
+    names: dict[str, None] = {}
+    for runtime, each in groups:
+        if runtime.tag_filter.fullmatch(process.tag):
+            names.update(dict.fromkeys(group.name for group in each))
+    return list(names)
+
+
+def _entry(process: ProcessReading, report: dict[str, Any], keys: Keys) -> dict[str, Any]:
+    entry: dict[str, Any] = {"pid": process.pid}
+    if keys.has_address:
+        entry["address"] = ""
+    return {**entry, "neuron_runtime_tag": process.tag, "error": "", "report": report}
