@@ -104,20 +104,23 @@ class Allocator:
         """Begin the next search at address 0."""
         self._position = 0
 
-    def allocate(self, size: int) -> Block:
-        """Hand out `size` bytes.
+    def allocate(self, size: int, *, at_end: bool = False) -> Block:
+        """Hand out `size` bytes; `at_end`: as far up as possible, out of the way of what comes and goes.
 
         Raises:
             OutOfOnChipMemory: No free range is large enough.
         """
         size = max(self.alignment, -(-size // self.alignment) * self.alignment)
-        start = self._find(size)
+        start = self._find_last(size) if at_end else self._find(size)
         if start is None:
             raise OutOfOnChipMemory(
                 f"{size} bytes per partition are asked for and {self.largest()} of {self.capacity} are free "
                 "in one piece; use smaller tiles."
             )
+        position = self._position
         self._take(start, start + size)
+        if at_end:
+            self._position = position
         return Block(start, size, self.tokens_of(start, start + size))
 
     def release(self, block: Block, tokens: Mapping[int, int]) -> None:
@@ -147,6 +150,10 @@ class Allocator:
             if end - candidate >= size:
                 return candidate
         return next((start for start, end in self._free if end - start >= size), None)
+
+    def _find_last(self, size: int) -> int | None:
+        """The last address with `size` free bytes."""
+        return next((end - size for start, end in reversed(self._free) if end - start >= size), None)
 
     def _take(self, start: int, end: int) -> None:
         index = bisect_right(self._free, (start, self.capacity)) - 1

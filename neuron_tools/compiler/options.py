@@ -11,6 +11,7 @@ class CompilerOptions:
 
     Attributes:
         fuse: Form groups of several operations; off, every operation is a loop of its own.
+        keep_on_chip: Results stay in SBUF for the groups that read them next, as far as there is room.
         narrow_intermediates: Keep what only 16-bit results are made of in 16 bits on chip, as kernels
             written for bf16 do; off, tiles have the types that the module states.
         auto_cast: What float32 work is cast to `auto_cast_type`: "none", "matmult" (matrix products), "all".
@@ -20,6 +21,7 @@ class CompilerOptions:
     """
 
     fuse: bool = True
+    keep_on_chip: bool = True
     narrow_intermediates: bool = True
     auto_cast: str = "none"
     auto_cast_type: str = "bf16"

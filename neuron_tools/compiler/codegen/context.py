@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuron_tools.compiler.allocate import Allocator, latest
+from neuron_tools.compiler.codegen.residents import Residency
 from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.options import CompilerOptions
@@ -47,6 +48,7 @@ class Location:
     type: TensorType
     kind: TensorKind
     tokens: Mapping[int, int] = field(default_factory=dict)
+    spilled: bool = False
 
     @property
     def dtype(self) -> DType:
@@ -56,7 +58,7 @@ class Location:
     @property
     def purpose(self) -> Purpose:
         """Why a load of it moves bytes."""
-        return _KINDS.get(self.kind, Purpose.INTERMEDIATE)
+        return Purpose.SPILL_RELOAD if self.spilled else _KINDS.get(self.kind, Purpose.INTERMEDIATE)
 
     @property
     def store_purpose(self) -> Purpose:
@@ -78,6 +80,7 @@ class Context:
         self.sbuf = Allocator(core.sbuf_bytes_per_partition)
         self.psum = Allocator(core.psum_bytes_per_partition, alignment=core.psum_bank_bytes)
         self.locations: dict[int, Location] = {}
+        self.residency = Residency()
         self.loaded_tables: tuple[str, ...] = ()
         self._queue_engines: dict[int, Engine] = {}
         self._turn = {"load": 0, "store": 0}
@@ -165,7 +168,15 @@ class Context:
         return value in self.locations
 
     def location(self, value: int) -> Location:
-        """Where a value can be loaded from; constants get a tensor on first use."""
+        """Where a value can be loaded from; constants get a tensor on first use.
+
+        A value that is only in SBUF is spilled: its reader does not take it from there.
+        """
+        resident = self.residency.residents.get(value)
+        if resident is not None:
+            from neuron_tools.compiler.codegen.residency import spill  # which emits a loop of its own
+
+            spill(self, resident)
         known = self.locations.get(value)
         if known is None:
             view = self.plan.views.of(value)
@@ -217,6 +228,13 @@ class Context:
         rows, shares = framework_shares(group.operations, list(weights))
         name = self.unique_name(opcode)
         return self.builder.hlo(HloOperation(name, opcode, rows, shares, model_flops, shape))
+
+    def spill_row(self, value: int) -> int:
+        """The HLO row of saving a value: it belongs to what made the value."""
+        operation = self.plan.made_by[value]
+        rows, shares = framework_shares([operation], [])
+        shape = str(self.type_of(value))
+        return self.builder.hlo(HloOperation(self.unique_name("spill"), "spill", rows, shares, 0, shape))
 
     def unique_name(self, opcode: str, prefix: str = "") -> str:
         """A name that no other operation of the program has, e.g. "fusion.12"."""

@@ -7,9 +7,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, instruction_ns
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
+from neuron_tools.compiler.codegen.residency import may_stay, settle
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tables import load_tables
@@ -27,6 +30,7 @@ class Epilogue:
 
     Args:
         rows: Gives the (iterations,) rows of a row tile.
+        place: Gives the (iterations,) number of a row tile in the whole result.
         row_count, columns: Size of the whole result, rows x columns.
         column_version: (iterations,) number of the block of columns an iteration works on.
         width: Columns of a block.
@@ -40,6 +44,7 @@ class Epilogue:
         loop: TileLoop,
         *,
         rows: Callable[[int], IntArray],
+        place: Callable[[int], IntArray],
         row_count: int,
         columns: int,
         column_version: IntArray,
@@ -50,6 +55,9 @@ class Epilogue:
         self._group = group
         self._loop = loop
         self._rows = rows
+        self._place = place
+        self._staying: dict[int, list[tuple[Slot, IntArray]]] = {}
+        self._residents: list[tuple[Resident, Slot]] = []
         self._row_count = row_count
         self._columns = columns
         self._width = min(width, columns)
@@ -76,31 +84,67 @@ class Epilogue:
         total = np.asarray(sum(widths))
         live = self._last & (rows > 0)
         operands = {
-            key: self._operand(external, rows, total, live)
+            key: self._resident(external, row_tile) or self._operand(external, rows, total, live)
             for key, external in self._selection.externals.items()
             if external.value != self._product
         }
         stored = self._selected_outputs()
-        outputs = {value: self._output(value) for value in stored}
+        outputs = {value: self._output(value, row_tile) for value in stored}
         slots = {key: slot for key, slot in operands.items() if slot is not None}
         whole = self._whole_row_keys()
         slots.update({key: self._row_wide(key, outputs, stored) for key in whole})
         for psum, width in zip(sums, widths):
             self._tile(psum, width, rows, live & (width > 0), slots, outputs, stored)
         self._whole_rows(slots, outputs, stored, rows, total, live)
+        residency = self._context.residency
         for value, slot in outputs.items():
-            self._store(value, slot, rows, total, live)
+            if value not in self._staying or residency.stays[value].elsewhere:
+                self._store(value, slot, rows, total, live)
 
     def complete(self) -> None:
         """Tell the context when the results are complete; call after the loop is emitted."""
         for value, step in self._stores:
             self._context.complete(value, self._loop.completion(step))
+        for resident, slot in self._residents:
+            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
+        for value, slots in self._staying.items():
+            settle(self._context, value, self._loop, slots, self._columns)
 
     def _selected_outputs(self) -> dict[int, Key]:
         return dict(self._selection.stored)
 
-    def _output(self, value: int) -> Slot:
+    def _resident(self, external: External, row_tile: int) -> Slot | None:
+        """An operand that is in SBUF already, as rows of the result are."""
+        if external.form != "full" or not external.view.is_plain or self._width != self._columns:
+            return None
+        found = self._context.residency.find(external.view.root, self._row_count, self._columns)
+        if found is None:
+            return None
+        slot = found.read(np.minimum(self._place(row_tile), len(found.tiles) - 1))
+        self._loop.given(slot)
+        self._residents.append((found, slot))
+        return slot
+
+    def _stays(self, value: int, dtype: DType) -> bool:
+        """Whether a result stays in SBUF, whole rows at a time."""
+        if self._width != self._columns or self._group.shapes[value] is not Shape.FULL:
+            return False
+        row_tiles = -(-self._row_count // self._context.core.sbuf_partitions)
+        return value in self._staying or may_stay(
+            self._context, value, row_tiles * self._columns * dtype.byte_count
+        )
+
+    def _output(self, value: int, row_tile: int) -> Slot:
         dtype = chip_dtype(self._context.type_of(value).dtype)
+        if self._stays(value, dtype):
+            version = self._output_version()
+            slot = self._loop.slot("resident", self._width * dtype.byte_count, dtype, version=version,
+                                   keep=True, whole=True)  # fmt: skip
+            places = np.full(int(version[-1]) + 1, -1, np.int64)
+            live = self._rows(row_tile) > 0
+            places[version[live]] = self._place(row_tile)[live]
+            self._staying.setdefault(value, []).append((slot, places))
+            return slot
         width = 1 if self._group.shapes[value] is Shape.ROW else self._width
         return self._loop.slot("output", width * dtype.byte_count, dtype, version=self._output_version())
 

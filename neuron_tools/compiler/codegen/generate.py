@@ -18,6 +18,7 @@ from neuron_tools.compiler.codegen.matmul import generate_dot
 from neuron_tools.compiler.codegen.movement import MOVEMENTS
 from neuron_tools.compiler.codegen.random import generate_random
 from neuron_tools.compiler.codegen.ready_call import generate_custom_call
+from neuron_tools.compiler.codegen.residency import make_room
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
@@ -63,4 +64,7 @@ def generate_group(context: Context, group: Group) -> None:
         generator(context, group)
     except OutOfOnChipMemory:
         # Nothing has been emitted yet: a loop allocates all its tiles before its first instruction.
-        generate_estimate(context, group)
+        if make_room(context):
+            generate_group(context, group)
+        else:
+            generate_estimate(context, group)

@@ -8,10 +8,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, assign_engines, busiest_ns, joins_scalar
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.micro import Key, Micro
+from neuron_tools.compiler.codegen.residency import may_stay, settle
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot
@@ -135,6 +137,7 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
 
     def build(self) -> None:
         """Declare everything, in the order of the tile body."""
+        self._staying = self._choose_staying()
         engines = self._engines(self._selection.micros)
         turned = self._turned_rows(engines)
         if turned is not None:
@@ -171,6 +174,24 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
         self._loop.emit()
         for value, step in self._stores:
             self._context.complete(value, self._loop.completion(step))
+        for resident, slot in self._residents:
+            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
+        for key, value in self._staying.items():
+            places = np.arange(self._space.row_tiles)
+            settle(self._context, value, self._loop, [(self._slots[key], places)], self._space.columns)
+
+    def _choose_staying(self) -> dict[Key, int]:
+        """Results that stay in SBUF: made by an instruction of their own, whole rows at a time."""
+        if not self._works_on_whole_rows:
+            return {}
+        made = {m.writes for m in self._selection.micros if m.shape is Shape.FULL and m.reduces != m.writes}
+        return {
+            key: value
+            for value, key in self._selection.stored.items()
+            if key in made
+            and self._group.shapes[value] is Shape.FULL
+            and may_stay(self._context, value, self._space.row_tiles * self._tile_bytes(self._dtype(key)))
+        }
 
     # Engines and tables
 
@@ -286,7 +307,9 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
 
     def _result_slot(self, index: int, micro: Micro, reads: tuple[Slot, ...]) -> Slot:
         dtype = self._dtype(micro.writes)
-        if micro.shape is Shape.ROW:
+        if micro.writes in self._staying:
+            slot = self._loop.slot("resident", self._tile_bytes(dtype), dtype, keep=True, whole=True)
+        elif micro.shape is Shape.ROW:
             count = 2 if micro.opcode is Opcode.BN_AGGREGATE else 1
             slot = self._row_slot(dtype, count)
         else:
@@ -342,6 +365,8 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
 
     def _store(self, value: int, key: Key) -> None:
         location = self._context.locations[value]
+        if self._staying.get(key) == value and not self._context.residency.stays[value].elsewhere:
+            return
         item = location.dtype.byte_count
         slot = self._slots[key]
         level = self._selection.level_of.get(key, 0)

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import External
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
@@ -20,6 +21,12 @@ class LoopOperands(LoopState):
 
     def _external(self, external: External) -> None:
         form = external.form
+        resident = self._resident(external)
+        if resident is not None:
+            self._slots[external.key] = slot = resident.read(self._rows)
+            self._loop.given(slot)
+            self._residents.append((resident, slot))
+            return
         dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
         if form in ("full", "expand", "iota_full"):
             slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
@@ -34,6 +41,13 @@ class LoopOperands(LoopState):
         else:
             slot = self._row_vector(external, dtype)
         self._slots[external.key] = slot
+
+    def _resident(self, external: External) -> Resident | None:
+        """Where an operand is in SBUF already, if it lies there as this loop's tiles do."""
+        space = self._space
+        if external.form != "full" or not external.view.is_plain or not self._works_on_whole_rows:
+            return None
+        return self._context.residency.find(external.view.root, space.rows, space.columns)
 
     def _column(self, external: External, dtype: DType) -> None:
         space = self._space

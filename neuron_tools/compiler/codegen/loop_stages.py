@@ -73,7 +73,9 @@ class StagedLoop:
                 step.stage = max(step.stage, min(uses) - ONCE_AHEAD_STAGES)
 
     def _buffers(self, slot: Slot, pipelined: bool) -> int:
-        versions = int(slot.version[-1]) + 1
+        versions = int(slot.version.max()) + 1
+        if slot.whole:
+            return versions
         if slot.stationary or versions == 1:
             return 1
         touching = [step for step in self._steps if slot in step.reads or slot in step.writes]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.micro import Key, Selection, needed_levels
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
@@ -36,6 +37,8 @@ class LoopState:
         self._slots: dict[Key, Slot] = {}
         self._stores: list[tuple[int, Step]] = []
         self._slack = 0
+        self._residents: list[tuple[Resident, Slot]] = []
+        self._staying: dict[Key, int] = {}
         self._tile_queue = -1
         self._needed = needed_levels(selection)
         self._rows = space.row_tile()
@@ -57,14 +60,28 @@ class LoopState:
         if context.options.narrow_intermediates:
             self._narrow = narrow_keys(selection, stored, loaded, self._row_keys)
 
+    @property
+    def _works_on_whole_rows(self) -> bool:
+        space = self._space
+        return (
+            space.rows_per_partition == 1
+            and space.columns == space.run == space.chunk
+            and (space.segment == space.rows)
+        )
+
     def _full_values(self) -> list[int]:
+        """Values that move between HBM and SBUF tile by tile."""
+        residency = self._context.residency
         loaded = [
             item.stored_value
             for item in self._selection.externals.values()
-            if item.form in ("full", "expand") and item.view.root >= 0
+            if item.form in ("full", "expand")
+            and item.view.root >= 0
+            and residency.find(item.view.root, self._space.rows, self._space.columns) is None
         ]
         stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]
-        return loaded + stored
+        kept = {value for value in self._staying.values() if not residency.stays[value].elsewhere}
+        return loaded + [value for value in stored if value not in kept]
 
     def _last_uses(self) -> dict[Key, int]:
         last: dict[Key, int] = {}

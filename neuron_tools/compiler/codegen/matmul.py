@@ -97,6 +97,7 @@ class Matmul(OperandBlocks):
             self._group,
             self._loop,
             rows=self._rows_of,
+            place=self._place_of,
             row_count=self._sizes.batch * self._sizes.rows,
             columns=self._sizes.columns,
             column_version=self._column_version,
@@ -206,6 +207,11 @@ class Matmul(OperandBlocks):
         """(iterations,) rows in a stationary tile."""
         first = (self._row_block * self._blocking.row_tiles + row_tile) * self._row_tile
         return np.clip(self._sizes.rows - first, 0, self._row_tile)
+
+    def _place_of(self, row_tile: int) -> IntArray:
+        """(iterations,) number of a stationary tile among those of all batches."""
+        tiles = -(-self._sizes.rows // self._row_tile)
+        return self._batch * tiles + self._row_block * self._blocking.row_tiles + row_tile
 
     def _columns(self, tile: int) -> IntArray:
         """(iterations,) columns in a moving tile."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.generate import generate_group
+from neuron_tools.compiler.codegen.residency import plan_stays, release_read
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.graph import operands_of
-from neuron_tools.compiler.passes.groups import FusionPlan
+from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.passes.repetition import Repetition, Window, find_repetitions
 
 _ALTERNATING = 2
@@ -19,10 +20,19 @@ def generate_plan(context: Context) -> None:
     """Emit all groups of the context's plan."""
     for repetition in find_repetitions(context.plan):
         if len(repetition.windows) == 1:
-            for group in repetition.windows[0].groups:
-                generate_group(context, group)
+            generate_groups(context, repetition.windows[0].groups)
         else:
             _generate_repetition(context, repetition)
+
+
+def generate_groups(context: Context, groups: Sequence[Group]) -> None:
+    """Emit groups that follow one another; their results stay in SBUF where that helps."""
+    outer = context.residency.stays
+    context.residency.stays = plan_stays(context, groups) if context.options.keep_on_chip else {}
+    for position, group in enumerate(groups):
+        generate_group(context, group)
+        release_read(context, position)
+    context.residency.stays = outer
 
 
 def _generate_repetition(context: Context, repetition: Repetition) -> None:
@@ -41,8 +51,7 @@ def _generate_repetition(context: Context, repetition: Repetition) -> None:
 def record(context: Context, window: Window) -> Section:
     """The code of a window's groups, as a section."""
     inner = SectionContext(context, context.plan)
-    for group in window.groups:
-        generate_group(inner, group)
+    generate_groups(inner, window.groups)
     outputs = dict.fromkeys(value for group in window.groups for value in group.outputs)
     return inner.section([value for value in outputs if value in inner.locations])
 

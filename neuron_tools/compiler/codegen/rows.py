@@ -55,6 +55,8 @@ def _at(value: PerIteration, iterations: IntArray) -> PerIteration:
 
 
 def _tile(slot: Slot, iterations: IntArray) -> IntArray:
+    if slot.tiles is not None:
+        return slot.tiles[slot.version[iterations]]
     return slot.first_tile + slot.version[iterations] % max(1, slot.buffers)
 
 

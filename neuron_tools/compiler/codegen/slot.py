@@ -30,8 +30,10 @@ class Slot:
     buffers: int = 0
     blocks: list[Block] = field(default_factory=list)
     first_tile: int = -1
-    given: IntArray | None = None  # (versions,) tokens of a content made before the loop
+    given: IntArray | None = None  # ([steps,] versions) tokens of contents made before the loop
     keep: bool = False  # not released at the loop's end: the caller owns it from then on
+    whole: bool = False  # a buffer for every content: all of them are there at the loop's end
+    tiles: IntArray | None = None  # (versions,) row of the tile table of a content made before the loop
 
 
 @dataclass(eq=False)

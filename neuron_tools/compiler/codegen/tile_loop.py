@@ -64,12 +64,19 @@ class TileLoop(StagedLoop):
         stationary: bool = False,
         extra_buffers: int = 0,
         keep: bool = False,
+        whole: bool = False,
     ) -> Slot:
-        """Declare a tile buffer. `stationary`: written once (or accumulated) for the whole loop."""
+        """Declare a tile buffer.
+
+        Args:
+            stationary: Written once (or accumulated) for the whole loop.
+            keep: Its memory is not released at the end.
+            whole: Every content has a buffer of its own.
+        """
         content = self._once if stationary else self._every if version is None else version
         slot = Slot(
             name, memory, bytes_per_partition, partitions, dtype, content,
-            stationary=stationary, extra_buffers=extra_buffers, keep=keep,
+            stationary=stationary, extra_buffers=extra_buffers, keep=keep, whole=whole,
         )  # fmt: skip
         self._slots.append(slot)
         return slot
@@ -182,7 +189,7 @@ class TileLoop(StagedLoop):
             slot.blocks = []
             for _ in range(slot.buffers):
                 try:
-                    block = allocator.allocate(slot.bytes_per_partition)
+                    block = allocator.allocate(slot.bytes_per_partition, at_end=slot.whole)
                 except OutOfOnChipMemory:
                     for owner, held in taken:
                         self._context.allocator(owner.memory).release(held, {})
@@ -261,7 +268,8 @@ class TileLoop(StagedLoop):
             iterations = np.flatnonzero(step.rows >= 0)
             rows, versions = step.rows[iterations], slot.version[iterations]
             if slot.given is not None:
-                self._context.builder.depend(rows, slot.given[versions])
+                for tokens in np.atleast_2d(slot.given):
+                    self._context.builder.depend(rows, tokens[versions])
             joins = step.accumulates and slot not in step.reads
             for tokens in () if joins else writers:
                 self._depend_earlier(rows, tokens[versions])
@@ -280,7 +288,7 @@ class TileLoop(StagedLoop):
         self._context.builder.depend(rows[earlier], tokens[earlier])
 
     def _last_tokens(self, slot: Slot, step: Step, iterations: IntArray, versions: IntArray) -> IntArray:
-        last = np.full(int(slot.version[-1]) + 1, -1, np.int64)
+        last = np.full(int(slot.version.max()) + 1, -1, np.int64)
         last[versions] = step.tokens[iterations]
         return last
 
@@ -316,6 +324,15 @@ class TileLoop(StagedLoop):
             if slot in step.reads or slot in step.writes:
                 tokens = latest(tokens, self.completion(step))
         return tokens
+
+    def last_writes(self, slot: Slot) -> IntArray:
+        """(steps, contents) token of each step's last write of each content; -1 where it has none."""
+        written = []
+        for step in self._steps:
+            if slot in step.writes:
+                live = np.flatnonzero(step.rows >= 0)
+                written.append(self._last_tokens(slot, step, live, slot.version[live]))
+        return np.array(written, np.int64)
 
     def stored(self) -> dict[int, int]:
         """Stream -> token of the last store; everything written to HBM is there after these."""

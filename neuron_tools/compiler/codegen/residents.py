@@ -1,0 +1,76 @@
+"""Results that are in SBUF between the groups that make and read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from neuron_tools.compiler.allocate import Block
+from neuron_tools.compiler.codegen.slot import IntArray, Slot
+from neuron_tools.simulator.program import Memory
+
+if TYPE_CHECKING:
+    from neuron_tools.compiler.codegen.context import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Stay:
+    """A result that should stay: until which group, by its position, and whether HBM needs it as well."""
+
+    last_reader: int
+    elsewhere: bool
+
+
+@dataclass(eq=False)
+class Resident:
+    """A result in SBUF.
+
+    Attributes:
+        tiles: (row tiles,) rows of the tile table.
+        written: (steps, row tiles) tokens of each step's last write.
+        tokens: Stream -> token of its last use so far.
+        stored: It is in HBM as well.
+    """
+
+    value: int
+    place: Location
+    slot: Slot
+    row_count: int
+    columns: int
+    tiles: IntArray
+    written: IntArray
+    blocks: Sequence[Block]
+    tokens: dict[int, int]
+    stored: bool
+
+    def read(self, version: IntArray) -> Slot:
+        """A slot of a reader's loop: `version` (iterations,) is the row tile that each iteration reads."""
+        return Slot(
+            "resident", Memory.SBUF, self.slot.bytes_per_partition, self.slot.partitions, self.slot.dtype,
+            version, tensor=self.place.tensor, buffers=1, given=self.written, tiles=self.tiles,
+        )  # fmt: skip
+
+
+@dataclass
+class Residency:
+    """What is in SBUF now, and what is planned to stay.
+
+    Attributes:
+        stays: Value -> its stay, in the run of groups that is being generated.
+        residents: Value -> where it is.
+    """
+
+    stays: Mapping[int, Stay] = field(default_factory=dict)
+    residents: dict[int, Resident] = field(default_factory=dict)
+
+    def bytes_per_partition(self) -> int:
+        """SBUF that residents take."""
+        return sum(block.size for item in self.residents.values() for block in item.blocks)
+
+    def find(self, value: int, row_count: int, columns: int) -> Resident | None:
+        """A resident of this shape."""
+        found = self.residents.get(value)
+        return (
+            found if found is not None and (found.row_count, found.columns) == (row_count, columns) else None
+        )
