@@ -6,6 +6,8 @@ export VENV
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
 INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh scripts/system_packages.sh
+TIMELINE_SOURCES := package-lock.json $(shell find explorer_ui/timeline/src -type f) $(wildcard explorer_ui/timeline/*.*)
+EXTENSION_SOURCES := $(shell find vscode-extension/src vscode-extension/webview -type f) $(wildcard vscode-extension/*.*)
 DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/csrc/*)
 
 .DEFAULT_GOAL := help
@@ -14,19 +16,21 @@ DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/cs
 help:  ## List the targets
 	@sed -n -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
-demo: $(VENV)/.device  ## Profile a PyTorch training script without the chip, compiled and eager
+demo: $(VENV)/.device $(VENV)/.timeline  ## Profile a PyTorch training script without the chip, compiled and eager
 	@scripts/demo.sh
 
-test: $(VENV)/.development $(VENV)/.device  ## Run the tests, browser tests included; PYTEST_ARGS="..." chooses
+test: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, browser tests included; PYTEST_ARGS="..." chooses
+	@scripts/front_ends.sh test
 	@scripts/test.sh -m "not slow" $(PYTEST_ARGS)
 
-test-all: $(VENV)/.development $(VENV)/.device  ## Run the tests, the slow ones too
+test-all: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, the slow ones too
+	@scripts/front_ends.sh test
 	@scripts/test.sh $(PYTEST_ARGS)
 
-lint: $(VENV)/.development  ## Style, format, types and the layer rule
+lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
 	@scripts/lint.sh
 
-bench: $(VENV)/.development $(VENV)/.device  ## Run the benchmarks; BENCH="capture simulator" chooses
+bench: $(VENV)/.front_ends $(VENV)/.device  ## Run the benchmarks; BENCH="capture simulator" chooses
 	@for name in $(or $(BENCH),all); do python -m benchmarks $$name $(BENCH_ARGS) || exit 1; done
 
 coverage-models: $(VENV)/.development $(VENV)/.device  ## Print what is lowered natively of common models; MODELS="llama t5" chooses
@@ -37,6 +41,7 @@ docs: $(VENV)/.development  ## Write the reference pages again from the code
 
 clean:  ## Remove what make made, the virtual environment too
 	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf node_modules */node_modules */*/node_modules .cache explorer_ui/neuron_explorer/timeline/static
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.runtime: $(INSTALL_INPUTS)
@@ -46,6 +51,15 @@ $(VENV)/.runtime: $(INSTALL_INPUTS)
 $(VENV)/.development: $(VENV)/.runtime
 	@scripts/bootstrap.sh development
 	@touch $@
+
+# The explorer's timeline; the rest of what is written in TypeScript only where it is tested.
+$(VENV)/.timeline: $(VENV)/.runtime $(TIMELINE_SOURCES)
+	@scripts/front_ends.sh timeline
+	@touch $@
+
+$(VENV)/.front_ends: $(VENV)/.development $(TIMELINE_SOURCES) $(EXTENSION_SOURCES)
+	@scripts/front_ends.sh development
+	@touch $@ $(VENV)/.timeline
 
 $(VENV)/.device: $(VENV)/.runtime $(DEVICE_SOURCES)
 	@python -m neuron_tools.device.build

