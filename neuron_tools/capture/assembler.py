@@ -18,6 +18,7 @@ from neuron_tools.capture.metadata import metadata_row, source_file_rows
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_assembler import ProcessAssembler
 from neuron_tools.capture.process_log import LogWindow, ProcessLog, make_log_directory
+from neuron_tools.capture.replicas import replication_notice
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.rank_collectives import Meetings
 from neuron_tools.capture.text import storable
@@ -150,14 +151,24 @@ class Assembler:
         for process in self._processes:
             is_the_command = process.log.definitions.process.parent_id == os.getpid()
             self._writer.append("ProcessInfo", process.process_row(exit_status if is_the_command else None))
+            for row in process.replica_rows():
+                self._writer.append("ProcessInfo", row)
             for row in process.executable_rows():
                 self._writer.append("Executable", row)
             keep_programs(self.options.directory, process.process_idx, process.executables)
+        self._write_replication()
         self._writer.append("Flow", self._meetings.flow_rows())
         self._writer.append("SourceFile", source_file_rows(self._stacks.files))
         end_ns = max((process.end_ns for process in self._processes), default=0)
         self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))
         self._writer.flush()
+
+    def _write_replication(self) -> None:
+        """Say which ranks did not run."""
+        running, replicas = max((each.replication for each in self._processes), default=(0, 1))
+        if replicas > 1:
+            notice = {"message": [replication_notice(running, replicas)], "category": ["replication"]}
+            self._writer.append("Warning", notice)
 
     def _find_processes(self) -> None:
         folder = self.options.log_directory
@@ -180,4 +191,5 @@ class Assembler:
             "lnc": self.options.lnc,
             "host_clock": self.options.host_clock,
             "settings": list(self.options.settings),
+            **({"ranks": self.options.ranks} if self.options.ranks else {}),
         }

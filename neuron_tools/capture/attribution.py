@@ -58,7 +58,7 @@ class Attribution:
         return Origin(stack, module, False)
 
     def collective_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
-        """Origin of a COLLECTIVE record, which is logged when it ends: other records do not follow from it."""
+        """Origin of a COLLECTIVE record, logged when it ends: no other record follows from it."""
         stack, module = int(record["stack"]), int(record["module"])
         if stack != 0:
             return Origin(stack, module, False)

@@ -88,6 +88,9 @@ class Collective:
         ranks: That take part; sender and receiver of a message.
         group: Name of their process group.
         is_pair: A message from one to another.
+        running: Ranks of the job that run.
+        replicas: How many times the job that runs is simulated; 1 without replication.
+        over_replicas: Whether the group reaches over all replicas.
     """
 
     operation: str
@@ -101,11 +104,19 @@ class Collective:
     ranks: tuple[int, ...]
     group: str
     is_pair: bool
+    running: int = 0
+    replicas: int = 1
+    over_replicas: bool = False
 
     @property
     def ranks_text(self) -> str:
         """The ranks as the profile has them: "[0,1]"."""
-        return "[" + ",".join(map(str, self.ranks)) + "]"
+        return self.ranks_in(0)
+
+    def ranks_in(self, replica: int) -> str:
+        """The ranks of the group that stands for this one in a replica."""
+        shift = 0 if self.over_replicas else replica * self.running
+        return "[" + ",".join(str(rank + shift) for rank in self.ranks) + "]"
 
     @classmethod
     def from_line(cls, line: Mapping[str, Any]) -> Collective:
@@ -118,7 +129,9 @@ class Collective:
         numbers = {name: int(line[name]) for name in ("elements", "input_bytes", "output_bytes")}
         ranks = tuple(int(rank) for rank in line["ranks"])
         factor = float(line["bus_factor"])
-        return cls(**texts, **numbers, bus_factor=factor, ranks=ranks, is_pair=bool(line["pair"]))
+        copies = {"running": int(line.get("running", 0)), "replicas": int(line.get("replicas", 1))}
+        flags = {"is_pair": bool(line["pair"]), "over_replicas": bool(line.get("over_replicas", False))}
+        return cls(**texts, **numbers, **copies, **flags, bus_factor=factor, ranks=ranks)
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ class CaptureOptions:
         fixed_ns_per_dispatch: Host nanoseconds that a dispatch costs under the fixed clock.
         settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
         look_back_s: Keep only so many last seconds of the logs, for profiles on demand; 0 = keep everything.
+        ranks: Ranks of the simulated job; those that run stand for all. 0 = those that run.
         logs: Where the processes write their logs (absolute), if not in the profile.
     """
 
@@ -39,6 +40,7 @@ class CaptureOptions:
     settings: tuple[str, ...] = ()
     look_back_s: float = 0.0
     logs: Path | None = None
+    ranks: int = 0
 
     def __post_init__(self) -> None:
         if self.host_clock not in HOST_CLOCKS:

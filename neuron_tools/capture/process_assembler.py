@@ -16,6 +16,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.process_log import ProcessLog
+from neuron_tools.capture.replicas import replica_process_row, replicated_executions
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
@@ -116,6 +117,19 @@ class ProcessAssembler:
             "clock_offset_ns": [self._offset_ns],
         }
 
+    def replica_rows(self) -> list[dict[str, list[Any]]]:
+        """ProcessInfo rows of the ranks that this one stands for."""
+        row, replicas = self.process_row(None), self._collectives.replicas
+        if self.log.definitions.process.rank is None:
+            return []
+        running = self._collectives.running
+        return [replica_process_row(row, replica, running) for replica in range(1, replicas)]
+
+    @property
+    def replication(self) -> tuple[int, int]:
+        """Ranks of the job that ran, and how many times they are simulated."""
+        return self._collectives.running, self._collectives.replicas
+
     @property
     def _first_core(self) -> int:
         return self.log.definitions.process.first_core
@@ -158,6 +172,8 @@ class ProcessAssembler:
         )
         self._next_event_id += 2 * len(records)
         self._writer.append("SystemProfileEvents", events)
+        for copied in replicated_executions(events, self._collectives.replicas):
+            self._writer.append("SystemProfileEvents", copied)
         if self._memory is None:
             self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core, self.log.held_bytes)
         self._writer.append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
@@ -181,9 +197,9 @@ class ProcessAssembler:
     def _write_collectives(self, records: npt.NDArray[np.void]) -> None:
         definitions = self.log.definitions
         rows = self._collectives.rows(records, definitions, self._attribution, self._first_core)
-        if rows:
-            self._writer.append("CcOp", rows)
-            self._end_ns = max(self._end_ns, int(rows["end_ts"].max()))
+        for columns in rows:
+            self._writer.append("CcOp", columns)
+            self._end_ns = max(self._end_ns, int(columns["end_ts"].max()))
 
     def executable_rows(self) -> list[dict[str, list[Any]]]:
         """The Executable rows, with how often each ran."""

@@ -135,7 +135,7 @@ class TorchRuntime:
     def _time_collectives(self, recording: Recording, define: Define | None) -> None:
         from neuron_tools.device.distributed import session
 
-        timed = session.TimedSession(recording.core, recording.start_unix_ns, define)
+        timed = session.TimedSession(recording.core, recording.start_unix_ns, define, recording.options.ranks)
         self._hooks.append(session.install(timed))
 
     def _install_hooks(self, recording: Recording) -> None:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neuron_tools.capture.attribution import Attribution, Origin
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Collective, Definitions
+from neuron_tools.capture.replicas import replicated
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
 from neuron_tools.device.record import COLLECTIVE_NUMBER_BITS, RecordKind
@@ -64,6 +65,10 @@ class RankCollectives:
         first_id: Of its rows.
         stacks: Where source stacks get their numbers.
         meetings: Shared by all processes of the capture.
+
+    Attributes:
+        replicas: How many times the job is simulated, as far as its collectives tell.
+        running: Ranks of it that run.
     """
 
     def __init__(self, process_idx: int, first_id: int, stacks: StackRegistry, meetings: Meetings) -> None:
@@ -73,26 +78,45 @@ class RankCollectives:
         self._meetings = meetings
         self._pools = TextPools()
         self._groups: dict[str, int] = {}
+        self.replicas, self.running = 1, 0
 
     def rows(
         self, records: Records, definitions: Definitions, attribution: Attribution, first_core: int
-    ) -> dict[str, Any]:
-        """CcOp columns of the COLLECTIVE records among `records`."""
+    ) -> list[dict[str, Any]]:
+        """CcOp columns of the COLLECTIVE records among `records`, and of the same in each replica."""
         chosen = records[records["kind"] == int(RecordKind.COLLECTIVE)]
         parts = [definitions.collectives.get(int(number)) for number in chosen["executable"]]
         chosen = chosen[np.array([part is not None for part in parts], bool)]
         known = [part for part in parts if part is not None]
         if not known:
-            return {}
+            return []
         ids = self._next_id + np.arange(len(known), dtype=np.int64)
         self._next_id += len(known)
         self._remember(chosen, known, ids, definitions)
         origins = [attribution.collective_origin(record) for record in chosen]
         numbers = {**self._numbers(chosen, known, ids, first_core), **self._places(origins, definitions)}
-        return self._pools.table(numbers, self._texts(known, origins, definitions))
+        texts = self._texts(known, origins, definitions)
+        own = self._pools.table(numbers, texts)
+        self.replicas, self.running = known[0].replicas, known[0].running
+        return [own, *(self._replica(own, known, replica) for replica in range(1, self.replicas))]
+
+    def _replica(self, own: dict[str, Any], parts: Sequence[Collective], replica: int) -> dict[str, Any]:
+        pool = self._pools["replica_group"]
+        groups = pool.array(pool.codes([part.ranks_in(replica) for part in parts]))
+        last = own["last_rank"] + replica * self.running
+        over = np.array([part.over_replicas for part in parts], bool)
+        moved = {
+            "replica_group": groups,
+            "last_rank": np.where(over, own["last_rank"], last).astype(np.int32),
+        }
+        return {**replicated(own, replica), **moved}
 
     def _remember(
-        self, records: Records, parts: Sequence[Collective], ids: npt.NDArray[np.int64], definitions: Definitions
+        self,
+        records: Records,
+        parts: Sequence[Collective],
+        ids: npt.NDArray[np.int64],
+        definitions: Definitions,
     ) -> None:
         rank = definitions.process.rank
         if rank is None:

@@ -33,7 +33,9 @@ class GroupDelegate:
         (tensor,) = _one("broadcast", tensors)
         run = partial(self._values.broadcast, tensor, options)
         kind = ("broadcast", "Broadcast", CollectiveKind.BROADCAST)
-        return self._issue(kind, [tensor], run, options, tensor, tensor, agreed=f"{tensor.numel()}|{options.rootRank}")
+        return self._issue(
+            kind, [tensor], run, options, tensor, tensor, agreed=f"{tensor.numel()}|{options.rootRank}"
+        )
 
     def allreduce(self, tensors: Tensors, options: Any) -> Operation:
         """Reduce, to all."""
@@ -105,7 +107,9 @@ class GroupDelegate:
         run = partial(self._values.scatter, tensor, sources, options)
         kind = ("scatter", "Scatter", CollectiveKind.BROADCAST)
         agreed = f"{tensor.numel()}|{options.rootRank}"
-        return self._issue(kind, [tensor], run, options, sources, tensor, agreed=agreed, byte_count=tensor.nbytes)
+        return self._issue(
+            kind, [tensor], run, options, sources, tensor, agreed=agreed, byte_count=tensor.nbytes
+        )
 
     def reduce_scatter(self, outputs: Tensors, inputs: Sequence[Tensors], options: Any) -> Operation:
         """Reduce; part r to rank r."""
@@ -127,7 +131,9 @@ class GroupDelegate:
     def reduce_scatter_tensor_coalesced(self, outputs: Tensors, inputs: Tensors, options: Any) -> Operation:
         """Several at once."""
         pairs = zip(outputs, inputs, strict=True)
-        return self._together_of([self.reduce_scatter_base(output, tensor, options) for output, tensor in pairs])
+        return self._together_of(
+            [self.reduce_scatter_base(output, tensor, options) for output, tensor in pairs]
+        )
 
     def alltoall_base(
         self,
@@ -291,6 +297,7 @@ def _timeout(options: Any) -> timedelta | None:
 
 def _check_whole(what: str, whole: torch.Tensor, part: torch.Tensor, size: int) -> None:
     if whole.numel() != part.numel() * size:
-        raise ValueError(f"{what} tensor size must be equal to world_size times {'input' if what == 'output' else 'output'} tensor size")
+        other = "input" if what == "output" else "output"
+        raise ValueError(f"{what} tensor size must be equal to world_size times {other} tensor size")
     if whole.dtype != part.dtype:
         raise TypeError("output tensor must have the same type as input tensor")

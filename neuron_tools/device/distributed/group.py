@@ -23,6 +23,7 @@ from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_values import HostValues
 from neuron_tools.device.distributed.operation import Lane, Operation, paused_clock
 from neuron_tools.device.distributed.peers import Peer
+from neuron_tools.device.distributed.replication import replication
 from neuron_tools.device.distributed.source_line import BACKWARD, source_line
 from neuron_tools.device.record import COLLECTIVE_NUMBER_BITS
 from neuron_tools.hardware import Links
@@ -102,6 +103,8 @@ class NeuronGroup:
         self._signatures: dict[tuple[object, ...], int] = {}
         self._transfers: Counter[tuple[int, int]] = Counter()
         self._links: tuple[Links, tuple[int, ...]] | None = None
+        self._simulated = self.ranks
+        self._replication = replication(size, 0)
         self._meet_peers()
 
     @property
@@ -160,7 +163,14 @@ class NeuronGroup:
             title = f"c10d::{issued.call.title}"
             numbered = self.ranks[placed.last] << COLLECTIVE_NUMBER_BITS | sequence
             native.record_collective(
-                issued.issued, number, title, numbered, issued.call.byte_count, issued.ready_ns, start_ns, end_ns
+                issued.issued,
+                number,
+                title,
+                numbered,
+                issued.call.byte_count,
+                issued.ready_ns,
+                start_ns,
+                end_ns,
             )
         return end_ns
 
@@ -232,12 +242,19 @@ class NeuronGroup:
         self._ended_ns = placed.end_ns
         return self.record(issued, placed, issued.sequence)
 
-    def _signature(
-        self, issued: IssuedCall, spent: CollectiveCost, pair: tuple[int, int] | None
-    ) -> int:
+    def _signature(self, issued: IssuedCall, spent: CollectiveCost, pair: tuple[int, int] | None) -> int:
         call, define = issued.call, issued.session.define if issued.session is not None else None
-        ends = self.ranks if pair is None else tuple(self.ranks[end] for end in pair)
-        key = (define, call.operation, call.dtype, call.elements, call.input_bytes, call.output_bytes, ends, spent)
+        ends = self._simulated if pair is None else tuple(self.ranks[end] for end in pair)
+        key = (
+            define,
+            call.operation,
+            call.dtype,
+            call.elements,
+            call.input_bytes,
+            call.output_bytes,
+            ends,
+            spent,
+        )
         if key not in self._signatures and define is not None:
             self._signatures[key] = define(
                 {
@@ -250,6 +267,9 @@ class NeuronGroup:
                     "output_bytes": call.output_bytes,
                     "bus_factor": spent.bus_factor,
                     "ranks": list(ends),
+                    "running": self._replication.running,
+                    "replicas": self._replication.replicas,
+                    "over_replicas": len(ends) > len(self.ranks),
                     "group": self.name,
                     "steps": spent.steps,
                     "pair": pair is not None,
@@ -265,7 +285,11 @@ class NeuronGroup:
                 return None
             net = _machine_links(now.core)
             cores = peers.cluster_cores(_known_peers, net)
-            own = tuple(cores.get(rank, rank) for rank in self.ranks)
+            self._replication = replication(len(cores), now.simulated_ranks)
+            if self._replication.replicas > 1:
+                cores = {rank: rank for rank in range(self._replication.simulated)}
+            self._simulated = self._replication.simulated_ranks(self.ranks)
+            own = tuple(cores.get(rank, rank) for rank in self._simulated)
             self._links = (peers.shared_links(net, own, list(cores.values())), own)
         return self._links
 
@@ -276,7 +300,9 @@ class NeuronGroup:
             _known_peers[own.rank] = own
             return
         with paused_clock():
-            received = list(torch.zeros(self.size, peers.PEER_BYTES, dtype=torch.uint8).unbind(0))
+            received = list(
+                torch.zeros(self.size, peers.PEER_BYTES, dtype=torch.uint8, device="cpu").unbind(0)
+            )
             self.values.gloo.allgather([received], [own.pack()], c10d.AllgatherOptions()).wait()
         for packed in received:
             peer = peers.unpack(packed)

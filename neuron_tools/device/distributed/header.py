@@ -63,7 +63,7 @@ def fingerprint(text: str) -> int:
 
 def empty(count: int) -> list[torch.Tensor]:
     """Room for the headers of `count` ranks."""
-    return list(torch.zeros(count, HEADER_BYTES, dtype=torch.uint8).unbind(0))
+    return list(torch.zeros(count, HEADER_BYTES, dtype=torch.uint8, device="cpu").unbind(0))
 
 
 def unpack(packed: Sequence[torch.Tensor]) -> tuple[Header, ...]:
@@ -89,7 +89,7 @@ def mismatch(headers: Sequence[Header], ranks: Sequence[int], own: int) -> str |
     if other is None:
         return None
     return (
-        f"Collective {mine.sequence} of ranks {list(ranks)} does not match: rank {ranks[own]} calls {mine.text}, "
-        f"rank {ranks[other.source]} calls {other.text}. Every rank of a group must issue the same collectives "
+        f"Collective {mine.sequence} of ranks {list(ranks)} does not match: rank {ranks[own]} calls "
+        f"{mine.text}, rank {ranks[other.source]} calls {other.text}. Every rank of a group must issue the same collectives "
         "in the same order."
     )

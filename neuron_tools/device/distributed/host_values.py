@@ -139,9 +139,7 @@ class HostValues:
         part = whole.numel() // self.size
         self._reduce_scatter(output, whole, slice(self.rank * part, (self.rank + 1) * part), options)
 
-    def _reduce_scatter(
-        self, output: torch.Tensor, whole: torch.Tensor, mine: slice, options: Any
-    ) -> None:
+    def _reduce_scatter(self, output: torch.Tensor, whole: torch.Tensor, mine: slice, options: Any) -> None:
         reduction = _Reduction(options)
         reduction.before(whole)
         self.gloo.allreduce([whole], reduction.options(c10d.AllreduceOptions)).wait()
@@ -157,7 +155,7 @@ class HostValues:
         sources = [host_alias(each) for each in tensors]
         whole = _joined(sources)
         targets = [host_alias(each) for each in outputs]
-        received = torch.empty(sum(each.numel() for each in targets), dtype=whole.dtype)
+        received = torch.empty(sum(each.numel() for each in targets), dtype=whole.dtype, device="cpu")
         self._exchange(received, whole, _sizes(targets), _sizes(sources), options)
         for target, part in zip(targets, received.split(_sizes(targets)), strict=True):
             target.copy_(part.view(target.shape))
@@ -182,7 +180,12 @@ class HostValues:
             target.copy_(received)
 
     def _exchange(
-        self, output: torch.Tensor, tensor: torch.Tensor, output_counts: list[int], input_counts: list[int], options: Any
+        self,
+        output: torch.Tensor,
+        tensor: torch.Tensor,
+        output_counts: list[int],
+        input_counts: list[int],
+        options: Any,
     ) -> None:
         """Elements of two flat tensors; as bytes where gloo does not know their type."""
         scale = 1

@@ -14,9 +14,7 @@ import torch
 from neuron_tools.device.driver.cores import VISIBLE_VARIABLE, parse_cores
 from neuron_tools.hardware import Links
 
-_DTYPE = np.dtype(
-    [("rank", "<i8"), ("process_id", "<i8"), ("core", "<i8"), ("host", "S64"), ("boot", "S40")]
-)
+_DTYPE = np.dtype([("rank", "<i8"), ("process_id", "<i8"), ("core", "<i8"), ("host", "S64"), ("boot", "S40")])
 
 
 @dataclass(frozen=True, slots=True)

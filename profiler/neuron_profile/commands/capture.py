@@ -21,6 +21,7 @@ DEFAULT_TARGET = "trn2"
         "neuron-profile capture -- python train.py --epochs 1\n"
         "neuron-profile capture -o run.nprof --host-clock fixed -- python train.py\n"
         "neuron-profile capture --set hbm_bandwidth=2x -- python train.py\n"
+        "neuron-profile capture --ranks 64 --target trn2.48xlarge -- torchrun --nproc_per_node 4 train.py\n"
         "neuron-profile capture --last 30s --when 'step > 3 * p99' -- python serve.py\n"
         "neuron-profile capture -n model.neff -s model.nprof --num-exec 3"
     ),
@@ -46,6 +47,11 @@ DEFAULT_TARGET = "trn2"
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
+)
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=2),
+    help="Simulate a job of so many ranks; those that COMMAND starts stand for all of them.",
 )
 @click.option(
     "--last",
@@ -76,6 +82,7 @@ def capture(
     lnc: str,
     host_clock: str,
     settings: tuple[str, ...],
+    ranks: int | None,
     last: str | None,
     rules: tuple[str, ...],
     neff: Path | None,
@@ -103,7 +110,7 @@ def capture(
         return 0
     if last is None and rules:
         raise click.UsageError("--when needs --last: how much to keep for the profile, e.g. --last 30s.")
-    return _capture_command(output, target or DEFAULT_TARGET, chosen, arguments, (last, rules))
+    return _capture_command(output, target or DEFAULT_TARGET, chosen, arguments, (last, rules), ranks or 0)
 
 
 def _capture_command(
@@ -112,6 +119,7 @@ def _capture_command(
     chosen: tuple[str, str, tuple[str, ...]],
     arguments: tuple[str, ...],
     look_back: tuple[str | None, tuple[str, ...]],
+    ranks: int,
 ) -> int:
     lnc, host_clock, settings = chosen
     from neuron_profile.launch.destination import default_name, find_destination
@@ -124,7 +132,7 @@ def _capture_command(
     check(understood)
     name = default_name(understood.arguments, understood.script)
     directory = find_destination(output, name, Path.cwd()).absolute()
-    options = CaptureOptions(directory, target, int(lnc), host_clock, settings=settings)
+    options = CaptureOptions(directory, target, int(lnc), host_clock, settings=settings, ranks=ranks)
     last, rules = look_back
     if last is not None:
         from neuron_profile.launch.look_back import look_back_over
