@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
@@ -14,18 +15,27 @@ Analysis = Callable[..., Any]
 KEPT = 400
 """Results in memory; of more, those asked for longest ago are dropped."""
 
-_ANALYSES: dict[str, tuple[str, Analysis]] = {}
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    title: str
+    function: Analysis
+    of_profiles: bool
 
 
-def analysis(name: str, title: str) -> Callable[[Analysis], Analysis]:
+_ANALYSES: dict[str, _Entry] = {}
+
+
+def analysis(name: str, title: str, *, of_profiles: bool = False) -> Callable[[Analysis], Analysis]:
     """Give a function of a profile a name under which `Analyses` computes it.
 
     Args:
         title: What it does, as the page says while it runs: "Summing up device time".
+        of_profiles: Whether its arguments are ids of further profiles, which it gets open.
     """
 
     def remember(function: Analysis) -> Analysis:
-        _ANALYSES[name] = title, function
+        _ANALYSES[name] = _Entry(title, function, of_profiles)
         return function
 
     return remember
@@ -49,11 +59,15 @@ class Analyses:
             UnknownProfileError, NotAProfileError: The profile cannot be opened.
         """
         profile = self._library.get(profile_id)
+        entry = _ANALYSES[name]
+        given: Sequence[Any] = (
+            [self._library.get(one) for one in arguments] if entry.of_profiles else arguments
+        )
         key = (profile_id, "\0".join((name, *arguments)), id(profile))
         with self._lock:
             found = self._jobs.pop(key, None)
             if found is None or isinstance(found.error, CancelledError):
-                found = Job(_run(profile, name, arguments), name)
+                found = Job(_run(profile, entry, given), name)
             self._jobs[key] = found
             while len(self._jobs) > KEPT:
                 del self._jobs[next(iter(self._jobs))]
@@ -79,11 +93,10 @@ class Analyses:
                 self._jobs.pop(key).progress.cancel()
 
 
-def _run(profile: Profile, name: str, arguments: tuple[str, ...]) -> Callable[[Progress], Any]:
-    title, function = _ANALYSES[name]
-
+def _run(profile: Profile, entry: _Entry, arguments: Sequence[Any]) -> Callable[[Progress], Any]:
     def run(progress: Progress) -> Any:
-        progress.text = title
-        return function(WatchedProfile(profile, progress), *arguments)
+        progress.text = entry.title
+        given = [WatchedProfile(one, progress) if entry.of_profiles else one for one in arguments]
+        return entry.function(WatchedProfile(profile, progress), *given)
 
     return run

@@ -9,13 +9,9 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output
 
 from neuron_explorer import sections, shell
-from neuron_explorer.address import Address
-from neuron_explorer.analyses import Analyses
-from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page, pages
 from neuron_explorer.parts.states import empty_state, error_state
-from neuron_explorer.theme import requested_theme
 from neuron_tools.errors import NeuronToolsError
 
 INDEX = """<!DOCTYPE html>
@@ -34,8 +30,8 @@ INDEX = """<!DOCTYPE html>
 """
 
 
-def make_app(library: ProfileLibrary, analyses: Analyses) -> Dash:
-    """The application of a library. Everything it loads comes from this server."""
+def make_app(site: Site) -> Dash:
+    """The application. Everything it loads comes from this server."""
     app = Dash(
         "neuron_explorer",
         title="Neuron Explorer",
@@ -45,7 +41,6 @@ def make_app(library: ProfileLibrary, analyses: Analyses) -> Dash:
         assets_folder=str(Path(__file__).parent / "assets"),
         suppress_callback_exceptions=True,
     )
-    site = Site(library, analyses)
     app.layout = shell.frame()
 
     @app.callback(
@@ -59,8 +54,7 @@ def make_app(library: ProfileLibrary, analyses: Analyses) -> Dash:
         Input("address", "hash"),
     )
     def show(pathname: str | None, search: str | None, _: str | None) -> tuple[Any, ...]:
-        view = View(library, analyses, Address.parse(pathname, search), requested_theme())
-        return render(view)
+        return render(site.view(pathname, search))
 
     app.clientside_callback(
         ClientsideFunction("explorer", "set_title"),

@@ -150,14 +150,25 @@ class WatchedProfile(Profile):
         Raises:
             CancelledError: The job was cancelled before or while the query ran.
         """
-        self._progress.check()
-        sandbox.check_query(query)
         given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
         limit_s = sandbox.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
+        return self._read(query, limit_s, lambda cursor: cursor.sql(query, params=given or None))
+
+    def first_rows(self, query: str, most: int, timeout_s: float) -> pa.Table:
+        """The first rows of a query, at most so many.
+
+        Raises:
+            QueryError, CancelledError: As `query`.
+        """
+        return self._read(query, timeout_s, lambda cursor: cursor.sql(query).limit(most))
+
+    def _read(self, query: str, limit_s: float, relation: Callable[[Any], Any]) -> pa.Table:
+        self._progress.check()
+        sandbox.check_query(query)
         with self._connection.cursor() as cursor, self._progress.interrupting(cursor.interrupt):
             try:
                 with sandbox.bounded(cursor, limit_s):
-                    return cursor.sql(query, params=given or None).to_arrow_table()
+                    return relation(cursor).to_arrow_table()
             except sandbox.QueryError:
                 self._progress.check()
                 raise

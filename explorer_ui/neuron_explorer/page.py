@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from dash import Dash
@@ -11,7 +13,9 @@ from dash import Dash
 from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.library import ProfileLibrary
-from neuron_explorer.theme import LIGHT, Theme
+from neuron_explorer.tasks import Tasks
+from neuron_explorer.theme import LIGHT, Theme, requested_theme
+from neuron_explorer.user_store import UserStore
 from neuron_tools.profile.reader import Profile
 
 
@@ -23,6 +27,8 @@ class View:
     analyses: Analyses
     address: Address
     theme: Theme = LIGHT
+    tasks: Tasks = field(default_factory=Tasks)
+    store: UserStore = field(default_factory=UserStore)
 
     @property
     def profile(self) -> Profile:
@@ -48,6 +54,19 @@ class Site:
 
     library: ProfileLibrary
     analyses: Analyses
+    tasks: Tasks
+    store: UserStore
+    temporary: list[Path] = field(default_factory=list)
+
+    def close(self) -> None:
+        """Remove the files that exports made."""
+        for folder in self.temporary:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def view(self, pathname: str | None, search: str | None) -> View:
+        """The view at an address, in the theme that the user's browser asks for."""
+        address = Address.parse(pathname, search)
+        return View(self.library, self.analyses, address, requested_theme(), self.tasks, self.store)
 
 
 def _no_callbacks(app: Dash, site: Site) -> None:

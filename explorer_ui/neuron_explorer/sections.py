@@ -18,7 +18,6 @@ from neuron_explorer.address import Address
 from neuron_explorer.jobs import CancelledError, Job
 from neuron_explorer.page import Site, View
 from neuron_explorer.parts.states import error_state, loading_state
-from neuron_explorer.theme import requested_theme
 from neuron_tools.errors import NeuronToolsError
 
 PATIENCE_S = 0.15
@@ -74,7 +73,7 @@ def register(app: Dash, site: Site) -> None:
     )
     def answer(ticks: int | None, cancels: int | None, retries: int | None, own: dict[str, str]) -> Any:
         path, _, search = own["at"].partition("?")
-        view = View(site.library, site.analyses, Address.parse(path, search), requested_theme())
+        view = site.view(path, search)
         found = _SECTIONS.get(own["name"])
         if found is None or not (ticks or cancels or retries):
             return no_update

@@ -18,10 +18,13 @@ import click
 from flask import Flask
 from werkzeug.serving import BaseWSGIServer, make_server
 
-from neuron_explorer import downloads
+from neuron_explorer import downloads, uploads
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.app import make_app
 from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.page import Site
+from neuron_explorer.tasks import Tasks
+from neuron_explorer.user_store import UserStore
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.web_access import LOOPBACK, Access, protect
 
@@ -75,12 +78,13 @@ def wsgi_server(server: Flask, listener: socket.socket) -> BaseWSGIServer:
     return make_server(host, port, server, threaded=True, fd=listener.fileno())
 
 
-def make_guarded_server(library: ProfileLibrary, access: Access) -> Flask:
+def make_guarded_server(library: ProfileLibrary, access: Access, store: UserStore | None = None) -> Flask:
     """The web server of a library, answering only to requests that `access` allows."""
-    analyses = Analyses(library)
-    app = make_app(library, analyses)
+    site = Site(library, Analyses(library), Tasks(), store or UserStore())
+    app = make_app(site)
     server: Flask = app.server
-    downloads.register(server, library, analyses)
+    downloads.register(server, site)
+    uploads.register(server, site)
     for module in ROUTES:
         if _exists(module):
             import_module(module).register(server, library)

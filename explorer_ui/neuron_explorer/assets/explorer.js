@@ -173,10 +173,18 @@
     },
     "copy-link": copyLink,
     "csv": (button) => saveTable(button.closest(".card").querySelector("table"), button.closest(".card").dataset.name),
+    "grid-download": (button) => {
+      const now = new URL(window.location.href).searchParams;
+      const url = new URL(`/download/rows/${button.dataset.source}`, window.location.origin);
+      for (const name of ["profile", "grid"]) if (now.has(name)) url.searchParams.set(name, now.get(name));
+      const link = document.createElement("a");
+      link.href = url;
+      link.download = "";
+      link.click();
+    },
     "grid-csv": (button) => {
       const grid = window.dash_ag_grid.getApi(button.dataset.grid);
-      grid.exportDataAsCsv({ fileName: `${button.dataset.name}.csv`,
-        processCellCallback: (cell) => csvField(cell.value === null || cell.value === undefined ? "" : String(cell.value)).replace(/^"|"$/g, "") });
+      grid.exportDataAsCsv({ fileName: `${button.dataset.name}.csv` });
     },
     "png": (button) => saveChart(button.closest(".card"), "png"),
     "svg": (button) => saveChart(button.closest(".card"), "svg"),
@@ -201,12 +209,11 @@
   });
 
   window.neuronExplorer = { navigate, setAddress, say, save };
-  window.dash_clientside = Object.assign({}, window.dash_clientside, {
-    explorer: {
-      set_title(title) {
-        if (title) document.title = title;
-        return window.dash_clientside.no_update;
-      },
+  window.dash_clientside = Object.assign({}, window.dash_clientside);
+  window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
+    set_title(title) {
+      if (title) document.title = title;
+      return window.dash_clientside.no_update;
     },
   });
 })();

@@ -41,6 +41,7 @@ def layout(view: View) -> list[Any]:
 
 @section("overview/summary", results.IDENTITY, results.OVERVIEW)
 def SUMMARY(view: View) -> list[Any]:
+    """What bound the program, in one sentence and six numbers."""
     identity: Identity = view.result(results.IDENTITY)
     overview: Overview = view.result(results.OVERVIEW)
     return [
@@ -79,6 +80,7 @@ def _figure(name: str, value: str, note: str) -> Any:
 
 @section("overview/engine-time", results.IDLE)
 def ENGINE_TIME(view: View) -> Any:
+    """How each engine spent its time."""
     engines: tuple[EngineTime, ...] = view.result(results.IDLE)
     if not engines:
         return []
@@ -100,6 +102,7 @@ def _engine_row(engine: EngineTime) -> list[Any]:
 
 @section("overview/findings", results.FINDINGS)
 def TOP_FINDINGS(view: View) -> Any:
+    """The findings with the largest gain."""
     findings = view.result(results.FINDINGS)
     if not findings:
         return []
@@ -109,6 +112,7 @@ def TOP_FINDINGS(view: View) -> Any:
 
 @section("overview/hotspots", results.OVERVIEW)
 def HOTSPOTS(view: View) -> Any:
+    """The costliest operations and lines."""
     overview: Overview = view.result(results.OVERVIEW)
     hotspots = overview.hotspots
     if not hotspots.device_ns:
@@ -150,6 +154,7 @@ def source_link(view: View, file: str, line: int) -> str:
 
 @section("overview/system", results.IDENTITY, results.OVERVIEW)
 def SYSTEM(view: View) -> Any:
+    """What was captured, on what, and what the profile warns of."""
     identity: Identity = view.result(results.IDENTITY)
     overview: Overview = view.result(results.OVERVIEW)
     facts = [

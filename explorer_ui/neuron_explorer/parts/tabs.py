@@ -16,10 +16,10 @@ def tabs(view: View, parameter: str, label: str, choices: Mapping[str, str], cho
         html.A(
             title,
             href=view.address.to(**{parameter: value}),
-            className="tab",
+            className="choice",
             **({"aria-current": "true"} if value == chosen else {}),
         )
         for value, title in choices.items()
     ]
-    named = html.Span(label, className="tabs-label")
-    return html.Nav([named, *links], className="tabs", **{"aria-label": label})
+    named = html.Span(label, className="choices-label")
+    return html.Nav([named, *links], className="choices", **{"aria-label": label})

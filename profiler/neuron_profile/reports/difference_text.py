@@ -77,7 +77,7 @@ def _change(old: int, new: int) -> str:
 
 
 def _row(delta: Delta) -> list[str]:
-    explained = "; ".join(_reason(reason) for reason in delta.reasons[:2]) or delta.change
+    explained = "; ".join(reason_text(reason) for reason in delta.reasons[:2]) or delta.change
     direction = " (backward)" if delta.key.backward else ""
     return [
         delta.key.module or "-", delta.key.operation + direction, duration(delta.base_ns),
@@ -85,7 +85,8 @@ def _row(delta: Delta) -> list[str]:
     ]  # fmt: skip
 
 
-def _reason(reason: Reason) -> str:
+def reason_text(reason: Reason) -> str:
+    """A reason in words: "more HBM bytes: 1 MB to 2 MB"."""
     more, fewer, quantity = _REASONS[reason.counter]
     return f"{more if reason.new > reason.base else fewer}: {quantity(reason.base)} to {quantity(reason.new)}"
 

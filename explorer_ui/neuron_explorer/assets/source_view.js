@@ -1,0 +1,104 @@
+// Builds the table of a source file: thousands of lines in one go, all texts as text.
+(function () {
+  "use strict";
+
+  function element(tag, className, text) {
+    const made = document.createElement(tag);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function split(parts) {
+    const bar = element("span", "split");
+    bar.setAttribute("role", "img");
+    bar.setAttribute("aria-label", parts.map(([, percent, name]) => `${name} ${percent} %`).join(", "));
+    bar.title = bar.getAttribute("aria-label");
+    for (const [colour, percent] of parts) {
+      const part = element("span");
+      part.style.width = `${percent}%`;
+      part.style.background = colour;
+      bar.append(part);
+    }
+    return bar;
+  }
+
+  function cell(className, text, value) {
+    const made = element("td", className, text);
+    if (value !== undefined) made.dataset.value = value;
+    return made;
+  }
+
+  function lineRow([number, text, time, shownTime, instructions, shownBytes, bytes, parts], costliest) {
+    const row = element("tr");
+    row.id = `line-${number}`;
+    const place = element("td", "number");
+    if (parts) {
+      const button = element("button", "line-button", String(number));
+      button.dataset.line = number;
+      button.title = "What this line became";
+      place.append(button);
+    } else place.textContent = number;
+    row.append(place, cell("number", shownTime || "", time || ""),
+      cell("number", instructions ? Number(instructions).toLocaleString("en-US") : "", instructions || ""),
+      cell("number", shownBytes || "", bytes || ""));
+    const engines = element("td");
+    if (parts && parts.length) engines.append(split(parts));
+    engines.dataset.value = parts ? parts.map(([, percent, name]) => `${name} ${percent}%`).join(" ") : "";
+    row.append(engines, cell("text", text));
+    if (time) {
+      row.className = "costly";
+      row.style.setProperty("--heat-share", Math.sqrt(time / costliest).toFixed(3));
+    }
+    return row;
+  }
+
+  function choose(line, { scroll }) {
+    for (const old of document.querySelectorAll("table.code tr.chosen")) old.classList.remove("chosen");
+    const row = document.getElementById(`line-${line}`);
+    if (!row) return;
+    row.classList.add("chosen");
+    if (scroll) {
+      const frame = row.closest(".table-wrap");
+      frame.scrollTop = row.offsetTop - frame.clientHeight / 3;
+    }
+  }
+
+  function showSource(data, line) {
+    const place = document.getElementById("source-code");
+    if (!place || !data) return window.dash_clientside.no_update;
+    const table = element("table", "code");
+    const head = element("tr");
+    for (const [name, className] of [["Line"], ["Time"], ["Instructions"], ["DMA"], ["Engines"], ["Source", "text"]]) {
+      const heading = element("th", className, name);
+      heading.scope = "col";
+      head.append(heading);
+    }
+    const body = element("tbody");
+    body.append(...data.lines.map((entry) => lineRow(entry, data.costliest)));
+    const top = element("thead");
+    top.append(head);
+    table.append(top, body);
+    place.replaceChildren(table);
+    let hot = line;
+    if (!hot) {
+      let most = 0;
+      for (const [number, , time] of data.lines) if (time > most) [most, hot] = [time, number];
+    }
+    choose(hot, { scroll: true });
+    if (!line) for (const old of table.querySelectorAll("tr.chosen")) old.classList.remove("chosen");
+    return window.dash_clientside.no_update;
+  }
+
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("button.line-button");
+    if (!button) return;
+    const line = Number(button.dataset.line);
+    choose(line, { scroll: false });
+    window.neuronExplorer.setAddress({ line });
+    window.dash_clientside.set_props("source-line", { data: line });
+  });
+
+  window.dash_clientside = Object.assign({}, window.dash_clientside);
+  window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, { show_source: showSource });
+})();

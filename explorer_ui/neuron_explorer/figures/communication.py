@@ -1,0 +1,61 @@
+"""Collectives: how much of their time computing hides, and how their bandwidth follows their size."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from neuron_explorer.parts.chart import plain
+from neuron_explorer.theme import BLUE, CATEGORICAL, VERMILION, Theme
+from neuron_profile.analysis.communication import CollectiveKind, Communication
+from neuron_profile.reports.quantities import duration, scaled
+
+HEIGHT = 260
+
+
+def overlap_figure(communication: Communication, theme: Theme) -> Any:
+    """Time in which a collective moved, divided into what computing hid and what it did not."""
+    figure = go.Figure()
+    parts = (("Hidden", communication.hidden_ns, BLUE), ("Exposed", communication.exposed_ns, VERMILION))
+    for name, time, colour in parts:
+        figure.add_trace(
+            go.Bar(
+                x=[time / 1e6], y=["Collectives"], orientation="h", name=name, marker_color=colour,
+                text=[duration(time)], textposition="inside", hovertemplate="%{text}<extra>" + name + "</extra>",
+            )
+        )  # fmt: skip
+    figure.update_layout(
+        theme.layout(height=HEIGHT, barmode="stack", margin={"t": 36}, xaxis={"title": {"text": "ms"}})
+    )
+    return figure
+
+
+def bandwidth_figure(kinds: Sequence[CollectiveKind], theme: Theme) -> Any:
+    """Bus bandwidth against bytes, one colour per operation."""
+    figure = go.Figure()
+    for number, operation in enumerate(dict.fromkeys(kind.operation for kind in kinds)):
+        chosen = [
+            kind for kind in kinds if kind.operation == operation and kind.input_bytes and kind.bus_bandwidth
+        ]
+        figure.add_trace(
+            go.Scatter(
+                x=[kind.input_bytes for kind in chosen], y=[kind.bus_bandwidth for kind in chosen],
+                mode="markers", name=plain(operation),
+                marker={"size": 9, "color": CATEGORICAL[number % len(CATEGORICAL)]},
+                text=[
+                    f"{scaled(kind.input_bytes, 'B')}, {scaled(kind.bus_bandwidth, 'B/s')}, {kind.calls:,} calls"
+                    for kind in chosen
+                ],
+                hovertemplate="%{text}<extra>" + plain(operation) + "</extra>",
+            )
+        )  # fmt: skip
+    figure.update_layout(
+        theme.layout(
+            height=HEIGHT, margin={"t": 36}, showlegend=True,
+            xaxis={"type": "log", "title": {"text": "bytes of a rank"}},
+            yaxis={"title": {"text": "bus bandwidth"}, "tickformat": "~s", "ticksuffix": "B/s", "rangemode": "tozero"},
+        )
+    )  # fmt: skip
+    return figure

@@ -1,0 +1,50 @@
+"""The hierarchy as an icicle: width is device time, one column of depth after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import plotly.graph_objects as go
+
+from neuron_explorer.module_tree import TreeRow
+from neuron_explorer.parts.chart import plain
+from neuron_explorer.theme import Theme
+from neuron_profile.reports.quantities import duration, percent
+
+HEIGHT = 420
+
+
+def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
+    """Rows of the tree, coloured by the share of backward time."""
+    total = rows[0].node.device_ns or 1.0
+    figure = go.Figure(
+        go.Icicle(
+            ids=[str(place) for place in range(len(rows))],
+            labels=[plain(row.node.name) for row in rows],
+            parents=["" if row.parent < 0 else str(row.parent) for row in rows],
+            values=[round(row.node.device_ns) for row in rows],
+            branchvalues="total",
+            text=[f"{duration(row.node.device_ns)} · {percent(row.node.device_ns / total)}" for row in rows],
+            textinfo="label+text",
+            hovertemplate="%{label}<br>%{text}<extra></extra>",
+            marker={
+                "colors": [_backward_share(row) for row in rows],
+                "colorscale": [[0, "#a6cee8"], [1, "#f2cf8d"]],
+                "cmin": 0,
+                "cmax": 1,
+                "line": {"color": theme.paper, "width": 1},
+            },
+            textfont={"color": "#15202b"},
+            tiling={"orientation": "h"},
+            pathbar={"thickness": 24, "textfont": {"color": "#15202b"}},
+            maxdepth=5,
+            sort=False,
+        )
+    )
+    figure.update_layout(theme.layout(height=HEIGHT, margin={"l": 4, "r": 4, "t": 30, "b": 4}))
+    return figure
+
+
+def _backward_share(row: TreeRow) -> float:
+    return row.node.backward_ns / row.node.device_ns if row.node.device_ns else 0.0

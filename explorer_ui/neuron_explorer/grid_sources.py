@@ -1,0 +1,149 @@
+"""The tables that grids show: operations and instructions, one by one and grouped."""
+
+from __future__ import annotations
+
+from neuron_explorer.grid_rows import Column, Source
+
+_OPERATION_COLUMNS = (
+    Column("time_ns", "Time", "time", 110),
+    Column("share", "Share", "share", 100),
+    Column("calls", "Calls", "count", 90),
+    Column("mean_ns", "Mean", "time", 100),
+    Column("longest_ns", "Longest", "time", 100),
+    Column("hbm_bytes", "HBM", "bytes", 100),
+    Column("flops", "Model FLOPs", "number", 110),
+    Column("flops_per_byte", "FLOPs per byte", "number", 120),
+)
+_GROUPED_OPERATIONS = """
+SELECT *, time_ns / sum(time_ns) OVER () AS share, CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
+FROM (
+    SELECT {key} AS name, CAST(sum(end_ts - start_ts) AS BIGINT) AS time_ns, count(*) AS calls,
+        CAST(avg(end_ts - start_ts) AS DOUBLE) AS mean_ns, max(end_ts - start_ts) AS longest_ns,
+        CAST(sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS BIGINT) AS hbm_bytes,
+        CAST(sum(coalesce(model_flops, 0)) AS DOUBLE) AS flops
+    FROM HloInstruction GROUP BY ALL
+)
+"""
+_LINE = "CASE WHEN source_file IS NULL THEN '' ELSE source_file || ':' || coalesce(source_line, 0) END"
+
+
+def _grouped(name: str, title: str, heading: str, key: str) -> Source:
+    columns = (Column("name", heading, "text", 320), *_OPERATION_COLUMNS)
+    return Source(name, title, columns, _GROUPED_OPERATIONS.format(key=key), "time_ns")
+
+
+SOURCES = {
+    source.name: source
+    for source in (
+        _grouped("operation", "Operation", "Operation", "coalesce(framework_name, '')"),
+        _grouped("module", "Module", "Module", "coalesce(layer, '')"),
+        _grouped("line", "Source line", "Source line", _LINE),
+        _grouped("hlo", "HLO opcode", "HLO opcode", "coalesce(hlo_opcode, '')"),
+        Source(
+            "opcode",
+            "Instruction",
+            (
+                Column("engine", "Engine", "text", 100),
+                Column("opcode", "Instruction", "text", 220),
+                Column("time_ns", "Time", "time", 110),
+                Column("share", "Share", "share", 100),
+                Column("count", "Count", "count", 110),
+                Column("mean_ns", "Mean", "time", 100),
+                Column("longest_ns", "Longest", "time", 100),
+                Column("dma_wait_ns", "Waited for DMA", "time", 120),
+                Column("wait_ns", "Waited", "time", 110),
+            ),
+            """
+SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
+    SELECT engine, opcode, CAST(sum(duration_ns) AS BIGINT) AS time_ns, count(*) AS count,
+        CAST(avg(duration_ns) AS DOUBLE) AS mean_ns, max(duration_ns) AS longest_ns,
+        CAST(sum(coalesce(dma_wait_time_ns, 0)) AS BIGINT) AS dma_wait_ns,
+        CAST(sum(coalesce(evt_wait_time_ns, 0)) AS BIGINT) AS wait_ns
+    FROM Instruction GROUP BY ALL
+)
+""",
+            "time_ns",
+        ),
+        Source(
+            "operations",
+            "Every operation",
+            (
+                Column("framework_name", "Operation", "text", 260),
+                Column("layer", "Module", "text", 260),
+                Column("is_backward", "Backward", "text", 90),
+                Column("start_ts", "Start", "time", 110),
+                Column("duration_ns", "Time", "time", 100),
+                Column("hbm_bytes", "HBM", "bytes", 100),
+                Column("source_file", "File", "text", 260),
+                Column("source_line", "Line", "count", 80),
+                Column("process_idx", "Process", "count", 80),
+                Column("id", "Id", "count", 100, is_hidden=True),
+            ),
+            """
+SELECT id, framework_name, layer, CASE WHEN is_backward THEN 'backward' ELSE '' END AS is_backward, start_ts,
+    end_ts - start_ts AS duration_ns, coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0) AS hbm_bytes,
+    source_file, source_line, process_idx
+FROM FrameworkInstruction
+""",
+            "duration_ns",
+        ),
+        Source(
+            "instructions",
+            "Every instruction",
+            (
+                Column("engine", "Engine", "text", 90),
+                Column("opcode", "Instruction", "text", 160),
+                Column("start_ts", "Start", "time", 110),
+                Column("duration_ns", "Time", "time", 100),
+                Column("evt_wait_time_ns", "Waited", "time", 100),
+                Column("framework_name", "Operation", "text", 180),
+                Column("layer", "Module", "text", 200),
+                Column("hlo_name", "HLO", "text", 140),
+                Column("operands", "Operands", "text", 320),
+                Column("source_file", "File", "text", 220),
+                Column("source_line", "Line", "count", 80),
+                Column("process_idx", "Process", "count", 80),
+                Column("id", "Id", "count", 120, is_hidden=True),
+            ),
+            "SELECT * FROM Instruction",
+            "duration_ns",
+            key="id",
+        ),
+        Source(
+            "spans",
+            "Every host span",
+            (
+                Column("name", "Name", "text", 320),
+                Column("category", "Kind", "text", 120),
+                Column("start_ts", "Start", "time", 110),
+                Column("duration_ns", "Time", "time", 100),
+                Column("source_file", "File", "text", 260),
+                Column("source_line", "Line", "count", 80),
+                Column("process_idx", "Process", "count", 80),
+            ),
+            """
+SELECT name, kind AS category, start_ts, duration_ns, source_file, source_line, process_idx FROM HostSpan
+UNION ALL SELECT name, category, start_ts, duration_ns, source_file, source_line, process_idx FROM TraceSpan
+""",
+            "duration_ns",
+        ),
+        Source(
+            "names",
+            "Host span",
+            (
+                Column("name", "Name", "text", 380),
+                Column("time_ns", "Time", "time", 110),
+                Column("calls", "Calls", "count", 100),
+                Column("mean_ns", "Mean", "time", 100),
+                Column("longest_ns", "Longest", "time", 100),
+            ),
+            """
+SELECT name, CAST(sum(duration_ns) AS BIGINT) AS time_ns, count(*) AS calls,
+    CAST(avg(duration_ns) AS DOUBLE) AS mean_ns, max(duration_ns) AS longest_ns
+FROM (SELECT name, duration_ns FROM HostSpan UNION ALL SELECT name, duration_ns FROM TraceSpan) GROUP BY name
+""",
+            "time_ns",
+        ),
+    )
+}
+"""Sources by name."""

@@ -1,0 +1,129 @@
+"""Diff: what got slower or faster between two profiles, by how much, because of what."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dash import html
+
+from neuron_explorer.analyses import analysis
+from neuron_explorer.figures.difference import difference_figure
+from neuron_explorer.library import ProfileEntry
+from neuron_explorer.page import Page, View
+from neuron_explorer.parts.chart import chart_card
+from neuron_explorer.parts.quantities import Cell, time_cell
+from neuron_explorer.parts.states import empty_state
+from neuron_explorer.parts.table import table_card
+from neuron_explorer.sections import Need, Section
+from neuron_profile.analysis.comparison.difference import Delta, Difference, compare
+from neuron_profile.reports.difference_text import reason_text, signed
+from neuron_tools.profile.reader import Profile
+
+DIFFERENCE = "difference"
+ROWS, BARS = 250, 20
+HEADINGS = ("Module", "Operation", "Base", "New", "Change", "Because of", "Line")
+
+
+def layout(view: View) -> list[Any]:
+    """Components of the page; `base` in the address is what the profile is compared with."""
+    others = [entry for entry in view.library.entries() if entry.id != view.address.profile]
+    if not others:
+        return [
+            empty_state(
+                "There is only one profile here.",
+                "Open a second one to compare with: neuron-explorer base.nprof new.nprof, or import it on the page "
+                "Profiles.",
+            )
+        ]
+    base = view.address.get("base")
+    known = {entry.id for entry in others}
+    return [_choice(view, others, base), *([CHANGES.show(view)] if base in known else [])]
+
+
+def _choice(view: View, others: Sequence[ProfileEntry], base: str) -> Any:
+    links = [
+        html.A(
+            entry.name,
+            href=view.address.to(base=entry.id),
+            className="choice",
+            title=entry.location,
+            **({"aria-current": "true"} if entry.id == base else {}),
+        )
+        for entry in others
+    ]
+    label = html.Span("Compared with", className="choices-label")
+    return html.Nav([label, *links], className="choices", **{"aria-label": "Profile to compare with"})
+
+
+@analysis(DIFFERENCE, "Aligning the two profiles by their hierarchy", of_profiles=True)
+def difference(profile: Profile, base: Profile) -> Difference:
+    """What differs between a base profile and this one."""
+    return compare(base, profile)
+
+
+def _needs(view: View) -> Sequence[Need]:
+    return [(DIFFERENCE, view.address.get("base"))]
+
+
+def _draw(view: View) -> Any:
+    found: Difference = view.result(DIFFERENCE, view.address.get("base"))
+    changed = [delta for delta in found.deltas if delta.delta_ns]
+    parts = [_totals(found)]
+    if not changed:
+        return [*parts, empty_state("No operation takes more or less time.")]
+    return [
+        *parts,
+        chart_card(
+            "What changed most",
+            difference_figure(changed[:BARS], view.theme),
+            explains="Device time of an operation in the new profile less that in the base; all changes add up to the total.",
+        ),
+        table_card(
+            "Operations that changed",
+            HEADINGS,
+            [_row(view, delta) for delta in changed[:ROWS]],
+            name="difference",
+        ),
+    ]
+
+
+CHANGES = Section("diff/changes", _needs, _draw)
+
+
+def _totals(found: Difference) -> Any:
+    numbers = (
+        ("Device time", found.base_device_ns, found.new_device_ns),
+        ("Idle between executions", found.base_idle_ns, found.new_idle_ns),
+        ("Together", found.base_total_ns, found.new_total_ns),
+    )
+    rows = [(name, time_cell(old), time_cell(new), _change(new - old, old)) for name, old, new in numbers]
+    return table_card("Totals", ("", "Base", "New", "Change"), rows)
+
+
+def _change(delta_ns: int, base_ns: int) -> Cell:
+    relative = f" ({100 * delta_ns / base_ns:+.1f} %)" if base_ns else ""
+    style = "slower" if delta_ns > 0 else "faster" if delta_ns < 0 else ""
+    return Cell(signed(delta_ns) + relative, delta_ns, True, style=style)
+
+
+def _row(view: View, delta: Delta) -> list[Any]:
+    key = delta.key
+    line = (
+        html.A(
+            f"{delta.file.rpartition('/')[2]}:{delta.line}",
+            href=view.address.to("/source", file=delta.file, line=delta.line),
+            title=delta.file,
+        )
+        if delta.file
+        else ""
+    )
+    because = "; ".join(reason_text(reason) for reason in delta.reasons[:2]) or delta.change
+    direction = " (backward)" if key.backward else ""
+    return [
+        key.module or "-", key.operation + direction, time_cell(delta.base_ns), time_cell(delta.new_ns),
+        _change(delta.delta_ns, delta.base_ns), because, line,
+    ]  # fmt: skip
+
+
+PAGE = Page("/diff", "Diff", layout, group="What to do")

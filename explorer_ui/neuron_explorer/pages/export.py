@@ -1,0 +1,147 @@
+"""Export: the profile in another format, with progress, and a way to cancel."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dash import ALL, Dash, Input, Output, State, ctx, dcc, html
+
+from neuron_explorer.jobs import Progress
+from neuron_explorer.page import Page, Site, View
+from neuron_explorer.pages.profiles import cancel_clicked, is_running
+from neuron_explorer.parts.card import card, file_name
+from neuron_explorer.parts.task_list import task_list
+from neuron_explorer.tasks import Task, told
+from neuron_tools.profile.reader import Profile
+
+TICK_MS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format that profiles are exported to.
+
+    Attributes:
+        function: Exporter in `neuron_tools.profile.export`.
+        is_folder: Whether it makes a folder, which is then packed.
+    """
+
+    title: str
+    function: str
+    suffix: str
+    says: str
+    is_folder: bool = False
+
+
+FORMATS = {
+    "perfetto": Format(
+        "Perfetto", "export_perfetto", ".pftrace", "Opens in ui.perfetto.dev, with counters and flows."
+    ),
+    "chrome": Format(
+        "Chrome trace", "export_chrome", ".trace.json", "Opens in chrome://tracing and many viewers."
+    ),
+    "json": Format("Neuron JSON", "export_neuron_json", ".json", "The JSON of AWS's neuron-profile."),
+    "parquet": Format(
+        "Parquet",
+        "export_parquet",
+        "-parquet",
+        "Tables of the published schema, for pandas, Spark and DuckDB.",
+        True,
+    ),
+    "csv": Format("CSV", "export_csv", "-csv", "One file per table, for spreadsheets.", True),
+    "summary": Format(
+        "Summary", "export_summary", "-summary.json", "The published metrics as one JSON object."
+    ),
+}
+
+
+def layout(view: View) -> list[Any]:
+    """Components of the page."""
+    buttons = [
+        html.Li(
+            html.Div(
+                [
+                    html.Button(
+                        entry.title, id={"type": "export", "format": name}, className="button primary"
+                    ),
+                    html.Span(entry.says, className="faint"),
+                ],
+                className="bar",
+            )
+        )
+        for name, entry in FORMATS.items()
+    ]
+    return [
+        card("Export as", html.Ul(buttons, className="plain tasks")),
+        card(
+            "Exports of this run",
+            [html.Div(_list(view), id="export-tasks"), _tick(view)],
+            explains="Files are kept until the Explorer is stopped.",
+        ),
+    ]
+
+
+def _tick(view: View) -> Any:
+    return dcc.Interval(id="export-tick", interval=TICK_MS, disabled=not is_running(view, "export"))
+
+
+def _list(view: View) -> Any:
+    tasks = view.tasks.all("export")
+    if not tasks:
+        return html.P("None yet.", className="faint")
+    return task_list(tasks, "cancel-export", _save_link)
+
+
+def _save_link(task: Task) -> Any:
+    return html.A("Save", href=f"/download/export/{task.id}", className="button", download="")
+
+
+def start_export(site: Site, profile: Profile, name: str) -> Task:
+    """Write a profile in another format in the background; the result is the path of the file."""
+    entry = FORMATS[name]
+    stem = file_name(profile.path.stem)
+
+    def run(progress: Progress) -> Path:
+        from neuron_tools.profile import export
+
+        folder = Path(tempfile.mkdtemp(prefix="neuron-explorer-export-"))
+        site.temporary.append(folder)
+        target = folder / f"{stem}{entry.suffix}"
+        getattr(export, entry.function)(profile, target, progress=told(progress, f"Writing {target.name}"))
+        progress.check()
+        if not entry.is_folder:
+            return target
+        packed = Path(shutil.make_archive(str(target), "zip", target))
+        shutil.rmtree(target)
+        return packed
+
+    return site.tasks.start("export", f"{stem}{entry.suffix}", run)
+
+
+def register(app: Dash, site: Site) -> None:
+    """Begin, follow and cancel exports."""
+
+    @app.callback(
+        Output("export-tasks", "children"),
+        Output("export-tick", "disabled"),
+        Input("export-tick", "n_intervals"),
+        Input({"type": "export", "format": ALL}, "n_clicks"),
+        Input({"type": "cancel-export", "task": ALL}, "n_clicks"),
+        State("address", "pathname"),
+        State("address", "search"),
+        prevent_initial_call=True,
+    )
+    def follow(ticks: int | None, starts: Any, cancels: Any, pathname: str, search: str) -> Any:
+        view = site.view(pathname, search)
+        clicked = ctx.triggered_id
+        if isinstance(clicked, dict) and clicked.get("type") == "export" and ctx.triggered[0]["value"]:
+            start_export(site, view.profile, str(clicked["format"]))
+        cancel_clicked(site, "cancel-export")
+        return _list(view), not is_running(view, "export")
+
+
+PAGE = Page("/export", "Export", layout, register, group="What to do")

@@ -1,0 +1,82 @@
+"""Grids: tables of any size, a block of rows at a time, sorted and filtered by the server."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import dash_ag_grid as dag
+from dash import html
+
+from neuron_explorer.grid_rows import BLOCK, Column, Source
+from neuron_explorer.parts.card import card
+
+_FORMATTERS = {
+    "time": "neuronTime(params.value)",
+    "bytes": "neuronBytes(params.value)",
+    "count": "neuronCount(params.value)",
+    "share": "neuronShare(params.value)",
+    "number": "neuronNumber(params.value)",
+}
+_FILTER_HINTS = {"time": " (ns)", "bytes": " (bytes)", "share": " (0 to 1)"}
+HEIGHT = "66vh"
+
+
+def source_grid(source: Source, identity: Any, state: Mapping[str, Any], *, filters: bool = True) -> Any:
+    """A grid that asks for its rows as they come into sight.
+
+    Args:
+        state: `sortModel` and `filterModel` to begin with.
+        filters: Whether there is a row of filters.
+    """
+    sort = {entry.get("colId"): entry.get("sort") for entry in state.get("sortModel", ())}
+    return dag.AgGrid(
+        id=identity,
+        rowModelType="infinite",
+        columnDefs=[_column(column, sort or {source.order: "desc"}) for column in source.columns],
+        defaultColDef={
+            "resizable": True,
+            "sortable": True,
+            "floatingFilter": filters,
+            "suppressHeaderMenuButton": True,
+        },
+        filterModel=dict(state.get("filterModel", {})),
+        dashGridOptions={
+            "cacheBlockSize": BLOCK,
+            "maxBlocksInCache": 20,
+            "rowBuffer": 0,
+            "suppressCellFocus": False,
+            "enableCellTextSelection": True,
+            "ensureDomOrder": True,
+            "animateRows": False,
+            "infiniteInitialRowCount": 1,
+        },
+        className="ag-theme",
+        style={"height": HEIGHT},
+    )
+
+
+def grid_card(title: str, grid: Any, *, explains: str = "", actions: Any = ()) -> Any:
+    """A grid in a card."""
+    return card(title, html.Div(grid), explains=explains, actions=actions, flush=True)
+
+
+def _column(column: Column, sort: Mapping[Any, Any]) -> dict[str, Any]:
+    definition: dict[str, Any] = {
+        "field": column.name,
+        "headerName": column.title,
+        "headerTooltip": column.title + _FILTER_HINTS.get(column.kind, ""),
+        "filter": "agTextColumnFilter" if column.kind == "text" else "agNumberColumnFilter",
+        "filterParams": {"maxNumConditions": 2, "buttons": ["reset"], "debounceMs": 400},
+        "sortingOrder": ["desc", "asc", None],
+        "hide": column.is_hidden,
+    }
+    if column.kind != "text":
+        definition["type"] = "rightAligned"
+        definition["cellClass"] = "number"
+        definition["valueFormatter"] = {"function": _FORMATTERS[column.kind]}
+    if column.width:
+        definition["width"] = column.width
+    if sort.get(column.name):
+        definition["sort"] = sort[column.name]
+    return definition
