@@ -45,6 +45,8 @@ export interface TimelineOptions {
 /** How drawing goes, for measurements. */
 export interface TimelineStatistics {
   readonly painter: "webgl2" | "canvas2d";
+  /** Milliseconds that each painter took for the same frame; empty where they were not compared. */
+  readonly painterCosts: Readonly<Record<string, number>>;
   readonly frames: number;
   /** Milliseconds of script of the last frames, the newest last. */
   readonly frameMs: readonly number[];
@@ -65,7 +67,8 @@ export interface TimelineHandle {
   setSelection(selection: { span?: SpanRef | null; range?: TimeRange | null }): void;
   /** Light up what belongs together on every track; null for all as before. */
   highlight(highlight: Highlight | null): void;
-  search(text: string): void;
+  /** Search names, or `column=value`; an empty text stops. */
+  searchFor(text: string): void;
   setTheme(theme: ThemeChoice): void;
   statistics(): TimelineStatistics;
   destroy(): void;

@@ -1,33 +1,41 @@
-/** The timeline: puts the parts together, keeps the state of the view, and draws when something changed. */
+/** The timeline: puts the parts together and passes on what the user and the host do. */
 
-import { ChunkCache } from "./data/chunk_cache.js";
-import { NameTable } from "./data/names.js";
+import { Core, markOf } from "./core.js";
 import { isAbort, requestJson } from "./data/source.js";
-import { TileLoader } from "./data/tile_loader.js";
-import { type ProfileSummary, readSummary, type TracksAnswer } from "./data/track.js";
+import { type ProfileSummary, readSummary, type Track, type TracksAnswer } from "./data/track.js";
 import type { FrameInput } from "./draw/frame.js";
-import { NO_OVERLAYS, type Overlays } from "./draw/overlays.js";
 import { Renderer } from "./draw/renderer.js";
-import { resolveTheme, type Theme, type ThemeChoice } from "./draw/theme.js";
+import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
+import { Dependencies } from "./features/dependencies.js";
+import { Details } from "./features/details.js";
+import { Lit } from "./features/lit.js";
+import { overviewDemand, overviewLines, overviewTracks } from "./features/overview.js";
+import { ReaderTable } from "./features/reader_table.js";
+import { Search } from "./features/search.js";
+import { sightSum, type SightSum } from "./features/sight.js";
+import { activeRow, nextRow, nextSpan, pageTime } from "./features/steps.js";
 import { Gestures } from "./input/gestures.js";
 import { type KeyAction, Keyboard } from "./input/keyboard.js";
 import type { TimelineHandle, TimelineOptions, TimelineStatistics } from "./options.js";
+import { Bar } from "./panels/bar.js";
 import { adoptStyles } from "./panels/dom.js";
 import { PageFrame } from "./panels/frame.js";
 import { Headers } from "./panels/headers.js";
+import { Help } from "./panels/help.js";
 import { Minimap } from "./panels/minimap.js";
 import { applyTheme, RULER_HEIGHT, STYLES } from "./panels/stylesheet.js";
-import { Tooltip } from "./panels/tooltip.js";
+import { describe, Tooltip } from "./panels/tooltip.js";
 import { demandsFor, visibleTracks } from "./view/demands.js";
 import { type Hit, hitTest, type SpanHit } from "./view/hit.js";
-import { depthAt, type Layout, layOut, type Row } from "./view/layout.js";
+import { depthAt, type Row } from "./view/layout.js";
 import { isSharp, sharpTiles } from "./view/scene.js";
 import { lengthOf, moved, type TimeRange, zoomed } from "./view/time_range.js";
+import { countText, durationText, shareText } from "./view/time_text.js";
 import { EMPTY_VIEW, type Highlight, type SpanRef, type TimelineView } from "./view/view_state.js";
-import { Viewport } from "./view/viewport.js";
 
 const REST_MS = 180;
-const EMPTY_LAYOUT: Layout = { pinned: [], pinnedHeight: 0, rows: [], height: 0 };
+/** How long nothing must happen before the two painters are compared. */
+const SETTLE_MS = 1500;
 
 /** Show a timeline in an element, which must have a height. */
 export function createTimeline(container: HTMLElement, options: TimelineOptions): TimelineHandle {
@@ -36,120 +44,140 @@ export function createTimeline(container: HTMLElement, options: TimelineOptions)
 
 class Timeline implements TimelineHandle {
   readonly ready: Promise<ProfileSummary>;
-  view: TimelineView;
-  private theme: Theme;
-  private summary: ProfileSummary | null = null;
-  private layout: Layout = EMPTY_LAYOUT;
-  private overlays: Overlays = NO_OVERLAYS;
-  private sharpAt = 0;
-  private restTimer = 0;
-  private readonly abort = new AbortController();
-  private readonly names = new NameTable();
-  private readonly viewport = new Viewport();
-  private readonly cache: ChunkCache;
-  private readonly loader: TileLoader;
-  private readonly tooltip = new Tooltip();
-  private readonly headers: Headers;
-  private readonly minimap: Minimap;
+  private readonly core: Core;
   private readonly frame: PageFrame;
   private readonly renderer: Renderer;
+  private readonly headers: Headers;
+  private readonly minimap: Minimap;
+  private readonly tooltip = new Tooltip();
+  private readonly help = new Help();
+  private readonly reader = new ReaderTable();
+  private readonly bar: Bar;
+  private readonly search: Search;
+  private readonly lit: Lit;
+  private readonly details: Details;
+  private readonly dependencies: Dependencies;
   private readonly gestures: Gestures;
   private readonly keyboard: Keyboard;
+  private mapTracks: readonly Track[] = [];
+  private isMapDrawn = false;
+  private sums = new Map<string, SightSum>();
+  private pointerNs: number | null = null;
+  private pendingStep: 1 | -1 | 0 = 0;
+  private sharpAt = 0;
+  private restTimer = 0;
+  private settleTimer = 0;
 
   constructor(
     container: HTMLElement,
     private readonly options: TimelineOptions,
   ) {
     adoptStyles(STYLES);
-    this.view = { ...EMPTY_VIEW, ...options.view };
-    this.theme = resolveTheme(options.theme ?? "system");
-    this.cache = new ChunkCache(options.budgetBytes, (chunk) => this.renderer.release(chunk));
-    this.loader = new TileLoader(options.source, this.cache, this.names, () => this.changed(), (error) => this.fail(error));
+    const view = { ...EMPTY_VIEW, ...options.view };
+    const core = new Core(options.source, view, resolveTheme(options.theme ?? "system"), options.budgetBytes, (error) => this.fail(error));
+    this.core = core;
     this.headers = new Headers({
-      onFold: (row) => this.fold(row),
-      onPin: (row) => this.pin(row),
-      onChoose: () => undefined,
-      note: () => "",
-      title: (row) => (row.kind === "heading" ? row.name : row.track.id),
+      onFold: (row) => core.fold(row),
+      onPin: (row) => core.pin(row),
+      onChoose: (row) => core.setActive(row.id),
+      note: (row) => this.note(row),
+      title: (row) => this.rowTitle(row),
     });
-    this.minimap = new Minimap((range) => this.show(range), { startNs: 0, endNs: 1 });
-    const parts = { overview: this.minimap.root, headers: this.headers.root, tooltip: this.tooltip.root };
+    this.minimap = new Minimap((range) => core.show(range), { startNs: 0, endNs: 1 });
     this.frame = new PageFrame(
       container,
-      parts,
+      { overview: this.minimap.root, headers: this.headers.root, tooltip: this.tooltip.root },
       options.chrome ?? true,
-      (top) => this.scrollTo(top),
+      (top) => core.scrollTo(top),
       (width, height) => this.resize(width, height),
     );
+    this.frame.root.append(this.help.root, this.reader.root);
     this.renderer = new Renderer(this.frame.stage, options.painter ?? "auto", () => this.input(), () => this.drawn());
+    core.attach(this.renderer);
+    const fail = (error: unknown): void => this.fail(error);
+    this.search = new Search(core, (span) => this.choose(span), fail);
+    this.bar = new Bar(this.frame.bar, this.search.root, {
+      onZoom: (by) => this.held(0, 0.5 * by),
+      onAll: () => core.show(core.viewport.bounds),
+      onHelp: () => this.help.toggle(),
+      onDark: () => this.setTheme(core.theme.base === "dark" ? LIGHT : DARK),
+    });
+    this.lit = new Lit(core, (chunk) => this.renderer.release(chunk), fail);
+    this.dependencies = new Dependencies(core, (text) => this.reader.say(text), fail);
+    this.details = new Details(core, this.frame.panel, {
+      onDetails: (selection) => options.onSelect?.(selection),
+      onOpenSource: options.onOpenSource,
+      showDependencies: () => this.dependencies.toggle(),
+    });
     this.gestures = new Gestures(this.frame.stage, this.gestureTarget(), RULER_HEIGHT);
     this.keyboard = new Keyboard(this.frame.body, {
       onHeld: (pan, zoom) => this.held(pan, zoom),
       act: (action) => this.act(action),
     });
+    core.onChange((changed) => this.changed(changed));
     this.setTheme(options.theme ?? "system");
     this.ready = this.open();
     this.ready.catch(() => undefined);
   }
 
+  get view(): TimelineView {
+    return this.core.view;
+  }
+
   setView(view: Partial<TimelineView>): void {
-    this.view = { ...this.view, ...view };
-    if (view.pinned || view.collapsed || view.expanded) this.layTracksOut();
-    if (view.range !== undefined && this.summary) {
-      if (view.range) this.viewport.show(view.range);
-      else this.viewport.showAll();
-    }
-    this.changed();
+    this.core.update(view);
   }
 
   setSelection(selection: { span?: SpanRef | null; range?: TimeRange | null }): void {
-    this.view = {
-      ...this.view,
-      ...(selection.span === undefined ? {} : { span: selection.span }),
-      ...(selection.range === undefined ? {} : { selection: selection.range }),
-    };
-    this.changed();
-    this.rest();
+    const { span, range } = selection;
+    if (span !== undefined) this.core.update({ span });
+    if (span) this.core.reveal(markOf(span));
+    if (range !== undefined) this.core.update({ selection: range });
+    if (range) this.core.fit(range);
   }
 
   highlight(highlight: Highlight | null): void {
-    this.view = { ...this.view, highlight };
-    this.changed();
-    this.rest();
+    this.core.update({ highlight });
   }
 
-  search(text: string): void {
-    this.view = { ...this.view, search: text };
-    this.rest();
+  searchFor(text: string): void {
+    this.core.update({ search: text });
   }
 
   setTheme(choice: ThemeChoice): void {
-    this.theme = resolveTheme(choice);
-    applyTheme(this.frame.root, this.theme);
-    this.renderer.setTheme(this.theme);
-    this.changed();
+    this.core.theme = resolveTheme(choice);
+    applyTheme(this.frame.root, this.core.theme);
+    this.renderer.setTheme(this.core.theme);
+    this.isMapDrawn = false;
+    this.core.redraw();
   }
 
   statistics(): TimelineStatistics {
-    const { kind, frames, frameMs } = this.renderer;
+    const { kind, frames, frameMs, costs } = this.renderer;
+    const { cache } = this.core;
+    const isSharpNow = this.sharpAt > 0;
     return {
       painter: kind,
+      painterCosts: costs,
       frames,
       frameMs: [...frameMs],
-      cacheBytes: this.cache.bytes,
-      chunks: this.cache.size,
-      isSharp: this.sharpAt > 0,
+      cacheBytes: cache.bytes,
+      chunks: cache.size,
+      isSharp: isSharpNow,
       sharpAt: this.sharpAt,
     };
   }
 
   destroy(): void {
-    this.abort.abort();
+    this.core.abort.abort();
     clearTimeout(this.restTimer);
-    this.loader.close();
+    clearTimeout(this.settleTimer);
+    this.details.destroy();
+    this.lit.destroy();
+    this.core.loader.close();
     this.gestures.destroy();
     this.keyboard.destroy();
-    this.cache.clear();
+    this.core.cache.clear();
     this.renderer.destroy();
     this.frame.destroy();
   }
@@ -157,14 +185,16 @@ class Timeline implements TimelineHandle {
   private async open(): Promise<ProfileSummary> {
     this.frame.say("Reading the profile…");
     try {
-      const answer = await requestJson<TracksAnswer>(this.options.source, "tracks", {}, this.abort.signal);
+      const answer = await requestJson<TracksAnswer>(this.core.source, "tracks", {}, this.core.abort.signal);
       const summary = readSummary(answer);
-      this.summary = summary;
-      this.viewport.bounds = { startNs: summary.startNs, endNs: summary.endNs };
-      this.viewport.show(this.view.range ?? this.viewport.bounds);
-      this.headers.setTitle(summary.name);
+      this.headers.setTitle(summary.isComplete ? summary.name : `${summary.name} (incomplete)`);
       this.frame.say(summary.tracks.length > 0 ? null : "This profile has no spans and no counters to show.");
-      this.layTracksOut();
+      this.mapTracks = overviewTracks(summary.tracks);
+      this.core.open(summary);
+      this.details.start();
+      this.search.start();
+      this.lit.light(this.view.highlight);
+      this.showLit();
       return summary;
     } catch (error) {
       if (!isAbort(error)) this.fail(error);
@@ -172,176 +202,286 @@ class Timeline implements TimelineHandle {
     }
   }
 
-  private layTracksOut(): void {
-    if (!this.summary) return;
-    const { pinned, collapsed, expanded } = this.view;
-    const folding = { pinned: new Set(pinned), collapsed: new Set(collapsed), expanded: new Set(expanded) };
-    this.layout = layOut(this.summary.tracks, folding);
-    this.scrollTo(this.viewport.scrollTop);
-    this.changed();
-  }
-
   private input(): FrameInput | null {
-    if (!this.summary || this.viewport.width < 2) return null;
-    this.cache.tick();
-    const { scale, height, scrollTop } = this.viewport;
+    const { core } = this;
+    if (!core.summary || core.viewport.width < 2) return null;
+    core.cache.tick();
+    const { scale, height, scrollTop } = core.viewport;
+    const chosen = core.view.span ? markOf(core.view.span) : null;
     return {
       scale,
       height,
       scrollTop,
-      layout: this.layout,
-      theme: this.theme,
-      view: this.view,
-      cache: this.cache,
-      names: this.names,
-      overlays: this.overlays,
-      lit: null,
+      layout: core.layout,
+      theme: core.theme,
+      view: core.view,
+      cache: core.cache,
+      names: core.names,
+      overlays: { ...core.overlays, chosen },
+      lit: this.lit.placed,
     };
   }
 
+  /** After each frame: what stands beside the canvas follows, and what is missing is fetched. */
   private drawn(): void {
-    if (!this.summary) return;
-    const { viewport, layout } = this;
-    this.headers.show(layout, viewport.scrollTop, viewport.height, null);
+    const { core } = this;
+    if (!core.summary) return;
+    const { viewport, layout } = core;
+    this.headers.show(layout, viewport.scrollTop, viewport.height - RULER_HEIGHT - layout.pinnedHeight, core.activeId);
+    this.frame.setScroll(viewport.scrollTop, layout.height + layout.pinnedHeight);
     this.minimap.show(viewport.range);
-    this.loader.want(demandsFor(layout, viewport));
-    const sharp = isSharp(this.cache, visibleTracks(layout, viewport), sharpTiles(viewport.scale));
-    if (!sharp) this.sharpAt = 0;
-    else if (this.sharpAt === 0) this.sharpAt = performance.now();
-    this.cache.trim(() => false);
+    const map = overviewDemand(core, this.mapTracks, this.minimap.columns);
+    core.loader.want([...demandsFor(layout, viewport), map]);
+    this.lit.want();
+    const isSharpNow = isSharp(core.cache, visibleTracks(layout, viewport), sharpTiles(viewport.scale), viewport.bounds);
+    if (!isSharpNow) this.sharpAt = 0;
+    else if (this.sharpAt === 0) {
+      this.sharpAt = performance.now();
+      this.rest();
+    }
+    this.showStatus();
+    if (!this.isMapDrawn) this.drawMap();
+    core.cache.trim(() => false);
   }
 
-  /** Something that is drawn is different now. */
-  private changed(): void {
-    this.renderer.invalidate();
+  private showStatus(): void {
+    const { viewport, loader } = this.core;
+    const loading = loader.isLoading || this.lit.isLoading ? " · loading…" : "";
+    this.bar.setStatus(`${durationText(lengthOf(viewport.range))} in sight${loading}`);
   }
 
-  private show(range: TimeRange): void {
-    if (!this.viewport.show(range)) return;
-    this.tooltip.hide();
-    this.changed();
+  private drawMap(): void {
+    const { core } = this;
+    const lines = overviewLines(core, this.mapTracks, this.minimap.columns);
+    const isComplete = isSharp(core.cache, this.mapTracks, overviewDemand(core, this.mapTracks, this.minimap.columns).tiles, core.viewport.bounds);
+    if (!lines || !isComplete) return;
+    this.isMapDrawn = true;
+    const marks = [...this.search.times, ...core.view.markers.map((marker) => marker.timeNs)];
+    this.minimap.draw(core.viewport.bounds, lines, marks, core.theme);
+  }
+
+  private changed(changed: ReadonlySet<string>): void {
+    if (changed.has("range")) this.tooltip.hide();
+    if (changed.has("highlight")) this.showLit();
+    if (changed.has("search") || changed.has("markers") || changed.has("size")) this.isMapDrawn = false;
     this.rest();
   }
 
-  private scrollTo(top: number): void {
-    const room = this.layout.height - (this.viewport.height - RULER_HEIGHT - this.layout.pinnedHeight);
-    const isNew = this.viewport.scrollTo(top, room);
-    this.frame.setScroll(this.viewport.scrollTop, this.layout.height + this.layout.pinnedHeight);
-    if (isNew) this.changed();
+  private showLit(): void {
+    const { highlight } = this.view;
+    this.bar.setLit(highlight && (highlight.label ?? highlight.value), () => this.core.update({ highlight: null }));
   }
 
   private resize(width: number, height: number): void {
     if (width < 2 || height < 2) return;
-    this.viewport.width = width;
-    this.viewport.height = height;
     const ratio = Math.min(globalThis.devicePixelRatio || 1, 2);
     this.renderer.resize(width, height, ratio);
     this.minimap.resize(width, ratio);
-    this.scrollTo(this.viewport.scrollTop);
-    this.changed();
+    this.core.resize(width, height);
   }
 
-  /** Tell the host of the view once it has come to rest. */
+  /** When nothing has moved for a moment: sums, the table for screen readers, and word to the host. */
   private rest(): void {
     clearTimeout(this.restTimer);
+    clearTimeout(this.settleTimer);
     this.restTimer = window.setTimeout(() => {
-      const range = this.viewport.isWhole ? null : this.viewport.range;
-      this.view = { ...this.view, range };
-      this.options.onViewChange?.(this.view);
+      const { core } = this;
+      this.sums = new Map();
+      for (const drawn of this.renderer.rows) {
+        const sum = sightSum(drawn, core.viewport.range);
+        if (sum) this.sums.set(drawn.row.id, sum);
+      }
+      this.headers.refreshNotes();
+      this.reader.show(this.renderer.rows, core.viewport.range, core.names);
+      if (this.pendingStep !== 0 && this.sharpAt > 0) this.step(this.pendingStep, true);
+      this.tellHost();
+      this.settleTimer = window.setTimeout(() => this.sharpAt > 0 && this.renderer.settle(), SETTLE_MS);
     }, REST_MS);
   }
 
+  private told = "";
+
+  private tellHost(): void {
+    const text = JSON.stringify(this.view);
+    if (text === this.told || !this.core.summary) return;
+    const isFirst = this.told === "";
+    this.told = text;
+    if (!isFirst) this.options.onViewChange?.(this.view);
+  }
+
   private held(pan: number, zoom: number): void {
-    const { range, scale } = this.viewport;
+    const { range, scale } = this.core.viewport;
     let next = range;
     if (pan !== 0) next = moved(next, pan * lengthOf(range));
     if (zoom !== 0) next = zoomed(next, Math.exp(zoom), this.pointerNs ?? scale.toNs(scale.width / 2));
-    this.show(next);
+    this.core.show(next);
   }
 
-  private pointerNs: number | null = null;
+  private readonly actions: Readonly<Record<KeyAction, () => void>> = {
+    "zoom-in": () => this.held(0, -0.5),
+    "zoom-out": () => this.held(0, 0.5),
+    "fit-all": () => this.core.show(this.core.viewport.bounds),
+    "fit-selection": () => this.fitSelection(),
+    "row-up": () => this.stepRow(-1),
+    "row-down": () => this.stepRow(1),
+    "span-previous": () => this.step(-1, false),
+    "span-next": () => this.step(1, false),
+    "page-up": () => this.core.scrollTo(this.core.viewport.scrollTop - this.core.viewport.height * 0.8),
+    "page-down": () => this.core.scrollTo(this.core.viewport.scrollTop + this.core.viewport.height * 0.8),
+    fold: () => this.withActive((row) => this.core.fold(row)),
+    pin: () => this.withActive((row) => this.core.pin(row)),
+    mark: () => this.mark(),
+    search: () => this.search.focus(),
+    "hit-next": () => this.search.step(1),
+    "hit-previous": () => this.search.step(-1),
+    highlight: () => void this.lightChosen(),
+    dependencies: () => this.dependencies.toggle(),
+    clear: () => this.clear(),
+    help: () => this.help.toggle(),
+  };
 
   private act(action: KeyAction): void {
-    if (action === "zoom-in") this.held(0, -0.5);
-    else if (action === "zoom-out") this.held(0, 0.5);
-    else if (action === "fit-all") this.show(this.viewport.bounds);
-    else if (action === "clear") this.setSelection({ span: null, range: null });
+    this.actions[action]();
   }
 
-  private fold(row: Row): void {
-    const without = (ids: readonly string[]): string[] => ids.filter((id) => id !== row.id);
-    const { collapsed, expanded } = this.view;
-    this.setView(
-      row.isOpen
-        ? { collapsed: [...without(collapsed), row.id], expanded: without(expanded) }
-        : { collapsed: without(collapsed), expanded: [...without(expanded), row.id] },
-    );
-    this.rest();
+  private clear(): void {
+    this.gestures.reset();
+    this.core.update({ span: null, selection: null, highlight: null });
   }
 
-  private pin(row: Row): void {
-    const { pinned } = this.view;
-    this.setView({ pinned: pinned.includes(row.id) ? pinned.filter((id) => id !== row.id) : [...pinned, row.id] });
-    this.rest();
+  private fitSelection(): void {
+    const { selection, span } = this.view;
+    if (span) this.core.fit({ startNs: span.startNs, endNs: span.startNs + Math.max(span.durationNs, 1) });
+    else if (selection) this.core.fit(selection);
+  }
+
+  private withActive(act: (row: Row) => void): void {
+    const row = activeRow(this.core);
+    if (row) act(row);
+  }
+
+  private stepRow(by: 1 | -1): void {
+    const row = nextRow(this.core, by);
+    if (!row) return;
+    this.core.setActive(row.id);
+    this.core.revealRow(row);
+    this.reader.say(row.kind === "heading" ? `${row.name}, ${row.isOpen ? "open" : "closed"}` : `${row.track.name}. ${this.note(row)}`);
+  }
+
+  /** Choose the next span of the active track; beyond the edge of the view, move on and try once more. */
+  private step(by: 1 | -1, isRetry: boolean): void {
+    this.pendingStep = 0;
+    if (!this.core.activeId) this.stepRow(1);
+    const drawn = this.renderer.rows.find((one) => one.row.id === this.core.activeId);
+    const hit = drawn && nextSpan(this.core, drawn, by);
+    if (hit) {
+      const span = refOf(hit);
+      this.choose(span);
+      this.core.reveal(markOf(span));
+    } else if (!isRetry && drawn) {
+      this.pendingStep = by;
+      pageTime(this.core, by);
+    }
+  }
+
+  private mark(): void {
+    const timeNs = this.pointerNs ?? this.view.span?.startNs ?? this.core.viewport.scale.toNs(this.core.viewport.width / 2);
+    this.core.update({ markers: [...this.view.markers, { timeNs: Math.round(timeNs), text: "" }] });
+  }
+
+  /** Light up what the chosen span belongs to most closely. */
+  private async lightChosen(): Promise<void> {
+    const { span, highlight } = this.view;
+    const track = span && this.core.track(span.track);
+    if (highlight || !span || !track) {
+      this.core.update({ highlight: null });
+      return;
+    }
+    const params = { track: String(track.place), row: String(span.row), depth: String(span.depth ?? 0) };
+    const answer = await requestJson<{ belongs: (Highlight & { name: string })[] }>(this.core.source, "details", params, this.core.abort.signal);
+    const first = answer.belongs[0];
+    this.core.update({ highlight: first ? { by: first.by, value: first.value, label: first.name } : { by: "name", value: span.name } });
   }
 
   /** What stands at a point of the plot. */
   private hitAt(x: number, y: number): Hit | null {
+    if (y < RULER_HEIGHT) return null;
     const drawn = this.renderer.rows.find((one) => y >= one.top && y < one.top + one.row.height);
-    if (!drawn || y < RULER_HEIGHT) return null;
-    const depth = depthAt(drawn.row, y - drawn.top);
-    return depth === null ? null : hitTest(drawn.placed, drawn.row, depth, x, this.viewport.scale, this.names);
+    const depth = drawn && depthAt(drawn.row, y - drawn.top);
+    if (!drawn || depth === undefined || depth === null) return null;
+    return hitTest(drawn.placed, drawn.row, depth, x, this.core.viewport.scale, this.core.names);
   }
 
   private hover(x: number | null, y: number): void {
-    this.pointerNs = x === null ? null : this.viewport.scale.toNs(x);
+    this.pointerNs = x === null ? null : this.core.viewport.scale.toNs(x);
     const hit = x === null ? null : this.hitAt(x, y);
     if (hit && x !== null) {
-      const { offsetLeft } = this.frame.stage;
-      this.tooltip.show(hit, x + offsetLeft, y, this.frame.body.clientWidth, this.frame.body.clientHeight);
+      const { body, stage } = this.frame;
+      this.tooltip.show(hit, x + stage.offsetLeft, y, body.clientWidth, body.clientHeight);
     } else this.tooltip.hide();
-    const hovered = hit?.kind === "span" ? markOf(hit) : null;
-    if (hovered !== this.overlays.hovered) {
-      this.overlays = { ...this.overlays, hovered };
-      this.changed();
+    const hovered = hit?.kind === "span" ? boxOf(hit) : null;
+    const { hovered: before } = this.core.overlays;
+    if (hovered?.startNs !== before?.startNs || hovered?.track !== before?.track || hovered?.depth !== before?.depth) {
+      this.core.setOverlays({ hovered });
     }
   }
 
   private click(x: number, y: number): void {
     this.frame.body.focus({ preventScroll: true });
     const hit = this.hitAt(x, y);
-    const span = hit?.kind === "span" ? refOf(hit) : null;
-    this.overlays = { ...this.overlays, chosen: hit?.kind === "span" ? markOf(hit) : null };
-    this.setSelection({ span });
+    if (hit) this.core.setActive(hit.row.id);
+    this.choose(hit?.kind === "span" ? refOf(hit) : null);
+    if (hit) this.reader.say(describe(hit).join(", "));
+  }
+
+  private choose(span: SpanRef | null): void {
+    this.core.update({ span });
     this.options.onSelect?.({ span, range: this.view.selection, details: null, source: null });
   }
 
   private gestureTarget(): ConstructorParameters<typeof Gestures>[1] {
+    const { core } = this;
     return {
-      scale: () => this.viewport.scale,
-      setRange: (range) => this.show(range),
-      scrollBy: (pixels) => this.scrollTo(this.viewport.scrollTop + pixels),
+      scale: () => core.viewport.scale,
+      setRange: (range) => core.show(range),
+      scrollBy: (pixels) => core.scrollTo(core.viewport.scrollTop + pixels),
       onHover: (x, y) => this.hover(x, y),
       onClick: (x, y) => this.click(x, y),
       onDoubleClick: (x, y) => {
         const hit = this.hitAt(x, y);
-        if (hit?.kind === "span") this.fit({ startNs: hit.startNs, endNs: hit.startNs + Math.max(hit.durationNs, 1) });
+        if (hit?.kind === "span") core.fit({ startNs: hit.startNs, endNs: hit.startNs + Math.max(hit.durationNs, 1) });
       },
       onRange: (range, isDone) => {
-        this.overlays = { ...this.overlays, dragged: isDone ? null : range };
-        if (isDone) this.setSelection({ range });
-        this.changed();
+        core.setOverlays({ dragged: isDone ? null : range });
+        if (isDone) {
+          core.update({ selection: range });
+          this.options.onSelect?.({ span: this.view.span, range, details: null, source: null });
+        } else this.details.drag(range);
       },
       onBox: (box, isDone) => {
-        const { scale } = this.viewport;
-        if (box && isDone) this.show({ startNs: scale.toNs(box.left), endNs: scale.toNs(box.right) });
+        this.frame.setBox(isDone ? null : box);
+        if (!box || !isDone) return;
+        const { scale } = core.viewport;
+        const top = box.top - RULER_HEIGHT - core.layout.pinnedHeight;
+        if (top > 0) core.scrollTo(core.viewport.scrollTop + top - 8);
+        core.show({ startNs: scale.toNs(box.left), endNs: scale.toNs(box.right) });
       },
     };
   }
 
-  private fit(range: TimeRange): void {
-    const margin = lengthOf(range) * 0.15;
-    this.show({ startNs: range.startNs - margin, endNs: range.endNs + margin });
+  /** What stands beside a row's name: how busy it is in sight. */
+  private note(row: Row): string {
+    const sum = this.sums.get(row.id);
+    return sum ? shareText(sum.busyShare) : "";
+  }
+
+  private rowTitle(row: Row): string {
+    if (row.kind === "heading") return row.name;
+    const { track } = row;
+    const sum = this.sums.get(row.id);
+    const sight = sum ? `\n${countText(sum.count)} spans begin in sight, ${shareText(sum.busyShare)} busy` : "";
+    const depths = track.depths > 1 ? `, ${track.depths} deep` : "";
+    return `${track.name}\n${countText(track.spans)} ${track.isCounter ? "samples" : "spans"}${depths}${sight}`;
   }
 
   private fail(error: unknown): void {
@@ -350,7 +490,7 @@ class Timeline implements TimelineHandle {
       name: "Try again",
       run: () => {
         this.frame.say(null);
-        if (this.summary) this.loader.retry();
+        if (this.core.summary) this.core.loader.retry();
         else this.open().catch(() => undefined);
       },
     });
@@ -359,10 +499,12 @@ class Timeline implements TimelineHandle {
 }
 
 function refOf(hit: SpanHit): SpanRef {
-  return { track: hit.row.track.id, row: hit.tableRow, startNs: hit.startNs, durationNs: hit.durationNs, name: hit.name };
+  const { row, tableRow, depth, startNs, durationNs, name } = hit;
+  return { track: row.track.id, row: tableRow, depth, startNs, durationNs, name };
 }
 
-function markOf(hit: SpanHit): { track: string; depth: number; startNs: number; durationNs: number } {
+/** The box of what the pointer rests on: of a bucket, the bucket. */
+function boxOf(hit: SpanHit): { track: string; depth: number; startNs: number; durationNs: number } {
   const durationNs = hit.isBucket ? hit.bucketNs : hit.durationNs;
   return { track: hit.row.track.id, depth: hit.depth, startNs: hit.startNs, durationNs };
 }

@@ -29,6 +29,12 @@ interface Running {
   readonly abort: AbortController;
 }
 
+/** A route other than the usual ones, with parameters of its own. */
+export interface Route {
+  readonly path: string;
+  readonly params: Readonly<Record<string, string>>;
+}
+
 const MOST_RUNNING = 3;
 const MOST_TILES = 8;
 
@@ -48,6 +54,7 @@ export class TileLoader {
     private readonly names: NameTable,
     private readonly onArrival: () => void,
     private readonly onError: (error: unknown) => void,
+    private readonly route: Route | null = null,
   ) {}
 
   /** Whether anything that the user waits for is on its way. */
@@ -144,12 +151,13 @@ export class TileLoader {
     const { level, first, end, tracks } = running.request;
     const isCounter = tracks[0]?.isCounter ?? false;
     const params = {
+      ...this.route?.params,
       level: String(level),
       tile: String(first),
       tiles: String(end - first),
       tracks: placesText(tracks.map((track) => track.place)),
     };
-    const bytes = await this.source.request(isCounter ? "counters" : "timeline", params, running.abort.signal);
+    const bytes = await this.source.request(this.route?.path ?? (isCounter ? "counters" : "timeline"), params, running.abort.signal);
     if (running.abort.signal.aborted) return;
     const tiles: Map<number, Chunk>[] = isCounter
       ? readCounterTiles(bytes, (place) => counterScale(tracks.find((track) => track.place === place)))

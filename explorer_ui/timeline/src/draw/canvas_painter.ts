@@ -30,7 +30,7 @@ export class CanvasPainter implements Painter {
   constructor() {
     this.canvas = newCanvas("nt-canvas");
     this.elements = [this.canvas];
-    const pen = this.canvas.getContext("2d", { alpha: false });
+    const pen = this.canvas.getContext("2d", { alpha: false, willReadFrequently: true });
     if (!pen) throw new Error("This browser gives no 2D canvas.");
     this.pen = pen;
   }

@@ -8,13 +8,14 @@ import type { Theme } from "./theme.js";
 const TINT = 0.24;
 const FAINT = 0.2;
 
+/** All colours that painters need. */
 export function inkTable(theme: Theme): InkTable {
   const background = parseColour(theme.background);
   const towards = (colours: readonly Rgb[], share: number): readonly Rgb[] =>
     colours.map((colour) => mixed(background, colour, share));
   const plain = PALETTES[theme.palette].map(parseColour);
   const counter = plain.map(() => mixed(parseColour(theme.accent), background, 0.25));
-  const strong = plain;
+  const strong = plain.map(() => parseColour(theme.lit));
   const solid: Record<Ink, readonly Rgb[]> = { plain, faint: towards(plain, FAINT), counter, strong };
   return {
     background,
@@ -23,7 +24,7 @@ export function inkTable(theme: Theme): InkTable {
       plain: towards(plain, TINT),
       faint: towards(plain, TINT * FAINT * 2),
       counter: towards(counter, 0.45),
-      strong: towards(plain, TINT),
+      strong: towards(strong, TINT * 1.5),
     },
   };
 }

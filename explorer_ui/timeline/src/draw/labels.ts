@@ -14,10 +14,10 @@ const MOST = 900;
 const LOWEST_ROW = 12;
 
 export class LabelWriter {
-  private readonly widths = new Map<string, string>();
+  private readonly widths = new Map<string, number>();
   private inks: readonly string[] = [];
   private theme: Theme | null = null;
-  private perCharacter = 6;
+  private dotsWidth = 10;
   private written = 0;
 
   /** Begin a frame. */
@@ -30,7 +30,7 @@ export class LabelWriter {
     pen.font = `11px ${theme.font}`;
     pen.textBaseline = "middle";
     pen.textAlign = "left";
-    this.perCharacter = pen.measureText("abcdefghijklmnopqrstuvwxyz_.0123456789").width / 38;
+    this.dotsWidth = pen.measureText("…").width;
     this.written = 0;
     if (this.widths.size > 20_000) this.widths.clear();
   }
@@ -61,9 +61,9 @@ export class LabelWriter {
         if (right - left < NARROWEST) continue;
         const place = depthPlace(row, depth);
         if (place.height < LOWEST_ROW) continue;
-        const text = this.fitted(names.text(chunk.name[at]!), right - left - 7);
+        const text = this.fitted(pen, names.text(chunk.name[at]!), right - left - 7);
         if (text === "") continue;
-        const ink = faded ? this.theme!.mutedText : this.inks[names.slot(chunk.name[at]!)]!;
+        const ink = faded ? this.theme!.text : this.inks[names.slot(chunk.name[at]!)]!;
         if (ink !== lastInk) pen.fillStyle = lastInk = ink;
         pen.fillText(text, left + 4, top + place.top + place.height / 2);
         this.written += 1;
@@ -72,16 +72,11 @@ export class LabelWriter {
   }
 
   /** A text cut to a width, with dots; empty where not even a few letters fit. */
-  private fitted(text: string, width: number): string {
-    const most = Math.floor(width / this.perCharacter);
-    if (text.length <= most) return text;
-    if (most < 3) return "";
-    const key = `${most} ${text}`;
-    let cut = this.widths.get(key);
-    if (cut === undefined) {
-      cut = `${text.slice(0, most - 1)}…`;
-      this.widths.set(key, cut);
-    }
-    return cut;
+  private fitted(pen: CanvasRenderingContext2D, text: string, width: number): string {
+    let full = this.widths.get(text);
+    if (full === undefined) this.widths.set(text, (full = pen.measureText(text).width));
+    if (full <= width) return text;
+    const most = Math.floor(((width - this.dotsWidth) / full) * text.length);
+    return most < 2 ? "" : `${text.slice(0, most)}…`;
   }
 }

@@ -5,7 +5,7 @@ import { CanvasPainter } from "./canvas_painter.js";
 import { type DrawnRow, FrameDrawer, type FrameInput } from "./frame.js";
 import { inkTable } from "./inks.js";
 import type { Painter } from "./painter.js";
-import { firstPainter, frameCost, type PainterChoice, tryWebGl } from "./painter_choice.js";
+import { firstPainter, type PainterChoice, sampleCost, tryWebGl } from "./painter_choice.js";
 import type { Theme } from "./theme.js";
 
 const KEPT_FRAMES = 600;
@@ -17,7 +17,7 @@ export class Renderer {
   readonly frameMs: number[] = [];
   frames = 0;
   rows: readonly DrawnRow[] = [];
-  /** Milliseconds that each painter took for the same frame, where both were tried. */
+  /** Milliseconds that each painter took for the same picture, where both were tried. */
   costs: Readonly<Record<string, number>> = {};
   private readonly drawer = new FrameDrawer();
   private painter: Painter;
@@ -66,20 +66,17 @@ export class Renderer {
     this.painter.release(chunk.shapes);
   }
 
-  /** Draw the same frame with the other painter, and keep whichever is done sooner; once, and only without a GPU. */
+  /** Draw a picture with either painter, and keep whichever is done sooner; once, and only without a GPU. */
   settle(): void {
-    if (this.isSettled) return;
+    if (this.isSettled || !this.theme) return;
     this.isSettled = true;
-    const input = this.onFrame();
     const other = tryWebGl(() => this.use(new CanvasPainter()));
-    if (!input || !other || !this.theme) return;
-    other.resize(this.size.width, this.size.height, this.size.ratio);
-    other.setInks(inkTable(this.theme));
-    const draw = (painter: Painter): void => void this.drawer.draw(painter, input);
-    this.costs = { webgl2: frameCost(other, draw), canvas2d: frameCost(this.painter, draw) };
+    if (!other) return;
+    const own = new CanvasPainter();
+    this.costs = { webgl2: sampleCost(other, this.theme), canvas2d: sampleCost(own, this.theme) };
+    own.destroy();
     if (this.costs["webgl2"]! < this.costs["canvas2d"]! * WORTH) this.use(other);
     else other.destroy();
-    this.invalidate();
   }
 
   destroy(): void {

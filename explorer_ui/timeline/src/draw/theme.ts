@@ -17,6 +17,8 @@ export interface Theme {
   readonly accent: string;
   /** Of search hits and markers. */
   readonly mark: string;
+  /** Of what is lit up on all tracks. */
+  readonly lit: string;
   /** Of what got slower and faster in a comparison. */
   readonly slower: string;
   readonly faster: string;
@@ -37,6 +39,7 @@ export const LIGHT: Theme = {
   mutedText: "#566070",
   accent: "#0b5cad",
   mark: "#b3261e",
+  lit: "#ffb000",
   slower: "#d55e00",
   faster: "#0072b2",
   font: FONT,
@@ -54,6 +57,7 @@ export const DARK: Theme = {
   mutedText: "#a5afbd",
   accent: "#6cb6ff",
   mark: "#ff8a80",
+  lit: "#9a5b00",
   slower: "#e69f00",
   faster: "#56b4e9",
   font: FONT,

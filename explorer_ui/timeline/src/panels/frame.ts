@@ -10,6 +10,7 @@ export class PageFrame {
   readonly scroll = element("div", "nt-scroll");
   readonly notice = element("div", "nt-notice", { role: "status" });
   readonly panel = element("section", "nt-panel", { label: "Details" });
+  private readonly box = element("div", "nt-box");
   private readonly content = element("div", "");
   private readonly observer: ResizeObserver | null;
 
@@ -28,6 +29,8 @@ export class PageFrame {
     this.scroll.tabIndex = -1;
     this.panel.hidden = true;
     this.notice.hidden = true;
+    this.box.hidden = true;
+    this.stage.append(this.box);
     this.scroll.append(this.content);
     this.body.append(this.stage, parts.headers, this.scroll, parts.tooltip, this.notice);
     if (hasChrome) this.root.append(this.bar);
@@ -56,6 +59,16 @@ export class PageFrame {
       way.type = "button";
       this.notice.append(way);
     }
+  }
+
+  /** Show the box that is being drawn; null for none. */
+  setBox(box: { left: number; right: number; top: number; bottom: number } | null): void {
+    this.box.hidden = box === null;
+    if (!box) return;
+    this.box.style.left = `${box.left}px`;
+    this.box.style.top = `${box.top}px`;
+    this.box.style.width = `${box.right - box.left}px`;
+    this.box.style.height = `${box.bottom - box.top}px`;
   }
 
   destroy(): void {

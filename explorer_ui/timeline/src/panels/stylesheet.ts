@@ -48,7 +48,7 @@ export const STYLES = `
 .nt-overview-window { position: absolute; top: 0; bottom: 0; border: 1px solid var(--nt-accent); border-width: 0 2px;
   background: color-mix(in srgb, var(--nt-accent) 12%, transparent); cursor: grab; min-width: 4px; }
 .nt-overview-shade { position: absolute; top: 0; bottom: 0; pointer-events: none;
-  background: color-mix(in srgb, var(--nt-background) 62%, transparent); }
+  background: color-mix(in srgb, var(--nt-muted) 22%, transparent); }
 .nt-body { position: relative; flex: 1 1 0; min-height: 80px; overflow: hidden; outline: none; }
 .nt-body:focus-visible::after { content: ""; position: absolute; inset: 0; border: 2px solid var(--nt-accent);
   pointer-events: none; z-index: 6; }
@@ -84,19 +84,26 @@ export const STYLES = `
 .nt-notice { position: absolute; z-index: 5; top: 40%; left: 50%; transform: translate(-50%, -50%); max-width: 460px;
   padding: 14px 18px; background: var(--nt-surface); border: 1px solid var(--nt-border); border-radius: 6px; text-align: center; }
 .nt-notice .nt-button { margin-top: 8px; border-color: var(--nt-border); }
-.nt-panel { flex: none; max-height: 38%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
+.nt-panel { flex: none; max-height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
   padding: 8px 12px; }
 .nt-panel h3 { margin: 0 0 4px; font-size: 13px; overflow-wrap: anywhere; }
 .nt-panel table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .nt-panel th { text-align: left; font-weight: 400; color: var(--nt-muted); padding: 1px 14px 1px 0; vertical-align: top; white-space: nowrap; }
 .nt-panel td { padding: 1px 14px 1px 0; vertical-align: top; overflow-wrap: anywhere; max-width: 520px; }
 .nt-panel td.nt-number, .nt-panel th.nt-number { text-align: right; }
+.nt-fields { columns: 270px auto; column-gap: 26px; max-width: 1200px; margin-top: 4px; }
+.nt-fields div { display: flex; gap: 10px; break-inside: avoid; padding: 1px 0; }
+.nt-fields dt { color: var(--nt-muted); flex: none; }
+.nt-fields dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+.nt-fields { margin-bottom: 0; }
+.nt-panel-columns > div { flex: 0 1 auto; min-width: 0; }
 .nt-panel-columns { display: flex; gap: 28px; flex-wrap: wrap; align-items: flex-start; }
 .nt-panel-head { display: flex; gap: 8px; align-items: center; }
 .nt-panel-head h3 { flex: 1 1 auto; margin: 0; }
-.nt-link { border: 0; background: none; padding: 0; color: var(--nt-accent); cursor: pointer; text-align: left; text-decoration: underline; }
+.nt .nt-link { border: 0; background: none; padding: 0; color: var(--nt-accent); cursor: pointer; text-align: left; text-decoration: underline; }
 .nt-box { position: absolute; z-index: 4; border: 1px solid var(--nt-accent); pointer-events: none;
   background: color-mix(in srgb, var(--nt-accent) 14%, transparent); }
+.nt [hidden] { display: none !important; }
 .nt-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .nt-help { position: absolute; z-index: 9; right: 20px; top: 44px; background: var(--nt-surface); border: 1px solid var(--nt-border);
   border-radius: 6px; padding: 10px 16px 12px; box-shadow: 0 4px 18px rgb(0 0 0 / .25); max-height: 84%; overflow: auto; }

@@ -4,6 +4,7 @@ import type { Chunk } from "../data/chunk.js";
 import { type ChunkCache, chunkKey } from "../data/chunk_cache.js";
 import { bucketNs, COARSEST_LEVEL, levelFor, tileNs, tilesOf, type TileSpan } from "../data/tile.js";
 import type { Track } from "../data/track.js";
+import type { TimeRange } from "./time_range.js";
 import type { TimeScale } from "./time_scale.js";
 
 /** How many levels finer a stand-in may be: each doubles the chunks that one tile needs. */
@@ -37,10 +38,11 @@ export function placedChunks(cache: ChunkCache, track: Track, tiles: TileSpan, s
   return placed;
 }
 
-/** Whether every chunk in sight is sharp. */
-export function isSharp(cache: ChunkCache, tracks: readonly Track[], tiles: TileSpan): boolean {
+/** Whether every chunk in sight is sharp; tiles beyond the bounds hold nothing, and are not asked for. */
+export function isSharp(cache: ChunkCache, tracks: readonly Track[], tiles: TileSpan, bounds: TimeRange): boolean {
+  const all = tilesOf(bounds, tiles.level);
   for (const track of tracks) {
-    for (let tile = tiles.first; tile < tiles.end; tile += 1) {
+    for (let tile = Math.max(tiles.first, all.first); tile < Math.min(tiles.end, all.end); tile += 1) {
       if (!cache.has(chunkKey(tiles.level, tile, track.place))) return false;
     }
   }

@@ -8,6 +8,8 @@ export interface SpanRef {
   readonly track: string;
   /** Row of the track's table. */
   readonly row: number;
+  /** Depth at which it stands on the track; 0 if it is not told. */
+  readonly depth?: number;
   readonly startNs: number;
   readonly durationNs: number;
   readonly name: string;
@@ -24,6 +26,8 @@ export interface Highlight {
   /** By what: a column of the tables. */
   readonly by: "layer" | "raw_framework_id" | "raw_hlo_id" | "name";
   readonly value: string;
+  /** What to call it; the value by default. */
+  readonly label?: string;
 }
 
 /** The state of a view; it fits a URL. */

@@ -1,0 +1,266 @@
+/** The panel below the plot: all that is known of the chosen span, and sums over the chosen range. */
+
+import type { Core } from "../core.js";
+import { isAbort, requestJson } from "../data/source.js";
+import type { Selection, SourcePlace } from "../options.js";
+import { button, element } from "../panels/dom.js";
+import { lengthOf, type TimeRange } from "../view/time_range.js";
+import { countText, durationText, exactText, shareText } from "../view/time_text.js";
+import type { Highlight, SpanRef } from "../view/view_state.js";
+
+interface DetailsAnswer {
+  columns: Record<string, unknown>;
+  source: SourcePlace | null;
+  belongs: { by: Highlight["by"]; value: string; level: string; name: string }[];
+}
+
+interface StatisticsAnswer {
+  tracks: { track: number; count: number; busy_share: number; span_ns: number }[];
+}
+
+interface NamesAnswer {
+  names: { name: string; count: number; span_ns: number; longest_ns: number }[];
+}
+
+export interface DetailsTarget {
+  onDetails(selection: Selection): void;
+  onOpenSource: ((place: SourcePlace) => void) | undefined;
+  showDependencies(): void;
+}
+
+/** Columns that say what the panel's head says already. */
+const SAID = new Set(["start_ts", "end_ts", "duration_ns", "source_file", "source_line", "process_idx"]);
+const MOST_TRACKS = 14;
+
+export class Details {
+  private readonly spanColumn = element("div", "");
+  private readonly rangeColumn = element("div", "");
+  private spanRequest: AbortController | null = null;
+  private rangeRequest: AbortController | null = null;
+  private rangeTimer = 0;
+  private shownSpan = "";
+
+  constructor(
+    private readonly core: Core,
+    private readonly panel: HTMLElement,
+    private readonly target: DetailsTarget,
+  ) {
+    panel.append(element("div", "nt-panel-columns", {}, [this.spanColumn, this.rangeColumn]));
+    core.onChange((changed) => {
+      if (changed.has("span")) this.showSpan(core.view.span);
+      if (changed.has("selection")) this.showRange(core.view.selection, false);
+    });
+  }
+
+  /** Show sums of a range while it is still being chosen: soon, and not for every step. */
+  drag(range: TimeRange | null): void {
+    if (range) this.showRange(range, true);
+    else this.showRange(this.core.view.selection, false);
+  }
+
+  /** Show what the view holds from the beginning. */
+  start(): void {
+    if (this.core.view.span) this.showSpan(this.core.view.span);
+    if (this.core.view.selection) this.showRange(this.core.view.selection, false);
+  }
+
+  destroy(): void {
+    clearTimeout(this.rangeTimer);
+    this.spanRequest?.abort();
+    this.rangeRequest?.abort();
+  }
+
+  private showPanel(): void {
+    this.panel.hidden = this.spanColumn.childElementCount === 0 && this.rangeColumn.childElementCount === 0;
+  }
+
+  private showSpan(span: SpanRef | null): void {
+    const key = span ? `${span.track} ${span.row} ${span.startNs}` : "";
+    if (key === this.shownSpan) return;
+    this.shownSpan = key;
+    this.spanRequest?.abort();
+    this.spanColumn.replaceChildren();
+    this.showPanel();
+    const track = span && this.core.track(span.track);
+    if (!span || !track) return;
+    this.spanColumn.append(this.spanHead(span, track.name));
+    this.showPanel();
+    const request = (this.spanRequest = new AbortController());
+    const params = { track: String(track.place), row: String(span.row), depth: String(span.depth ?? 0) };
+    requestJson<DetailsAnswer>(this.core.source, "details", params, request.signal).then(
+      (answer) => {
+        if (request.signal.aborted) return;
+        this.spanColumn.append(this.spanBody(answer));
+        this.target.onDetails({ span, range: this.core.view.selection, details: answer.columns, source: answer.source });
+      },
+      (error: unknown) => {
+        if (isAbort(error) || request.signal.aborted) return;
+        this.spanColumn.append(element("p", "", { text: error instanceof Error ? error.message : String(error) }));
+      },
+    );
+  }
+
+  private spanHead(span: SpanRef, trackName: string): HTMLElement {
+    const close = button("nt-button", "✕", "Close the details", () => this.core.update({ span: null }));
+    const facts = `${trackName} · ${durationText(span.durationNs)} · from ${exactText(span.startNs)}`;
+    return element("div", "", {}, [
+      element("div", "nt-panel-head", {}, [element("h3", "", { text: span.name || "(no name)" }), close]),
+      element("div", "", { text: facts }),
+    ]);
+  }
+
+  private spanBody(answer: DetailsAnswer): HTMLElement {
+    const rows: [string, string | Node][] = answer.belongs.map((one) => [one.level, this.litLink(one)]);
+    if (answer.source) rows.push(["Source", this.sourceLink(answer.source)]);
+    rows.push(["Waits", link("show the chain", () => this.target.showDependencies(), "What it waited for, and what waited for it (C)")]);
+    for (const [name, value] of Object.entries(answer.columns)) {
+      if (!SAID.has(name) && value !== "" && value !== 0 && value !== false) rows.push([name, text(name, value)]);
+    }
+    return fields(rows);
+  }
+
+  private litLink(one: DetailsAnswer["belongs"][number]): HTMLElement {
+    return link(one.name, () => {
+      const { highlight } = this.core.view;
+      const isOn = highlight?.by === one.by && highlight.value === one.value;
+      this.core.update({ highlight: isOn ? null : { by: one.by, value: one.value, label: one.name } });
+    }, `Light up everything of ${one.name}`);
+  }
+
+  private sourceLink(place: SourcePlace): Node {
+    const name = `${place.file}:${place.line}`;
+    const open = this.target.onOpenSource;
+    return open ? link(name, () => open(place), `Open ${name}`) : document.createTextNode(name);
+  }
+
+  private showRange(range: TimeRange | null, isDragged: boolean): void {
+    clearTimeout(this.rangeTimer);
+    this.rangeRequest?.abort();
+    this.rangeRequest = null;
+    if (!range || lengthOf(range) < 1) {
+      this.rangeColumn.replaceChildren();
+      this.showPanel();
+      return;
+    }
+    this.rangeTimer = window.setTimeout(() => void this.fetchRange(range, isDragged), isDragged ? 60 : 0);
+  }
+
+  private async fetchRange(range: TimeRange, isDragged: boolean): Promise<void> {
+    const request = (this.rangeRequest = new AbortController());
+    const params = { start: String(Math.floor(range.startNs)), end: String(Math.ceil(range.endNs)) };
+    try {
+      const sums = await requestJson<StatisticsAnswer>(this.core.source, "statistics", params, request.signal);
+      if (this.rangeRequest !== request) return;
+      const shown = [this.rangeHead(range), this.rangeTable(sums, range)];
+      this.rangeColumn.replaceChildren(element("div", "nt-panel-columns", {}, shown));
+      this.showPanel();
+      const track = this.namedTrack(sums);
+      if (isDragged || !track) return;
+      const named = await requestJson<NamesAnswer>(
+        this.core.source,
+        "names",
+        { ...params, track: String(track.place) },
+        request.signal,
+      );
+      if (this.rangeRequest === request) this.rangeColumn.firstElementChild?.append(this.namesTable(named, track.name, range));
+    } catch (error) {
+      if (isAbort(error) || this.rangeRequest !== request) return;
+      this.rangeColumn.replaceChildren(element("p", "", { text: error instanceof Error ? error.message : String(error) }));
+      this.showPanel();
+    }
+  }
+
+  /** Whose names are shown: those of the active track, or of the chosen span's, or of the busiest engine. */
+  private namedTrack(sums: StatisticsAnswer): { place: number; name: string } | undefined {
+    const active = this.core.track(this.core.activeId ?? "") ?? this.core.track(this.core.view.span?.track ?? "");
+    if (active && !active.isCounter) return active;
+    const tracks = this.core.summary?.tracks ?? [];
+    const engines = sums.tracks.filter((sum) => tracks[sum.track]?.level === "engine");
+    const busiest = (engines.length > 0 ? engines : sums.tracks).reduce<StatisticsAnswer["tracks"][number] | null>(
+      (best, sum) => (best && best.busy_share >= sum.busy_share ? best : sum),
+      null,
+    );
+    return busiest ? tracks[busiest.track] : undefined;
+  }
+
+  private rangeHead(range: TimeRange): HTMLElement {
+    const close = button("nt-button", "✕", "Clear the range", () => this.core.update({ selection: null }));
+    const zoom = button("nt-button", "Zoom", "Zoom to the range (F)", () => this.core.fit(range));
+    return element("div", "", {}, [
+      element("div", "nt-panel-head", {}, [
+        element("h3", "", { text: `Range of ${durationText(lengthOf(range))}` }),
+        zoom,
+        close,
+      ]),
+      element("div", "", { text: `from ${exactText(range.startNs)}` }),
+      element("div", "", { text: `to ${exactText(range.endNs)}` }),
+    ]);
+  }
+
+  private rangeTable(sums: StatisticsAnswer, range: TimeRange): HTMLElement {
+    const tracks = this.core.summary?.tracks ?? [];
+    const visible = sums.tracks.filter((sum) => tracks[sum.track]?.level !== "dma_queue" || sums.tracks.length <= MOST_TRACKS);
+    const queues = sums.tracks.filter((sum) => !visible.includes(sum));
+    const rows = visible.slice(0, MOST_TRACKS).map((sum) => [
+      tracks[sum.track]?.name ?? "",
+      countText(sum.count),
+      shareText(sum.busy_share),
+      durationText(sum.span_ns),
+    ]);
+    if (queues.length > 0) {
+      const spanNs = queues.reduce((sum, queue) => sum + queue.span_ns, 0);
+      const count = queues.reduce((sum, queue) => sum + queue.count, 0);
+      const busiest = Math.max(...queues.map((queue) => queue.busy_share));
+      rows.push([`${queues.length} DMA queues`, countText(count), `≤ ${shareText(busiest)}`, durationText(spanNs)]);
+    }
+    const left = visible.length - MOST_TRACKS;
+    if (left > 0) rows.push([`${left} more tracks`, "", "", ""]);
+    if (rows.length === 0) return element("p", "", { text: `Nothing happens in these ${durationText(lengthOf(range))}.` });
+    return numbers(["Track", "Spans", "Busy", "Time in spans"], rows);
+  }
+
+  private namesTable(answer: NamesAnswer, trackName: string, range: TimeRange): HTMLElement {
+    const rows = answer.names.map((one) => [
+      one.name || "(no name)",
+      countText(one.count),
+      durationText(one.span_ns),
+      shareText(one.span_ns / lengthOf(range)),
+      durationText(one.span_ns / one.count),
+      durationText(one.longest_ns),
+    ]);
+    return rows.length === 0
+      ? element("span", "")
+      : numbers([`On ${trackName}`, "Spans", "Time", "Of the range", "Mean", "Longest"], rows);
+  }
+}
+
+/** Names with values, in as many columns as there is room for. */
+function fields(rows: readonly (readonly [string, string | Node])[]): HTMLElement {
+  const pairs = rows.map(([name, value]) =>
+    element("div", "", {}, [element("dt", "", { text: name }), element("dd", "", {}, [value])]),
+  );
+  return element("dl", "nt-fields", {}, pairs);
+}
+
+function numbers(heads: readonly string[], rows: readonly (readonly string[])[]): HTMLTableElement {
+  const kind = (place: number): string => (place === 0 ? "" : "nt-number");
+  const head = heads.map((name, place) => {
+    const cell = element("th", kind(place), { text: name });
+    cell.scope = "col";
+    return cell;
+  });
+  const body = rows.map((row) => element("tr", "", {}, row.map((value, place) => element("td", kind(place), { text: value }))));
+  return element("table", "", {}, [element("thead", "", {}, [element("tr", "", {}, head)]), element("tbody", "", {}, body)]);
+}
+
+function link(name: string, onClick: () => void, title = name): HTMLElement {
+  const made = element("button", "nt-link", { text: name, title, onClick });
+  made.type = "button";
+  return made;
+}
+
+function text(name: string, value: unknown): string {
+  if (typeof value === "number" && name.endsWith("_ns")) return durationText(value);
+  if (typeof value === "number" && Number.isInteger(value) && !name.endsWith("id") && name !== "pc") return countText(value);
+  return String(value);
+}

@@ -1,0 +1,70 @@
+/** Lighting up what belongs together: chunks of their own, drawn over the others, which turn faint. */
+
+import type { Core } from "../core.js";
+import { ChunkCache } from "../data/chunk_cache.js";
+import type { Chunk } from "../data/chunk.js";
+import { TileLoader } from "../data/tile_loader.js";
+import type { TileSpan } from "../data/tile.js";
+import { demandsFor } from "../view/demands.js";
+import type { TrackRow } from "../view/layout.js";
+import { placedChunks, type Placed } from "../view/scene.js";
+import type { Highlight } from "../view/view_state.js";
+
+const BUDGET_BYTES = 24 * 2 ** 20;
+
+export class Lit {
+  private readonly cache: ChunkCache;
+  private loader: TileLoader | null = null;
+  private what: Highlight | null = null;
+
+  constructor(
+    private readonly core: Core,
+    release: (chunk: Chunk) => void,
+    private readonly onError: (error: unknown) => void,
+  ) {
+    this.cache = new ChunkCache(BUDGET_BYTES, release);
+    core.onChange((changed) => {
+      if (changed.has("highlight")) this.light(core.view.highlight);
+    });
+  }
+
+  /** Chunks of what is lit, for the rows that are drawn; null where nothing is chosen to be. */
+  get placed(): ((row: TrackRow, tiles: TileSpan) => readonly Placed[]) | null {
+    if (!this.what) return null;
+    const { scale } = this.core.viewport;
+    return (row, tiles) => (row.track.isCounter ? [] : placedChunks(this.cache, row.track, tiles, scale));
+  }
+
+  get isLoading(): boolean {
+    return this.loader?.isLoading ?? false;
+  }
+
+  /** Light something up; null for nothing. */
+  light(what: Highlight | null): void {
+    if (what?.by === this.what?.by && what?.value === this.what?.value) return;
+    this.loader?.close();
+    this.cache.clear();
+    this.what = what;
+    this.loader = what
+      ? new TileLoader(this.core.source, this.cache, this.core.names, () => this.core.redraw(), this.onError, {
+          path: "lit",
+          params: { by: what.by, value: what.value },
+        })
+      : null;
+    this.core.redraw();
+  }
+
+  /** Fetch what the view needs. */
+  want(): void {
+    this.cache.tick();
+    if (!this.loader) return;
+    const demands = demandsFor(this.core.layout, this.core.viewport).filter((demand) => demand.isUrgent);
+    this.loader.want(demands.map((demand) => ({ ...demand, tracks: demand.tracks.filter((track) => !track.isCounter) })));
+    this.cache.trim(() => false);
+  }
+
+  destroy(): void {
+    this.loader?.close();
+    this.cache.clear();
+  }
+}

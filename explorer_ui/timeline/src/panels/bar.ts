@@ -1,0 +1,40 @@
+/** The bar above the timeline: search, zoom, what is lit, and what is in sight. */
+
+import { button, element } from "./dom.js";
+
+export interface BarTarget {
+  onZoom(by: 1 | -1): void;
+  onAll(): void;
+  onHelp(): void;
+  onDark(): void;
+}
+
+export class Bar {
+  private readonly lit = element("span", "nt-hits");
+  private readonly status = element("span", "nt-status");
+
+  constructor(root: HTMLElement, search: HTMLElement, target: BarTarget) {
+    this.status.setAttribute("role", "status");
+    root.append(
+      search,
+      button("nt-button", "−", "Zoom out (−)", () => target.onZoom(1)),
+      button("nt-button", "+", "Zoom in (+)", () => target.onZoom(-1)),
+      button("nt-button", "All", "Show all (0)", () => target.onAll()),
+      this.lit,
+      this.status,
+      button("nt-button", "◐", "Light or dark", () => target.onDark()),
+      button("nt-button", "?", "Keys (?)", () => target.onHelp()),
+    );
+  }
+
+  setStatus(text: string): void {
+    if (this.status.textContent !== text) this.status.textContent = text;
+  }
+
+  /** Say what is lit up, with a way to stop it. */
+  setLit(text: string | null, onClear: () => void): void {
+    this.lit.replaceChildren();
+    if (text === null) return;
+    this.lit.append(`Lit: ${text} `, button("nt-button", "✕", "Stop lighting up", onClear));
+  }
+}
