@@ -186,7 +186,23 @@ def as_index(value: Any) -> Index:
         return value
     if isinstance(value, (int, np.integer)):
         return Index((), (), int(value))
-    return _explicit(np.asarray(value, np.int64))
+    return _explicit(np.asarray(_known_values(value), np.int64))
+
+
+def _known_values(value: Any) -> Any:
+    """The integers of a tile or a register in an index expression: they decide where data goes."""
+    from neuron_tools.nki.registers import VirtualRegister
+    from neuron_tools.nki.tensor import NkiTensor
+    from neuron_tools.nki.tracer import active
+
+    if isinstance(value, VirtualRegister):
+        return value.read()
+    if not isinstance(value, NkiTensor):
+        return value
+    active().needs_values()
+    if value.region < 0:
+        value.resolve()
+    return value.array.astype(np.int64)
 
 
 def _aligned(first: Index, second: Index) -> tuple[Index, Index]:

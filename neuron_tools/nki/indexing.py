@@ -220,6 +220,31 @@ def _gathered(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ...])
     return view
 
 
+def only_where(view: NkiTensor, chosen: npt.NDArray[np.bool_]) -> NkiTensor:
+    """A view restricted to the positions that a mask leaves; only these must lie inside the tensor.
+
+    Args:
+        view: A strided view that may reach outside.
+        chosen: Boolean array over its shape.
+
+    Raises:
+        OutOfBoundsError: A chosen position is outside.
+    """
+    chosen = np.broadcast_to(chosen, view.shape)
+    for extent, base, steps in view.limits or ():
+        values = _positions(view.shape, steps, base)
+        reached = np.broadcast_to(values, view.shape)[chosen]
+        if reached.size and (reached.min() < 0 or reached.max() >= extent):
+            raise OutOfBoundsError(
+                f"a masked index reaches {reached.min()} to {reached.max()}, but the dimension of tensor "
+                f"{view.name!r} has {extent} elements; mask the access further",
+                tracing.where(),
+            )
+    part = NkiTensor(view.backing, view.dtype, view.shape, row_major(view.shape), view.offset)
+    part.gather = np.where(chosen, _positions(view.shape, view.strides, view.offset), -1)
+    return part
+
+
 def select_view(tensor: NkiTensor, dim: int, index: NkiTensor) -> NkiTensor:
     """Positions of one dimension chosen by a tensor: shape[dim] becomes the number of indices."""
     trace = tracing.active()

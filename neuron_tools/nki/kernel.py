@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from neuron_tools.hardware import NeuronCore
@@ -11,7 +12,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.language.launch_position import SpreadDimension
 from neuron_tools.nki.run import Launch, Run, run
 from neuron_tools.nki.target import default_core
-from neuron_tools.nki.tracer import NeedsValues
+from neuron_tools.nki.tracer import NeedsCores, NeedsValues
 
 _LARGEST_LOGICAL_CORE = 2
 
@@ -81,10 +82,14 @@ class Kernel:
             recording: Whether to record instructions.
             keywords: The kernel's keyword arguments.
         """
-        try:
-            return run(self.launch(values=values, recording=recording), arguments, keywords)
-        except NeedsValues:
-            return run(self.launch(values=True, recording=recording), arguments, keywords)
+        launch = self.launch(values=values, recording=recording)
+        while True:
+            try:
+                return run(launch, arguments, keywords)
+            except NeedsValues:
+                launch = replace(launch, values=True)
+            except NeedsCores:
+                launch = replace(launch, cores=_LARGEST_LOGICAL_CORE)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Run the kernel; inside another kernel, call its function."""

@@ -253,7 +253,7 @@ class NkiTensor:
         if self.gather is not None:
             if self.gather.size == 0:
                 return 0, 0, 0, 0
-            start, stop = int(self.gather.min()) * item, (int(self.gather.max()) + 1) * item
+            start, stop = max(int(self.gather.min()), 0) * item, (int(self.gather.max()) + 1) * item
             return start // pitch, -(-stop // pitch), 0, pitch
         start = self.offset
         for extent, stride in zip(self._shape, self.strides):
@@ -438,6 +438,11 @@ class NkiTensor:
         """The view repeated along its dimensions of size 1, as NumPy's broadcast_to."""
         wanted = tuple(_sequence(extents_given) if shape is None else shape)
         missing = len(wanted) - self.ndim
+        if missing > 0 and self.backing.tile_rank and self._shape == wanted[: self.ndim] != wanted[missing:]:
+            # The older dialect repeats a tile along the free dimensions that it lacks.
+            return self._with((*self._shape, *(1,) * missing), (*self.strides, *(0,) * missing)).broadcast_to(
+                wanted
+            )
         extents, strides = (1,) * missing + self._shape, (0,) * missing + self.strides
         steps = []
         for have, stride, want in zip(extents, strides, wanted):

@@ -49,6 +49,10 @@ class NeedsValues(Exception):
     """A run without values came to a point that depends on them."""
 
 
+class NeedsCores(Exception):
+    """Instances that run one after the other exchange data: they need a core each."""
+
+
 def active() -> Tracer:
     """The trace of the kernel that is running.
 

@@ -14,7 +14,9 @@ from neuron_tools.frontends import torch_trace
 from neuron_tools.frontends.nki.torch_custom_op import nki_op, wrap_nki
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
-__all__ = ["PartitionerConfig", "nki_op", "trace", "wrap_nki"]
+from .nki_jit import nki_jit
+
+__all__ = ["PartitionerConfig", "nki_jit", "nki_op", "trace", "wrap_nki"]
 
 
 @dataclass(frozen=True)
@@ -84,3 +86,12 @@ def trace(
         folder=Path(compiler_workdir) if compiler_workdir else None,
     )
     return torch_trace.trace(func, example_inputs, options)
+
+
+def __getattr__(name: str) -> Any:
+    """`torch_neuronx.nki` is the package `nki`."""
+    if name == "nki":
+        import nki
+
+        return nki
+    raise AttributeError(f"torch_neuronx has no {name!r} here; it has {', '.join(__all__)} and nki")

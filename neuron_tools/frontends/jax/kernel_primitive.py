@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any
 
 import jax
@@ -38,7 +38,7 @@ class KernelGradientError(NeuronToolsError):
     """A kernel was differentiated that has no gradient."""
 
 
-@lru_cache(maxsize=None)
+@cache
 def kernel_primitive(kernel: str) -> Primitive:
     """The primitive of kernels of a name; its parameter `call` is the number of a `KernelCall`."""
     primitive = Primitive(f"nki::{kernel}")
@@ -166,6 +166,6 @@ def _batched(primitive: Primitive, arrays: Sequence[Any], axes: Sequence[Any], *
 
 def _refuse_gradient(kernel: str, *_: Any, **__: Any) -> Any:
     raise KernelGradientError(
-        f"The NKI kernel {kernel!r} has no gradient: put its call into a function with jax.custom_vjp, and give "
-        "that function a backward kernel or formula."
+        f"The NKI kernel {kernel!r} has no gradient: put its call into a function with jax.custom_vjp, and "
+        "give that function a backward kernel or formula."
     )

@@ -9,6 +9,7 @@ from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.kinds import Kind, Step, Transfer
 from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import NeedsCores
 from neuron_tools.nki.values import exact, write
 from neuron_tools.simulator.program import Engine, Memory, Opcode
 
@@ -77,6 +78,8 @@ def sendrecv(
                             min(src.form.run_bytes, dst.form.run_bytes), src.form.partitions,
                             engine=Engine.GPSIMD)  # fmt: skip
         kind = trace.add_kind(key, Kind("sendrecv", transfer=transfer))
+    if trace.launch is None and trace.grid == (2,):
+        raise NeedsCores
     if trace.launch is None or trace.launch.cores < 2:
         raise refuse("sendrecv works between the two cores of a logical NeuronCore: launch the kernel as "
                      "kernel[2](...)")  # fmt: skip

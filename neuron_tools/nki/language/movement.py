@@ -36,7 +36,7 @@ def load(src: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -
     left = Restriction(src.shape, mask)
 
     def emit(target: NkiTensor) -> None:
-        left.run(target, lambda part: dma_copy(part, left.part(src)))
+        left.run(target, lambda part: dma_copy(part, left.part(src), oob_mode=left.oob_mode))
 
     return result(src.shape, kind, emit)
 
@@ -66,9 +66,9 @@ def store(dst: NkiTensor, value: Any, mask: Any = None, **_options: Any) -> None
     left = Restriction(dst.shape, mask)
     if left.empty:
         return
-    if left.rest is not None and not trace.values:
+    if left.rest is not None and not trace.values and dst.limits is None:
         left.rest = None
-    left.run(dst, lambda part: dma_copy(part, left.part(value)))
+    left.run(dst, lambda part: dma_copy(part, left.part(value), oob_mode=left.oob_mode))
 
 
 def copy(x: NkiTensor, dtype: Any = None, mask: Any = None, engine: Any = None, **_options: Any) -> NkiTensor:

@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.index import Mask, Rectangle
+from neuron_tools.nki.indexing import only_where
+from neuron_tools.nki.isa.enums import oob_mode as bounds
 from neuron_tools.nki.isa.issue import ready
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
@@ -102,16 +104,27 @@ class Restriction:
         if any(limits != (0, extent) for limits, extent in zip(rectangle, self.shape)):
             self.rectangle = rectangle
 
+    @property
+    def oob_mode(self) -> bounds:
+        """What a copy does with positions outside: a mask that is no rectangle leaves them out."""
+        return bounds.error if self.rest is None else bounds.skip
+
     def part(self, operand: Any) -> Any:
         """The operand restricted: tiles of the full shape or with one element per partition."""
-        if self.rectangle is None or not isinstance(operand, NkiTensor):
+        if not isinstance(operand, NkiTensor):
             return operand
+        part = operand if self.rectangle is None else self._inside(operand, self.rectangle)
+        if self.rest is not None and part.limits is not None:
+            return only_where(part, self.rest)
+        return part
+
+    def _inside(self, operand: NkiTensor, limited: Rectangle) -> NkiTensor:
         limits = []
         rank = len(self.shape)
         shape = operand.shape
         if len(shape) > rank:
             return operand
-        rectangle = self.rectangle[: len(shape)] if len(shape) < rank else self.rectangle
+        rectangle = limited[: len(shape)] if len(shape) < rank else limited
         for extent, (start, stop), whole in zip(shape, rectangle, self.shape):
             limits.append((start, stop) if extent == whole else (0, extent))
         return operand.within(tuple(limits))
@@ -134,7 +147,7 @@ class Restriction:
             leave(target)
             return
         part = self.part(target)
-        if self.rest is None:
+        if self.rest is None or part.gather is not None:
             emit(part)
             return
         trace = ready()

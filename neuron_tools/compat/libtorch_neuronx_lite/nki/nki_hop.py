@@ -1,0 +1,5 @@
+"""`libtorch_neuronx_lite.nki.nki_hop`: kernels in PyTorch graphs."""
+
+from neuron_tools.frontends.nki.torch_custom_op import nki_op, wrap_nki
+
+__all__ = ["nki_op", "wrap_nki"]

@@ -1,0 +1,1 @@
+"""What published kernels use of the older package's private part."""

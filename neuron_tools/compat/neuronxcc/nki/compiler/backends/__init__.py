@@ -1,0 +1,1 @@
+"""Parts of the older compiler's package that kernels import."""

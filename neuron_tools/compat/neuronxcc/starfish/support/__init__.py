@@ -1,0 +1,1 @@
+"""Part of the older compiler's package that kernels import."""

@@ -1,0 +1,1 @@
+"""Parts of `torch_neuronx.xla_impl` that kernels import."""

@@ -1,0 +1,163 @@
+"""Idioms of published kernels of the older dialect: private names, tiles as offsets, masks over two axes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuron_tools import compat
+
+
+@pytest.fixture
+def names():
+    uninstall = compat.install()
+    import neuronxcc.nki as nki
+    import neuronxcc.nki.isa as nisa
+    import neuronxcc.nki.language as nl
+
+    yield nki, nl, nisa
+    uninstall()
+
+
+def numbers(*shape, dtype=np.float32):
+    return np.random.default_rng(0).standard_normal(shape).astype(dtype)
+
+
+def test_a_mask_over_two_axes_bounds_a_flattened_load_and_store(names):
+    nki, nl, _ = names
+    rows, columns, folds = 2, 37, 4
+    width = -(-columns // folds)
+
+    @nki.jit
+    def fold_and_back(x):
+        result = nl.ndarray((rows * columns,), dtype=x.dtype, buffer=nl.shared_hbm)
+        flat = x.reshape((rows * columns,))
+        fold, place = nl.mgrid[0:folds, 0:width]
+        for row in nl.affine_range(rows):
+            positions = row * columns + fold * width + place
+            mask = (row < rows) & (fold * width + place < columns) & (positions < rows * columns)
+            tile = nl.load(flat[positions], mask=mask)
+            nl.store(result[positions], tile, mask=mask)
+        return result
+
+    x = numbers(rows, columns)
+    np.testing.assert_array_equal(fold_and_back(x), x.reshape(-1))
+    assert len(fold_and_back.run(x).traces[0].row_table()) == 2 * rows
+
+
+def test_a_masked_access_that_still_leaves_the_tensor_is_refused(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def kernel(x):
+        first, second = nl.mgrid[0:4, 0:10]
+        return nl.load(x[first * 10 + second], mask=(first * 10 + second < 39) & (first + second < 20))
+
+    with pytest.raises(
+        Exception, match=r"a masked index reaches 0 to 38, but the dimension .* has 37 elements"
+    ):
+        kernel(numbers(37))
+
+
+def test_a_loaded_number_is_an_offset_in_an_index_expression(names):
+    nki, nl, nisa = names
+
+    @nki.jit
+    def rows_from(x, start, shift):
+        first = nl.load(start).reshape((1, 1)) + shift
+        row, column = nl.arange(4)[:, None], nl.arange(x.shape[1])[None, :]
+        result = nl.ndarray((4, x.shape[1]), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=result[row, column], src=x[row + first, column])
+        return result
+
+    x = numbers(16, 8)
+    np.testing.assert_array_equal(rows_from(x, np.array([3], np.int32), 2), x[5:9])
+
+
+def test_a_tile_is_repeated_along_the_free_dimensions_that_it_lacks(names):
+    nki, nl, nisa = names
+
+    @nki.jit
+    def scale(x, factors):
+        tile, factor = nl.load(x), nl.load(factors)
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(result, nisa.tensor_tensor(tile, factor, nl.multiply))
+        return result
+
+    x, factors = numbers(16, 3, 5), numbers(16, 3)
+    np.testing.assert_array_equal(scale(x, factors), x * factors[:, :, None])
+
+
+def test_instances_that_exchange_data_run_on_a_core_each(names):
+    nki, nl, _ = names
+    from neuronxcc.nki._private.private_api import sendrecv
+
+    @nki.jit
+    def largest(x):
+        mine = nl.load(x[nl.program_id(0)])
+        other = nl.ndarray(mine.shape, dtype=mine.dtype)
+        sendrecv(src=mine, dst=other, send_to_rank=1 - nl.program_id(0),
+                 recv_from_rank=1 - nl.program_id(0), pipe_id=0)  # fmt: skip
+        result = nl.ndarray(mine.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        if nl.program_id(0) == 0:
+            nl.store(result, nl.maximum(mine, other))
+        return result
+
+    x = numbers(2, 8, 16)
+    np.testing.assert_array_equal(largest[2](x), x.max(0))
+    assert len(largest[2].run(x).traces) == 2
+
+
+def test_known_instructions_can_be_given_as_bytes(names):
+    nki, nl, nisa = names
+    from neuronxcc.nki._private.private_api import inline_asm_bytes
+
+    text = ("f2_10_00_00_{{events:DATAPATH}}_80_0a_08_00_{{srcs[0]:TENSOR3D}}_{offset}_00_00_00_00_{padding}"
+            "_{{dsts[0]:TENSOR3D}}_00_00_00_00")  # fmt: skip
+
+    @nki.jit
+    def positions(x, code):
+        tile = nl.load(x).reshape((128, 1, x.shape[1]))
+        found = nl.ndarray((128, 1, x.shape[1] + 1), dtype=nl.int32)
+        inline_asm_bytes(dsts=[found], srcs=[tile], engine=nisa.gpsimd_engine, asm_bytes=code)
+        result = nl.ndarray((1, x.shape[1] + 1), dtype=nl.int32, buffer=nl.shared_hbm)
+        nl.store(result, found[0:1, 0, :])
+        return result
+
+    x = np.zeros((128, 6), np.float32)
+    x[0, [1, 4]] = 1
+    code = text.format(offset="00_01_00_00", padding="fe_ff_ff_ff")
+    np.testing.assert_array_equal(positions(x, code)[0], [257, 260, -2, -2, -2, -2, 2])
+    with pytest.raises(Exception, match="instruction 0xf3 is not known here"):
+        positions(x, "f3" + code[2:])
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "neuronxcc.nki.nccl",
+        "neuronxcc.nki._private.private_api",
+        "neuronxcc.nki.compiler.backends.neuron.dimensions",
+        "neuronxcc.starfish.support.dtype",
+    ],
+)
+def test_modules_that_published_kernels_import(names, module):
+    import importlib
+
+    found = importlib.import_module(module)
+    assert all(getattr(found, name) is not None for name in found.__all__)
+
+
+def test_a_grid_of_virtual_cores_runs_side_by_side(names):
+    nki, nl, _ = names
+    from neuronxcc.nki.compiler.backends.neuron.dimensions import VNC
+
+    @nki.jit
+    def ids(x):
+        result = nl.ndarray((2, 1), dtype=nl.int32, buffer=nl.shared_hbm)
+        tile = nl.full((1, 1), nl.program_id(0), dtype=nl.int32)
+        nl.store(result[nl.ds(nl.program_id(0), 1), :], tile)
+        return result
+
+    assert ids[VNC(2)](numbers(1, 1)).ravel().tolist() == [0, 1]
+    assert len(ids[VNC(2)].run(numbers(1, 1)).traces) == 2
