@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from neuron_tools.capture.runtimes.published import PublishedRecording
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.device.host.recorder import PythonRecorder
 from neuron_tools.device.record import EVENTS_FILE
@@ -21,6 +22,7 @@ class JaxRuntime:
 
     def __init__(self) -> None:
         self._recorder: PythonRecorder | None = None
+        self._published: PublishedRecording | None = None
         self._hooks: list[Callable[[], None]] = []
 
     def prepare(self) -> None:
@@ -39,6 +41,7 @@ class JaxRuntime:
         from neuron_tools.frontends.jax.modules import ModuleScopes
 
         recorder = self._recorder = _recorder(recording)
+        self._published = PublishedRecording(recorder, recording, _count_cores)
         for hook in (Interception(recorder, recording.store), Annotations(recorder), ModuleScopes()):
             hook.install()
             self._hooks.append(hook.uninstall)
@@ -50,6 +53,8 @@ class JaxRuntime:
         if self._recorder is None:
             return 0
         end_ns = self._recorder.clock.now_ns()
+        if self._published is not None:
+            self._published.end()
         self._recorder.close()
         return end_ns
 
@@ -58,6 +63,8 @@ class JaxRuntime:
         self._take_hooks_out()
         if self._recorder is not None:
             self._recorder.abandon()
+        if self._published is not None:
+            self._published.abandon()
 
     @property
     def error(self) -> str | None:
@@ -87,3 +94,10 @@ def _recorder(recording: Recording) -> PythonRecorder:
         launch_overhead_ns=round(recording.core.launch_overhead_ns),
         fixed_ns_per_dispatch=options.fixed_ns_per_dispatch if options.host_clock == "fixed" else None,
     )
+
+
+def _count_cores() -> int:
+    """JAX's devices; asked after something ran on one, so this starts nothing."""
+    import jax
+
+    return jax.local_device_count()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from neuron_tools.capture.runtimes.published import PublishedRecording
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.device.host.recorder import PythonRecorder
 from neuron_tools.device.record import EVENTS_FILE
@@ -18,6 +19,7 @@ class NkiRuntime:
 
     def __init__(self) -> None:
         self._recorder: PythonRecorder | None = None
+        self._published: PublishedRecording | None = None
         self._recording: KernelRecording | None = None
 
     def prepare(self) -> None:
@@ -43,6 +45,7 @@ class NkiRuntime:
             launch_overhead_ns=round(recording.core.launch_overhead_ns),
             fixed_ns_per_dispatch=options.fixed_ns_per_dispatch if options.host_clock == "fixed" else None,
         )
+        self._published = PublishedRecording(recorder, recording)
         self._recording = KernelRecording(recorder, recording.store)
         self._recording.install()
 
@@ -52,6 +55,8 @@ class NkiRuntime:
         if self._recorder is None:
             return 0
         end_ns = self._recorder.clock.now_ns()
+        if self._published is not None:
+            self._published.end()
         self._recorder.close()
         return end_ns
 
@@ -60,6 +65,8 @@ class NkiRuntime:
         self._leave()
         if self._recorder is not None:
             self._recorder.abandon()
+        if self._published is not None:
+            self._published.abandon()
 
     @property
     def error(self) -> str | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from neuron_tools.capture.runtimes.published import usage_of
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device.driver.runtime import torch_driver
@@ -14,8 +15,6 @@ from neuron_tools.device.record import EVENTS_FILE
 if TYPE_CHECKING:
     from neuron_tools.capture.executable import Executable
     from neuron_tools.device.distributed.session import Define
-    from neuron_tools.device.driver.usage import ExecutableUsage
-    from neuron_tools.hardware import NeuronCore
 
 
 class TorchRuntime:
@@ -128,7 +127,7 @@ class TorchRuntime:
         torch_driver.begin_session(recording.options.target, profile)
 
         def define(executable: Executable) -> None:
-            torch_driver.define(executable.number, partial(_usage, executable, recording.core))
+            torch_driver.define(executable.number, partial(usage_of, executable, recording.core))
 
         recording.store.on_executable.append(define)
 
@@ -149,11 +148,3 @@ class TorchRuntime:
     def _take_hooks_out(self) -> None:
         while self._hooks:
             self._hooks.pop()()
-
-
-def _usage(executable: Executable, core: NeuronCore) -> ExecutableUsage:
-    from neuron_tools.device.driver.usage import executable_usage
-
-    return executable_usage(
-        executable.name, executable.duration_ns, executable.program, executable.simulation, core
-    )

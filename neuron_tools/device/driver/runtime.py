@@ -5,12 +5,14 @@ from __future__ import annotations
 import atexit
 import os
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from neuron_tools.device.driver.root import root_folder
 
 if TYPE_CHECKING:
     from neuron_tools.device.driver.publisher import Publisher
+    from neuron_tools.device.driver.recorder_source import RecorderSource
     from neuron_tools.device.driver.source import ActivitySource
     from neuron_tools.device.driver.totals import Totals
     from neuron_tools.device.driver.usage import ExecutableUsage
@@ -19,7 +21,12 @@ DEFAULT_TARGET = "trn2"
 
 
 class DriverRuntime:
-    """What one runtime of this process did, and the thread that publishes it."""
+    """What one runtime of this process did, and the thread that publishes it.
+
+    A process has one file in the tree: of several runtimes, the first to use the device publishes.
+    """
+
+    _publishing: DriverRuntime | None = None
 
     def __init__(self, make_source: Callable[[], ActivitySource]) -> None:
         self._make_source = make_source
@@ -33,8 +40,9 @@ class DriverRuntime:
         from neuron_tools.device.driver.publisher import Publisher
 
         root = root_folder()
-        if root is None or self._publisher is not None:
+        if root is None or DriverRuntime._publishing is not None:
             return
+        DriverRuntime._publishing = self
         source, totals = self._counted()
         self._publisher = Publisher(root, source, totals, self._session)
         self._publisher.start()
@@ -45,6 +53,7 @@ class DriverRuntime:
         publisher, self._publisher = self._publisher, None
         if publisher is not None:
             publisher.stop()
+            DriverRuntime._publishing = None
 
     def flush(self) -> None:
         """Lets the tree show what was done until now."""
@@ -73,6 +82,7 @@ class DriverRuntime:
     def forget(self) -> None:
         """A forked child has done nothing yet, and its parent's thread is not in it."""
         self._source = self._totals = self._publisher = None
+        DriverRuntime._publishing = None
         self._session.update(profile=None)
 
     def _counted(self) -> tuple[ActivitySource, Totals]:
@@ -93,7 +103,20 @@ def _torch_source() -> ActivitySource:
 torch_driver = DriverRuntime(_torch_source)
 """The driver of the `neuron` PyTorch device."""
 
+
+@cache
+def host_source() -> RecorderSource:
+    """Counts what this process runs without the PyTorch device."""
+    from neuron_tools.device.driver.recorder_source import RecorderSource
+
+    return RecorderSource()
+
+
+host_driver = DriverRuntime(host_source)
+"""The driver of what runs without the PyTorch device: JAX's computations, NKI kernels."""
+
 os.register_at_fork(after_in_child=torch_driver.forget)
+os.register_at_fork(after_in_child=host_driver.forget)
 
 
 def publish_from_first_use() -> None:

@@ -12,12 +12,16 @@ from neuron_tools.device.host.stacks import OnStack, SourceStacks
 from neuron_tools.device.host.timeline import DeviceTimeline
 from neuron_tools.device.record import RecordKind
 
+OnExecute = Callable[[int, int, int, int], None]
+"""Core, executable, time from dispatch to end in ns, time on the device in ns."""
+
 
 class PythonRecorder:
     """One process's recording. Safe to use from several threads.
 
     Attributes:
         clock: The host's virtual time. Whoever computes values or simulates pauses it meanwhile.
+        on_execute: Called with each execution that was placed.
 
     Args:
         path: The log, made of `neuron_tools.device.record.RECORD_DTYPE` records.
@@ -49,6 +53,7 @@ class PythonRecorder:
         self._lock = threading.Lock()
         self._timeline = DeviceTimeline(launch_overhead_ns)
         self.clock = HostClock(fixed_ns_per_dispatch)
+        self.on_execute: OnExecute | None = None
 
     @property
     def record_count(self) -> int:
@@ -90,6 +95,8 @@ class PythonRecorder:
                 record.device, record.executable = core, executable
                 record.device_start_ns, record.device_end_ns = start_ns, end_ns
                 self._log.append(record)
+                if self.on_execute is not None:
+                    self.on_execute(core, executable, end_ns - host_start_ns, end_ns - start_ns)
         return end_ns
 
     def wait(self, until_ns: int, cores: Sequence[int] = (0,)) -> None:
