@@ -6,7 +6,7 @@ missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -22,6 +22,7 @@ from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
 from neuron_tools.profile.stored_catalog import open_catalog
+from neuron_tools.profile.timeline.scan import batches
 from neuron_tools.profile.timeline.track import Track
 from neuron_tools.profile.timeline.view import Timeline, TimelineError
 
@@ -320,6 +321,22 @@ class Profile:
             IndexError: The table has no such row.
         """
         return stored_row(table_schema(table), self._catalog.tables.get(table), row)
+
+    def stands_in_order(self, table: str) -> bool:
+        """Whether `stored_batches` gives the rows of each track of a table of spans in order of start."""
+        return self._range_ns is None and self.timeline_index.is_in_order(table)
+
+    def stored_batches(self, table: str, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """The rows of a table as they are stored, in batches; each is read while the one before it is used.
+
+        Args:
+            columns: Columns to read. Those that a part lacks are missing in its batches; texts come as
+                dictionaries.
+        """
+        fields = table_schema(table).by_name
+        stored = self._catalog.tables.get(table)
+        texts = [name for name in columns if name in fields and fields[name].type == "string"]
+        yield from (batch for _, batch in batches(stored.paths if stored else (), columns, texts))
 
     @property
     def _connection(self) -> duckdb.DuckDBPyConnection:

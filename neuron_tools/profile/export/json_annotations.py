@@ -65,14 +65,9 @@ class JsonAnnotations:
         widths: Int64Array = np.diff(self.offsets)[rows]
         return widths
 
-    def cells(self, rows: Int64Array) -> wire.Cells:
-        """The annotations of some rows."""
-        lengths = self.widths(rows)
-        width = int(lengths.max()) if len(lengths) else 0
-        if width == 0:
-            return wire.constant(b"", len(rows))
-        index = np.minimum(self.offsets[:-1][rows][:, None] + np.arange(width), len(self.content) - 1)
-        return wire.Cells(len(rows), (wire.Piece(self.content[index], lengths),))
+    def fields(self) -> tuple[Int64Array, npt.NDArray[np.uint8]]:
+        """Where each row's annotations begin, and their bytes."""
+        return self.offsets, self.content
 
 
 def _messages(members: Members, name_iid: Int64Array, text_iid: Int64Array) -> wire.Cells:

@@ -33,10 +33,14 @@ class ProfileSource(Protocol):
 
 
 class Tables:
-    """The tables of a profile: which there are, their columns, and their rows in batches."""
+    """The tables of a profile: which there are, their columns, and their rows in batches.
+
+    Attributes:
+        profile: The profile itself.
+    """
 
     def __init__(self, profile: ProfileSource) -> None:
-        self._profile = profile
+        self.profile = profile
         self._columns: dict[str, dict[str, str]] = {}
         self._counts: dict[str, int] = {}
         rows = profile.sql(
@@ -95,7 +99,7 @@ class Tables:
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """All rows of a small result."""
-        rows: list[tuple[Any, ...]] = self._profile.sql(query).fetchall()
+        rows: list[tuple[Any, ...]] = self.profile.sql(query).fetchall()
         return rows
 
     def records(self, query: str) -> list[dict[str, Any]]:
@@ -117,7 +121,7 @@ class Tables:
             raise ExportError(f"The profile's rows cannot be read: {str(error).splitlines()[0]}") from error
 
     def _reader(self, query: str, rows: int) -> pa.RecordBatchReader:
-        relation = self._profile.sql(query)
+        relation = self.profile.sql(query)
         # DuckDB renamed it; both names take the number of rows.
         reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
         return reader(rows)

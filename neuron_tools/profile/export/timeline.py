@@ -122,16 +122,6 @@ class SliceEvents:
     row: Int64Array
     lane: npt.NDArray[np.int32]
 
-    @property
-    def alternates(self) -> bool:
-        """Whether each begin is followed at once by its own end, in row order."""
-        begins = self.row[::2]
-        return (
-            2 * len(begins) == len(self.row)
-            and bool(np.all(self.row[1::2] == END_OF_SLICE))
-            and bool(np.array_equal(begins, np.arange(len(begins))))
-        )
-
 
 class TimelineSink(Protocol):
     """A trace format being written."""

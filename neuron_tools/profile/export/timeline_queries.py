@@ -9,6 +9,7 @@ FLOW_TABLES = ("Instruction", "DmaPacketAggregated", "TraceSpan")
 """Tables between whose rows dependencies are drawn."""
 
 
+FLOW_NUMBER = "hash(f.in_table, f.in_id, f.out_table, f.out_id)"
 FLOW_JOINS = " LEFT JOIN outgoing o ON o.id = t.id LEFT JOIN incoming i ON i.id = t.id"
 
 
@@ -36,10 +37,10 @@ def span_query(source: SpanSource, tables: Tables, window: str, *, flows: bool) 
         (_flow_ends(table, chosen) if with_flows else "")
         + f"SELECT CAST({tables.column_or(table, 'process_idx', '0')} AS BIGINT) AS process_idx,"
         f" CAST({tables.column_or(table, source.index, '0')} AS BIGINT) AS place_idx,"
-        f" CAST({_filled(source.track, tables, table)} AS VARCHAR) AS track,"
+        f" {source.track.sql(tables, table)} AS track,"
         f" CAST({source.start} AS BIGINT) AS start_ns,"
         f" CAST(greatest({source.start}, {source.end}) AS BIGINT) AS end_ns,"
-        f" coalesce(CAST({_filled(source.name, tables, table)} AS VARCHAR), '') AS name,"
+        f" {source.name.sql(tables, table)} AS name,"
         f" CAST({tables.column_or(table, 'layer', 'NULL')} AS VARCHAR) AS layer,"
         f" CAST({tables.column_or(table, 'is_backward', 'FALSE')} AS BOOLEAN) AS is_backward,"
         f" CAST({tables.column_or(table, 'source_file', 'NULL')} AS VARCHAR) AS source_file,"
@@ -69,13 +70,6 @@ def has_flows(tables: Tables) -> bool:
     return tables.has("Flow", "in_id") and tables.count("Flow") > 0
 
 
-def _filled(expression: str, tables: Tables, table: str) -> str:
-    """Replaces {column} by the column, or by NULL where the table lacks it."""
-    for column in ("timeline_track", "variable", "op", "framework_name", "trace_event_source"):
-        expression = expression.replace(f"{{{column}}}", tables.column_or(table, column, "NULL"))
-    return expression
-
-
 def _arguments(source: SpanSource, tables: Tables) -> list[str]:
     columns = tables.columns(source.table)
     return [
@@ -95,17 +89,36 @@ def _argument(column: str, data_type: str) -> str:
     return f"nullif(CAST(t.\"{column}\" AS VARCHAR), '')"
 
 
+def flow_query(table: str, tables: Tables, end: str) -> str | None:
+    """SQL for one end of all flows of a table: `id` of the row, ascending, and `number`; None without any.
+
+    Args:
+        end: "in" for where flows start, "out" for where they end.
+    """
+    if table not in FLOW_TABLES or not has_flows(tables) or not tables.has(table, "id"):
+        return None
+    return (
+        f"SELECT DISTINCT CAST(f.{end}_id AS BIGINT) AS id, {FLOW_NUMBER} AS number FROM Flow f"
+        f" WHERE f.{end}_table = '{table}' AND {_drawn_flows()} ORDER BY 1, 2"
+    )
+
+
 def _flow_ends(table: str, chosen: str) -> str:
     """Common table expressions: flow numbers by the row that they start and end at, of the chosen rows.
 
     A number is a hash of the edge: the same whichever end is read, in whatever order and window.
     """
-    number = "list_sort(list(DISTINCT hash(f.in_table, f.in_id, f.out_table, f.out_id))) AS flows FROM Flow f"
-    listed = ", ".join(f"'{name}'" for name in FLOW_TABLES)
-    drawn = f"f.in_table IN ({listed}) AND f.out_table IN ({listed}) AND f.in_id <> f.out_id"
+    number = f"list_sort(list(DISTINCT {FLOW_NUMBER})) AS flows FROM Flow f"
+    drawn = _drawn_flows()
     ends = (
         f"{name} AS (SELECT f.{end}_id AS id, {number} SEMI JOIN chosen c ON c.id = f.{end}_id"
         f" WHERE f.{end}_table = '{table}' AND {drawn} GROUP BY f.{end}_id)"
         for name, end in (("outgoing", "in"), ("incoming", "out"))
     )
     return f'WITH chosen AS (SELECT t.id FROM "{table}" t {chosen}), {", ".join(ends)} '
+
+
+def _drawn_flows() -> str:
+    """SQL that chooses the edges between different rows of the tables between which edges are drawn."""
+    listed = ", ".join(f"'{name}'" for name in FLOW_TABLES)
+    return f"f.in_table IN ({listed}) AND f.out_table IN ({listed}) AND f.in_id <> f.out_id"

@@ -6,6 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from neuron_tools.profile.export.row_label import RowLabel
+
+START, END = 't."start_ts"', 't."end_ts"'
+
 
 class Place(Enum):
     """Under which heading a source's tracks stand."""
@@ -26,7 +30,7 @@ class SpanSource:
         place: Heading of its tracks.
         index: Column that numbers the NeuronCore or thread.
         group: A further heading; "" = none.
-        track, name: SQL over the row `t` for the track's and the slice's name.
+        track, name: Name of the track and of the slice.
         rank: Place of the track (or of the group, where there is one) among its siblings.
         arguments: Label -> column; kept where the column exists, is not null and not an empty text or 0.
         start, end: SQL for the times.
@@ -39,13 +43,13 @@ class SpanSource:
     table: str
     place: Place
     index: str
-    track: str
-    name: str
+    track: RowLabel
+    name: RowLabel
     rank: int
     group: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
-    start: str = 't."start_ts"'
-    end: str = 't."end_ts"'
+    start: str = START
+    end: str = END
     nested: bool = False
     condition: str = "TRUE"
     layered: bool = False
@@ -83,8 +87,8 @@ INSTRUCTIONS = SpanSource(
     table="Instruction",
     place=Place.CORE,
     index="pcore_idx",
-    track="coalesce(nullif({timeline_track}, ''), t.\"engine\")",
-    name='t."opcode"',
+    track=RowLabel(("timeline_track", "engine")),
+    name=RowLabel(("opcode",)),
     rank=OTHER_ENGINE_RANK,
     arguments=_same(
         *_PLAIN, "operands", "hlo_name", "framework_name", *_BYTES, "psum_read_bytes", "psum_write_bytes",
@@ -100,8 +104,8 @@ DMA_TRANSFERS = SpanSource(
     place=Place.CORE,
     index="pcore_idx",
     group="DMA queues",
-    track="coalesce(nullif(t.\"queue_name\", ''), 'queue ' || t.\"queue_idx\")",
-    name="coalesce(nullif(nullif({variable}, ''), 'unknown'), nullif({op}, ''), 'transfer')",
+    track=RowLabel(("queue_name",), numbered=("queue ", "queue_idx")),
+    name=RowLabel(("variable", "op"), empty="unknown", default="transfer"),
     rank=QUEUE_RANK,
     arguments=_same(
         "id", "variable", "op", "transfer_bytes", "read_bytes", "write_bytes", "throughput", "source", "dest",
@@ -115,8 +119,8 @@ FRAMEWORK_OPERATIONS = SpanSource(
     table="FrameworkInstruction",
     place=Place.CORE,
     index="pcore_idx",
-    track="'Framework'",
-    name="coalesce(nullif({framework_name}, ''), 'operation')",
+    track=RowLabel(default="Framework"),
+    name=RowLabel(("framework_name",), default="operation"),
     rank=FRAMEWORK_RANK,
     arguments=_same(
         *_PLAIN, *_BYTES, "tensor_engine_instruction_count", "vector_engine_instruction_count",
@@ -132,8 +136,8 @@ HLO_OPERATIONS = SpanSource(
     table="HloInstruction",
     place=Place.CORE,
     index="pcore_idx",
-    track="'HLO'",
-    name='t."hlo_name"',
+    track=RowLabel(default="HLO"),
+    name=RowLabel(("hlo_name",)),
     rank=HLO_RANK,
     arguments=_same(
         *_PLAIN,
@@ -153,8 +157,8 @@ COLLECTIVES = SpanSource(
     place=Place.CORE,
     index="pcore_idx",
     group="Collectives",
-    track="'stream ' || t.\"stream_index\"",
-    name='t."operation"',
+    track=RowLabel(numbered=("stream ", "stream_index")),
+    name=RowLabel(("operation",)),
     rank=COLLECTIVE_RANK,
     arguments=_same(
         "op_id", "algorithm", "num_elements", "dtype", "input_size", "output_size", "algorithm_bandwidth",
@@ -168,8 +172,8 @@ COLLECTIVE_CORES = SpanSource(
     place=Place.CORE,
     index="pcore_idx",
     group="CC-cores",
-    track="'CC-core ' || t.\"core_idx\"",
-    name='t."description"',
+    track=RowLabel(numbered=("CC-core ", "core_idx")),
+    name=RowLabel(("description",)),
     rank=COLLECTIVE_CORE_RANK,
     arguments=_same("trigger_engine", "trigger_start_ts"),
 )
@@ -179,8 +183,8 @@ THROTTLING = SpanSource(
     table="Throttle",
     place=Place.CORE,
     index="pcore_idx",
-    track="'Throttling'",
-    name='t."type"',
+    track=RowLabel(default="Throttling"),
+    name=RowLabel(("type",)),
     rank=THROTTLE_RANK,
     arguments=_same("k", "n"),
     start='t."timestamp"',
@@ -192,8 +196,8 @@ EXECUTIONS = SpanSource(
     table="SystemProfileEvents",
     place=Place.CORE,
     index="nc_idx",
-    track="'Executions'",
-    name='t."name"',
+    track=RowLabel(default="Executions"),
+    name=RowLabel(("name",)),
     rank=EXECUTION_RANK,
     arguments=_same("id", "trace_event_source", "framework_stream_id", "extra_attributes_json"),
     condition="t.\"trace_event_source\" = 'neuron_hw'",
@@ -205,8 +209,8 @@ RUNTIME_CALLS = SpanSource(
     place=Place.PROCESS,
     index="thread_id",
     group="Neuron runtime",
-    track="coalesce({trace_event_source}, 'events') || ' thread ' || coalesce(t.\"thread_id\", 0)",
-    name='t."name"',
+    track=RowLabel(("trace_event_source",), default="events", suffix=(" thread ", "thread_id")),
+    name=RowLabel(("name",)),
     rank=RUNTIME_RANK,
     arguments=_same("id", "thread_id", "nc_idx", "framework_stream_id", "extra_attributes_json"),
     nested=True,
@@ -218,8 +222,8 @@ HOST_SPANS = SpanSource(
     table="HostSpan",
     place=Place.THREAD,
     index="thread_idx",
-    track="''",
-    name='t."name"',
+    track=RowLabel(),
+    name=RowLabel(("name",)),
     rank=0,
     arguments=_same("kind", "layer"),
     nested=True,
@@ -230,8 +234,8 @@ TRACE_SPANS = SpanSource(
     table="TraceSpan",
     place=Place.TRACE,
     index="track_idx",
-    track="''",
-    name='t."name"',
+    track=RowLabel(),
+    name=RowLabel(("name",)),
     rank=0,
     arguments=_same("layer"),
     nested=True,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from neuron_tools.profile.export.lanes import FlatLanes, NestedLanes, nested_eve
 from neuron_tools.profile.export.modules import ModuleSpans
 from neuron_tools.profile.export.report import Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables, ahead
+from neuron_tools.profile.export.stored_rows import StoredSource, can_be_read_as_stored, stored_rows
 from neuron_tools.profile.export.timeline import (
     END_OF_SLICE,
     Int64Array,
@@ -70,12 +71,11 @@ def write_timeline(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Rows of a batch that belong to one track."""
+    """Rows of a batch, from the first to before the last, that belong to one track."""
 
-    process_idx: int
-    place_idx: int
-    track: str
-    rows: pa.RecordBatch
+    key: tuple[int, int, str]
+    first: int
+    last: int
 
 
 @dataclass
@@ -84,19 +84,26 @@ class _OpenTrack:
 
     key: tuple[int, int, str]
     lanes: FlatLanes | NestedLanes
-    modules: ModuleSpans | None
+    modules: ModuleSpans
     tracks: list[Track] = field(default_factory=list)
     open_ends: dict[int, Int64Array] = field(default_factory=dict)
 
-    def nested_events(self, slices: Slices, lanes: npt.NDArray[np.int32]) -> SliceEvents:
+    def events(self, nested: bool, start_ns: Int64Array, end_ns: Int64Array) -> SliceEvents:
+        """Begins and ends of further spans, in order of start, on the track's lanes."""
+        lanes = self.lanes.assign(start_ns, end_ns)
+        return (
+            self.nested_events(start_ns, end_ns, lanes) if nested else _flat_events(start_ns, end_ns, lanes)
+        )
+
+    def nested_events(
+        self, start_ns: Int64Array, end_ns: Int64Array, lanes: npt.NDArray[np.int32]
+    ) -> SliceEvents:
         """Events of nested slices, lane after lane."""
         parts = []
         for lane in np.unique(lanes).tolist():
             rows = np.flatnonzero(lanes == lane)
             open_ends = self.open_ends.get(lane, np.zeros(0, np.int64))
-            time, row, self.open_ends[lane] = nested_events(
-                slices.start_ns[rows], slices.end_ns[rows], open_ends
-            )
+            time, row, self.open_ends[lane] = nested_events(start_ns[rows], end_ns[rows], open_ends)
             own = np.where(row == END_OF_SLICE, END_OF_SLICE, rows[np.maximum(row, 0)])
             parts.append((time, own, np.full(len(time), lane, np.int32)))
         return SliceEvents(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -113,16 +120,18 @@ class _Writer:
 
     def write_spans(self, source: SpanSource, tables: Tables, *, flows: bool) -> None:
         open_tracks: dict[tuple[int, int, str], _OpenTrack] = {}
-        queries = (
-            span_query(source, tables, window, flows=flows)
-            for window in tables.windows(source.table, source.start)
-        )
-        for batch in ahead(batch for query in queries for batch in tables.batches(query)):
-            for run in _runs(batch):
-                key = (run.process_idx, run.place_idx, run.track)
-                if key not in open_tracks:
-                    open_tracks[key] = _open_track(source, key)
-                self._add(source, open_tracks[key], run)
+        for batch in _rows(source, tables, flows=flows):
+            runs = _runs(batch)
+            for run in runs:
+                if run.key not in open_tracks:
+                    open_tracks[run.key] = _open_track(source, run.key)
+            if source.layered:
+                for run in runs:
+                    self._add_layered(
+                        source, open_tracks[run.key], batch.slice(run.first, run.last - run.first)
+                    )
+            else:
+                self._add(source, [(run, open_tracks[run.key]) for run in runs], self._counted(source, batch))
             self._rows.advance(batch.num_rows)
         for open_track in open_tracks.values():
             self._finish(open_track)
@@ -147,20 +156,40 @@ class _Writer:
         parent = self.tree.core(process_idx, place_idx)
         return self.tree.counter(parent, source.name, source.unit, source.rank)
 
-    def _add(self, source: SpanSource, current: _OpenTrack, run: _Run) -> None:
-        slices = _slices(run.rows)
+    def _counted(self, source: SpanSource, batch: pa.RecordBatch) -> Slices:
+        slices = _slices(batch)
         self.counts[source.kind] += len(slices)
         self.flow_starts += _list_items(slices.flow_out)
         self.flow_ends += _list_items(slices.flow_in)
-        if current.modules is not None:
-            slices, lanes, module_count = current.modules.add(slices, *_layers(run.rows))
-            self.counts["modules"] += module_count
-        else:
-            lanes = current.lanes.assign(slices.start_ns, slices.end_ns)
-        while len(current.tracks) <= lanes.max():
-            current.tracks.append(self._track(source, current.key, len(current.tracks)))
-        events = current.nested_events(slices, lanes) if source.nested else _flat_events(slices, lanes)
+        return slices
+
+    def _add(self, source: SpanSource, runs: Sequence[tuple[_Run, _OpenTrack]], slices: Slices) -> None:
+        """Send a batch's slices of all tracks at once."""
+        lanes: list[Track] = []
+        parts = []
+        for run, current in runs:
+            chosen = slice(run.first, run.last)
+            events = current.events(source.nested, slices.start_ns[chosen], slices.end_ns[chosen])
+            self._grow(source, current, int(events.lane.max()) + 1)
+            row = np.where(events.row == END_OF_SLICE, END_OF_SLICE, events.row + run.first)
+            parts.append((events.time_ns, row, events.lane + np.int32(len(lanes))))
+            lanes += current.tracks
+        self.sink.add_slices(
+            lanes, slices, SliceEvents(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        )
+
+    def _add_layered(self, source: SpanSource, current: _OpenTrack, rows: pa.RecordBatch) -> None:
+        """Send slices of one track and those of the modules around them."""
+        operations = self._counted(source, rows)
+        slices, lanes, module_count = current.modules.add(operations, *_layers(rows))
+        self.counts["modules"] += module_count
+        self._grow(source, current, int(lanes.max()) + 1)
+        events = current.nested_events(slices.start_ns, slices.end_ns, lanes)
         self.sink.add_slices(current.tracks, slices, events)
+
+    def _grow(self, source: SpanSource, current: _OpenTrack, lanes: int) -> None:
+        while len(current.tracks) < lanes:
+            current.tracks.append(self._track(source, current.key, len(current.tracks)))
 
     def _finish(self, current: _OpenTrack) -> None:
         for lane, open_ends in current.open_ends.items():
@@ -192,7 +221,7 @@ class _Writer:
 
 def _open_track(source: SpanSource, key: tuple[int, int, str]) -> _OpenTrack:
     lanes = NestedLanes() if source.nested and not source.layered else FlatLanes()
-    return _OpenTrack(key, lanes, ModuleSpans() if source.layered else None)
+    return _OpenTrack(key, lanes, ModuleSpans())
 
 
 def nested_events(
@@ -222,21 +251,36 @@ def nested_events(
     return time[:due], np.where(is_end, END_OF_SLICE, span - held)[:due], time[due:]
 
 
-def _flat_events(slices: Slices, lanes: npt.NDArray[np.int32]) -> SliceEvents:
-    time = np.column_stack([slices.start_ns, slices.end_ns]).reshape(-1)
-    row = np.full(2 * len(slices), END_OF_SLICE)
-    row[::2] = np.arange(len(slices))
+def _rows(source: SpanSource, tables: Tables, *, flows: bool) -> Iterator[pa.RecordBatch]:
+    """A source's rows in batches, each ordered by track and time, and those of each track by time."""
+    profile = tables.profile
+    if can_be_read_as_stored(source, profile, tables, flows=flows):
+        yield from stored_rows(source, cast(StoredSource, profile), tables, flows=flows)
+        return
+    queries = (
+        span_query(source, tables, window, flows=flows)
+        for window in tables.windows(source.table, source.start)
+    )
+    yield from ahead(batch for query in queries for batch in tables.batches(query))
+
+
+def _flat_events(start_ns: Int64Array, end_ns: Int64Array, lanes: npt.NDArray[np.int32]) -> SliceEvents:
+    time = np.column_stack([start_ns, end_ns]).reshape(-1)
+    row = np.full(2 * len(start_ns), END_OF_SLICE)
+    row[::2] = np.arange(len(start_ns))
     return SliceEvents(time, row, np.repeat(lanes, 2))
 
 
-def _runs(batch: pa.RecordBatch) -> Iterator[_Run]:
+def _runs(batch: pa.RecordBatch) -> list[_Run]:
     place = _int_columns(batch, "process_idx", "place_idx")
     track = batch.column("track").dictionary_encode()
     codes = track.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    runs = []
     for first, last in _equal_stretches(np.column_stack([place, codes])):
         process_idx, place_idx = place[first].tolist()
         name = track.dictionary[int(codes[first])].as_py() if codes[first] >= 0 else "unknown"
-        yield _Run(process_idx, place_idx, name, batch.slice(first, last - first))
+        runs.append(_Run((process_idx, place_idx, name), first, last))
+    return runs
 
 
 def _equal_stretches(keys: npt.NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -55,14 +55,6 @@ class Piece:
         lengths: Int64Array | int = self.width if self.lengths is None else self.lengths
         return lengths if self.present is None else lengths * self.present
 
-    def take(self, rows: Int64Array) -> Piece:
-        """The given rows."""
-        return Piece(
-            self.data if self.data.ndim == 1 else self.data[rows],
-            None if self.lengths is None else self.lengths[rows],
-            None if self.present is None else self.present[rows],
-        )
-
     def put(self, out: UInt8Array, places: Int64Array) -> None:
         """Copies each row's bytes to its place in `out`, and moves the places behind them."""
         present = ALL_PRESENT if self.present is None else self.present
@@ -94,10 +86,6 @@ class Cells:
             for piece in self.pieces
         )
         return Cells(self.rows, tuple(limited))
-
-    def take(self, rows: Int64Array) -> Cells:
-        """The given rows in the given order."""
-        return Cells(len(rows), tuple(piece.take(rows) for piece in self.pieces))
 
     def row_lengths(self) -> Int64Array:
         """Bytes of each row, int64, shape (rows,)."""
@@ -188,19 +176,6 @@ def fixed64_field(field_number: int, values: npt.ArrayLike) -> Cells:
     return joined(constant(tag(field_number, FIXED64), numbers.rows), numbers)
 
 
-def repeated_fixed64_field(field_number: int, offsets: Int64Array, values: npt.NDArray[np.uint64]) -> Cells:
-    """An unpacked repeated fixed64 field: row i has values[offsets[i]:offsets[i + 1]]."""
-    head = np.frombuffer(tag(field_number, FIXED64), np.uint8)
-    counts = np.diff(offsets)
-    widest = int(counts.max()) if len(counts) else 0
-    cell = len(head) + 8
-    data = np.zeros((len(counts), widest, cell), np.uint8)
-    present = np.arange(widest) < counts[:, None]
-    data[:, :, : len(head)] = head
-    data[present, len(head) :] = values[offsets[0] : offsets[-1]].view(np.uint8).reshape(-1, 8)
-    return Cells(len(counts), (Piece(data.reshape(len(counts), widest * cell), counts * cell),))
-
-
 def message_field(field_number: int, content: Cells) -> Cells:
     """A length-delimited field (string or submessage) around `content`."""
     head = tag(field_number, LENGTH_DELIMITED)
@@ -208,15 +183,3 @@ def message_field(field_number: int, content: Cells) -> Cells:
     if isinstance(lengths, int):
         return joined(constant(head + varint_bytes(lengths), content.rows), content)
     return joined(constant(head, content.rows), varints(lengths), content)
-
-
-def interleaved(first: Cells, second: Cells, order: Int64Array) -> bytes:
-    """Rows of `first` (numbered from 0) and of `second` (numbered on from there) in the given order."""
-    lengths = np.concatenate([first.row_lengths(), second.row_lengths()])
-    ends = np.cumsum(lengths[order])
-    places = np.empty(len(order), np.int64)
-    places[order] = ends - lengths[order]
-    out = np.empty(int(ends[-1]) if len(ends) else 0, np.uint8)
-    first.put(out, places[: first.rows].copy())
-    second.put(out, places[first.rows :].copy())
-    return out.tobytes()

@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pyarrow as pa
 
 TEXTS = pa.dictionary(pa.int32(), pa.string())
-_PYTHON_FUNCTION = re.compile(r"^(.+)\((\d{1,9})\): .+$", re.DOTALL)
-_XLA_FUNCTION = re.compile(r"^\$(.+?):(\d{1,9}) .+$", re.DOTALL)
-_SOURCE = re.compile(r"^(.+):(\d{1,9})$", re.DOTALL)
+_PYTHON_FUNCTION = re.compile(r"^(.+)\((\d{1,10})\): .+$", re.DOTALL)
+_XLA_FUNCTION = re.compile(r"^\$(.+?):(\d{1,10}) .+$", re.DOTALL)
+_SOURCE = re.compile(r"^(.+):(\d{1,10})$", re.DOTALL)
 _DEVICE = re.compile(
     r"^(?:GPU|NPU|XPU|TPU|HPU|MTIA|Neuron(?:Core|Device)?|device)[ :]*(\d{1,6})\b", re.IGNORECASE
 )

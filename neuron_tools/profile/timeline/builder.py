@@ -70,9 +70,11 @@ def _replace(building: Path, folder: Path) -> None:
 def _build(parts: Parts, folder: Path) -> dict[str, Any]:
     names, labels = Names(), Labels(parts)
     entries: list[Entry] = []
+    unordered: set[str] = set()
     with BlobWriter(folder / DATA_NAME) as blob:
         for source in SPAN_SOURCES:
-            entries += _spans(source, parts.get(source.table, ()), names, labels, blob, folder)
+            paths = parts.get(source.table, ())
+            entries += _spans(source, paths, names, labels, blob, folder, unordered)
         for counter in COUNTER_SOURCES:
             entries += _samples(counter, parts.get(counter.table, ()), labels, blob)
         entries.sort(key=lambda entry: entry[0])
@@ -81,19 +83,32 @@ def _build(parts: Parts, folder: Path) -> dict[str, Any]:
         tracks = [dict(entry[1]) for entry in entries]
         tables = LaneTable.of([track.pop("lanes", ()) for track in tracks]).store(blob)
         overview = [begin, kind, blob.length - begin]
-        return {"overview": overview, "tracks": tracks, "names": stored, "lanes": tables}
+        header = {"overview": overview, "tracks": tracks, "names": stored, "lanes": tables}
+        return {**header, "unordered": sorted(unordered)}
 
 
 def _spans(
-    source: SpanSource, paths: Sequence[Path], names: Names, labels: Labels, blob: BlobWriter, folder: Path
+    source: SpanSource,
+    paths: Sequence[Path],
+    names: Names,
+    labels: Labels,
+    blob: BlobWriter,
+    folder: Path,
+    unordered_tables: set[str],
 ) -> list[Entry]:
-    """Entries of a source's tracks; those whose rows do not come in order are read once more."""
+    """Entries of a source's tracks; those whose rows do not come in order are read once more.
+
+    Args:
+        unordered_tables: Gets the table's name where rows of a track start before earlier ones.
+    """
     builders: dict[TrackKey, TrackBuilder] = {}
     for rows in _rows(source, paths, names):
         if rows.key not in builders:
             builders[rows.key] = TrackBuilder(source, rows.key, names, labels, blob)
         builders[rows.key].add(rows)
     found = [entry for builder in builders.values() if builder.is_ordered for entry in builder.finish()]
+    if not all(builder.is_ascending for builder in builders.values()):
+        unordered_tables.add(source.table)
     unordered = {key for key, builder in builders.items() if not builder.is_ordered}
     if unordered:
         with Spool(folder) as spool:

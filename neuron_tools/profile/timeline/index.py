@@ -74,6 +74,7 @@ class TimelineIndex:
     Attributes:
         tracks: All tracks, in the order in which they are drawn.
         names: The spans' names, by code.
+        unordered: Tables in which rows of a track start before earlier ones.
 
     Raises:
         IndexMismatchError: It does not stand there, or does not belong to tables of that signature.
@@ -91,6 +92,7 @@ class TimelineIndex:
             self._stored: list[dict[str, Any]] = header["tracks"]
             names = header["names"]
             self.names = _texts(self._blob, names)
+            self.unordered = frozenset(header["unordered"])
             self.tracks = tuple(_track(stored) for stored in self._stored)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexMismatchError(f"{folder} has no usable index: {error}") from error

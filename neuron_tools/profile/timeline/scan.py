@@ -155,11 +155,11 @@ def split(source: SpanSource, rows: int | Ints, batch: pa.RecordBatch, names: Na
     name = np.zeros(len(row), np.int32) if name_column is None else names.encode(name_column)
     layer = names.encode(_layers(batch)) if source.layers else None
     columns = [column for column in (start, duration, name, row, layer) if column is not None]
-    changed = _changes(keys)
-    order = _track_order(keys, start, changed)
+    changed = changes(keys)
+    order = track_order(keys, start, changed)
     if order is not None:
         keys, columns = [key[order] for key in keys], [column[order] for column in columns]
-        changed = _changes(keys)
+        changed = changes(keys)
     for begin, end in _runs(changed):
         texts = "" if text is None or keys[3][begin] < 0 else text.dictionary[int(keys[3][begin])].as_py()
         core = int(keys[1][begin]) if source.core else None
@@ -255,10 +255,11 @@ def _indices(column: pa.DictionaryArray) -> Ints:
     return codes
 
 
-def _track_order(keys: list[Any], start: Ints, changed: npt.NDArray[np.bool_]) -> Ints | None:
+def track_order(keys: list[Any], start: Ints, changed: npt.NDArray[np.bool_]) -> Ints | None:
     """Order by track and start; None where the rows have it, as the writer leaves them.
 
     Args:
+        keys: Integers that tell the tracks apart, the most important first, shape (rows,) each.
         changed: Rows at which another track's begin, but the first.
     """
     if bool(np.all((start[1:] >= start[:-1]) | changed)):
@@ -268,7 +269,7 @@ def _track_order(keys: list[Any], start: Ints, changed: npt.NDArray[np.bool_]) -
     return np.lexsort((start, *reversed(keys)))
 
 
-def _changes(keys: list[Any]) -> npt.NDArray[np.bool_]:
+def changes(keys: list[Any]) -> npt.NDArray[np.bool_]:
     """Whether each row but the first belongs to another track than the row before it."""
     changed = np.zeros(len(keys[0]) - 1, np.bool_)
     for key in keys:

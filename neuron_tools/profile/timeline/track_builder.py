@@ -30,12 +30,13 @@ class TrackBuilder:
 
     Attributes:
         is_ordered: False once rows came that start before earlier ones; what was built is then of no use.
+        is_ascending: False once rows came that start before earlier ones; unlike above, not at the same time.
     """
 
     def __init__(
         self, source: SpanSource, key: TrackKey, names: Names, labels: Labels, blob: BlobWriter
     ) -> None:
-        self.is_ordered = True
+        self.is_ordered = self.is_ascending = True
         self._source, self._key, self._labels = source, key, labels
         self._held: list[Segment | TrackRows] = []
         self._held_spans = 0
@@ -48,14 +49,16 @@ class TrackBuilder:
     def add(self, rows: Segment | TrackRows) -> None:
         """Take further rows, in ascending order of start."""
         first, last = int(rows.start_ns[0]), int(rows.start_ns[-1])
+        if self._last_ns is not None and first < self._last_ns:
+            self.is_ascending = False
         # Rows that start with the last one may have to stand before it: the longest comes first.
         if self._last_ns is not None and first <= self._last_ns:
             self.is_ordered, self._held = False, []
+        self._last_ns = last
         if not self.is_ordered:
             return
         self._held.append(rows)
         self._held_spans += len(rows.start_ns)
-        self._last_ns = last
         if self._held_spans >= BLOCK_SPANS:
             self._build()
 

@@ -51,6 +51,10 @@ class Timeline:
             return 0, 0
         return min(track.start_ns for track in self.tracks), max(track.end_ns for track in self.tracks)
 
+    def is_in_order(self, table: str) -> bool:
+        """Whether the rows of each track of a table stand in order of start."""
+        return table not in self._index.unordered
+
     def one(
         self, track: Track | str, start_ns: int | None, end_ns: int | None, pixels: int
     ) -> pa.RecordBatch:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from perfetto.protos.perfetto.trace import perfetto_trace_pb2 as protos
 
 from neuron_tools.errors import UsageError
-from neuron_tools.profile.export import export_perfetto, perfetto_packets, source
+from neuron_tools.profile.export import event_columns, export_perfetto, source
 from tests.fixtures.perfetto_trace import read_trace
 from tests.fixtures.synthetic_profile import MemoryProfile, instructions, synthetic_profile, table
 
@@ -168,7 +168,7 @@ def test_flows_can_be_left_out(synthetic, tmp_path):
 
 
 def test_a_slice_with_very_many_flows_keeps_them_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(perfetto_packets, "LARGEST_CHUNK_BYTES", 1 << 10)
+    monkeypatch.setattr(event_columns, "LARGEST_CHUNK_BYTES", 1 << 10)
     rows = instructions(np.arange(300), np.arange(300) + 1)
     edges = table(
         "Flow", in_id=[1] * 299, out_id=np.arange(2, 301), in_table=["Instruction"] * 299,

@@ -27,18 +27,6 @@ def test_double_fields_are_what_the_generated_class_writes(values):
 
 
 @settings(deadline=None)
-@given(st.lists(st.lists(st.integers(0, (1 << 64) - 1), max_size=5), min_size=1, max_size=12))
-def test_lists_of_differing_length_are_what_the_generated_class_writes(lists):
-    offsets = np.concatenate([[0], np.cumsum([len(values) for values in lists])]).astype(np.int64)
-    flat = np.array([value for values in lists for value in values], np.uint64)
-
-    encoded = wire.repeated_fixed64_field(47, offsets, flat).pack()
-
-    expected = b"".join(protos.TrackEvent(flow_ids=values).SerializeToString() for values in lists)
-    assert encoded == expected
-
-
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=200), st.booleans()), min_size=1, max_size=20))
 def test_texts_with_gaps_are_what_the_generated_class_writes(rows):
     contents = [text.encode() for text, _ in rows]
@@ -53,9 +41,3 @@ def test_texts_with_gaps_are_what_the_generated_class_writes(rows):
         for text, given_ in rows
     ]
     assert encoded == b"".join(message.SerializeToString() for message in messages)
-
-
-def test_interleaved_rows_keep_their_own_widths():
-    wide, narrow = wire.constant(b"abc", 2), wire.constant(b"x", 3)
-
-    assert wire.interleaved(wide, narrow, np.array([2, 0, 3, 1, 4])) == b"xabcxabcx"
