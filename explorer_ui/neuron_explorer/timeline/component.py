@@ -36,6 +36,8 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
         search: Text or `column=value` that is searched.
         theme: "light", "dark" or "system".
         painter: "auto", "webgl2" or "canvas2d".
+        writes_address: Whether the page's address follows the view, so that a link reproduces it.
+        source_address: Where the source of a span is shown: an address with `{file}` and `{line}` in it.
         chrome: Whether search, buttons and details are shown.
         details: Read only: columns of the chosen span's row.
         source: Read only: `{"file", "line"}` of the chosen span.
@@ -70,6 +72,8 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
         theme: str | None = None,
         painter: str | None = None,
         chrome: bool | None = None,
+        writes_address: bool | None = None,
+        source_address: str | None = None,
         details: Mapping[str, Any] | None = None,
         source: Mapping[str, Any] | None = None,
         open_source: Mapping[str, Any] | None = None,
@@ -90,6 +94,6 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
 
 PROPERTIES = (
     "id", "profile", "compare", "data_url", "range", "selection", "span", "pinned", "collapsed", "expanded",
-    "highlight", "markers", "search", "theme", "painter", "chrome", "details", "source", "open_source",
-    "className", "style",
+    "highlight", "markers", "search", "theme", "painter", "chrome", "writes_address", "source_address",
+    "details", "source", "open_source", "className", "style",
 )  # fmt: skip

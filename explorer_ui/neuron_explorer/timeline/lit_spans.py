@@ -1,4 +1,4 @@
-"""What belongs to a module, an operation or an HLO operation, on every track, as tiles to draw over the others."""
+"""What belongs to a module or an operation, on every track, as tiles to draw over the others."""
 
 from __future__ import annotations
 

@@ -41,9 +41,10 @@ def range_statistics(profile: Profile, start_ns: int, end_ns: int) -> list[dict[
 
 
 def range_names(profile: Profile, track: Track, start_ns: int, end_ns: int) -> list[dict[str, Any]]:
-    """The names on a track that take most of a range: `name`, `count`, `span_ns` (cut to the range), `longest_ns`.
+    """The names on a track that take most of a range: `name`, `count`, `span_ns`, `longest_ns`.
 
-    Empty for tracks whose names stand in no column, which are those of modules.
+    Only what lies inside the range counts in `span_ns`. Empty for tracks of modules, whose names stand
+    in no column.
     """
     source = next(iter(sources_of(track.table)), None)
     if source is None or track.level == "module":

@@ -59,7 +59,7 @@ def columns_of(profile: Profile, table: str) -> frozenset[str]:
 
 
 def places_by_row(profile: Profile, table: str) -> dict[tuple[int, int, str], int]:
-    """Places of a table's tracks by process, core and what tells them apart; the module tracks are left out."""
+    """Places of a table's tracks by process, core and what tells them apart, but for tracks of modules."""
     found = {}
     for place, track in enumerate(profile.tracks()):
         if track.table != table or track.is_counter or track.level == "module":

@@ -1,9 +1,10 @@
 /** The Dash component `NeuronTimeline`: a React component that holds the engine, with view state as its properties. */
 
 import { HttpSource } from "../data/source.js";
-import type { Selection, TimelineHandle } from "../options.js";
+import type { Selection, SourcePlace, TimelineHandle } from "../options.js";
 import { createTimeline } from "../timeline.js";
 import type { TimelineView } from "../view/view_state.js";
+import { sourceAddress, writeAddress } from "./address.js";
 import { type ComponentProps, optionsFrom, viewFrom } from "./properties.js";
 
 interface ReactLibrary {
@@ -78,9 +79,14 @@ function mount(container: HTMLElement, latest: { current: ComponentProps }, live
     view: told,
     onViewChange: (view) => tell(latest.current, live.current, view),
     onSelect: (selection) => tellSelection(latest.current, selection),
-    onOpenSource: (place) => latest.current.setProps?.({ open_source: { ...place } }),
+    onOpenSource: (place) => openSource(latest.current, place),
   });
   return { handle, told: JSON.stringify(told) };
+}
+
+function openSource(props: ComponentProps, place: SourcePlace): void {
+  props.setProps?.({ open_source: { ...place } });
+  if (props.source_address) location.assign(sourceAddress(props.source_address, place.file, place.line));
 }
 
 function tell(props: ComponentProps, live: Live | null, view: TimelineView): void {
@@ -97,10 +103,11 @@ function tell(props: ComponentProps, live: Live | null, view: TimelineView): voi
   };
   if (live) live.told = JSON.stringify(viewFrom({ ...props, ...next } as ComponentProps));
   props.setProps?.(next);
+  if (props.writes_address) writeAddress(view);
 }
 
 function tellSelection(props: ComponentProps, selection: Selection): void {
-  props.setProps?.({ details: selection.details, source: selection.source });
+  if (selection.details) props.setProps?.({ details: selection.details, source: selection.source });
 }
 
 (window.neuron_timeline ??= {})["NeuronTimeline"] = NeuronTimeline;

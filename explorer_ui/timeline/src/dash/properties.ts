@@ -22,6 +22,8 @@ export interface ComponentProps {
   readonly theme?: "light" | "dark" | "system";
   readonly painter?: "auto" | "webgl2" | "canvas2d";
   readonly chrome?: boolean;
+  readonly writes_address?: boolean;
+  readonly source_address?: string;
   readonly className?: string;
   readonly style?: object;
   readonly setProps?: (props: Record<string, unknown>) => void;

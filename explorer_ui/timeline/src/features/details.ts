@@ -28,6 +28,11 @@ export interface DetailsTarget {
   showDependencies(): void;
 }
 
+interface WantedRange {
+  readonly range: TimeRange;
+  readonly isDragged: boolean;
+}
+
 /** Columns that say what the panel's head says already. */
 const SAID = new Set(["start_ts", "end_ts", "duration_ns", "source_file", "source_line", "process_idx"]);
 const MOST_TRACKS = 14;
@@ -36,8 +41,8 @@ export class Details {
   private readonly spanColumn = element("div", "");
   private readonly rangeColumn = element("div", "");
   private spanRequest: AbortController | null = null;
-  private rangeRequest: AbortController | null = null;
-  private rangeTimer = 0;
+  private wanted: WantedRange | null = null;
+  private isFetching = false;
   private shownSpan = "";
 
   constructor(
@@ -65,9 +70,7 @@ export class Details {
   }
 
   destroy(): void {
-    clearTimeout(this.rangeTimer);
     this.spanRequest?.abort();
-    this.rangeRequest?.abort();
   }
 
   private showPanel(): void {
@@ -133,38 +136,40 @@ export class Details {
     return open ? link(name, () => open(place), `Open ${name}`) : document.createTextNode(name);
   }
 
+  /** Sums of a range; one request at a time, and the newest range next. */
   private showRange(range: TimeRange | null, isDragged: boolean): void {
-    clearTimeout(this.rangeTimer);
-    this.rangeRequest?.abort();
-    this.rangeRequest = null;
-    if (!range || lengthOf(range) < 1) {
+    this.wanted = range && lengthOf(range) >= 1 ? { range, isDragged } : null;
+    if (!this.wanted) {
       this.rangeColumn.replaceChildren();
       this.showPanel();
-      return;
-    }
-    this.rangeTimer = window.setTimeout(() => void this.fetchRange(range, isDragged), isDragged ? 60 : 0);
+    } else if (!this.isFetching) void this.fetchWanted();
   }
 
-  private async fetchRange(range: TimeRange, isDragged: boolean): Promise<void> {
-    const request = (this.rangeRequest = new AbortController());
+  private async fetchWanted(): Promise<void> {
+    this.isFetching = true;
+    for (let wanted = this.wanted; wanted; wanted = this.wanted === wanted ? null : this.wanted) {
+      await this.fetchRange(wanted);
+    }
+    this.isFetching = false;
+  }
+
+  private async fetchRange(wanted: WantedRange): Promise<void> {
+    const { range } = wanted;
     const params = { start: String(Math.floor(range.startNs)), end: String(Math.ceil(range.endNs)) };
+    const { source, abort } = this.core;
     try {
-      const sums = await requestJson<StatisticsAnswer>(this.core.source, "statistics", params, request.signal);
-      if (this.rangeRequest !== request) return;
-      const shown = [this.rangeHead(range), this.rangeTable(sums, range)];
-      this.rangeColumn.replaceChildren(element("div", "nt-panel-columns", {}, shown));
+      const sums = await requestJson<StatisticsAnswer>(source, "statistics", params, abort.signal);
+      if (this.wanted === null) return;
+      const shown = element("div", "nt-panel-columns", {}, [this.rangeHead(range), this.rangeTable(sums, range)]);
+      this.rangeColumn.replaceChildren(shown);
       this.showPanel();
       const track = this.namedTrack(sums);
-      if (isDragged || !track) return;
-      const named = await requestJson<NamesAnswer>(
-        this.core.source,
-        "names",
-        { ...params, track: String(track.place) },
-        request.signal,
-      );
-      if (this.rangeRequest === request) this.rangeColumn.firstElementChild?.append(this.namesTable(named, track.name, range));
+      if (wanted.isDragged || this.wanted !== wanted || !track) return;
+      const ofTrack = { ...params, track: String(track.place) };
+      const named = await requestJson<NamesAnswer>(source, "names", ofTrack, abort.signal);
+      if (shown.isConnected) shown.append(this.namesTable(named, track.name, range));
     } catch (error) {
-      if (isAbort(error) || this.rangeRequest !== request) return;
+      if (isAbort(error)) return;
       this.rangeColumn.replaceChildren(element("p", "", { text: error instanceof Error ? error.message : String(error) }));
       this.showPanel();
     }

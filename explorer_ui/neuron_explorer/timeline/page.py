@@ -1,0 +1,91 @@
+"""The page Timeline: the component over the whole window, its state in the browser's address."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from dash import html
+
+from neuron_explorer.address import Address
+from neuron_explorer.page import Page, View
+from neuron_explorer.timeline.component import NeuronTimeline
+
+LISTS = ("pinned", "collapsed", "expanded")
+RECORDS = ("span", "highlight", "markers", "selection")
+MOST_ENTRIES = 500
+
+
+def timeline_page(view: View) -> Any:
+    """The timeline of the profile that the address names, as the address says."""
+    address = view.address
+    timeline = NeuronTimeline(
+        id="timeline",
+        profile=address.profile,
+        theme=view.theme.name,
+        writes_address=True,
+        source_address=_source_address(address),
+        style={"height": "100%"},
+        **timeline_state(address),
+    )
+    return html.Div(timeline, style={"height": "100%"})
+
+
+def timeline_state(address: Address) -> dict[str, Any]:
+    """The properties of the component that an address asks for; what makes no sense is left out."""
+    state: dict[str, Any] = {}
+    if address.start_ns is not None and address.end_ns is not None:
+        state["range"] = [address.start_ns, address.end_ns]
+    for name in LISTS:
+        value = _parsed(address.get(name))
+        if isinstance(value, list):
+            state[name] = [entry for entry in value if isinstance(entry, str)][:MOST_ENTRIES]
+    for name in RECORDS:
+        value = _parsed(address.get(name))
+        if _is_record(name, value):
+            state[name] = value
+    if address.get("search"):
+        state["search"] = address.get("search")
+    if address.get("compare"):
+        state["compare"] = address.get("compare")
+    return state
+
+
+def _source_address(address: Address) -> str:
+    """The address of a line's source; the component puts file and line in the place of the braces."""
+    return f"/source?profile={quote(address.profile)}&file={{file}}&line={{line}}"
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return None
+
+
+_FIELDS: Mapping[str, Mapping[str, type | tuple[type, ...]]] = {
+    "span": {"track": str, "row": int, "startNs": (int, float), "durationNs": (int, float), "name": str},
+    "highlight": {"by": str, "value": str},
+    "markers": {"timeNs": (int, float), "text": str},
+}
+
+
+def _is_record(name: str, value: Any) -> bool:
+    """Whether a value from an address has the form of a property."""
+    if name == "selection":
+        return isinstance(value, list) and len(value) == 2 and all(isinstance(x, int | float) for x in value)
+    if name == "markers":
+        return (
+            isinstance(value, list) and len(value) <= MOST_ENTRIES and all(_fits(name, one) for one in value)
+        )
+    return _fits(name, value)
+
+
+def _fits(name: str, value: Any) -> bool:
+    fields = _FIELDS[name]
+    return isinstance(value, dict) and all(isinstance(value.get(key), kind) for key, kind in fields.items())
+
+
+PAGE = Page("/timeline", "Timeline", timeline_page, fills_window=True)
