@@ -15,11 +15,12 @@ import sys
 import tempfile
 import venv
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks import training_trace
+from benchmarks import long_capture, training_trace
 from benchmarks.figures import Figure, Peer, Target
 
 PEER = "HTA 0.5.0"
@@ -29,6 +30,9 @@ EVENTS, QUICK_EVENTS, WARM_EVENTS = 1_000_000, 50_000, 2_000
 SPEED_TARGET = Target(">=", 10)
 BREAKDOWNS = ("idle", "kernels", "communication", "critical path")
 ROUNDS = 2
+INSTRUCTIONS, QUICK_INSTRUCTIONS = 10_000_000, 400_000
+SUMMARY_TARGET, SUMMARY_MEMORY_TARGET = Target("<=", 10), Target("<=", 2048)
+MIB = 1 << 20
 
 _HTA = """
 import json, sys, time, warnings
@@ -65,7 +69,9 @@ print(json.dumps(found))
 def run(quick: bool = False) -> list[Figure]:
     """The figures of the analyses."""
     with tempfile.TemporaryDirectory(prefix="neuron-benchmark-") as name:
-        return trace_figures(Path(name), QUICK_EVENTS if quick else EVENTS)
+        folder = Path(name)
+        figures = trace_figures(folder, QUICK_EVENTS if quick else EVENTS)
+        return figures + summary_figures(folder, QUICK_INSTRUCTIONS if quick else INSTRUCTIONS)
 
 
 def trace_figures(folder: Path, events: int) -> list[Figure]:
@@ -94,6 +100,30 @@ def trace_figures(folder: Path, events: int) -> list[Figure]:
     if peers:
         figures.append(_agreement(ours[0], peers[0]))
     return figures
+
+
+def summary_figures(folder: Path, instructions: int) -> list[Figure]:
+    """Summary and advice of one long capture."""
+    profile = folder / "long.nprof"
+    long_capture.write(profile, instructions)
+    found = _child("summary", str(profile))
+    seconds = found["summary"][0] + found["advice"][0]
+    cpu = found["summary"][1] + found["advice"][1]
+    title = f"summary and advice of {instructions:,} instructions"
+    note = (
+        f"processor time {cpu:.1f} s; summary {found['summary'][0]:.1f} s, advice {found['advice'][0]:.1f} s "
+        f"with {found['findings']} findings; a program of {long_capture.PROGRAM_INSTRUCTIONS:,} instructions"
+    )
+    full = instructions >= INSTRUCTIONS
+    return [
+        Figure(title, seconds, "s", SUMMARY_TARGET if full else None, note=note),
+        Figure(
+            f"memory of the {title}",
+            found["peak_bytes"] / MIB,
+            "MiB",
+            SUMMARY_MEMORY_TARGET if full else None,
+        ),
+    ]
 
 
 def _least(runs: list[dict[str, Any]], name: str) -> tuple[float, float]:
@@ -169,7 +199,7 @@ def _traces(trace: str, warm: str, folder: str) -> dict[str, Any]:
     results = {}
     with profile:
         for name, analysis in names.items():
-            results[name], found[name] = _timed(lambda analysis=analysis: run_analysis(profile, analysis))
+            results[name], found[name] = _timed(partial(run_analysis, profile, analysis))
     streams, (device,) = results["idle"], results["kernels"].devices
     found["numbers"] = {
         "host_us": sum(stream.host_ns for stream in streams) / 1e3,
@@ -184,7 +214,23 @@ def _traces(trace: str, warm: str, folder: str) -> dict[str, Any]:
     return found
 
 
-MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {"traces": _traces}
+def _summary(path: str) -> dict[str, Any]:
+    """Summary and advice of a profile, kernels loaded before."""
+    from neuron_profile.analysis import exposure_kernel
+    from neuron_profile.analysis.advice.advise import advise
+    from neuron_profile.analysis.overview import make_overview
+    from neuron_tools import open_profile
+    from neuron_tools.simulator import kernel
+
+    assert exposure_kernel.add_exposed
+    assert kernel.simulate_program
+    with open_profile(path) as profile:
+        _, summary = _timed(lambda: make_overview(profile))
+        findings, advice = _timed(lambda: advise(profile))
+    return {"summary": summary, "advice": advice, "findings": len(findings)}
+
+
+MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {"traces": _traces, "summary": _summary}
 
 
 def main() -> None:

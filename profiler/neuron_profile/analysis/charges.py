@@ -4,11 +4,16 @@ The unit is the *origin*: module, operation name, forward or backward, and sourc
 execution is charged to one of the spans active in it (`exposure`): computing instructions first, then data
 movement, then control instructions, then the operation around them, then the execution as a whole. So the
 charges of a profile add up to its device time: the sum of its execution spans.
+
+A profile is taken in stretches of time, each with at most about `STRETCH_ROWS` spans, so that memory does not
+grow with its length. A span that reaches beyond its stretch is cut there, and its rest goes to the next one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +23,11 @@ from neuron_profile.analysis.exposure import Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 NO_OPERATION = -1
 EXECUTION_EVENT = "nc_exec_running"
+STRETCH_ROWS = 1 << 20
+COMPILED_FROM = 1 << 17  # spans: below it, loading the compiled kernel takes longer than it saves
 
 # Instructions that order others and do no work of their own: the set-up opcodes that the published metric
 # total_exec_time leaves out, and those that start a DMA.
@@ -36,14 +44,20 @@ ORDER BY ALL
 """
 _CORE = "coalesce(process_idx, 0) = ? AND coalesce({core}, 0) = ?"
 _IS_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES)})"
+_WITHIN = "start_ts >= ? AND start_ts < ?"
 _INSTRUCTIONS = (
-    f"SELECT start_ts, end_ts, raw_framework_id AS owner, {_IS_CONTROL} AS control FROM Instruction"
+    f"SELECT start_ts, end_ts, raw_framework_id AS owner, {_IS_CONTROL} AS control FROM Instruction "
+    f"WHERE {_WITHIN} AND "
 )
+_COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
 _TRANSFERS = """
 SELECT dma.start_ts, dma.end_ts, coalesce(dma.raw_framework_id, instruction.raw_framework_id) AS owner
-FROM (SELECT * FROM DmaPacketAggregated WHERE {core}) dma
-LEFT JOIN Instruction instruction ON instruction.id = dma.trigger
+FROM (SELECT * FROM DmaPacketAggregated WHERE {within} AND {core}) dma
+LEFT JOIN (SELECT id, raw_framework_id FROM Instruction WHERE {triggers}) instruction
+    ON instruction.id = dma.trigger
 """
+# Where transfers name their operations, their triggers need not be looked up.
+_UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
     f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
@@ -106,59 +120,162 @@ class _Owned:
     spans: Spans
     owner: Ints
 
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> _Owned:
+        """Some of the spans."""
+        return _Owned(Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask])
+
+    def cut(self, begin: int, end: int) -> _Owned:
+        """What of the spans lies in a stretch of time; those without length are left out."""
+        starts, ends = np.maximum(self.spans.start_ns, begin), np.minimum(self.spans.end_ns, end)
+        inside = starts < ends
+        return _Owned(Spans(starts[inside], ends[inside]), self.owner[inside])
+
 
 def charge_device_time(profile: Profile) -> Charges:
     """Charge all device time of a profile. O(n log n) in its instructions and transfers."""
-    owners, exposed = [np.zeros(0, np.int64)], [np.zeros(0)]
-    for process_idx, core_idx in _cores(profile):
-        tiers = _tiers(profile, (process_idx, core_idx))
-        for tier, times in zip(tiers, exposed_ns([tier.spans for tier in tiers])):
-            owners.append(tier.owner)
-            exposed.append(times)
-    return _collect(profile, np.concatenate(owners), np.concatenate(exposed))
-
-
-def _collect(profile: Profile, owners: Ints, exposed: npt.NDArray[np.float64]) -> Charges:
-    """Sum the exposed time of all spans by the origin of their owner."""
-    numbered = profile.query(
-        f"{_ORIGINS} SELECT id, code FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
-    )
-    rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
-    ids, codes = _ints(numbered, "id"), _ints(numbered, "code")
-    order = np.argsort(ids)
-    ids, codes = ids[order], codes[order]
-    known = np.isin(owners, ids)
-    code = codes[np.searchsorted(ids, owners[known])]
-    device_ns = np.bincount(code, weights=exposed[known], minlength=len(rows))
-    counts = np.bincount(codes, minlength=len(rows))
-    charges = [Charge(Origin(**row), float(ns), int(n)) for row, ns, n in zip(rows, device_ns, counts)]
+    origins = _Origins.of(profile)
+    exposed = np.zeros(len(origins.rows) + 1)
+    for core in _cores(profile):
+        _charge_core(profile, core, origins, exposed)
+    counts = np.bincount(origins.codes, minlength=len(origins.rows))
+    charges = [Charge(Origin(**row), float(ns), int(n)) for row, ns, n in zip(origins.rows, exposed, counts)]
     charges.sort(key=lambda charge: -charge.device_ns)
-    return Charges(tuple(charges), float(exposed[~known].sum()))
+    return Charges(tuple(charges), float(exposed[-1]))
+
+
+@dataclass(frozen=True)
+class _Origins:
+    """The distinct origins, and which of them each framework operation has.
+
+    Attributes:
+        ids: Framework operations, ascending.
+        codes: Place of each in `rows`.
+    """
+
+    rows: list[dict[str, Any]]
+    ids: Ints
+    codes: Ints
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Origins:
+        numbered = profile.query(
+            f"{_ORIGINS} SELECT id, code FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
+        )
+        rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
+        ids, codes = _ints(numbered, "id"), _ints(numbered, "code")
+        order = np.argsort(ids)
+        return cls(rows, ids[order], codes[order])
+
+    def of_owners(self, owners: Ints) -> Ints:
+        """Place in `rows` of each owner; behind the last where it is not known."""
+        if not len(self.ids):
+            return np.zeros(len(owners), np.int64)
+        place = np.minimum(np.searchsorted(self.ids, owners), len(self.ids) - 1)
+        return np.where(self.ids[place] == owners, self.codes[place], len(self.rows))
+
+
+def _charge_core(profile: Profile, core: tuple[int, int], origins: _Origins, exposed: Floats) -> None:
+    """Add what one NeuronCore's spans are charged to `exposed`, by origin."""
+    whole = _Whole.of(profile, core)
+    rest = [whole.operations.cut(0, 0)] * TIERS
+    edges = _edges(profile, core)
+    for begin, end in pairwise(edges):
+        here = [
+            *whole.loaded(profile, core, begin, end),
+            whole.operations.chosen(_starting(whole.operations, begin, end)),
+            whole.executions.chosen(_starting(whole.executions, begin, end)),
+        ]
+        spans = [_joined(kept, new) for kept, new in zip(rest, here)]
+        _expose([tier.cut(begin, end) for tier in spans], origins, exposed)
+        rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
+
+
+TIERS = 5
+
+
+@dataclass(frozen=True)
+class _Whole:
+    """What of a NeuronCore is few enough to be held at once."""
+
+    operations: _Owned
+    executions: _Owned
+    triggers: str
+
+    @classmethod
+    def of(cls, profile: Profile, core: tuple[int, int]) -> _Whole:
+        operations = _owned(profile.query(f"{_OPERATIONS} WHERE {_CORE.format(core='pcore_idx')}", core))
+        executions = _owned(
+            profile.query(f"{_EXECUTIONS} AND {_CORE.format(core='nc_idx')} ORDER BY start_ts", core)
+        )
+        unowned = profile.query(_UNOWNED).num_rows > 0
+        return cls(
+            operations, _with_only_operation(executions.spans, operations), "true" if unowned else "false"
+        )
+
+    def loaded(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[_Owned]:
+        """Computing instructions, transfers and control instructions that start in a stretch."""
+        here = _CORE.format(core="pcore_idx")
+        instructions = profile.query(f"{_INSTRUCTIONS} {here}", [begin, end, *core])
+        control = instructions["control"].fill_null(False).to_numpy().astype(bool)
+        every = _owned(instructions)
+        transfers = _TRANSFERS.format(within=_WITHIN, core=here, triggers=self.triggers)
+        moved = _owned(profile.query(transfers, [begin, end, *core]))
+        return [every.chosen(~control), moved, every.chosen(control)]
+
+
+def _edges(profile: Profile, core: tuple[int, int]) -> list[int]:
+    """Times that divide a NeuronCore's spans into stretches; the last holds all that follows."""
+    row = profile.query(f"{_COUNT} {_CORE.format(core='pcore_idx')}", core).to_pylist()[0]
+    stretches = max(1, -(-int(row["n"]) // STRETCH_ROWS))
+    if stretches == 1:
+        return [_EARLIEST, _LATEST]
+    inner = np.linspace(int(row["first"]), int(row["last"]), stretches + 1)[1:-1].astype(np.int64)
+    return [_EARLIEST, *np.unique(inner).tolist(), _LATEST]
+
+
+_EARLIEST, _LATEST = -(1 << 62), 1 << 62
+
+
+def _starting(owned: _Owned, begin: int, end: int) -> npt.NDArray[np.bool_]:
+    inside: npt.NDArray[np.bool_] = (owned.spans.start_ns >= begin) & (owned.spans.start_ns < end)
+    return inside
+
+
+def _joined(one: _Owned, other: _Owned) -> _Owned:
+    if not len(one):
+        return other
+    return _Owned(
+        Spans(
+            np.concatenate([one.spans.start_ns, other.spans.start_ns]),
+            np.concatenate([one.spans.end_ns, other.spans.end_ns]),
+        ),
+        np.concatenate([one.owner, other.owner]),
+    )
+
+
+def _expose(tiers: list[_Owned], origins: _Origins, exposed: Floats) -> None:
+    """Add the exposed time of one stretch's spans."""
+    owner = origins.of_owners(np.concatenate([tier.owner for tier in tiers]))
+    if len(owner) < COMPILED_FROM:
+        times = np.concatenate(exposed_ns([tier.spans for tier in tiers]))
+        exposed += np.bincount(owner, weights=times, minlength=len(exposed))
+        return
+    from neuron_profile.analysis.exposure_kernel import add_exposed
+
+    start = np.concatenate([tier.spans.start_ns for tier in tiers])
+    end = np.concatenate([tier.spans.end_ns for tier in tiers])
+    number = np.repeat(np.arange(len(tiers), dtype=np.int8), [len(tier) for tier in tiers])
+    by_start, by_end = (np.argsort(times, kind="stable") for times in (start, end))
+    add_exposed(start, end, number, owner, by_start, by_end, len(tiers), exposed)
 
 
 def _cores(profile: Profile) -> list[tuple[int, int]]:
     """Every (process_idx, core index) that ran something."""
     rows = profile.query(_CORES).to_pylist()
     return [(row["process"], row["core"]) for row in rows]
-
-
-def _tiers(profile: Profile, core: tuple[int, int]) -> list[_Owned]:
-    """One NeuronCore's spans by falling priority."""
-    here = _CORE.format(core="pcore_idx")
-    instructions = profile.query(f"{_INSTRUCTIONS} WHERE {here}", core)
-    control = instructions["control"].to_numpy(zero_copy_only=False).astype(bool)
-    every = _owned(instructions)
-    operations = _owned(profile.query(f"{_OPERATIONS} WHERE {here}", core))
-    executions = _owned(
-        profile.query(f"{_EXECUTIONS} AND {_CORE.format(core='nc_idx')} ORDER BY start_ts", core)
-    )
-    return [
-        _chosen(every, ~control),
-        _owned(profile.query(_TRANSFERS.format(core=here), core)),
-        _chosen(every, control),
-        operations,
-        _with_only_operation(executions.spans, operations),
-    ]
 
 
 def _with_only_operation(executions: Spans, operations: _Owned) -> _Owned:
@@ -176,11 +293,6 @@ def _owned(rows: pa.Table) -> _Owned:
     owner = rows["owner"].cast(pa.int64()).fill_null(NO_OPERATION)
     spans = Spans(_ints(rows, "start_ts"), _ints(rows, "end_ts"))
     return _Owned(spans, owner.to_numpy())
-
-
-def _chosen(owned: _Owned, chosen: npt.NDArray[np.bool_]) -> _Owned:
-    spans = Spans(owned.spans.start_ns[chosen], owned.spans.end_ns[chosen])
-    return _Owned(spans, owned.owner[chosen])
 
 
 def _ints(rows: pa.Table, column: str) -> Ints:

@@ -1,3 +1,6 @@
+import pytest
+
+from neuron_profile.analysis import charges as charges_module
 from neuron_profile.analysis.charges import Charge, Origin, charge_device_time
 from neuron_tools import open_profile
 
@@ -45,3 +48,13 @@ def test_processes_and_cores_do_not_share_time(make_profile, tiny_tables) -> Non
         charges = charge_device_time(profile)
     assert charges.device_ns == 400
     assert [(charge.device_ns, charge.count) for charge in charges.charges] == [(200, 2), (60, 2), (40, 2)]
+
+
+@pytest.mark.parametrize(("rows", "compiled_from"), [(1, 1 << 20), (2, 0), (1 << 20, 0)])
+def test_stretches_and_the_compiled_kernel_change_nothing(make_profile, monkeypatch, rows, compiled_from):
+    monkeypatch.setattr(charges_module, "STRETCH_ROWS", rows)
+    monkeypatch.setattr(charges_module, "COMPILED_FROM", compiled_from)
+    with open_profile(make_profile()) as profile:
+        charges = charge_device_time(profile)
+    assert [charge.device_ns for charge in charges.charges] == [100, 30, 20]
+    assert charges.unattributed_ns == 50

@@ -1,0 +1,55 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+"""Compiled kernel of exposed time: one sweep over all starts and ends of a stretch of time."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+Float64Array = npt.NDArray[np.float64]
+
+
+@numba.njit(cache=True)
+def add_exposed(
+    start: Int64Array, end: Int64Array, tier: npt.NDArray[np.int8], owner: Int64Array,
+    by_start: Int64Array, by_end: Int64Array, tiers: int, exposed: Float64Array,
+) -> None:  # fmt: skip
+    """Divide the time in which anything is active among owners.
+
+    A moment belongs to the first tier with an active span, and is divided equally among that tier's spans.
+
+    Args:
+        start, end: (spans,) int64 ns; every span has a length.
+        tier: (spans,) its priority, 0 the highest.
+        owner: (spans,) places in `exposed`.
+        by_start, by_end: (spans,) orders of the spans by start, and by end.
+        exposed: (owners,) float64 ns; gets what each has added.
+    """
+    active = np.zeros(tiers, np.int64)
+    passed = np.zeros(tiers, np.float64)
+    before = np.empty(len(start), np.float64)
+    first = last = 0
+    now = start[by_start[0]] if len(start) else 0
+    while last < len(start):
+        moment = end[by_end[last]]
+        if first < len(start) and start[by_start[first]] < moment:
+            moment = start[by_start[first]]
+        if moment > now:
+            for each in range(tiers):
+                if active[each] > 0:
+                    passed[each] += (moment - now) / active[each]
+                    break
+            now = moment
+        while last < len(start) and end[by_end[last]] == now:
+            span = by_end[last]
+            exposed[owner[span]] += passed[tier[span]] - before[span]
+            active[tier[span]] -= 1
+            last += 1
+        while first < len(start) and start[by_start[first]] == now:
+            span = by_start[first]
+            before[span] = passed[tier[span]]
+            active[tier[span]] += 1
+            first += 1
