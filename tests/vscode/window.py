@@ -6,7 +6,6 @@ import base64
 import re
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar
 
 TIMEOUT_MS = 45_000
@@ -51,18 +50,11 @@ class Window:
 
     def focus(self) -> None:
         """Take the keyboard out of a webview, which would keep it."""
-        self.page.locator(".part.titlebar .window-title").first.click()
+        self.page.locator(".part.titlebar").click(position={"x": 300, "y": 10}, force=True)
 
     def command(self, title: str) -> None:
         """Run a command from the palette."""
-        self.focus()
-        self.page.keyboard.press("F1")
-        field = self.page.locator('.quick-input-widget input[type="text"]').first
-        field.wait_for(timeout=TIMEOUT_MS)
-        field.fill(f">{title}")
-        rows = self.page.locator(".quick-input-list .monaco-list-row")
-        rows.filter(has_text=title).first.wait_for(timeout=TIMEOUT_MS)
-        self.page.keyboard.press("Enter")
+        self._pick("F1", f">{title}", title)
 
     def answer(self, text: str) -> None:
         """Fill in the input box that a command shows, and accept."""
@@ -78,16 +70,27 @@ class Window:
         row.click()
 
     def open_file(self, name: str) -> None:
-        """Open a file of the folder by its name, in a text editor or in that of its kind."""
-        self.focus()
-        self.page.keyboard.press("Control+P")
+        """Open a file of the folder by its name."""
+        self._pick("Control+P", name, name)
+        self.page.locator(".tab.active", has_text=name).first.wait_for(timeout=TIMEOUT_MS)
+
+    def _pick(self, key: str, text: str, row: str) -> None:
+        """Open a list, type, take a row. Asks again: a list does not learn of what is found after typing."""
         field = self.page.locator('.quick-input-widget input[type="text"]').first
-        field.wait_for(timeout=TIMEOUT_MS)
-        field.fill(name)
-        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=Path(name).name).first
-        row.wait_for(timeout=TIMEOUT_MS)
+        rows = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=row)
+
+        def offered() -> bool:
+            self.focus()
+            self.page.keyboard.press(key)
+            field.wait_for(timeout=TIMEOUT_MS)
+            field.fill(text)
+            self.page.wait_for_timeout(700)
+            if rows.count() == 0:
+                self.page.keyboard.press("Escape")
+            return bool(rows.count())
+
+        self.until(offered)
         self.page.keyboard.press("Enter")
-        self.page.locator(".tab.active", has_text=Path(name).name).first.wait_for(timeout=TIMEOUT_MS)
 
     def go_to_line(self, line: int) -> None:
         """Put the cursor at the start of a line of the active editor."""

@@ -1,0 +1,172 @@
+"""The JSON routes for editors, on a profile with known sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from flask import Flask
+from flask.testing import FlaskClient
+
+from neuron_explorer.api.routes import PREFIX, register
+from neuron_explorer.library import ProfileLibrary
+from tests.unit.neuron_profile.tiny_profile import SOURCE, SOURCE_PATH
+
+HOSTILE = '"><script>alert(1)</script>\u202e' + "x" * 50_000
+
+
+@pytest.fixture
+def client(make_profile: Any) -> Iterator[FlaskClient]:
+    with ProfileLibrary([make_profile()]) as library:
+        yield client_of(library)
+
+
+def client_of(library: ProfileLibrary) -> FlaskClient:
+    server = Flask("test")
+    register(server, library)
+    return server.test_client()
+
+
+def profile_url(client: FlaskClient) -> str:
+    (entry,) = client.get(f"{PREFIX}/profiles").get_json()
+    return f"{PREFIX}/profiles/{entry['id']}"
+
+
+def view(client: FlaskClient, name: str) -> Any:
+    answer = client.get(f"{profile_url(client)}/{name}")
+    assert answer.status_code == 200, answer.text
+    return answer.get_json()
+
+
+def test_sources_have_hashes_and_their_part_of_the_time(client: FlaskClient) -> None:
+    sources = view(client, "sources")
+    assert sources["device_ns"] == pytest.approx(200)
+    (file,) = sources["files"]
+    assert (file["path"], file["device_ns"], file["share"]) == (SOURCE_PATH, pytest.approx(150), 0.75)
+    assert view(client, f"source?path={SOURCE_PATH}")["text"] == SOURCE
+
+
+def test_lines_are_charged_as_in_the_summary(client: FlaskClient) -> None:
+    answer = view(client, f"lines?path={SOURCE_PATH}")
+    lines = {row["line"]: row for row in answer["lines"]}
+    assert {line: row["device_ns"] for line, row in lines.items()} == pytest.approx({2: 100, 3: 50})
+    assert lines[3]["backward_ns"] == pytest.approx(20)
+    assert lines[3]["calls"] == 2
+    assert lines[3]["engine_ns"] == {"Tensor": 40, "Scalar": 30}
+    assert lines[2]["instructions"] == 3
+    assert lines[2]["total"]["share"] == pytest.approx(0.75)  # line 3 was called from it
+
+
+def test_a_file_that_did_not_run_has_no_lines(client: FlaskClient) -> None:
+    assert view(client, "lines?path=/etc/passwd")["lines"] == []
+    answer = client.get(f"{profile_url(client)}/source?path=/etc/passwd")
+    assert (answer.status_code, answer.get_json()) == (
+        404,
+        {"error": "The profile does not keep this file."},
+    )
+
+
+def test_the_hierarchy_is_a_tree_of_modules(client: FlaskClient) -> None:
+    (model,) = view(client, "hierarchy")["modules"]["children"]
+    assert [(child["name"], child["device_ns"]) for child in model["children"]] == [
+        ("a", pytest.approx(130)),
+        ("b", pytest.approx(20)),
+    ]
+
+
+def test_a_query_answers_plain_values(client: FlaskClient) -> None:
+    sql = "SELECT engine, sum(duration_ns) AS busy FROM Instruction GROUP BY engine ORDER BY engine"
+    answer = client.post(f"{profile_url(client)}/query", json={"sql": sql}).get_json()
+    assert answer == {
+        "columns": ["engine", "busy"],
+        "rows": [["Scalar", 30], ["Sync", 2], ["Tensor", 80], ["Vector", 30]],
+        "row_count": 4,
+    }
+
+
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("DROP TABLE Instruction", "read-only"),
+        ("SELECT * FROM read_text('/etc/passwd')", "tables only"),
+        ("SELECT 1; SELECT 2", "One query"),
+    ],
+)
+def test_a_query_only_reads(client: FlaskClient, sql: str, reason: str) -> None:
+    answer = client.post(f"{profile_url(client)}/query", json={"sql": sql})
+    assert answer.status_code == 400
+    assert reason in answer.get_json()["error"]
+
+
+@pytest.mark.parametrize("body", [None, [], {"sql": 7}, {}])
+def test_a_request_without_its_text_is_refused(client: FlaskClient, body: Any) -> None:
+    answer = client.post(f"{profile_url(client)}/query", json=body)
+    assert (answer.status_code, answer.get_json()) == (400, {"error": "The request lacks the text 'sql'."})
+
+
+def test_a_profile_is_added_only_by_who_sends_the_token_in_the_header(make_profile: Any) -> None:
+    path = make_profile()
+    with ProfileLibrary() as library:
+        client = client_of(library)
+        refused = client.post(f"{PREFIX}/profiles", json={"path": str(path)})
+        assert refused.status_code == 403
+        headers = {"Authorization": "Bearer token"}
+        added = client.post(f"{PREFIX}/profiles", json={"path": str(path)}, headers=headers).get_json()
+        assert added["location"] == str(Path(path).resolve())
+        assert [entry["id"] for entry in client.get(f"{PREFIX}/profiles").get_json()] == [added["id"]]
+
+
+def test_what_is_no_profile_is_one_sentence(client: FlaskClient, tmp_path: Path) -> None:
+    headers = {"Authorization": "Bearer token"}
+    answer = client.post(f"{PREFIX}/profiles", json={"path": str(tmp_path / "none")}, headers=headers)
+    assert answer.status_code == 400
+    assert "does not exist" in answer.get_json()["error"]
+    unknown = client.get(f"{PREFIX}/profiles/0123456789ab/sources")
+    assert unknown.status_code == 404
+
+
+def test_an_export_is_a_trace_and_leaves_no_file(
+    client: FlaskClient, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with client.get(f"{profile_url(client)}/export/perfetto") as answer:
+        assert answer.status_code == 200
+        assert len(answer.data) > 100
+    assert list(folder.iterdir()) == []
+    assert client.get(f"{profile_url(client)}/export/exe").status_code == 400
+
+
+def test_two_profiles_are_compared(client: FlaskClient) -> None:
+    (entry,) = client.get(f"{PREFIX}/profiles").get_json()
+    answer = client.get(f"{PREFIX}/compare?base={entry['id']}&new={entry['id']}").get_json()
+    assert answer["delta_device_ns"] == 0
+
+
+def test_hostile_texts_stay_texts(make_profile: Any, tiny_tables: Any) -> None:
+    framework = {**tiny_tables["FrameworkInstruction"], "framework_name": [HOSTILE] * 3}
+    with ProfileLibrary([make_profile(tables={**tiny_tables, "FrameworkInstruction": framework})]) as library:
+        client = client_of(library)
+        answer = client.get(f"{profile_url(client)}/hierarchy")
+        assert answer.mimetype == "application/json"
+        assert answer.get_json()["operations"][0]["name"] == HOSTILE
+        sql = "SELECT framework_name FROM FrameworkInstruction LIMIT 1"
+        rows = client.post(f"{profile_url(client)}/query", json={"sql": sql}).get_json()["rows"]
+        assert len(rows[0][0]) < 5000
+
+
+def test_a_span_leads_to_its_stack(client: FlaskClient) -> None:
+    answer = view(client, f"span?track={quote('p0/core0/framework')}&row=0")
+    assert answer["stack"][0] == {"file": SOURCE_PATH, "line": 2, "function": "main"}
+    missing = client.get(f"{profile_url(client)}/span?track=nowhere&row=0")
+    assert missing.status_code == 400
+
+
+def test_spans_of_lines_name_their_tracks(client: FlaskClient) -> None:
+    answer = view(client, f"spans?path={SOURCE_PATH}&first=2&last=3")
+    assert answer["truncated"] is False
+    assert all(row["track"].startswith("p") for row in answer["spans"])

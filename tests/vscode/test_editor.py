@@ -1,0 +1,105 @@
+"""Costs beside the code, with the right numbers; they follow their lines when the file changes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from neuron_profile.analysis.advice.advise import advise
+from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_tools import open_profile
+from tests.vscode.window import Window
+
+UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
+
+
+def nanoseconds(text: str) -> float:
+    """The first time in a text."""
+    value, unit = re.search(r"([\d.]+) (ns|µs|ms|s)\b", text).groups()
+    return float(value) * UNITS[unit]
+
+
+def line_times(project: Path) -> list[float]:
+    """Device time of each line with any, by line."""
+    with open_profile(project / "train.nprof") as profile:
+        lines = find_hotspots(profile).lines
+    return [row.cost.device_ns for row in sorted(lines, key=lambda row: row.place.line)]
+
+
+@pytest.fixture
+def editor(window: Window) -> Window:
+    """The script, with costs."""
+    window.open_profile("train.nprof")
+    window.open_file("train.py")
+    window.until(window.end_texts)
+    return window
+
+
+def test_each_line_shows_its_time_and_share(editor: Window, project: Path) -> None:
+    expected = line_times(project)
+    shown = editor.until(lambda: len(editor.end_texts()) == len(expected) and editor.end_texts())
+    assert [nanoseconds(text) for text in shown] == pytest.approx(expected, rel=0.006)
+    shares = [float(re.search(r"([\d.]+) %", text).group(1)) for text in shown]
+    assert shares == pytest.approx([100 * ns / sum(expected) for ns in expected], abs=0.06)
+    assert all("instr" in text for text in shown)
+    assert editor.page.locator(".glyph-margin-widgets .cgmr, .margin-view-overlays .cgmr").count() > 0
+
+
+def test_functions_show_time_share_and_mfu(editor: Window, project: Path) -> None:
+    forward, train = editor.until(lambda: len(editor.lenses()) == 2 and editor.lenses())
+    total = sum(line_times(project))
+    assert nanoseconds(train) == pytest.approx(total, rel=0.006)
+    assert "100.0 %" in train
+    assert "MFU" in forward
+    assert nanoseconds(forward) < nanoseconds(train)
+
+
+def test_findings_are_diagnostics_with_actions(editor: Window, project: Path) -> None:
+    with open_profile(project / "train.nprof") as profile:
+        placed = [finding for finding in advise(profile) if finding.place.file.endswith("train.py")]
+    squiggles = editor.page.locator(".squiggly-warning, .squiggly-info")
+    editor.until(lambda: squiggles.count() >= len({finding.place.line for finding in placed}))
+    editor.go_to_line(next(finding.place.line for finding in placed if finding.what_if))
+    editor.page.keyboard.press("Control+.")
+    editor.page.locator(".action-widget").get_by_text("Show the evidence").first.wait_for()
+    editor.page.locator(".action-widget").get_by_text(re.compile("Show what-if")).first.click()
+    editor.toast("saves")
+
+
+def test_the_hover_has_a_table(editor: Window) -> None:
+    editor.page.locator(".view-line", has_text="self.second(hidden)").first.hover(position={"x": 150, "y": 8})
+    hover = editor.page.locator(".monaco-hover:visible", has_text="Device time of this line")
+    hover.first.wait_for()
+    assert "With calls" in hover.first.inner_text()
+    assert "Tensor" in hover.first.inner_text()
+
+
+def test_the_hottest_lines_follow_each_other(editor: Window, project: Path) -> None:
+    with open_profile(project / "train.nprof") as profile:
+        ranked = [row.place.line for row in find_hotspots(profile).lines]
+    for line in ranked[:3]:
+        editor.command("Neuron: Next Hottest Line")
+        editor.until(lambda line=line: editor.cursor_line() == line)
+
+
+def test_costs_follow_lines_that_move(open_window, project: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "edited"
+    folder.mkdir()
+    (folder / "train.nprof").symlink_to(project / "train.nprof")
+    text = (
+        (project / "train.py")
+        .read_text()
+        .replace("        hidden = ", "        scale = 2\n        hidden = ")
+    )
+    (folder / "train.py").write_text(text)
+    window = open_window(folder)
+    window.open_profile("train.nprof")
+    window.open_file("train.py")
+    shown = window.until(lambda: len(window.end_texts()) == len(line_times(project)) and window.end_texts())
+    assert [nanoseconds(one) for one in shown] == pytest.approx(line_times(project), rel=0.006)
+    window.page.locator(".view-line", has_text="self.second(hidden)").first.hover(position={"x": 150, "y": 8})
+    hover = window.page.locator(".monaco-hover:visible", has_text="It was line")
+    hover.first.wait_for()
+    assert "It was line 17" in hover.first.inner_text()

@@ -1,0 +1,76 @@
+"""The server behind a window: none before it is needed, one, replaced when killed, gone with the window."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+from tests.vscode import code_server
+from tests.vscode.code_server import CodeServer
+from tests.vscode.processes import servers
+from tests.vscode.window import Window
+
+
+def test_none_starts_before_it_is_needed_and_one_serves_all(window: Window, vs_code: CodeServer) -> None:
+    window.open_file("train.py")
+    window.page.locator(".activitybar .action-label[aria-label*='Neuron']").first.click()
+    window.page.locator(".pane-header", has_text="Profiles").first.wait_for()
+    assert servers(vs_code) == set()
+    window.open_profile("train.nprof")
+    window.open_file("train.py")
+    window.until(window.end_texts)
+    assert len(servers(vs_code)) == 1
+
+
+def test_it_is_gone_when_the_window_is_closed(window: Window, vs_code: CodeServer) -> None:
+    window.open_profile("train.nprof")
+    (server,) = servers(vs_code)
+    window.page.close(run_before_unload=True)
+    waiting = os.pidfd_open(server)
+    import select
+
+    readable, _, _ = select.select([waiting], [], [], 60)
+    os.close(waiting)
+    assert readable
+    assert servers(vs_code) == set()
+
+
+def test_a_killed_one_is_replaced_and_the_timeline_goes_on(window: Window, vs_code: CodeServer) -> None:
+    window.open_profile("train.nprof")
+    (first,) = servers(vs_code)
+    os.kill(first, signal.SIGKILL)
+    window.until(lambda: servers(vs_code) - {first})
+    window.painted()
+    window.open_file("train.py")
+    assert window.until(window.end_texts)
+    assert len(servers(vs_code)) == 1
+
+
+def test_two_windows_have_one_each(open_window, project: Path, vs_code: CodeServer) -> None:
+    one, other = open_window(project), open_window(project)
+    one.open_profile("train.nprof")
+    other.open_profile("train.nprof")
+    assert len(servers(vs_code)) == 2
+    one.page.close(run_before_unload=True)
+    other.until(lambda: len(servers(vs_code)) == 1)
+    other.open_file("train.py")
+    assert other.until(other.end_texts)
+
+
+def test_a_missing_python_is_one_message_with_a_fix(
+    open_window, project: Path, extensions: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    shutil.copytree(project, folder)
+    settings = {"neuron.python": "/no/such/python"}
+    with code_server.running(tmp_path / "user", extensions, settings) as server:
+        window = open_window(folder, server)
+        window.command("Neuron: Open Profile...")
+        window.choose("train.nprof")
+        toast = window.toast("Neuron Tools was not found: /no/such/python")
+        assert "does not start" in toast.inner_text()
+        assert toast.get_by_text("Install", exact=True).count() == 1
+        assert window.page.locator(".notification-toast").count() == 1
+        window.timeline().locator("#note", has_text="Neuron Tools was not found").wait_for()
