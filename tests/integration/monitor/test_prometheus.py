@@ -173,5 +173,5 @@ def test_prometheus_scrapes_a_training_run(tmp_path):
                 assert server.wait_for(query), query
             assert server.wait_for('neuroncore_engine_utilization_ratio{engine="tensor"} > 0')
     finally:
-        os.killpg(training.pid, 9)
+        training.terminate()  # which is passed on to the command; killed, it would leave that running
         training.wait()
