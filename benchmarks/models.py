@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.figures import Figure, Target
+from benchmarks.zoo.case import Case
 from benchmarks.zoo.catalogue import CASES, case
-from benchmarks.zoo.coverage import Coverage, measure
+from benchmarks.zoo.coverage import Coverage, half_difference, measure
 
 QUICK = ("llama", "resnet", "gnn")
 TOLERANCE = 1e-3
 """Of float32 values against the CPU's: attention is summed in another order."""
+HALF_TOLERANCE = 2**-5
+"""Of bfloat16 values (8 bits of mantissa), through all layers and back."""
 
 
 def run(quick: bool = False) -> list[Figure]:
     """Figures over all models, and each one's time; `quick` takes three of them."""
     cases = [case(name) for name in QUICK] if quick else list(CASES)
     rows = [measure(model, compiled=compiled) for model in cases for compiled in (False, True)]
-    return [*_over_all(rows), *(figure for row in rows for figure in _of_one(row))]
+    return [*_over_all(rows), _in_half(cases), *(figure for row in rows for figure in _of_one(row))]
 
 
 def _over_all(rows: Sequence[Coverage]) -> list[Figure]:
@@ -41,6 +44,13 @@ def _over_all(rows: Sequence[Coverage]) -> list[Figure]:
             note="loss, prediction and gradients, float32",
         ),
         Figure(
+            "parameters after AdamW, difference from the CPU",
+            max(row.parameter_difference for row in rows),
+            "of the largest value",
+            Target("<=", TOLERANCE),
+            note="each by its own gradients",
+        ),
+        Figure(
             "device time at a source line", 100 * min(row.line_share for row in rows), "%", Target(">=", 98),
             note="least of all models",
         ),
@@ -53,6 +63,14 @@ def _over_all(rows: Sequence[Coverage]) -> list[Figure]:
             Target("<=", 1e-9),
         ),
     ]  # fmt: skip
+
+
+def _in_half(cases: Sequence[Case]) -> Figure:
+    worst = max(half_difference(model, compiled=compiled) for model in cases for compiled in (False, True))
+    return Figure(
+        "the same in bfloat16", worst, "of the largest value", Target("<=", HALF_TOLERANCE),
+        note="loss, prediction, gradients, parameters",
+    )  # fmt: skip
 
 
 def _of_one(row: Coverage) -> list[Figure]:

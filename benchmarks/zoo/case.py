@@ -28,11 +28,20 @@ class Case:
     inputs: Callable[[], Inputs]
     generates: bool = False
 
-    def make(self, device: str = "cpu", seed: int = 0) -> tuple[nn.Module, Inputs]:
-        """The model in training mode and its inputs; the same values on every device."""
+    def make(
+        self, device: str = "cpu", seed: int = 0, dtype: torch.dtype = torch.float32
+    ) -> tuple[nn.Module, Inputs]:
+        """The model in training mode and its inputs; the same values on every device.
+
+        `dtype` is that of the weights and of inputs that are not whole numbers.
+        """
         torch.manual_seed(seed)
         model, inputs = self.build().train(), self.inputs()
-        return model.to(device), {name: value.to(device) for name, value in inputs.items()}
+        placed = {
+            name: value.to(device, dtype if value.is_floating_point() else None)
+            for name, value in inputs.items()
+        }
+        return model.to(device, dtype), placed
 
 
 def outputs(result: Any) -> tuple[torch.Tensor, torch.Tensor]:

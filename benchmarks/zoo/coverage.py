@@ -12,7 +12,7 @@ import torch
 
 import neuron_tools
 from benchmarks.zoo.case import Case
-from benchmarks.zoo.training import largest_difference, step_on_cpu, step_on_device
+from benchmarks.zoo.training import largest_difference, parameters_from, step_on_cpu, step_on_device
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_tools.profile.reader import Profile
 
@@ -45,6 +45,7 @@ class Coverage:
         line_share, module_share: Part of the device time that reaches a source line, a module path.
         line_sum_error: How far the sum over lines and the rest is from the total, relative.
         difference: Largest difference of outputs and gradients from the CPU's, relative.
+        parameter_difference: Of the parameters after AdamW, likewise.
     """
 
     model: str
@@ -61,6 +62,7 @@ class Coverage:
     module_share: float
     line_sum_error: float
     difference: float
+    parameter_difference: float
 
     @property
     def native_share(self) -> float:
@@ -77,10 +79,29 @@ def measure(case: Case, *, compiled: bool) -> Coverage:
             found = step_on_device(case, compiled=compiled)
         with run.open() as profile:
             mode = "compiled" if compiled else "eager"
-            return _read(profile, case.name, mode, largest_difference(expected, found))
+            return _read(
+                profile,
+                case.name,
+                mode,
+                largest_difference(expected.values, found.values),
+                largest_difference(parameters_from(case, found.values), found.parameters),
+            )
 
 
-def _read(profile: Profile, model: str, mode: str, difference: float) -> Coverage:
+def half_difference(case: Case, *, compiled: bool) -> float:
+    """The largest difference of a step in bfloat16 from the CPU's, relative to each result's largest value."""
+    expected = step_on_cpu(case, torch.bfloat16)
+    torch._dynamo.reset()
+    found = step_on_device(case, compiled=compiled, dtype=torch.bfloat16)
+    return max(
+        largest_difference(expected.values, found.values),
+        largest_difference(parameters_from(case, found.values, torch.bfloat16), found.parameters),
+    )
+
+
+def _read(
+    profile: Profile, model: str, mode: str, difference: float, parameter_difference: float
+) -> Coverage:
     spots = find_hotspots(profile)
     executables = profile.query(_EXECUTABLES).to_pylist()[0]
     calls = Counter({row["name"]: row["count"] for row in profile.query(_CUSTOM_CALLS).to_pylist()})
@@ -100,6 +121,7 @@ def _read(profile: Profile, model: str, mode: str, difference: float) -> Coverag
         module_share=_in_modules_ns(spots) / spots.device_ns,
         line_sum_error=abs(by_line + spots.without_line_ns - spots.device_ns) / spots.device_ns,
         difference=difference,
+        parameter_difference=parameter_difference,
     )
 
 

@@ -143,7 +143,7 @@ class DiffusionUNet(nn.Module):
         half = self.width // 2
         frequencies = torch.exp(-9.2 * torch.arange(half, device=step.device) / half)
         angles = step[:, None].float() * frequencies
-        return torch.cat([angles.sin(), angles.cos()], 1)
+        return torch.cat([angles.sin(), angles.cos()], 1).to(self.enter.weight.dtype)
 
 
 def noisy_pictures() -> Inputs:

@@ -43,7 +43,7 @@ class Convolution(nn.Module):
         source, target = edges
         messages = self.message(nodes)[source]
         total = torch.zeros_like(messages[: nodes.shape[0]]).index_add(0, target, messages)
-        count = torch.zeros(nodes.shape[0], device=nodes.device).scatter_add(
+        count = nodes.new_zeros(nodes.shape[0]).scatter_add(
             0, target, torch.ones_like(target, dtype=nodes.dtype)
         )
         return self.own(nodes) + total / count.clamp(min=1)[:, None]
@@ -61,10 +61,10 @@ class Attention(nn.Module):
         source, target = edges
         hidden = self.project(nodes)
         score = functional.leaky_relu(self.score(torch.cat([hidden[source], hidden[target]], 1)))[:, 0]
-        largest = torch.full((nodes.shape[0],), -1e9, device=nodes.device)
+        largest = hidden.new_full((nodes.shape[0],), -1e9)
         largest = largest.scatter_reduce(0, target, score.detach(), "amax")
         weight = torch.exp(score - largest[target])
-        total = torch.zeros(nodes.shape[0], device=nodes.device).index_add(0, target, weight)
+        total = hidden.new_zeros(nodes.shape[0]).index_add(0, target, weight)
         weighed = hidden[source] * (weight / total[target])[:, None]
         return torch.zeros_like(hidden).index_add(0, target, weighed)
 
