@@ -89,7 +89,7 @@ def measure(case: Case, *, compiled: bool) -> Coverage:
 
 
 def half_difference(case: Case, *, compiled: bool) -> float:
-    """The largest difference of a step in bfloat16 from the CPU's, relative to each result's largest value."""
+    """The largest difference of a step in bfloat16 from the CPU's, relative to each largest value."""
     expected = step_on_cpu(case, torch.bfloat16)
     torch._dynamo.reset()
     found = step_on_device(case, compiled=compiled, dtype=torch.bfloat16)
