@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.simulator.program import CollectiveKind, DType, Engine, Flag, Memory, Opcode
 
 NO_OPERAND = -1
 FIRST_WRITE, SECOND_WRITE = 0, 1
@@ -50,6 +50,7 @@ class Transfer:
     Attributes:
         descriptors_by: "hardware", "software" or "runtime": who makes the descriptors.
         engine: The engine that starts it.
+        collective, group: What ranks do together, and which ranks, where it is no copy.
     """
 
     source_memory: Memory
@@ -63,6 +64,8 @@ class Transfer:
     cast: int = 0
     descriptors_by: str = "hardware"
     engine: Engine | None = None
+    collective: CollectiveKind | None = None
+    group: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

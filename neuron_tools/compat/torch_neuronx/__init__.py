@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -91,7 +92,5 @@ def trace(
 def __getattr__(name: str) -> Any:
     """`torch_neuronx.nki` is the package `nki`."""
     if name == "nki":
-        import nki
-
-        return nki
+        return importlib.import_module("nki")
     raise AttributeError(f"torch_neuronx has no {name!r} here; it has {', '.join(__all__)} and nki")

@@ -63,6 +63,9 @@ class _ReadyCall:
         instructions = self._instructions(hlo, first_tile)
         dmas = self._dmas(hlo, first_tile, tensors)
         builder.instructions(instructions, dmas)
+        for row in np.flatnonzero(program.dmas["collective"] >= 0).tolist():
+            collective = program.collectives[program.dmas["collective"][row]]
+            builder.take_part(row + self._first_dma, collective)
         rows, tokens = dependencies(program)
         builder.depend(rows + self._first, self._now(tokens))
         self._wait_for_operands()
@@ -140,7 +143,7 @@ class _ReadyCall:
             stored = (dmas["tensor"] == row) & (dmas["destination_memory"] == Memory.HBM)
             dmas["purpose"][stored] = context.locations[value].store_purpose
         dmas["tensor"] = _mapped(dmas["tensor"], tensors)
-        dmas["semaphore"], dmas["increment"] = -1, 0
+        dmas["semaphore"], dmas["increment"], dmas["collective"] = -1, 0, -1
         return dmas
 
     def _now(self, tokens: IntArray) -> IntArray:

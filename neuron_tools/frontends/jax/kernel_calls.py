@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from neuron_tools.frontends.jax.kernel_primitive import forms_of, kernel_primitive
+from neuron_tools.frontends.jax.kernel_primitive import bind, forms_of
 from neuron_tools.nki.call import CALLS, KernelCall
 from neuron_tools.nki.kernel import Kernel
 
@@ -21,7 +21,7 @@ def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, A
     if not arrays:
         return NotImplemented
     form = call.form(forms_of(arrays))
-    made = kernel_primitive(kernel.name).bind(*arrays, call=CALLS.number(call))
+    made = bind(kernel.name, arrays, CALLS.number(call))
     return form.returned(made[: len(form.results)])
 
 

@@ -43,12 +43,23 @@ def kernel_primitive(kernel: str) -> Primitive:
     """The primitive of kernels of a name; its parameter `call` is the number of a `KernelCall`."""
     primitive = Primitive(f"nki::{kernel}")
     primitive.multiple_results = True
-    primitive.def_impl(partial(_run, kernel))
-    primitive.def_abstract_eval(_abstract)
+    primitive.def_impl(partial(_run, kernel))  # type: ignore[no-untyped-call]
+    primitive.def_abstract_eval(_abstract)  # type: ignore[no-untyped-call]
     mlir.register_lowering(primitive, _lower)
     batching.primitive_batchers[primitive] = partial(_batched, primitive)
     ad.primitive_jvps[primitive] = partial(_refuse_gradient, kernel)
     return primitive
+
+
+def bind(kernel: str, arrays: Sequence[Any], call: int) -> list[Any]:
+    """The results of a call of a kernel, under whatever transformation is going on."""
+    return bind_primitive(kernel_primitive(kernel), arrays, call)
+
+
+def bind_primitive(primitive: Primitive, arrays: Sequence[Any], call: int) -> list[Any]:
+    """The same of its primitive."""
+    results: list[Any] = primitive.bind(*arrays, call=call)  # type: ignore[no-untyped-call]
+    return results
 
 
 def forms_of(arrays: Sequence[Any]) -> tuple[Form, ...]:
@@ -86,20 +97,20 @@ def _kernel_type(dtype: Any) -> str:
     return str(as_dtype(_NARROWED.get(name, name)))
 
 
-def _result_shapes(form: CallForm, arrays: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
-    made = [jax.ShapeDtypeStruct(shape, as_dtype(dtype).dtype) for shape, dtype in form.results]
-    return made + [jax.ShapeDtypeStruct(arrays[n].shape, arrays[n].dtype) for n in form.written]
+def _result_forms(form: CallForm, arrays: Sequence[Any]) -> list[tuple[tuple[int, ...], Any]]:
+    made = [(shape, as_dtype(dtype).dtype) for shape, dtype in form.results]
+    return made + [(tuple(arrays[n].shape), arrays[n].dtype) for n in form.written]
 
 
 def _abstract(*arrays: Any, call: int) -> list[Any]:
     form = CALLS[call].form(forms_of(arrays))
-    return [jax.core.ShapedArray(result.shape, result.dtype) for result in _result_shapes(form, arrays)]
+    return [jax.core.ShapedArray(shape, dtype) for shape, dtype in _result_forms(form, arrays)]
 
 
 @lru_cache(maxsize=1024)
 def _jitted(kernel: str, call: int) -> Callable[..., Any]:
     def run(*arrays: Any) -> Any:
-        return kernel_primitive(kernel).bind(*arrays, call=call)
+        return bind(kernel, arrays, call)
 
     run.__name__ = kernel
     return jax.jit(run)
@@ -158,7 +169,7 @@ def _batched(primitive: Primitive, arrays: Sequence[Any], axes: Sequence[Any], *
     def one(parts: Sequence[Any]) -> Any:
         each = iter(parts)
         given = [array if axis is None else next(each) for array, axis in zip(moved, axes)]
-        return primitive.bind(*given, call=call)
+        return bind_primitive(primitive, given, call)
 
     results = jax.lax.map(one, batched)
     return results, [0] * len(results)

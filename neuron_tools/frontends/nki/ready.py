@@ -54,7 +54,11 @@ def program_key(programs: Sequence[KernelProgram]) -> str:
         source = program.source
         for table in (program.instructions, program.waits, program.dmas, program.tiles):
             summed.update(table.tobytes())
-        summed.update(repr((program.target, program.tensors, program.queues, program.activations)).encode())
+        summed.update(
+            repr(
+                (program.target, program.tensors, program.queues, program.activations, program.collectives)
+            ).encode()
+        )
         if source is not None:
             summed.update(repr((source.names, source.stacks, source.loops, source.calls)).encode())
             for column in (source.stack, source.iteration, source.call, source.iterations):

@@ -18,6 +18,7 @@ from neuron_tools.simulator.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
     TILE_DTYPE,
+    Collective,
     Engine,
     FrameworkOperation,
     HloOperation,
@@ -127,7 +128,7 @@ class _Lowering:
                 uses.setdefault(self._use(kind.transfer), []).append(kind.number)
         for (use, starter, made), numbers in uses.items():
             members = np.flatnonzero(np.isin(kind_of, numbers))
-            count = 1 if made is QueueKind.SOFTWARE_DYNAMIC else QUEUES
+            count = 1 if made in (QueueKind.SOFTWARE_DYNAMIC, QueueKind.COLLECTIVE) else QUEUES
             queues = [
                 self.builder.queue(f"q{starter.title}{use}{turn}", starter, made) for turn in range(count)
             ]
@@ -143,6 +144,8 @@ class _Lowering:
         Loads start on Sync and stores on GpSimd, so that a store that waits for its data never holds the
         loads behind it; the hardware's own descriptors exist on Sync and Scalar only.
         """
+        if transfer.collective is not None:
+            return "Collective", transfer.engine or Engine.SYNC, QueueKind.COLLECTIVE
         made = _MADE[transfer.descriptors_by]
         loads = transfer.source_memory is Memory.HBM and transfer.destination_memory is not Memory.HBM
         if made is QueueKind.SOFTWARE_DYNAMIC:
@@ -189,12 +192,24 @@ class _Lowering:
         self._name_tiles(block, layout, tile_of, edges[3], dmas, dma_rows)
         self.builder.tiles(tiles)
         self.builder.instructions(block, dmas)
+        self._take_part(dma_rows)
         is_dma = streams.queue_rows >= 0
         dma_number = np.cumsum(is_dma) - 1
         producers, consumers, slots = edges[1], edges[0], edges[2]
         tokens = np.where(is_dma[producers], -2 - dma_number[producers], layout.last[producers])
         self.builder.depend(layout.waiting_row(consumers, slots), tokens)
         return layout
+
+    def _take_part(self, dma_rows: Ints) -> None:
+        """Make the collectives among the transfers parts of what their ranks do together."""
+        if not any(kind.transfer is not None and kind.transfer.collective is not None for kind in self.kinds):
+            return
+        for row, kind in enumerate(self.rows[dma_rows, 0].tolist()):
+            transfer = self.kinds[kind].transfer
+            if transfer is not None and transfer.collective is not None:
+                self.builder.take_part(row, Collective(
+                    transfer.collective, transfer.bytes, transfer.group, transfer.dtype, self.kinds[kind].name
+                ))  # fmt: skip
 
     def _queue_engines(self) -> npt.NDArray[np.uint8]:
         return np.array(self.builder._queue_engines, np.uint8)

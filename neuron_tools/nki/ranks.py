@@ -1,0 +1,159 @@
+"""Kernels that several ranks run together: who they are, and how their data meets."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError, TracingError
+from neuron_tools.nki.kernel import Kernel
+from neuron_tools.nki.kernel_ranges import traced_ranges
+from neuron_tools.nki.run import Run
+
+Array = npt.NDArray[Any]
+
+
+class Communicator(Protocol):
+    """Moves values between the ranks that run a kernel."""
+
+    @property
+    def rank(self) -> int:
+        """This rank."""
+        ...
+
+    def exchange(self, group: Sequence[int], array: Array) -> list[Array]:
+        """What every rank of a group (this one among them) gave, in the group's order.
+
+        Args:
+            group: Ranks that call this, each with a group of the same ranks.
+            array: This rank's values.
+        """
+        ...
+
+
+_LOCAL = threading.local()
+_PROCESS: list[Callable[[], Communicator | None]] = []
+
+
+def register_communicator(find: Callable[[], Communicator | None]) -> None:
+    """Let `find` tell the communicator of this process: a framework's, where its ranks are set up."""
+    _PROCESS.append(find)
+
+
+def communicator() -> Communicator | None:
+    """Who moves values for the kernel that is running; None where it is simulated on its own."""
+    own: Communicator | None = getattr(_LOCAL, "communicator", None)
+    return own or next((found for find in _PROCESS if (found := find()) is not None), None)
+
+
+def run_ranks(kernel: Kernel, arguments: Sequence[tuple[Any, ...]], *, values: bool = True) -> list[Run]:
+    """Run a kernel on several ranks in one process, so that its collectives have their partners.
+
+    Args:
+        kernel: The kernel.
+        arguments: Each rank's arguments.
+        values: Whether to compute values.
+
+    Returns:
+        Each rank's run: its outputs, and the trace that `lowering.lower` makes a Program of.
+
+    Raises:
+        NkiError: The kernel breaks a rule on a rank, or a rank waits for one that has ended.
+    """
+    return _RanksInTurn(kernel, arguments, values).run()
+
+
+class _RanksInTurn:
+    """Ranks as threads of which one runs at a time; it hands over when it waits for another."""
+
+    def __init__(self, kernel: Kernel, arguments: Sequence[tuple[Any, ...]], values: bool) -> None:
+        self._kernel = kernel
+        self._arguments = arguments
+        self._values = values
+        self._runs: list[Any] = [None] * len(arguments)
+        self._failures: list[BaseException] = []
+        self._condition = threading.Condition()
+        self._turn = 0
+        self._ended: set[int] = set()
+        self._mail: dict[tuple[tuple[int, ...], int], dict[int, Array]] = {}
+
+    def run(self) -> list[Run]:
+        """Every rank to its end."""
+        before = tracing.running()
+        with traced_ranges(self._kernel.func):
+            threads = [
+                threading.Thread(target=self._work, args=(rank,)) for rank in range(len(self._arguments))
+            ]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        tracing.activate(before)
+        if self._failures:
+            raise self._failures[0]
+        return self._runs
+
+    def _work(self, rank: int) -> None:
+        _LOCAL.communicator = _RankInTurn(rank, self)
+        try:
+            self._wait_turn(rank)
+            self._runs[rank] = self._kernel.run(*self._arguments[rank], values=self._values)
+        except BaseException as error:
+            with self._condition:
+                self._failures.append(error)
+                self._condition.notify_all()
+        finally:
+            with self._condition:
+                self._ended.add(rank)
+            self._hand_over(rank)
+
+    def give(self, rank: int, group: tuple[int, ...], number: int, array: Array) -> list[Array]:
+        """Leave an array for a group's meeting of this number, and wait until all have."""
+        box = self._mail.setdefault((group, number), {})
+        box[rank] = array
+        trace = tracing.running()
+        while len(box) < len(group):
+            missing = next(member for member in group if member not in box)
+            if missing in self._ended or missing >= len(self._arguments):
+                raise NkiValidationError(
+                    f"rank {rank} waits in a collective for rank {missing}, which does not take part",
+                    tracing.where(),
+                )
+            self._hand_over(rank)
+            self._wait_turn(rank)
+            tracing.activate(trace)
+        return [box[member] for member in group]
+
+    def _wait_turn(self, rank: int) -> None:
+        with self._condition:
+            self._condition.wait_for(lambda: self._turn == rank or self._failures)
+            if self._failures:
+                raise TracingError("another rank failed")
+
+    def _hand_over(self, rank: int) -> None:
+        with self._condition:
+            for step in range(1, len(self._arguments) + 1):
+                other = (rank + step) % len(self._arguments)
+                if other not in self._ended:
+                    self._turn = other
+                    break
+            self._condition.notify_all()
+
+
+class _RankInTurn:
+    """The communicator of one of the ranks."""
+
+    def __init__(self, rank: int, ranks: _RanksInTurn) -> None:
+        self.rank = rank
+        self._ranks = ranks
+        self._meetings: Counter[tuple[int, ...]] = Counter()
+
+    def exchange(self, group: Sequence[int], array: Array) -> list[Array]:
+        members = tuple(group)
+        self._meetings[members] += 1
+        return self._ranks.give(self.rank, members, self._meetings[members], array)

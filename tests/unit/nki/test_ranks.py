@@ -1,0 +1,161 @@
+"""Kernels on several ranks: values of every collective, their transfers, and what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuron_tools import hardware
+from neuron_tools.nki import collectives as ncc
+from neuron_tools.nki import isa as nisa
+from neuron_tools.nki import language as nl
+from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.kernel import jit
+from neuron_tools.nki.lowering import lower
+from neuron_tools.nki.ranks import run_ranks
+from neuron_tools.simulator import simulate
+from neuron_tools.simulator.program import CollectiveKind
+
+RANKS = 4
+EVERY = [list(range(RANKS))]
+SHAPE = (8, 16)
+
+
+def through(call, shape=SHAPE):
+    """A kernel that copies its argument to private HBM, lets `call` move it, and returns what arrived."""
+
+    @jit
+    def kernel(x):
+        sent = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm)
+        received = nl.zeros(shape, dtype=x.dtype, buffer=nl.hbm)
+        result = nl.ndarray(shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=sent, src=x)
+        call([sent], [received])
+        nisa.dma_copy(dst=result, src=received)
+        return result
+
+    return kernel
+
+
+@pytest.fixture
+def shards():
+    return [np.random.default_rng(rank).standard_normal(SHAPE).astype(np.float32) for rank in range(RANKS)]
+
+
+def outputs(kernel, shards):
+    return [run.outputs for run in run_ranks(kernel, [(shard,) for shard in shards])]
+
+
+def test_all_reduce(shards):
+    kernel = through(lambda src, dst: ncc.all_reduce(src, dst, ncc.ReplicaGroup(EVERY), op=nl.maximum))
+    for found in outputs(kernel, shards):
+        np.testing.assert_array_equal(found, np.max(shards, 0))
+
+
+def test_groups_are_apart(shards):
+    kernel = through(lambda src, dst: ncc.all_reduce(src, dst, ncc.ReplicaGroup([[0, 2], [1, 3]]), op=nl.add))
+    found = outputs(kernel, shards)
+    np.testing.assert_allclose(found[0], shards[0] + shards[2])
+    np.testing.assert_allclose(found[3], shards[1] + shards[3])
+
+
+def test_all_gather_joins_along_a_dimension(shards):
+    kernel = through(
+        lambda src, dst: ncc.all_gather(src, dst, ncc.ReplicaGroup(EVERY), collective_dim=1), (8, 64)
+    )
+    for found in outputs(kernel, shards):
+        np.testing.assert_array_equal(found, np.concatenate(shards, 1))
+
+
+def test_reduce_scatter_keeps_each_ranks_part(shards):
+    kernel = through(
+        lambda src, dst: ncc.reduce_scatter(src, dst, ncc.ReplicaGroup(EVERY), collective_dim=0, op=nl.add),
+        (2, 16),
+    )
+    for rank, found in enumerate(outputs(kernel, shards)):
+        np.testing.assert_allclose(found, np.sum(shards, 0)[2 * rank : 2 * rank + 2], rtol=1e-5, atol=1e-6)
+
+
+def test_all_to_all_turns_parts_and_ranks(shards):
+    kernel = through(lambda src, dst: ncc.all_to_all(src, dst, ncc.ReplicaGroup(EVERY), collective_dim=0))
+    for rank, found in enumerate(outputs(kernel, shards)):
+        np.testing.assert_array_equal(
+            found, np.concatenate([shard[2 * rank : 2 * rank + 2] for shard in shards])
+        )
+
+
+def test_permute_leaves_ranks_alone_that_nobody_sends_to(shards):
+    kernel = through(lambda src, dst: ncc.collective_permute(src, dst, [(0, 1), (1, 3)]))
+    found = outputs(kernel, [shards[0], shards[1], shards[2], shards[3]])
+    np.testing.assert_array_equal(found[1], shards[0])
+    np.testing.assert_array_equal(found[3], shards[1])
+    np.testing.assert_array_equal(found[0], 0)
+
+
+def test_a_ring_passes_on_what_its_register_says(shards):
+    group = ncc.ReplicaGroup(EVERY)
+
+    @jit
+    def ring(x):
+        buffers = [nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm) for _ in range(2)]
+        result = nl.ndarray((RANKS, *x.shape), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=buffers[0], src=x)
+        for step in range(RANKS):
+            now, following = buffers[step % 2], buffers[(step + 1) % 2]
+            source = ncc.collective_permute_implicit_current_processing_rank_id(step, group)
+            if step < RANKS - 1:
+                ncc.collective_permute_implicit([[now]], [[following]], group)
+            place = result.ap(
+                [[x.shape[1], x.shape[0]], [1, x.shape[1]]], scalar_offset=source, indirect_dim=0
+            )
+            nisa.dma_copy(dst=place, src=now)
+        return result
+
+    for found in outputs(ring, shards):
+        np.testing.assert_array_equal(found, np.stack(shards))
+
+
+def test_the_rank_is_known(shards):
+    @jit
+    def whoami(x):
+        result = nl.ndarray((RANKS, 16), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=result, src=nl.zeros(result.shape, dtype=x.dtype, buffer=nl.sbuf))
+        place = result.ap([[16, 1], [1, 16]], scalar_offset=ncc.rank_id(), indirect_dim=0)
+        nisa.dma_copy(dst=place, src=x[0:1, :])
+        return result
+
+    for rank, found in enumerate(outputs(whoami, shards)):
+        np.testing.assert_array_equal(found[rank], shards[rank][0])
+
+
+def test_a_collective_is_a_part_in_the_program_and_takes_time(shards):
+    kernel = through(lambda src, dst: ncc.all_reduce(src, dst, ncc.ReplicaGroup(EVERY), op=nl.add))
+    trace = kernel.run(shards[0], values=False).traces[0]
+    program = lower(trace, "sum").program
+    (part,) = program.collectives
+    assert (part.kind, part.group, part.byte_count) == (CollectiveKind.ALL_REDUCE, (0, 1, 2, 3), 8 * 16 * 4)
+    alone = lower(through(lambda src, dst: ncc.all_reduce(src, dst, [[0]])).run(shards[0]).traces[0], "sum")
+    core = hardware.get("trn2")
+    assert simulate(program, core).duration_ps > simulate(alone.program, core).duration_ps
+
+
+def test_values_need_the_other_ranks(shards):
+    kernel = through(lambda src, dst: ncc.all_reduce(src, dst, ncc.ReplicaGroup(EVERY), op=nl.add))
+    with pytest.raises(NkiValidationError, match=r"over 4 ranks needs the data of other ranks.*run_ranks"):
+        kernel(shards[0])
+    with pytest.raises(NkiValidationError, match="rank 0 waits in a collective for rank 2"):
+        run_ranks(kernel, [(shard,) for shard in shards[:2]])
+
+
+def test_an_error_of_one_rank_ends_all(shards):
+    @jit
+    def fails(x):
+        if int(ncc.rank_id().read()) == 1:
+            nl.ndarray((129, 1), dtype=nl.float32, buffer=nl.sbuf)
+        sent = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm)
+        nisa.dma_copy(dst=sent, src=x)
+        ncc.all_reduce([sent], [sent], ncc.ReplicaGroup(EVERY))
+        return sent
+
+    with pytest.raises(NkiValidationError, match="129 partitions"):
+        run_ranks(fails, [(shard,) for shard in shards])
