@@ -20,7 +20,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from benchmarks import long_capture, training_trace
+from benchmarks import long_capture, synthetic_profile, training_trace
 from benchmarks.figures import Figure, Peer, Target
 
 PEER = "HTA 0.5.0"
@@ -32,6 +32,10 @@ BREAKDOWNS = ("idle", "kernels", "communication", "critical path")
 ROUNDS = 2
 INSTRUCTIONS, QUICK_INSTRUCTIONS = 10_000_000, 400_000
 SUMMARY_TARGET, SUMMARY_MEMORY_TARGET = Target("<=", 10), Target("<=", 2048)
+RANKS, QUICK_RANKS = (16, 64, 256), (2, 4)
+RANK_SPANS, QUICK_RANK_SPANS = 1_000_000, 60_000
+WORKERS, DISTINCT_RANKS = 2, 4
+WORKER_MEMORY_TARGET, LINEAR_TARGET = Target("<=", 1024), Target("<=", 1.25)
 MIB = 1 << 20
 
 _HTA = """
@@ -71,7 +75,9 @@ def run(quick: bool = False) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="neuron-benchmark-") as name:
         folder = Path(name)
         figures = trace_figures(folder, QUICK_EVENTS if quick else EVENTS)
-        return figures + summary_figures(folder, QUICK_INSTRUCTIONS if quick else INSTRUCTIONS)
+        figures += summary_figures(folder, QUICK_INSTRUCTIONS if quick else INSTRUCTIONS)
+        counts, spans = (QUICK_RANKS, QUICK_RANK_SPANS) if quick else (RANKS, RANK_SPANS)
+        return figures + rank_figures(folder, counts, spans)
 
 
 def trace_figures(folder: Path, events: int) -> list[Figure]:
@@ -124,6 +130,34 @@ def summary_figures(folder: Path, instructions: int) -> list[Figure]:
             SUMMARY_MEMORY_TARGET if full else None,
         ),
     ]
+
+
+def rank_figures(folder: Path, counts: tuple[int, ...], spans: int) -> list[Figure]:
+    """Summaries of more and more ranks on a Dask cluster of two workers."""
+    for number in range(DISTINCT_RANKS):
+        synthetic_profile.write(folder / f"rank{number}.nprof", spans, seed=number)
+    found = _child("ranks", str(folder), ",".join(map(str, counts)))
+    times = {count: found["seconds"][str(count)] for count in counts}
+    most = counts[-1]
+    title = f"summary of {most} ranks of {spans:,} spans"
+    note = (
+        f"{WORKERS} Dask workers, {found['reducer_bytes'] / MIB:.0f} MiB where the ranks are put together; "
+        f"{DISTINCT_RANKS} profiles taken in turn; "
+        + ", ".join(f"{count} ranks {seconds:.1f} s" for count, seconds in times.items())
+    )
+    per_rank = [seconds / count for count, seconds in times.items()]
+    full = spans >= RANK_SPANS
+    return [
+        Figure(title, times[most], "s", note=note),
+        Figure(
+            f"memory of a worker, {title}", found["worker_bytes"] / MIB, "MiB",
+            WORKER_MEMORY_TARGET if full else None,
+        ),
+        Figure(
+            f"time per rank, {most} against {counts[0]} ranks", per_rank[-1] / per_rank[0], "",
+            LINEAR_TARGET if full else None,
+        ),
+    ]  # fmt: skip
 
 
 def _least(runs: list[dict[str, Any]], name: str) -> tuple[float, float]:
@@ -230,14 +264,41 @@ def _summary(path: str) -> dict[str, Any]:
     return {"summary": summary, "advice": advice, "findings": len(findings)}
 
 
-MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {"traces": _traces, "summary": _summary}
+def _ranks(folder: str, counts: str) -> dict[str, Any]:
+    """Summaries of so many ranks each; the workers' peak memory after all of them."""
+    from distributed import Client, LocalCluster
+
+    from neuron_profile.analysis.ranks.engine import summarise_job
+
+    profiles = [str(path) for path in sorted(Path(folder).glob("rank*.nprof"))]
+    options: dict[str, Any] = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
+    seconds: dict[str, float] = {}
+    with LocalCluster(**options, memory_limit="1GiB") as cluster, Client(cluster) as client:
+        address = cluster.scheduler_address
+        summarise_job(profiles, "dask", scheduler=address)
+        for count in map(int, counts.split(",")):
+            paths = [profiles[number % len(profiles)] for number in range(count)]
+            _, (seconds[str(count)], _) = _timed(partial(summarise_job, paths, "dask", scheduler=address))
+        peaks = client.run(_peak_bytes)
+    return {"seconds": seconds, "worker_bytes": max(peaks.values()), "reducer_bytes": _peak_bytes()}
+
+
+def _peak_bytes() -> int:
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+MEASUREMENTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "traces": _traces,
+    "summary": _summary,
+    "ranks": _ranks,
+}
 
 
 def main() -> None:
     """Measure one thing in this process and print it with the peak memory."""
     what, *arguments = sys.argv[1:]
     found = MEASUREMENTS[what](*arguments)
-    found["peak_bytes"] = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    found["peak_bytes"] = _peak_bytes()
     print(json.dumps(found))
 
 

@@ -20,6 +20,7 @@ COMMANDS = (
     "advise",
     "whatif",
     "analyze",
+    "ranks",
     "diff",
     "check",
     "recover",

@@ -3,7 +3,8 @@
 The unit is the *origin*: module, operation name, forward or backward, and source stack. Each moment of an
 execution is charged to one of the spans active in it (`exposure`): computing instructions first, then data
 movement, then control instructions, then the operation around them, then the execution as a whole. So the
-charges of a profile add up to its device time: the sum of its execution spans.
+charges of a profile add up to its device time: the sum of its execution spans. What framework operations were
+fused into is charged to all of them, each by its share (table FrameworkShare).
 
 A profile is taken in stretches of time, each with at most about `STRETCH_ROWS` spans, so that memory does not
 grow with its length. A span that reaches beyond its stretch is cut there, and its rest goes to the next one.
@@ -11,7 +12,7 @@ grow with its length. A span that reaches beyond its stretch is cut there, and i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -46,12 +47,14 @@ _CORE = "coalesce(process_idx, 0) = ? AND coalesce({core}, 0) = ?"
 _IS_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES)})"
 _WITHIN = "start_ts >= ? AND start_ts < ?"
 _INSTRUCTIONS = (
-    f"SELECT start_ts, end_ts, raw_framework_id AS owner, {_IS_CONTROL} AS control FROM Instruction "
+    f"SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, {_IS_CONTROL} AS control "
+    "FROM Instruction "
     f"WHERE {_WITHIN} AND "
 )
 _COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
 _TRANSFERS = """
-SELECT dma.start_ts, dma.end_ts, coalesce(dma.raw_framework_id, instruction.raw_framework_id) AS owner
+SELECT dma.start_ts, dma.end_ts, coalesce(dma.raw_framework_id, instruction.raw_framework_id) AS owner,
+    dma.raw_hlo_id AS hlo
 FROM (SELECT * FROM DmaPacketAggregated WHERE {within} AND {core}) dma
 LEFT JOIN (SELECT id, raw_framework_id FROM Instruction WHERE {triggers}) instruction
     ON instruction.id = dma.trigger
@@ -62,6 +65,9 @@ _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
     f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
 )
+_SHARES = """
+SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner
+"""
 _ORIGIN_NAMES = "module, operation, backward, stack"
 _ORIGINS = f"""
 WITH operations AS (
@@ -115,31 +121,41 @@ class Charges:
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """Spans, and the framework operation (id) that each belongs to."""
+    """Spans, and the framework operation (id) and HLO operation (id) that each belongs to."""
 
     spans: Spans
     owner: Ints
+    hlo: Ints
 
     def __len__(self) -> int:
         return len(self.owner)
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> _Owned:
         """Some of the spans."""
-        return _Owned(Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask])
+        return _Owned(
+            Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask], self.hlo[mask]
+        )
 
     def cut(self, begin: int, end: int) -> _Owned:
         """What of the spans lies in a stretch of time; those without length are left out."""
         starts, ends = np.maximum(self.spans.start_ns, begin), np.minimum(self.spans.end_ns, end)
         inside = starts < ends
-        return _Owned(Spans(starts[inside], ends[inside]), self.owner[inside])
+        return _Owned(Spans(starts[inside], ends[inside]), self.owner[inside], self.hlo[inside])
 
 
-def charge_device_time(profile: Profile) -> Charges:
-    """Charge all device time of a profile. O(n log n) in its instructions and transfers."""
+def charge_device_time(profile: Profile, process: int | None = None) -> Charges:
+    """Charge all device time of a profile. O(n log n) in its instructions and transfers.
+
+    Args:
+        process: Only what this process of the profile ran.
+    """
     origins = _Origins.of(profile)
-    exposed = np.zeros(len(origins.rows) + 1)
+    exposed = np.zeros(len(origins.rows) + 1 + len(origins.mixes))
     for core in _cores(profile):
+        if process is not None and core[0] != process:
+            continue
         _charge_core(profile, core, origins, exposed)
+    exposed = origins.divided(exposed)
     counts = np.bincount(origins.codes, minlength=len(origins.rows))
     charges = [Charge(Origin(**row), float(ns), int(n)) for row, ns, n in zip(origins.rows, exposed, counts)]
     charges.sort(key=lambda charge: -charge.device_ns)
@@ -153,11 +169,17 @@ class _Origins:
     Attributes:
         ids: Framework operations, ascending.
         codes: Place of each in `rows`.
+        fused: HLO operations made of several framework operations, ascending.
+        fused_codes: Place of each in `mixes`.
+        mixes: (places in `rows`, shares) of the framework operations of fused ones, each mixture once.
     """
 
     rows: list[dict[str, Any]]
     ids: Ints
     codes: Ints
+    fused: Ints
+    fused_codes: Ints
+    mixes: list[tuple[Ints, Floats]]
 
     @classmethod
     def of(cls, profile: Profile) -> _Origins:
@@ -167,14 +189,31 @@ class _Origins:
         rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
         ids, codes = _ints(numbered, "id"), _ints(numbered, "code")
         order = np.argsort(ids)
-        return cls(rows, ids[order], codes[order])
+        alone = cls(rows, ids[order], codes[order], _NONE, _NONE, [])
+        shares = profile.query(_SHARES)
+        if not shares.num_rows:
+            return alone
+        fused, fused_codes, mixes = _mixtures(
+            _ints(shares, "hlo"), alone.of_owners(_ints(shares, "owner"), _NONE), shares["share"].to_numpy()
+        )
+        return replace(alone, fused=fused, fused_codes=fused_codes, mixes=mixes)
 
-    def of_owners(self, owners: Ints) -> Ints:
-        """Place in `rows` of each owner; behind the last where it is not known."""
-        if not len(self.ids):
-            return np.zeros(len(owners), np.int64)
-        place = np.minimum(np.searchsorted(self.ids, owners), len(self.ids) - 1)
-        return np.where(self.ids[place] == owners, self.codes[place], len(self.rows))
+    def of_owners(self, owners: Ints, hlo: Ints) -> Ints:
+        """What each span is charged to: a place in `rows`, the one behind the last where its owner is not known,
+        and after that the mixtures; `hlo` may be empty.
+        """
+        unknown = np.full(len(owners), len(self.rows), np.int64)
+        found = _looked_up(self.ids, self.codes, owners, unknown)
+        if not len(self.fused) or not len(hlo):
+            return found
+        return _looked_up(self.fused, self.fused_codes + len(self.rows) + 1, hlo, found)
+
+    def divided(self, exposed: Floats) -> Floats:
+        """Time by place in `rows` and of unknown owners, that of mixtures dealt out by their shares."""
+        result = exposed[: len(self.rows) + 1].copy()
+        for (codes, shares), time in zip(self.mixes, exposed[len(self.rows) + 1 :]):
+            np.add.at(result, codes, shares * time)
+        return result
 
 
 def _charge_core(profile: Profile, core: tuple[int, int], origins: _Origins, exposed: Floats) -> None:
@@ -193,7 +232,32 @@ def _charge_core(profile: Profile, core: tuple[int, int], origins: _Origins, exp
         rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
 
 
+_NONE = np.zeros(0, np.int64)
 TIERS = 5
+
+
+def _looked_up(ids: Ints, codes: Ints, wanted: Ints, otherwise: Ints) -> Ints:
+    """The code of each wanted id, or what `otherwise` has in its place."""
+    if not len(ids):
+        return otherwise
+    place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[place] == wanted, codes[place], otherwise)
+
+
+def _mixtures(hlo: Ints, codes: Ints, shares: Floats) -> tuple[Ints, Ints, list[tuple[Ints, Floats]]]:
+    """Fused HLO operations, which mixture each is, and the mixtures; rows of one operation stand together."""
+    fused, first = np.unique(hlo, return_index=True)
+    known: dict[bytes, int] = {}
+    mixes: list[tuple[Ints, Floats]] = []
+    numbers = np.empty(len(fused), np.int64)
+    for row, (begin, end) in enumerate(pairwise([*first.tolist(), len(hlo)])):
+        mine, parts = codes[begin:end], shares[begin:end]
+        key = mine.tobytes() + parts.tobytes()
+        if key not in known:
+            known[key] = len(mixes)
+            mixes.append((mine, parts / parts.sum()))
+        numbers[row] = known[key]
+    return fused, numbers, mixes
 
 
 @dataclass(frozen=True)
@@ -253,12 +317,15 @@ def _joined(one: _Owned, other: _Owned) -> _Owned:
             np.concatenate([one.spans.end_ns, other.spans.end_ns]),
         ),
         np.concatenate([one.owner, other.owner]),
+        np.concatenate([one.hlo, other.hlo]),
     )
 
 
 def _expose(tiers: list[_Owned], origins: _Origins, exposed: Floats) -> None:
     """Add the exposed time of one stretch's spans."""
-    owner = origins.of_owners(np.concatenate([tier.owner for tier in tiers]))
+    owner = origins.of_owners(
+        np.concatenate([tier.owner for tier in tiers]), np.concatenate([tier.hlo for tier in tiers])
+    )
     if len(owner) < COMPILED_FROM:
         times = np.concatenate(exposed_ns([tier.spans for tier in tiers]))
         exposed += np.bincount(owner, weights=times, minlength=len(exposed))
@@ -286,13 +353,16 @@ def _with_only_operation(executions: Spans, operations: _Owned) -> _Owned:
     alone = np.searchsorted(starts, executions.end_ns) - first == 1
     owner = np.full(len(executions.start_ns), NO_OPERATION, np.int64)
     owner[alone] = operations.owner[order][first[alone]]
-    return _Owned(executions, owner)
+    return _Owned(executions, owner, np.full(len(owner), NO_OPERATION, np.int64))
 
 
 def _owned(rows: pa.Table) -> _Owned:
     owner = rows["owner"].cast(pa.int64()).fill_null(NO_OPERATION)
     spans = Spans(_ints(rows, "start_ts"), _ints(rows, "end_ts"))
-    return _Owned(spans, owner.to_numpy())
+    hlo = np.full(len(owner), NO_OPERATION, np.int64)
+    if "hlo" in rows.column_names:
+        hlo = rows["hlo"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()
+    return _Owned(spans, owner.to_numpy(), hlo)
 
 
 def _ints(rows: pa.Table, column: str) -> Ints:

@@ -1,0 +1,47 @@
+"""One rank comes late to the collectives, and all others wait for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.late_lines import late_line
+from neuron_profile.analysis.rank_meetings import rank_meetings
+
+MINIMUM_SHARE = 0.05
+MINIMUM_MEETINGS = 2
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """A finding where the ranks would end a twentieth earlier if one of them were not late."""
+    meetings = rank_meetings(context.profile)
+    if len(meetings) < MINIMUM_MEETINGS:
+        return
+    lateness = meetings.lateness_ns()
+    late = int(np.argmax(lateness))
+    total_ns = int(meetings.end_ns.max())
+    gain_ns = meetings.gain_without(late)
+    if gain_ns < MINIMUM_SHARE * total_ns:
+        return
+    rank, line = meetings.ranks[late], late_line(context.profile, meetings.processes, meetings.processes[late])
+    where = "" if line is None else f", {'on the device' if line.on_device else 'on the host'}"
+    yield Finding(
+        "collective_skew",
+        f"Rank {rank} comes late to the collectives{where}: the others wait {lateness[late] / 1e3:,.0f} us for it",
+        f"Give rank {rank} as much work as the others: even batches and sequence lengths, layers spread "
+        "evenly over pipeline stages, nothing that one rank alone does between collectives (logging, "
+        "checkpoints, data loading).",
+        line.place if line is not None else Place(),
+        gain_ns=gain_ns,
+        device_gain_ns=0,
+        total_ns=total_ns,
+        evidence={
+            "rank": rank,
+            "waited_ns": int(lateness[late]),
+            "excess_at_line_ns": line.excess_ns if line is not None else 0,
+            "meetings": len(meetings),
+        },
+    )

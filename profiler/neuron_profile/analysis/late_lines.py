@@ -1,0 +1,78 @@
+"""Where a late rank spends more time than the others: a line whose device work or host time is longer there."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from neuron_profile.analysis.advice.finding import Place
+from neuron_tools.profile.reader import Profile
+
+_DEVICE = """
+SELECT coalesce(process_idx, 0) AS process, coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line,
+    any_value(layer) AS layer, CAST(sum(duration_ns) AS BIGINT) AS spent_ns
+FROM FrameworkInstruction WHERE list_contains(?, coalesce(process_idx, 0)) AND source_file IS NOT NULL
+GROUP BY ALL
+"""
+# What passes on a thread before a dispatch, the user's own Python, belongs to the line that dispatches.
+_HOST = """
+WITH calls AS (
+    SELECT coalesce(process_idx, 0) AS process, thread_idx, source_file AS file, source_line AS line, start_ts,
+        lag(end_ts) OVER (PARTITION BY process_idx, thread_idx ORDER BY start_ts) AS before_ts
+    FROM HostSpan
+    WHERE kind IN ('dispatch', 'copy', 'collective', 'synchronize') AND list_contains(?, coalesce(process_idx, 0))
+)
+SELECT process, coalesce(file, '') AS file, coalesce(line, 0) AS line, '' AS layer,
+    CAST(sum(greatest(0, start_ts - before_ts)) AS BIGINT) AS spent_ns
+FROM calls WHERE before_ts IS NOT NULL AND file IS NOT NULL GROUP BY ALL
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class LateLine:
+    """The line that makes a rank late.
+
+    Attributes:
+        place: The line.
+        excess_ns: Time it takes more there than on the other ranks.
+        on_device: Whether the device's time is longer, else the host's.
+    """
+
+    place: Place
+    excess_ns: int
+    on_device: bool
+
+
+def late_line(profile: Profile, processes: Sequence[int], late: int) -> LateLine | None:
+    """The line with the largest excess, None where no line takes longer than elsewhere.
+
+    Args:
+        processes: Processes of all ranks.
+        late: The process that is late.
+    """
+    found = [
+        LateLine(place, excess_ns, on_device)
+        for query, on_device in ((_DEVICE, True), (_HOST, False))
+        for place, excess_ns in [_largest_excess(profile, query, processes, late)]
+        if excess_ns > 0
+    ]
+    return max(found, key=lambda each: each.excess_ns, default=None)
+
+
+def _largest_excess(
+    profile: Profile, query: str, processes: Sequence[int], late: int
+) -> tuple[Place, int]:
+    spent: defaultdict[tuple[str, int], dict[int, int]] = defaultdict(dict)
+    layers: dict[tuple[str, int], str] = {}
+    for row in profile.query(query, [list(processes)]).to_pylist():
+        key = (row["file"], row["line"])
+        spent[key][row["process"]] = row["spent_ns"]
+        layers.setdefault(key, row["layer"] or "")
+    best, most = Place(), 0
+    for key, by_process in sorted(spent.items()):
+        others = sorted(by_process.get(process, 0) for process in processes if process != late)
+        excess = by_process.get(late, 0) - (others[len(others) // 2] if others else 0)
+        if excess > most:
+            best, most = Place(key[0], key[1], "", layers[key]), excess
+    return best, most

@@ -1,0 +1,124 @@
+"""Ranks and where they meet: who is late for a collective, and what the job would take if nobody were."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.profile.reader import Profile
+
+Ints = npt.NDArray[np.int64]
+ABSENT = -1
+
+_MEETINGS = """
+SELECT c.group_name || ' ' || coalesce(c.replica_group, '') AS meeting_group, c.op_id AS number,
+    coalesce(c.process_idx, 0) AS process, coalesce(p.rank, c.process_idx, 0) AS rank,
+    c.trigger_start_ts AS ready_ns, c.start_ts AS start_ns, c.end_ts AS end_ns
+FROM CcOp c LEFT JOIN ProcessInfo p USING (process_idx)
+WHERE c.group_name IS NOT NULL AND p.replica_of_rank IS NULL ORDER BY c.start_ts, number, process
+"""
+
+
+@dataclass(frozen=True)
+class RankMeetings:
+    """All collectives that several ranks of a profile took part in, in order of their start.
+
+    Attributes:
+        processes, ranks: Process and rank of each column.
+        ready_ns: When each rank was ready, int64, shape (meetings, ranks); ABSENT where it takes no part.
+        start_ns, end_ns: When each moved, shape (meetings,).
+        group: Number of each one's group, shape (meetings,).
+    """
+
+    processes: tuple[int, ...]
+    ranks: tuple[int, ...]
+    ready_ns: Ints
+    start_ns: Ints
+    end_ns: Ints
+    group: Ints
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    def lateness_ns(self) -> Ints:
+        """Time that the others spent waiting for each rank, by rank: from their median to the last to come."""
+        late = np.zeros(len(self.ranks), np.int64)
+        last = np.argmax(self.ready_ns, axis=1)
+        others = np.where(self.ready_ns == ABSENT, np.nan, self.ready_ns.astype(np.float64))
+        others[np.arange(len(self)), last] = np.nan
+        lag = self.ready_ns.max(axis=1) - np.nanmedian(others, axis=1)
+        np.add.at(late, last, lag.astype(np.int64))
+        return late
+
+    def gain_without(self, late: int) -> int:
+        """Nanoseconds by which the job would end earlier if a rank took as long between meetings as the others.
+
+        Every rank is played again from meeting to meeting: its own work keeps its length, only that of the
+        late one becomes the others' median, and each meeting begins when its last rank has come.
+
+        Args:
+            late: Column of the rank.
+        """
+        work, after_end = self._work()
+        present = self.ready_ns != ABSENT
+        others = np.where(present, work, np.iinfo(np.int64).max)
+        others[:, late] = np.iinfo(np.int64).max
+        rows = np.sort(others, axis=1)
+        counts = np.maximum(present.sum(axis=1) - present[:, late], 1)
+        typical = rows[np.arange(len(self)), (counts - 1) // 2]
+        changed = work.copy()
+        changed[:, late] = np.where(present[:, late], np.minimum(work[:, late], typical), 0)
+        return int(self._last_end(work, after_end) - self._last_end(changed, after_end))
+
+    def _work(self) -> tuple[Ints, npt.NDArray[np.bool_]]:
+        """Each rank's own time before each meeting, and whether it counts from the end of the one before."""
+        work = np.zeros_like(self.ready_ns)
+        after_end = np.zeros(self.ready_ns.shape, bool)
+        for column in range(len(self.ranks)):
+            rows = np.flatnonzero(self.ready_ns[:, column] != ABSENT)
+            ready = self.ready_ns[rows, column]
+            ended = np.concatenate([[0], self.end_ns[rows][:-1]])
+            before = np.concatenate([[0], ready[:-1]])
+            waited = ready >= ended
+            work[rows, column] = np.where(waited, ready - ended, ready - before)
+            after_end[rows, column] = waited
+        return np.maximum(work, 0), after_end
+
+    def _last_end(self, work: Ints, after_end: npt.NDArray[np.bool_]) -> int:
+        ready, ended = (np.zeros(len(self.ranks), np.int64) for _ in range(2))
+        free: dict[int, int] = {}
+        duration = self.end_ns - self.start_ns
+        for row in range(len(self)):
+            members = self.ready_ns[row] != ABSENT
+            own = np.where(after_end[row], ended, ready) + work[row]
+            ready = np.where(members, own, ready)
+            group = int(self.group[row])
+            start = max(int(own[members].max()), free.get(group, 0))
+            free[group] = start + int(duration[row])
+            ended = np.where(members, free[group], ended)
+        return int(max(free.values(), default=0))
+
+
+def rank_meetings(profile: Profile) -> RankMeetings:
+    """The meetings of a profile's ranks; those that only one rank recorded are left out."""
+    table = profile.query(_MEETINGS).to_pydict()
+    columns = {process: rank for process, rank in sorted(set(zip(table["process"], table["rank"])))}
+    places = {process: place for place, process in enumerate(columns)}
+    groups = {name: number for number, name in enumerate(dict.fromkeys(table["meeting_group"]))}
+    rows: dict[tuple[str, int], int] = {}
+    for key in zip(table["meeting_group"], table["number"]):
+        rows.setdefault(key, len(rows))
+    ready = np.full((len(rows), len(columns)), ABSENT, np.int64)
+    start, end, group = (np.zeros(len(rows), np.int64) for _ in range(3))
+    for name, number, process, ready_ns, start_ns, end_ns in zip(
+        *(table[column] for column in ("meeting_group", "number", "process", "ready_ns", "start_ns", "end_ns"))
+    ):
+        row = rows[name, number]
+        ready[row, places[process]] = ready_ns
+        start[row], end[row], group[row] = start_ns, end_ns, groups[name]
+    kept = (ready != ABSENT).sum(axis=1) > 1
+    return RankMeetings(
+        tuple(columns), tuple(columns.values()), ready[kept], start[kept], end[kept], group[kept]
+    )

@@ -1,0 +1,181 @@
+"""What one rank contributes: a few kilobytes, whatever the size of its profile."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.charges import EXECUTION_EVENT, charge_device_time
+from neuron_profile.analysis.traces.breakdown import DeviceTime, device_times, find_kernels
+from neuron_profile.analysis.traces.device_spans import load_device_spans
+from neuron_tools.profile.reader import Profile, open_profile
+
+Ints = npt.NDArray[np.int64]
+MEMORY_LIMIT = "256MB"  # of the queries of one rank
+MOST_OPERATIONS = 200
+MOST_CALLS = 1 << 16
+
+_PROCESS = """
+SELECT process_idx AS process, rank, coalesce(host, '') AS host FROM ProcessInfo ORDER BY process_idx
+"""
+_EXECUTIONS = f"""
+SELECT count(*) AS executions, coalesce(CAST(sum(end_ts - start_ts) AS BIGINT), 0) AS device_ns,
+    coalesce(max(end_ts) - min(start_ts), 0) AS window_ns
+FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ?
+"""
+_ENGINES = """
+SELECT engine, CAST(sum(duration_ns) AS BIGINT) AS busy_ns FROM ActiveTime
+WHERE coalesce(process_idx, 0) = ? GROUP BY engine ORDER BY engine
+"""
+_PEAK = """
+SELECT coalesce(max(total_bytes), 0) AS peak FROM SystemProfileHbmUsage WHERE coalesce(process_idx, 0) = ?
+"""
+_COLLECTIVES = """
+SELECT operation, coalesce(replica_group, '') AS members, coalesce(input_size, 0) AS input_bytes,
+    coalesce(trigger_start_ts, start_ts) AS joined_ns, end_ts AS end_ns
+FROM CcOp WHERE coalesce(process_idx, 0) = ? ORDER BY joined_ns, end_ns LIMIT ?
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class RankKey:
+    """One rank's profile: where it is, and which process of it.
+
+    Attributes:
+        rank: As the profile says; else its place among the ranks that were given.
+    """
+
+    path: str
+    process: int
+    rank: int
+    host: str = ""
+
+
+@dataclass(frozen=True)
+class CollectiveCalls:
+    """A rank's calls on one group of ranks, in order.
+
+    Attributes:
+        operation, input_bytes: (calls,) of each.
+        taken_ns: (calls,) int64, from joining to the end.
+    """
+
+    operation: list[str]
+    input_bytes: Ints
+    taken_ns: Ints
+
+
+@dataclass(frozen=True)
+class RankPartial:
+    """One rank.
+
+    Attributes:
+        device_ns: Time in executions, or in kernels of an imported trace.
+        window_ns: From first to last; the difference is idle.
+        engines_ns: Busy time by engine; of a trace, by kind of kernel.
+        operations: Time and calls of the costliest operations (kernels of a trace), by name.
+        collectives: Calls by the members of their group.
+    """
+
+    key: RankKey
+    executions: int
+    device_ns: int
+    window_ns: int
+    peak_hbm_bytes: int
+    engines_ns: dict[str, int]
+    operations: dict[str, tuple[float, int]]
+    collectives: dict[str, CollectiveCalls] = field(default_factory=dict)
+
+
+def find_ranks(paths: list[str]) -> list[RankKey]:
+    """The ranks of some profiles: each process of each, by rank.
+
+    Raises:
+        NotAProfileError: One of them cannot be opened.
+    """
+    found = []
+    for path in paths:
+        with open_profile(path) as profile:
+            rows = profile.query(_PROCESS).to_pylist() or [{"process": 0, "rank": None, "host": ""}]
+        found += [(row["rank"], path, int(row["process"]), row["host"]) for row in rows]
+    keys = [
+        RankKey(path, process, place if rank is None else int(rank), host)
+        for place, (rank, path, process, host) in enumerate(found)
+    ]
+    return sorted(keys, key=lambda key: (key.rank, key.path, key.process))
+
+
+def measure_rank(key: RankKey) -> RankPartial:
+    """The partial result of one rank; opens its profile and closes it again."""
+    with open_profile(key.path, memory_limit=MEMORY_LIMIT) as profile:
+        return _of_capture(profile, key) or _of_trace(profile, key)
+
+
+def _of_capture(profile: Profile, key: RankKey) -> RankPartial | None:
+    """Of a capture; None where nothing ran on a NeuronCore."""
+    (row,) = profile.query(_EXECUTIONS, [key.process]).to_pylist()
+    if not row["executions"]:
+        return None
+    (peak,) = profile.query(_PEAK, [key.process]).to_pylist()
+    engines = {
+        each["engine"]: int(each["busy_ns"]) for each in profile.query(_ENGINES, [key.process]).to_pylist()
+    }
+    times: defaultdict[str, list[float]] = defaultdict(lambda: [0.0, 0])
+    for charge in charge_device_time(profile, key.process).charges:
+        entry = times[charge.origin.operation]
+        entry[0] += charge.device_ns
+        entry[1] += charge.count
+    return RankPartial(
+        key, int(row["executions"]), int(row["device_ns"]), int(row["window_ns"]), int(peak["peak"]), engines,
+        _costliest({name: (time, int(count)) for name, (time, count) in times.items()}),
+        _collectives(profile, key.process),
+    )  # fmt: skip
+
+
+def _of_trace(profile: Profile, key: RankKey) -> RankPartial:
+    """Of an imported trace, or of a profile of nothing."""
+    spans = load_device_spans(profile)
+    spans = spans.chosen(spans.process == key.process)
+    device = device_times(spans)[0] if len(spans) else DeviceTime(key.process, 0, 0, 0, 0, 0, 0, 0)
+    engines = {
+        "compute": device.computing_ns,
+        "communication": device.communication_ns,
+        "memory": device.exposed_memory_ns,
+    }
+    kernels = [kernel for kernel in find_kernels(profile) if kernel.process == key.process]
+    return RankPartial(
+        key, sum(kernel.calls for kernel in kernels), device.window_ns - device.idle_ns, device.window_ns, 0,
+        {name: time for name, time in engines.items() if time},
+        _costliest({kernel.name: (float(kernel.total_ns), kernel.calls) for kernel in kernels}),
+    )  # fmt: skip
+
+
+def _costliest(operations: dict[str, tuple[float, int]]) -> dict[str, tuple[float, int]]:
+    """The costliest ones, and the sum of the rest under "(others)"."""
+    order = sorted(operations, key=lambda name: (-operations[name][0], name))
+    kept = {name: operations[name] for name in order[:MOST_OPERATIONS]}
+    rest = [operations[name] for name in order[MOST_OPERATIONS:]]
+    if rest:
+        kept["(others)"] = sum(time for time, _ in rest), sum(count for _, count in rest)
+    return kept
+
+
+def _collectives(profile: Profile, process: int) -> dict[str, CollectiveCalls]:
+    rows = profile.query(_COLLECTIVES, [process, MOST_CALLS])
+    members = rows["members"].to_pylist()
+    operation = rows["operation"].to_pylist()
+    columns = {
+        name: rows[name].to_numpy().astype(np.int64) for name in ("input_bytes", "joined_ns", "end_ns")
+    }
+    found = {}
+    for group in dict.fromkeys(members):
+        mine = np.flatnonzero([each == group for each in members])
+        found[group] = CollectiveCalls(
+            [operation[place] for place in mine],
+            columns["input_bytes"][mine],
+            columns["end_ns"][mine] - columns["joined_ns"][mine],
+        )
+    return found

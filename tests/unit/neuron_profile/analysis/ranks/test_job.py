@@ -1,0 +1,63 @@
+"""Ranks are put together exactly: transfers apart from waits, stragglers by name."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from neuron_profile.analysis.ranks.job import CollectiveCost, reduce_ranks
+from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankKey, RankPartial
+
+GROUP = "[0,1,2]"
+
+
+def partial(rank, device_ns, taken_ns, operations=None):
+    calls = CollectiveCalls(
+        ["AllReduce"] * len(taken_ns), np.full(len(taken_ns), 64), np.array(taken_ns, np.int64)
+    )
+    return RankPartial(
+        RankKey("job.nprof", rank, rank), 1, device_ns, device_ns + 10, 7, {"tensor": 10 * rank},
+        operations or {"mm": (float(device_ns), 2)}, {GROUP: calls},
+    )  # fmt: skip
+
+
+# The first call is joined last by rank 2, the second by rank 1; transfers take 10 and 20 ns.
+RANKS = [partial(0, 1000, [110, 25]), partial(1, 1000, [60, 20]), partial(2, 1150, [10, 50])]
+
+
+def test_transfer_is_what_the_last_rank_took():
+    (cost,) = reduce_ranks(RANKS).collectives
+    assert cost == CollectiveCost("AllReduce", 64, 2, 3, 30, (100 + 50 + 0) / 3 + (5 + 0 + 30) / 3)
+
+
+def test_waits_are_charged_to_the_rank_that_came_last():
+    job = reduce_ranks(RANKS)
+    assert [row.waited_ns for row in job.ranks] == [105, 50, 30]
+    assert [row.waited_for_ns for row in job.ranks] == [0, 35, 150]
+    assert sum(row.waited_ns for row in job.ranks) == sum(row.waited_for_ns for row in job.ranks)
+
+
+def test_the_straggler_is_slow_without_its_waits():
+    assert reduce_ranks(RANKS).stragglers == (2,)
+    assert reduce_ranks([partial(rank, 1000, [10]) for rank in range(4)]).stragglers == ()
+
+
+def test_the_order_in_which_ranks_come_does_not_matter():
+    shuffled = RANKS * 1
+    random.Random(1).shuffle(shuffled)
+    assert reduce_ranks(shuffled) == reduce_ranks(RANKS)
+
+
+def test_operations_and_engines_over_the_ranks():
+    job = reduce_ranks([partial(0, 10, []), partial(1, 30, [], {"mm": (20.0, 1), "gelu": (10.0, 4)})])
+    mm, gelu = job.operations
+    assert (mm.operation, mm.total_ns, mm.calls, mm.ranks, mm.most_rank) == ("mm", 30.0, 3, 2, 1)
+    assert (gelu.least_ns, gelu.most_ns, gelu.ranks) == (10.0, 10.0, 1)
+    (engine,) = job.engines
+    assert (engine.mean_ns, engine.least_ns, engine.most_ns) == (5.0, 0, 10)
+    assert [row.idle_ns for row in job.ranks] == [10, 10]
+
+
+def test_no_ranks_at_all():
+    assert reduce_ranks([]).ranks == ()
