@@ -80,19 +80,19 @@ def register(app: Dash, site: Site) -> None:
         if (ctx.triggered_id or {}).get("type") == CANCEL and cancels:
             for need in found.needs(view):
                 site.analyses.job(view.address.profile, *need).progress.cancel()
-        return _content(found, view)
+        return _content(found, view, ticks or 0)
 
 
 def _href(address: Address) -> str:
     return replace(address).to()
 
 
-def _content(found: Section, view: View) -> Any:
+def _content(found: Section, view: View, ticks: int = 0) -> Any:
     try:
         jobs = [view.analyses.job(view.address.profile, *need) for need in found.needs(view)]
         waiting = _first_waiting(jobs)
         if waiting is not None:
-            return _waiting(found, view, waiting)
+            return _waiting(found, view, waiting, ticks)
         for job in jobs:
             if job.error is not None:
                 raise job.error
@@ -114,20 +114,29 @@ def _first_waiting(jobs: Sequence[Job]) -> Job | None:
     return None
 
 
-def _controls(found: Section, view: View, *, ticking: bool, cancel: str, retry: str) -> list[Any]:
-    """The three inputs of the callback; those that are not offered are there, hidden."""
+def _controls(found: Section, view: View, *, ticks: int | None, cancel: str, retry: str) -> list[Any]:
+    """The three inputs of the callback; those that are not offered are there, hidden.
+
+    Args:
+        ticks: Questions so far; None to ask no more. One more is allowed by each answer: where answers take
+            longer than a tick, Dash would drop every one for the question that follows it.
+    """
     own = {"name": found.name, "at": _href(view.address)}
+    asked = ticks or 0
     return [
-        dcc.Interval(id={"type": TICK, **own}, interval=TICK_MS, disabled=not ticking),
+        dcc.Interval(
+            id={"type": TICK, **own}, interval=TICK_MS, n_intervals=asked, max_intervals=asked + 1,
+            disabled=ticks is None,
+        ),
         html.Button(cancel, id={"type": CANCEL, **own}, className="button", hidden=not cancel),
         html.Button(retry, id={"type": RETRY, **own}, className="button", hidden=not retry),
-    ]
+    ]  # fmt: skip
 
 
-def _waiting(found: Section, view: View, job: Job) -> Any:
-    controls = _controls(found, view, ticking=True, cancel="Cancel", retry="")
+def _waiting(found: Section, view: View, job: Job, ticks: int) -> Any:
+    controls = _controls(found, view, ticks=ticks, cancel="Cancel", retry="")
     return loading_state(job.progress.text, job.progress.fraction, job.progress.elapsed_s, controls)
 
 
 def _stopped(found: Section, view: View, message: str, retry: str) -> Any:
-    return error_state(message, _controls(found, view, ticking=False, cancel="", retry=retry))
+    return error_state(message, _controls(found, view, ticks=None, cancel="", retry=retry))

@@ -89,6 +89,7 @@ def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     result = dict(base)
     for name, value in changes.items():
         old = result.get(name)
-        both = isinstance(old, dict) and isinstance(value, dict)
-        result[name] = _merged(old, value) if both else value
+        if isinstance(old, dict) and isinstance(value, dict):
+            value = _merged(old, value)
+        result[name] = value
     return result

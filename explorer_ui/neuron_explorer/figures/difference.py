@@ -12,7 +12,7 @@ from neuron_explorer.theme import BLUE, VERMILION, Theme
 from neuron_profile.analysis.comparison.difference import Delta
 from neuron_profile.reports.difference_text import signed
 
-BAR_HEIGHT_PIXELS = 24
+BAR_HEIGHT_PIXELS, LABEL_PIXELS = 24, 330
 
 
 def difference_figure(deltas: Sequence[Delta], theme: Theme) -> Any:
@@ -25,8 +25,7 @@ def difference_figure(deltas: Sequence[Delta], theme: Theme) -> Any:
             orientation="h",
             marker_color=[VERMILION if delta.delta_ns > 0 else BLUE for delta in rows],
             text=[signed(delta.delta_ns) for delta in rows],
-            textposition="outside",
-            cliponaxis=False,
+            textposition="auto",
             hovertext=[_label(delta) for delta in rows],
             hovertemplate="%{hovertext}: %{text}<extra></extra>",
         )
@@ -34,9 +33,13 @@ def difference_figure(deltas: Sequence[Delta], theme: Theme) -> Any:
     figure.update_layout(
         theme.layout(
             height=70 + BAR_HEIGHT_PIXELS * max(len(rows), 1),
-            margin={"t": 8, "r": 60},
+            margin={"t": 8, "l": LABEL_PIXELS, "r": 20},
             xaxis={"title": {"text": "change in µs of device time"}},
-            yaxis={"tickvals": list(range(len(rows))), "ticktext": [_label(delta) for delta in rows]},
+            yaxis={
+                "automargin": False,
+                "tickvals": list(range(len(rows))),
+                "ticktext": [_label(delta) for delta in rows],
+            },
         )
     )
     return figure

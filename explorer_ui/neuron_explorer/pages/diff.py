@@ -109,14 +109,10 @@ def _change(delta_ns: int, base_ns: int) -> Cell:
 
 def _row(view: View, delta: Delta) -> list[Any]:
     key = delta.key
-    line = (
-        html.A(
-            f"{delta.file.rpartition('/')[2]}:{delta.line}",
-            href=view.address.to("/source", file=delta.file, line=delta.line),
-            title=delta.file,
-        )
-        if delta.file
-        else ""
+    line = Cell(
+        f"{delta.file.rpartition('/')[2]}:{delta.line}" if delta.file else "",
+        href=view.address.to("/source", file=delta.file, line=delta.line) if delta.file else "",
+        title=delta.file,
     )
     because = "; ".join(reason_text(reason) for reason in delta.reasons[:2]) or delta.change
     direction = " (backward)" if key.backward else ""

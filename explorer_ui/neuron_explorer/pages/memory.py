@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dash import html
@@ -95,7 +96,7 @@ def TENSORS(view: View) -> Any:
 
 
 def _fill_table(use: MemoryUse) -> Any:
-    rows = [
+    rows: list[Sequence[Cell | str]] = [
         (f"{row.memory} (process {row.process}, core {row.core})", share_cell(row.peak, bar=True),
          share_cell(row.mean), time_cell(row.peak_at_ns), "")
         for row in use.on_chip
@@ -121,12 +122,10 @@ def _tensor_table(use: MemoryUse) -> Any:
 def _spill_table(view: View, use: MemoryUse) -> Any:
     rows = [
         (
-            html.A(
-                place(SourceLine(row.file, row.line)),
-                href=view.address.to("/source", file=row.file, line=row.line),
-            )
-            if row.file
-            else "",
+            Cell(
+                place(SourceLine(row.file, row.line)) if row.file else "",
+                href=view.address.to("/source", file=row.file, line=row.line) if row.file else "",
+            ),
             row.operation,
             bytes_cell(row.saved_bytes),
             bytes_cell(row.reloaded_bytes),

@@ -13,7 +13,7 @@ from neuron_explorer.page import Page, View
 from neuron_explorer.parts.card import card
 from neuron_explorer.parts.chart import chart_card
 from neuron_explorer.parts.findings import finding_list
-from neuron_explorer.parts.quantities import count_cell, share_cell, time_cell
+from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_cell
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import section
 from neuron_profile.analysis.hotspots import Hotspots
@@ -136,7 +136,7 @@ def _operations(hotspots: Hotspots) -> Any:
 def _lines(view: View, hotspots: Hotspots) -> Any:
     rows = [
         (
-            html.A(
+            Cell(
                 place(row.place), href=source_link(view, row.place.file, row.place.line), title=row.place.file
             ),
             share_cell(row.cost.device_ns / hotspots.device_ns, bar=True),

@@ -15,7 +15,7 @@ from neuron_explorer.imports import add_path
 from neuron_explorer.library import ProfileEntry, is_profile
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.parts.card import card
-from neuron_explorer.parts.quantities import Cell, bytes_cell, count_cell
+from neuron_explorer.parts.quantities import Cell, CellLink, bytes_cell, count_cell
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.parts.task_list import task_list
@@ -68,30 +68,29 @@ def _row(view: View, entry: ProfileEntry) -> list[Any]:
     facts = [fact for fact in tables.values() if isinstance(fact, Mapping)]
     spans = sum(int((tables.get(name) or {}).get("rows", 0)) for name in SPAN_TABLES)
     size = sum(int(fact.get("bytes", 0)) for fact in facts)
-    here = entry.id
-    actions = [
-        html.A("Timeline", href=view.address.to("/timeline", profile=here), className="button quiet"),
-        html.A("Tags", href=view.address.to("/", edit=here), className="button quiet",
-               **{"aria-label": f"Tags of {entry.name}"}),
-        html.A("Delete", href=view.address.to("/", delete=here), className="button quiet danger",
-               **{"aria-label": f"Delete {entry.name}"}),
-    ]  # fmt: skip
+    here, to = entry.id, view.address.to
+    actions = (
+        CellLink("Timeline", to("/timeline", profile=here), "button quiet", f"Timeline of {entry.name}"),
+        CellLink("Tags", to("/", edit=here), "button quiet", f"Tags of {entry.name}"),
+        CellLink("Delete", to("/", delete=here), "button quiet danger", f"Delete {entry.name}"),
+    )
+    tags = tuple(
+        CellLink(tag, to("/", tag=tag), "tag", f"Only profiles with the tag {tag}")
+        for tag in view.store.tags(here)
+    )
     command = command_text(manifest.get("command") or "")
     return [
-        Cell(html.A(entry.name, href=view.address.to("/overview", profile=here), title=entry.location), entry.name),
+        Cell(entry.name, href=to("/overview", profile=here), title=entry.location, style="name"),
         _status(manifest),
-        Cell([_tag(view, tag) for tag in view.store.tags(here)], " ".join(view.store.tags(here))),
-        str(manifest.get("producer", "another tool")), str(manifest.get("target", "")),
-        Cell(html.Code(command[:60], title=command), command),
-        _changed(entry), count_cell(spans or None), bytes_cell(size or None),
-        Cell(html.Div(actions, className="bar"), ""),
-    ]  # fmt: skip
-
-
-def _tag(view: View, tag: str) -> Any:
-    return html.A(
-        tag, href=view.address.to("/", tag=tag), className="tag", title=f"Only profiles with “{tag}”"
-    )
+        Cell("", " ".join(link.text for link in tags), links=tags),
+        str(manifest.get("producer", "another tool")),
+        str(manifest.get("target", "")),
+        Cell(command[:60], command, title=command, is_code=True),
+        _changed(entry),
+        count_cell(spans or None),
+        bytes_cell(size or None),
+        Cell("", "", links=actions),
+    ]
 
 
 def _manifest(entry: ProfileEntry) -> Mapping[str, Any]:
@@ -103,13 +102,12 @@ def _manifest(entry: ProfileEntry) -> Mapping[str, Any]:
     return content if isinstance(content, dict) else {}
 
 
-def _status(manifest: Mapping[str, Any]) -> Any:
+def _status(manifest: Mapping[str, Any]) -> Cell:
     if not manifest:
-        return Cell(html.Span("tables only", className="tag"), "tables only")
+        return Cell("tables only", style="tag")
     if manifest.get("complete"):
-        return Cell(html.Span("complete", className="tag good"), "complete")
-    text = "interrupted" if manifest.get("interrupted") else "incomplete"
-    return Cell(html.Span(text, className="tag bad"), text)
+        return Cell("complete", style="tag good")
+    return Cell("interrupted" if manifest.get("interrupted") else "incomplete", style="tag bad")
 
 
 def _changed(entry: ProfileEntry) -> Cell:
@@ -119,7 +117,7 @@ def _changed(entry: ProfileEntry) -> Cell:
     except OSError:
         return Cell("")
     when = datetime.fromtimestamp(seconds, timezone.utc).astimezone()
-    return Cell(f"{when:%Y-%m-%d %H:%M}", round(seconds))
+    return Cell(f"{when:%Y-%m-%d %H:%M}", round(seconds), style="name")
 
 
 def _import_card(view: View) -> Any:

@@ -12,7 +12,7 @@ from neuron_explorer import results
 from neuron_explorer.address import Address
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.parts.card import card
-from neuron_explorer.parts.quantities import count_cell, share_cell, time_cell
+from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_cell
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table, table_card
 from neuron_explorer.sections import Need, Section, section
@@ -103,7 +103,7 @@ def _hot_lines(view: View, overview: Overview) -> Any:
     device_ns = overview.hotspots.device_ns
     rows = [
         (
-            html.A(
+            Cell(
                 f"{row.place.file.rpartition('/')[2]}:{row.place.line}",
                 href=view.address.to(file=row.place.file, line=row.place.line),
                 title=f"{row.place.file} in {row.function}",
@@ -238,34 +238,32 @@ def _draw_detail(view: View) -> Any:
             for row in detail.hlo
         ],
         "HLO operations of the line",
+        short=True,
     )  # fmt: skip
     instructions = table(
         ("Engine", "Instruction", "Operands", "HLO", "Time"),
         [
-            (row["engine"] or "", row["opcode"] or "", html.Code((row["operands"] or "")[:80]), row["hlo"],
+            (row["engine"] or "", row["opcode"] or "", Cell((row["operands"] or "")[:80], is_code=True), row["hlo"],
              time_cell(row["duration_ns"]))
             for row in detail.instructions
         ],
         "Instructions of the line's first execution",
+        short=True,
     )  # fmt: skip
     timeline = view.address.to("/timeline", search=f"source_line={line}")
     show = html.A("Its spans on the timeline", href=timeline, className="button quiet")
     columns = [
         html.Div([html.H3("Source"), source]),
-        html.Div([html.H3("HLO"), _scrolled(hlo, "HLO operations") if detail.hlo else "None."]),
+        html.Div([html.H3("HLO"), hlo if detail.hlo else "None."]),
         html.Div(
             [
                 html.H3("Instructions of its first execution"),
-                _scrolled(instructions, "Instructions") if detail.instructions else "None.",
+                instructions if detail.instructions else "None.",
             ]
         ),
     ]
     title = f"Line {line} of {file.rpartition('/')[2]}, side by side"
     return card(title, html.Div(columns, className="side-by-side"), actions=[show])
-
-
-def _scrolled(content: Any, label: str) -> Any:
-    return html.Div(content, className="table-wrap short", tabIndex=0, role="region", **{"aria-label": label})
 
 
 DETAIL = Section("source/detail", _detail_needs, _draw_detail)

@@ -3,9 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from neuron_profile.reports.quantities import duration, percent, scaled
+
+
+@dataclass(frozen=True, slots=True)
+class CellLink:
+    """A link in a cell that has several."""
+
+    text: str
+    href: str
+    style: str = ""
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,18 +22,24 @@ class Cell:
     """A cell of a table.
 
     Attributes:
-        shown: Text or components.
         value: What sorting and CSV take: the number in its base unit; None for the text itself.
         is_number: Whether it stands on the right.
         share: 0 to 1, drawn as a bar before the text; None for no bar.
-        style: CSS class.
+        style: CSS class of the text.
+        href: Where the text leads; "" = nowhere.
+        is_code: Whether it is set as code.
+        links: Links behind the text.
     """
 
-    shown: Any
+    shown: str
     value: float | int | str | None = None
     is_number: bool = False
     share: float | None = None
     style: str = ""
+    href: str = ""
+    title: str = ""
+    is_code: bool = False
+    links: tuple[CellLink, ...] = ()
 
 
 def time_cell(nanoseconds: float | None) -> Cell:

@@ -1,7 +1,12 @@
-"""Small tables: sortable by their headings, with a CSV button. Large ones are grids (`grid`)."""
+"""Small tables: sortable by their headings, with a CSV button. Large ones are grids (`grid`).
+
+A table goes to the browser as compact data and is built there (`assets/table_view.js`): as components it would
+be several times as large, and take seconds to draw.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,27 +15,29 @@ from dash import html
 from neuron_explorer.parts.card import card
 from neuron_explorer.parts.quantities import Cell
 
-Row = Sequence[Any]
+Row = Sequence[Cell | str]
 
 
-def table(headings: Sequence[str], rows: Iterable[Row], caption: str) -> Any:
-    """A bare table.
+def table(headings: Sequence[str], rows: Iterable[Row], caption: str, *, short: bool = False) -> Any:
+    """A table in a frame that scrolls.
 
     Args:
         headings: One per column; a column stands on the right where its first row's cell is a number.
-        rows: Cells, texts or components.
         caption: What the table is, for screen readers.
+        short: Whether the frame is low.
     """
-    body = [list(map(_as_cell, row)) for row in rows]
-    numbers = [cell.is_number for cell in body[0]] if body else [False] * len(headings)
-    head = [_heading(text, is_number=number) for text, number in zip(headings, numbers)]
-    return html.Table(
-        [
-            html.Caption(caption, className="visually-hidden"),
-            html.Thead(html.Tr(head)),
-            html.Tbody([html.Tr([_drawn(cell, first=not n) for n, cell in enumerate(row)]) for row in body]),
-        ],
-        className="data",
+    cells = [[_as_cell(value) for value in row] for row in rows]
+    numbers = [cell.is_number for cell in cells[0]] if cells else [False] * len(headings)
+    data = {
+        "caption": caption,
+        "headings": [[text, number] for text, number in zip(headings, numbers)],
+        "rows": [[_packed(cell) for cell in row] for row in cells],
+    }
+    return html.Div(
+        className="table-wrap short" if short else "table-wrap",
+        tabIndex=0,
+        role="region",
+        **{"aria-label": caption, "data-table": json.dumps(data, ensure_ascii=False, separators=(",", ":"))},
     )
 
 
@@ -44,36 +51,25 @@ def table_card(
         name: Of the CSV file; the title by default.
     """
     button = html.Button("CSV", className="button quiet", title="Save as CSV", **{"data-action": "csv"})
-    scrolled = html.Div(
-        table(headings, rows, title),
-        className="table-wrap",
-        tabIndex=0,
-        role="region",
-        **{"aria-label": title},
-    )
-    return card(title, scrolled, actions=[button], explains=explains, name=name or title, flush=True)
+    body = table(headings, rows, title)
+    return card(title, body, actions=[button], explains=explains, name=name or title, flush=True)
 
 
-def _as_cell(value: Any) -> Cell:
+def _as_cell(value: Cell | str) -> Cell:
     return value if isinstance(value, Cell) else Cell(value)
 
 
-def _heading(text: str, *, is_number: bool) -> Any:
-    if not text:
-        return html.Td("")
-    button = html.Button(text, className="sort", **{"data-action": "sort"})
-    return html.Th(button, className="number" if is_number else "", scope="col")
-
-
-def _drawn(cell: Cell, *, first: bool) -> Any:
-    classes = " ".join(filter(None, ("number" if cell.is_number else "", cell.style)))
-    attributes = {} if cell.value is None else {"data-value": str(cell.value)}
-    shown = cell.shown
-    if cell.share is not None:
-        bar = html.Span(
-            className="share-bar", style={"--share": f"{cell.share:.4f}"}, **{"aria-hidden": "true"}
-        )
-        shown = [bar, shown]
-    if first:
-        return html.Th(shown, scope="row", className=classes, **attributes)
-    return html.Td(shown, className=classes, **attributes)
+def _packed(cell: Cell) -> Any:
+    """A cell as the browser builds it: its text, or a text with whatever else it has."""
+    extras = {
+        "v": cell.value,
+        "n": cell.is_number or None,
+        "b": None if cell.share is None else round(cell.share, 4),
+        "c": cell.style or None,
+        "h": cell.href or None,
+        "t": cell.title or None,
+        "m": cell.is_code or None,
+        "l": [[link.text, link.href, link.style, link.label] for link in cell.links] or None,
+    }
+    kept = {name: value for name, value in extras.items() if value is not None}
+    return [cell.shown, kept] if kept else cell.shown

@@ -1,0 +1,83 @@
+// Builds tables from their data as soon as they stand in the page; all texts as text.
+(function () {
+  "use strict";
+
+  function element(tag, className, text) {
+    const made = document.createElement(tag);
+    if (className) made.className = className;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  }
+
+  function link(text, href, className, label) {
+    const made = element("a", className, text);
+    made.setAttribute("href", href.startsWith("/") ? href : "#");
+    if (label) made.setAttribute("aria-label", label);
+    return made;
+  }
+
+  function cell(packed, isFirst) {
+    const [text, extras] = Array.isArray(packed) ? packed : [packed, {}];
+    const made = element(isFirst ? "th" : "td", extras.n ? "number" : "");
+    if (isFirst) made.scope = "row";
+    if (extras.v !== undefined) made.dataset.value = extras.v;
+    if (extras.b !== undefined) {
+      const bar = element("span", "share-bar");
+      bar.style.setProperty("--share", extras.b);
+      bar.setAttribute("aria-hidden", "true");
+      made.append(bar);
+    }
+    let shown;
+    if (extras.h) shown = link(text, extras.h, extras.c || "", "");
+    else if (extras.m) shown = element("code", extras.c || "", text);
+    else shown = extras.c ? element("span", extras.c, text) : document.createTextNode(text);
+    if (extras.t && shown.setAttribute) shown.setAttribute("title", extras.t);
+    made.append(shown);
+    if (extras.l) {
+      const bar = element("span", "bar");
+      for (const [name, href, className, label] of extras.l) bar.append(link(name, href, className, label));
+      made.append(bar);
+    }
+    return made;
+  }
+
+  function heading([text, isNumber]) {
+    if (!text) return element("td");
+    const made = element("th", isNumber ? "number" : "");
+    made.scope = "col";
+    const button = element("button", "sort", text);
+    button.dataset.action = "sort";
+    made.append(button);
+    return made;
+  }
+
+  function build(place) {
+    const { caption, headings, rows } = JSON.parse(place.dataset.table);
+    const table = element("table", "data");
+    const head = element("tr");
+    head.append(...headings.map(heading));
+    const top = element("thead");
+    top.append(head);
+    const body = element("tbody");
+    for (const row of rows) {
+      const line = element("tr");
+      line.append(...row.map((packed, index) => cell(packed, index === 0)));
+      body.append(line);
+    }
+    table.append(element("caption", "visually-hidden", caption), top, body);
+    place.replaceChildren(table);
+  }
+
+  function buildBelow(node) {
+    if (node.nodeType !== Node.ELEMENT_NODE) return;
+    if (node.dataset.table) build(node);
+    for (const place of node.querySelectorAll("[data-table]")) build(place);
+  }
+
+  new MutationObserver((changes) => {
+    for (const change of changes) {
+      if (change.type === "attributes") build(change.target);
+      else change.addedNodes.forEach(buildBelow);
+    }
+  }).observe(document, { subtree: true, childList: true, attributes: true, attributeFilter: ["data-table"] });
+})();
