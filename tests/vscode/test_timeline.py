@@ -43,8 +43,8 @@ def test_a_click_on_a_span_opens_its_line(timeline: Window, project: Path) -> No
     middle = (longest["start_ts"] + longest["end_ts"]) / 2
     x = left + plot["width"] * (middle - start) / (end - start)
     span_at(timeline, x, track_top(timeline, "Framework operations"))
-    timeline.page.locator(".tab.active", has_text="train.py").wait_for(timeout=30_000)
-    timeline.until(lambda: timeline.cursor_line() == longest["source_line"])
+    timeline.page.locator(".tab", has_text="train.py").wait_for(timeout=30_000)
+    timeline.until(lambda: timeline.marked_line() == longest["source_line"])
 
 
 def test_the_spans_of_a_line_are_marked_and_instructions_fill_the_view(timeline: Window) -> None:
@@ -54,6 +54,8 @@ def test_the_spans_of_a_line_are_marked_and_instructions_fill_the_view(timeline:
     timeline.go_to_line(16)
     timeline.page.keyboard.press("Control+Shift+G")
     timeline.painted()
+    field = timeline.timeline().locator("#timeline input").first
+    timeline.until(lambda: field.input_value().endswith("train.py:16-16"))
     timeline.until(lambda: timeline.timeline().locator("#timeline").screenshot() != whole)
 
 

@@ -101,6 +101,11 @@ class Window:
         self.page.keyboard.press("Enter")
         self.until(lambda: self.cursor_line() == line)
 
+    def marked_line(self) -> int:
+        """Line of the cursor in the only text editor in sight, whatever has the keyboard."""
+        number = self.page.locator(".monaco-editor .line-numbers.active-line-number")
+        return int(number.first.inner_text() or 0) if number.count() else 0
+
     def cursor_line(self) -> int:
         """Line of the cursor, as the status bar says."""
         status = self.page.locator("#status\\.editor\\.selection")
@@ -109,7 +114,7 @@ class Window:
 
     def timeline(self) -> Any:
         """The frame of the timeline's page."""
-        return self.page.frame_locator("iframe.webview.ready").frame_locator("iframe#active-frame")
+        return self.page.frame_locator("iframe.webview.ready").last.frame_locator("iframe#active-frame")
 
     def open_profile(self, name: str) -> None:
         """Open a profile's timeline and wait until it has painted."""

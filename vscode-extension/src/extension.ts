@@ -39,9 +39,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const data = keep(new ProfileData(connection, registry));
   const costs = keep(new DocumentCosts(data));
   const navigation = keep(new Navigation(connection, registry, costs, () => settings.followsCursor()));
-  const timelines = keep(
-    new Timelines(context.extensionUri, connection, registry, (...span) => navigation.openSpan(...span)),
-  );
+  const timelines = keep(new Timelines(context.extensionUri, connection, registry, navigation));
   navigation.timelines = timelines;
   const results = new ResultDocuments();
   registerEditorFeatures(keep, costs);

@@ -41,6 +41,7 @@ function open(name: string): void {
     ...(view && { view }),
     onViewChange: (now) => vscode.setState({ name, view: now }),
     onSelect: tellOfSpan,
+    onOpenSource: ({ file, line }) => vscode.postMessage({ type: "source", file, line }),
     onError: (error) => console.error(error.message),
   });
   timeline = opened;
@@ -64,7 +65,7 @@ async function show({ range, search }: ShowMessage): Promise<void> {
   const shown = timeline;
   if (!shown) return;
   await shown.ready;
-  if (search !== undefined) shown.search(search);
+  if (search !== undefined) shown.searchFor(search);
   if (range) shown.setView({ range: { startNs: range.startNs - originNs, endNs: range.endNs - originNs } });
 }
 

@@ -8,6 +8,7 @@ import type { Connection } from "../server/connection";
 import type { DocumentCosts } from "../source/document_costs";
 import { nextHottest } from "../source/file_costs";
 import { locate } from "../source/locate";
+import type { SourceOpener } from "../timeline/session";
 import type { Timelines } from "../timeline/timelines";
 import { duration, percent } from "../text/quantities";
 import { shortened } from "../text/markdown";
@@ -16,7 +17,7 @@ import { capturedUri } from "./captured_source";
 const PAUSE_MS = 250;
 const MARGIN_SHARE = 0.02;
 
-export class Navigation implements vscode.Disposable {
+export class Navigation implements SourceOpener, vscode.Disposable {
   private readonly subscription: vscode.Disposable;
   private timer: NodeJS.Timeout | undefined;
   private readonly allowed = new Set<string>();
@@ -62,14 +63,14 @@ export class Navigation implements vscode.Disposable {
   }
 
   /** Open a place of the profile by its path there; ask or explain where it is not in the workspace. */
-  async openPlace(file: string, line: number): Promise<void> {
+  async openPlace(file: string, line: number, from?: vscode.ViewColumn): Promise<void> {
     const profile = this.registry.current;
     if (!profile) return;
     const frame = { file, line, function: "" };
     const found = await locate(file);
-    if (!found) await this.explainMissing(profile, frame, undefined);
+    if (!found) await this.explainMissing(profile, frame, from);
     else if (!found.isOutside || (await this.isAllowed(found.uri))) {
-      await this.openLine(found.uri, frame, vscode.ViewColumn.Active);
+      await this.openLine(found.uri, frame, from === undefined ? vscode.ViewColumn.Active : columnBeside(from));
     }
   }
 

@@ -37,13 +37,11 @@ function scaled(value: number, units: readonly (readonly [number, string])[], sm
   const size = Math.abs(value);
   // Just below a unit, three digits would round up to 1000 of the smaller one.
   const unit = units.find(([scale]) => size >= scale * 0.9995);
-  const shown = unit ? value / unit[0] : value;
-  return `${digits(shown)} ${unit?.[1] ?? smallest}`;
+  return unit ? `${digits(value / unit[0])} ${unit[1]}` : `${Math.round(value)} ${smallest}`;
 }
 
 function digits(value: number): string {
   const size = Math.abs(value);
-  if (size >= 99.95) return Math.round(value).toString();
-  if (size >= 9.995) return value.toFixed(1).replace(/\.0$/, "");
-  return Number.isInteger(value) ? value.toString() : value.toFixed(2);
+  if (size >= 99.95) return value.toFixed(0);
+  return value.toFixed(size >= 9.995 ? 1 : 2);
 }

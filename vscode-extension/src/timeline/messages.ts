@@ -11,6 +11,7 @@ export type FromWebview =
   | { readonly type: "request"; readonly id: number; readonly path: string; readonly params: Readonly<Record<string, string>> }
   | { readonly type: "cancel"; readonly id: number }
   | { readonly type: "select"; readonly span: SpanMessage | null }
+  | { readonly type: "source"; readonly file: string; readonly line: number }
   | { readonly type: "painted"; readonly milliseconds: number };
 
 /** What a view should show: a range of time in ns, and spans to find. */
@@ -29,6 +30,7 @@ export type ToWebview =
 const ROUTE = /^[a-z][a-z_-]{0,39}$/;
 const MOST_PARAMETERS = 20;
 const LONGEST_PARAMETER = 64 << 10;
+const LONGEST_PATH = 4096;
 
 /** A message that is what it should be; undefined for anything else. */
 export function readMessage(value: unknown): FromWebview | undefined {
@@ -42,6 +44,8 @@ export function readMessage(value: unknown): FromWebview | undefined {
       return isNumber(value["id"]) ? { type: "cancel", id: value["id"] } : undefined;
     case "select":
       return readSelect(value["span"]);
+    case "source":
+      return readSource(value);
     case "request":
       return readRequest(value);
     default:
@@ -55,6 +59,11 @@ function readSelect(span: unknown): FromWebview | undefined {
   const { track, row } = span;
   if (typeof track !== "string" || !isNumber(row)) return undefined;
   return { type: "select", span: { track, row } };
+}
+
+function readSource({ file, line }: Record<string, unknown>): FromWebview | undefined {
+  if (typeof file !== "string" || file.length > LONGEST_PATH || !isNumber(line)) return undefined;
+  return { type: "source", file, line };
 }
 
 function readRequest({ id, path, params }: Record<string, unknown>): FromWebview | undefined {

@@ -7,8 +7,11 @@ import type { Connection } from "../server/connection";
 import { readMessage, type FromWebview, type ShowMessage, type ToWebview } from "./messages";
 import { timelinePage } from "./page";
 
-/** Opens the source of a span that was clicked. */
-export type OpenSpan = (profile: ProfileRef, track: string, row: number, from: vscode.ViewColumn | undefined) => Promise<void>;
+/** Opens what the user clicked, in a column that the timeline does not cover. */
+export interface SourceOpener {
+  openSpan(profile: ProfileRef, track: string, row: number, from: vscode.ViewColumn | undefined): Promise<void>;
+  openPlace(file: string, line: number, from?: vscode.ViewColumn): Promise<void>;
+}
 
 export class TimelineSession implements vscode.Disposable {
   private readonly running = new Map<number, AbortController>();
@@ -25,7 +28,7 @@ export class TimelineSession implements vscode.Disposable {
     extensionUri: vscode.Uri,
     private readonly connection: Connection,
     private readonly registry: ProfileRegistry,
-    private readonly openSpan: OpenSpan,
+    private readonly opener: SourceOpener,
   ) {
     const { webview } = panel;
     webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(extensionUri, "dist")] };
@@ -35,6 +38,9 @@ export class TimelineSession implements vscode.Disposable {
         if (known) this.receive(known).catch(logError);
       }),
       connection.onDidRestart(() => this.open().catch(logError)),
+      panel.onDidChangeViewState(() => {
+        if (!panel.visible) this.isReady = false; // the page is gone, and loads again when it is shown
+      }),
     ];
     webview.html = timelinePage(webview, extensionUri);
   }
@@ -61,9 +67,11 @@ export class TimelineSession implements vscode.Disposable {
         return;
       case "select":
         if (message.span) {
-          await this.openSpan(this.profile, message.span.track, message.span.row, this.panel.viewColumn);
+          await this.opener.openSpan(this.profile, message.span.track, message.span.row, this.panel.viewColumn);
         }
         return;
+      case "source":
+        return this.opener.openPlace(message.file, message.line, this.panel.viewColumn);
       case "painted":
         this.painted.fire(message.milliseconds);
     }

@@ -6,7 +6,7 @@ import { profileAt, type ProfileRef, type ProfileRegistry } from "../profiles/re
 import type { Connection } from "../server/connection";
 import { reportProblem } from "../server/problems";
 import type { ShowMessage } from "./messages";
-import { TimelineSession, type OpenSpan } from "./session";
+import { TimelineSession, type SourceOpener } from "./session";
 
 export const VIEW_TYPE = "neuron.timeline";
 const PANEL_TYPE = "neuron.timelinePanel";
@@ -19,7 +19,7 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
     private readonly extensionUri: vscode.Uri,
     private readonly connection: Connection,
     private readonly registry: ProfileRegistry,
-    private readonly openSpan: OpenSpan,
+    private readonly opener: SourceOpener,
   ) {
     this.subscriptions = [
       vscode.window.registerCustomEditorProvider(VIEW_TYPE, this, { supportsMultipleEditorsPerDocument: true }),
@@ -91,7 +91,7 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
       this.extensionUri,
       this.connection,
       this.registry,
-      this.openSpan,
+      this.opener,
     );
     this.sessions.add(session);
     panel.onDidDispose(() => {

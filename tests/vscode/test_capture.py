@@ -1,0 +1,87 @@
+"""A capture from the editor, end to end: task, progress, profile, costs at the lines."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from neuron_tools import open_profile
+from tests.vscode.conftest import TRAIN
+
+CAPTURE_S = 120.0
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a script, and settings that make captures repeatable."""
+    found = tmp_path / "work"
+    (found / ".vscode").mkdir(parents=True)
+    (found / "train.py").write_text(TRAIN)
+    (found / ".vscode/settings.json").write_text(
+        json.dumps({"neuron.target": "trn1", "neuron.capture.arguments": ["--host-clock", "fixed"]})
+    )
+    return found
+
+
+def test_the_current_file_is_captured_with_arguments_and_shown(open_window, folder: Path) -> None:
+    window = open_window(folder)
+    window.open_file("train.py")
+    window.command("Neuron: Capture with Arguments...")
+    window.answer("1")
+    profile = folder / "train.nprof/profile.json"
+    window.until(lambda: profile.exists() and json.loads(profile.read_text()).get("complete"), CAPTURE_S)
+    window.painted()
+    with open_profile(profile.parent) as opened:
+        assert opened.metadata["target"] == "trn1"
+        assert opened.metadata["host_clock"] == "fixed"
+        steps = opened.query("SELECT count(*) FROM HostSpan WHERE kind = 'optimizer' AND name LIKE '%step'")
+    assert steps.column(0)[0].as_py() >= 1
+    window.command("View: Close Panel")
+    window.open_file("train.py")
+    assert len(window.until(window.lenses)) == 2
+
+
+def test_a_script_that_fails_leaves_its_problem_at_its_line(open_window, folder: Path) -> None:
+    (folder / "train.py").write_text("import torch\n\nx = torch.ones(3, device='neuron')\nx.nonsense()\n")
+    window = open_window(folder)
+    window.open_file("train.py")
+    window.command("Neuron: Capture Current File")
+    window.page.locator(".squiggly-error").first.wait_for(timeout=CAPTURE_S * 1000, state="attached")
+
+
+def test_devices_are_live(extensions: Path, open_window, folder: Path, tmp_path: Path) -> None:
+    from tests.vscode import code_server
+
+    tree = tmp_path / "sysfs"
+    loop = "import torch\nx = torch.ones(256, 256, device='neuron')\nprint('up', flush=True)\n"
+    loop += "while True:\n    (x @ x).sum().item()\n"
+    environment = {**os.environ, "NEURON_SYSFS_ROOT": str(tree)}
+    (folder / "loop.py").write_text(loop)
+    program = subprocess.Popen(
+        [sys.executable, "-m", "neuron_tools", "loop.py"],
+        cwd=folder, env=environment, stdout=subprocess.PIPE,
+    )  # fmt: skip
+    try:
+        assert program.stdout is not None
+        assert program.stdout.readline() == b"up\n"
+        settings = {"neuron.python": sys.executable}
+        more = {"NEURON_SYSFS_ROOT": str(tree)}
+        with code_server.running(tmp_path / "user", extensions, settings, more) as server:
+            window = open_window(folder, server)
+            window.command("Neuron: Focus on Devices View")
+            rows = window.page.locator(".monaco-list-row")
+            rows.filter(has_text="Device 0").first.wait_for(timeout=60_000)
+            rows.filter(has_text="loop.py").first.wait_for(timeout=60_000)
+            rows.filter(has_text="NeuronCore 0").first.wait_for(timeout=60_000)
+            assert "%" in rows.filter(has_text="NeuronCore 0").first.inner_text()
+    finally:
+        program.send_signal(signal.SIGKILL)
+        program.wait()
+        shutil.rmtree(tree, ignore_errors=True)

@@ -1,0 +1,111 @@
+"""A malicious profile runs no code and opens no file by itself; an untrusted workspace runs nothing."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.neuron_profile.tiny_profile import make_profile, tiny_tables
+from tests.vscode import code_server
+from tests.vscode.conftest import OpenWindow
+from tests.vscode.processes import servers
+from tests.vscode.test_timeline import span_at, track_top
+from tests.vscode.window import Window
+
+__all__ = ["make_profile", "tiny_tables"]
+MARK = "document.title='owned';window.owned=1"
+SCRIPT = f'<img src=x onerror="{MARK}"><script>{MARK}</script>[x](command:workbench.action.quit)'
+
+
+@pytest.fixture
+def hostile(make_profile: Callable[..., Path], tiny_tables: Any, tmp_path: Path) -> Path:
+    """A folder with a profile that has scripts and huge texts for names, and points at files elsewhere."""
+    count = len(tiny_tables["FrameworkInstruction"]["id"])
+    framework = {
+        **tiny_tables["FrameworkInstruction"],
+        "framework_name": [SCRIPT, SCRIPT + "y" * 100_000, "../" * 50],
+        "layer": [f"/{SCRIPT}"] * count,
+    }
+    files = {**tiny_tables["StackFrameFileName"], "name": ["/etc/hostname"]}
+    sources = {**tiny_tables["SourceFile"], "path": ["/etc/hostname"], "text": [SCRIPT]}
+    functions = {**tiny_tables["StackFrameFunctionName"], "name": [SCRIPT]}
+    tables = {
+        **tiny_tables,
+        "FrameworkInstruction": framework,
+        "StackFrameFileName": files,
+        "SourceFile": sources,
+        "StackFrameFunctionName": functions,
+    }
+    make_profile("hostile.nprof", tables)
+    return tmp_path
+
+
+def owned(window: Window) -> bool:
+    """Whether a script of the profile ran in any frame."""
+    return any(frame.evaluate("Boolean(window.owned)") for frame in window.page.frames if frame.url)
+
+
+def test_scripts_in_names_do_not_run(open_window: OpenWindow, hostile: Path) -> None:
+    window = open_window(hostile)
+    complaints: list[str] = []
+    window.page.on("dialog", lambda dialog: complaints.append(dialog.message))
+    window.open_profile("hostile.nprof")
+    window.command("Neuron: Focus on Hierarchy View")
+    window.page.locator(".pane-body .monaco-list-row", has_text="<img src=x").first.wait_for()
+    window.command("Neuron: Run Query...")
+    window.answer("SELECT framework_name FROM FrameworkInstruction")
+    window.page.locator(".view-line", has_text="<img").first.wait_for(timeout=45_000)
+    assert not owned(window)
+    assert complaints == []
+    assert "owned" not in window.page.title()
+
+
+def test_a_file_outside_the_workspace_is_not_opened_silently(open_window: OpenWindow, hostile: Path) -> None:
+    window = open_window(hostile)
+    window.open_profile("hostile.nprof")
+    plot = window.timeline().locator("#timeline canvas").last.bounding_box()
+    frame = window.timeline().locator("#timeline").bounding_box()
+    row = track_top(window, "Framework operations")
+    for share in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
+        span_at(window, plot["x"] - frame["x"] + share * plot["width"], row)
+        window.page.wait_for_timeout(300)
+        if window.page.locator(".notification-toast").count():
+            break
+    window.toast("which is outside this workspace")
+    assert window.page.locator(".tab", has_text="hostname").count() == 0
+
+
+def test_the_page_allows_only_our_script(window: Window) -> None:
+    window.open_profile("train.nprof")
+    page = window.timeline()
+    policy = page.locator('meta[http-equiv="Content-Security-Policy"]').get_attribute("content")
+    assert "default-src 'none'" in policy
+    assert "connect-src 'none'" in policy
+    assert "script-src 'nonce-" in policy
+    assert "unsafe-eval" not in policy
+    ran = page.locator("body").evaluate(
+        """body => new Promise(resolve => {
+            const script = document.createElement('script');
+            script.textContent = 'window.injected = true';
+            body.append(script);
+            setTimeout(() => resolve(Boolean(window.injected)), 200);
+        })"""
+    )
+    assert ran is False
+
+
+def test_an_untrusted_workspace_runs_nothing(
+    open_window: OpenWindow, project: Path, extensions: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "user").mkdir()
+    settings = {"neuron.python": sys.executable, "security.workspace.trust.startupPrompt": "never"}
+    with code_server.running(tmp_path / "user", extensions, settings, trust=True) as server:
+        window = open_window(project, server)
+        window.command("Neuron: Open Profile...")
+        window.choose("train.nprof")
+        window.toast("trust the workspace first")
+        assert servers(server) == set()

@@ -1,0 +1,77 @@
+"""The views of the activity bar, and the commands about profiles."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from neuron_profile.analysis.advice.advise import advise
+from neuron_tools import open_profile
+from tests.vscode.conftest import OpenWindow, capture
+from tests.vscode.window import Window
+
+
+@pytest.fixture
+def two(open_window: OpenWindow, project: Path, tmp_path: Path) -> Window:
+    """A window on a folder with two profiles of different length, one of which is shown in the editor."""
+    folder = tmp_path / "two"
+    folder.mkdir()
+    shutil.copy(project / "train.py", folder)
+    shutil.copytree(project / "train.nprof", folder / "long.nprof")
+    capture(folder, "short.nprof", "1")
+    window = open_window(folder)
+    window.open_profile("long.nprof")
+    return window
+
+
+def rows(window: Window, text: str):
+    return window.page.locator(".pane-body .monaco-list-row", has_text=text)
+
+
+def test_views_show_profiles_hierarchy_and_findings(two: Window, project: Path) -> None:
+    two.command("Neuron: Focus on Profiles View")
+    rows(two, "short.nprof").first.wait_for()
+    rows(two, "● in the editor").first.wait_for()
+    assert "long.nprof" in rows(two, "● in the editor").first.inner_text()
+    rows(two, "aten::addmm").first.wait_for()
+    rows(two, "Model").first.wait_for()
+    with open_profile(project / "train.nprof") as profile:
+        titles = [finding.title for finding in advise(profile)]
+    two.command("Neuron: Focus on Findings View")
+    rows(two, titles[0][:30]).first.wait_for()
+
+
+def test_two_profiles_are_compared(two: Window) -> None:
+    two.command("Neuron: Compare with...")
+    two.choose("short.nprof")
+    preview = two.page.frame_locator("iframe.webview.ready >> nth=-1").frame_locator("iframe#active-frame")
+    preview.get_by_text("Device time").first.wait_for(timeout=45_000)
+    assert preview.locator("table tr").count() > 3
+
+
+def test_a_query_shows_its_rows(two: Window) -> None:
+    two.command("Neuron: Run Query...")
+    two.answer("SELECT 6 * 7 AS answer, 'text' AS kind")
+    two.page.locator(".view-line", has_text="answer").first.wait_for(timeout=45_000)
+    two.page.locator(".view-line", has_text="42").first.wait_for()
+
+
+def test_a_refused_query_is_one_message(two: Window) -> None:
+    two.command("Neuron: Run Query...")
+    two.answer("DROP TABLE Instruction")
+    two.toast("A profile is read-only")
+
+
+def test_a_profile_has_tags(two: Window) -> None:
+    two.command("Neuron: Tag Profile...")
+    two.answer("baseline, fp32")
+    two.command("Neuron: Focus on Profiles View")
+    rows(two, "#baseline #fp32").first.wait_for()
+
+
+def test_the_walkthrough_opens(window: Window) -> None:
+    window.command("Neuron: Get Started")
+    window.page.get_by_text("Get started with Neuron Tools").first.wait_for(timeout=45_000)
+    window.page.get_by_text("Take the advice").first.wait_for()

@@ -1,0 +1,57 @@
+import { describe, expect, it } from "vitest";
+import type { FileCosts, FunctionWork, LineWork, Work } from "../src/server/answers";
+import { hottestFirst, nextHottest, placeCosts } from "../src/source/file_costs";
+
+const work = (ns: number): Work => ({
+  device_ns: ns, share: ns / 1000, backward_ns: 0, calls: 1, instructions: 1, hbm_bytes: 0, flops: 0, engine_ns: {},
+});
+const line = (number: number, ns: number): LineWork => ({ ...work(ns), line: number, total: work(ns) });
+const TEXT = "def f():\n    a()\n    b()\n";
+const FUNCTION: FunctionWork = {
+  ...work(900), name: "f", line: 1, first: 1, last: 3, is_kernel: false, total: { ...work(900), mfu: 0.1 },
+};
+const COSTS: FileCosts = { path: "/p/f.py", device_ns: 1000, lines: [line(2, 300), line(3, 600)], functions: [FUNCTION] };
+const captured = { path: "/p/f.py", sha256: null, text: TEXT };
+
+describe("placeCosts", () => {
+  it("leaves costs of an equal text where they are", () => {
+    const placed = placeCosts(COSTS, captured, TEXT);
+    expect(placed.freshness).toBe("same");
+    expect(placed.lines.map((row) => row.line)).toEqual([1, 2]);
+    expect(placed.functions.map((row) => row.line)).toEqual([0]);
+  });
+
+  it("follows lines, counts those that are gone", () => {
+    const placed = placeCosts(COSTS, captured, "import x\ndef f():\n    b()\n    c()\n");
+    expect(placed.freshness).toBe("moved");
+    expect(placed.lines.map((row) => [row.recordedLine, row.line])).toEqual([[3, 2]]);
+    expect(placed.lost).toBe(1);
+    expect(placed.place(1)).toBe(1);
+    expect(placed.recorded(2)).toBe(3);
+    expect(placed.recorded(3)).toBeUndefined();
+  });
+
+  it("takes line endings for nothing", () =>
+    expect(placeCosts(COSTS, captured, TEXT.replaceAll("\n", "\r\n")).freshness).toBe("same"));
+
+  it("says so where the captured text is not known", () => {
+    const placed = placeCosts(COSTS, undefined, "one line");
+    expect(placed.freshness).toBe("unknown");
+    expect(placed.lines).toEqual([]);
+    expect(placed.recorded(4)).toBe(5);
+  });
+});
+
+describe("nextHottest", () => {
+  const { lines } = placeCosts({ ...COSTS, lines: [line(1, 0), line(2, 300), line(3, 600)] }, captured, TEXT);
+
+  it("ranks by own time, without lines that have none", () =>
+    expect(hottestFirst(lines).map((row) => row.line)).toEqual([2, 1]));
+
+  it("begins with the hottest, and goes round", () => {
+    expect(nextHottest(lines, 0)?.line).toBe(2);
+    expect(nextHottest(lines, 2)?.line).toBe(1);
+    expect(nextHottest(lines, 1)?.line).toBe(2);
+    expect(nextHottest([], 0)).toBeUndefined();
+  });
+});

@@ -1,0 +1,54 @@
+import { describe, expect, it } from "vitest";
+import type { FunctionWork, LineWork, Work } from "../src/server/answers";
+import { engineText, functionText, lineMarkdown, lineText } from "../src/text/line_text";
+
+const WORK: Work = {
+  device_ns: 197_140,
+  share: 0.3749,
+  backward_ns: 91_260,
+  calls: 20,
+  instructions: 476,
+  hbm_bytes: 18_366_464,
+  flops: 268_435_456,
+  engine_ns: { GpSimd: 1204, Scalar: 25_372, Sync: 576, Tensor: 136_696, Vector: 29_208 },
+};
+const LINE: LineWork = { ...WORK, line: 14, total: WORK };
+const FUNCTION: FunctionWork = {
+  ...WORK, name: "f", line: 1, first: 1, last: 9, is_kernel: false,
+  total: { ...WORK, device_ns: 526_000, share: 1, mfu: 0.0162 },
+};
+
+describe("lineText", () => {
+  it("shows what is chosen, in its order", () => {
+    expect(lineText(WORK, ["time", "share", "instructions", "bytes", "engines"])).toBe(
+      "197 µs · 37.5 % · 476 instr · 18.4 MB · Tensor 71 %, Vector 15 %, Scalar 13 %",
+    );
+    expect(lineText(WORK, ["share"])).toBe("37.5 %");
+  });
+
+  it("leaves out what there is none of", () =>
+    expect(lineText({ ...WORK, instructions: 0, hbm_bytes: 0, engine_ns: {} }, ["time", "instructions", "bytes", "engines"])).toBe("197 µs"));
+
+  it("splits among engines", () => expect(engineText(WORK, 1)).toBe("Tensor 71 %"));
+});
+
+describe("functionText", () => {
+  it("has total, share, own time and MFU", () =>
+    expect(functionText(FUNCTION)).toBe("526 µs · 100.0 % · own 197 µs · MFU 1.6 %"));
+
+  it("names kernels, and leaves out an MFU without FLOPs", () =>
+    expect(functionText({ ...FUNCTION, is_kernel: true, total: { ...FUNCTION.total, device_ns: 197_140, flops: 0 } })).toBe(
+      "kernel 197 µs · 100.0 %",
+    ));
+});
+
+describe("lineMarkdown", () => {
+  it("says that a line moved", () => {
+    const text = lineMarkdown({ line: 20, recordedLine: 14, work: LINE }, "moved", "train.nprof");
+    expect(text).toContain("It was line 14.");
+    expect(text).toContain("| Instructions | 476 | 476 |");
+  });
+
+  it("has no markup of the profile's", () =>
+    expect(lineMarkdown({ line: 13, recordedLine: 14, work: LINE }, "same", "[x](command:y)")).not.toContain("](command"));
+});

@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { readMessage } from "../src/timeline/messages";
+
+const REQUEST = { type: "request", id: 1, path: "timeline", params: { tracks: "1,4-7" } };
+
+describe("readMessage", () => {
+  it("takes what the page says", () => {
+    expect(readMessage(REQUEST)).toEqual(REQUEST);
+    expect(readMessage({ type: "ready", more: 1 })).toEqual({ type: "ready" });
+    expect(readMessage({ type: "cancel", id: 3 })).toEqual({ type: "cancel", id: 3 });
+    expect(readMessage({ type: "select", span: null })).toEqual({ type: "select", span: null });
+    expect(readMessage({ type: "select", span: { track: "p0", row: 7, name: "x" } })).toEqual({
+      type: "select",
+      span: { track: "p0", row: 7 },
+    });
+  });
+
+  it.each([
+    null,
+    "ready",
+    [],
+    { type: "other" },
+    { ...REQUEST, path: "../api/editor/profiles" },
+    { ...REQUEST, path: "a/b" },
+    { ...REQUEST, id: "1" },
+    { ...REQUEST, params: { tracks: 1 } },
+    { ...REQUEST, params: ["x"] },
+    { ...REQUEST, params: { text: "x".repeat(100_000) } },
+    { ...REQUEST, params: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`p${n}`, ""])) },
+    { type: "select", span: { track: 7, row: 1 } },
+    { type: "select", span: { track: "t", row: Number.NaN } },
+    { type: "cancel" },
+    { type: "source", file: 7, line: 1 },
+    { type: "source", file: "x".repeat(5000), line: 1 },
+  ])("refuses %j", (message) => expect(readMessage(message)).toBeUndefined());
+});
