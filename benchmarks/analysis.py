@@ -1,3 +1,5 @@
+# distributed has no types:
+# mypy: disable-error-code="no-untyped-call"
 """Analyses: breakdowns of a torch.profiler trace against HTA, ten million instructions, many ranks.
 
 Each measurement runs in a process of its own, so that its peak memory is its own. Loading the libraries and

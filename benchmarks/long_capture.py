@@ -6,6 +6,7 @@ The program is kept as a capture keeps it, so that advice and what-if runs simul
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -96,7 +97,12 @@ def make_program() -> Program:
         owner, slot = hlo[number * len(hlo) // tiles], number % 2
         whole = builder.tile(Memory.SBUF, slot * TILE_BYTES, TILE_BYTES)
         sums = builder.tile(Memory.PSUM, slot * TILE_BYTES, TILE_BYTES)
-        sides = {"bytes": 128 * TILE_BYTES, "descriptor_bytes": TILE_BYTES, "partitions": 128, "tile": whole}
+        sides: dict[str, Any] = {
+            "bytes": 128 * TILE_BYTES,
+            "descriptor_bytes": TILE_BYTES,
+            "partitions": 128,
+            "tile": whole,
+        }
         loaded = builder.dma(
             load, source_memory=Memory.HBM, destination_memory=Memory.SBUF, purpose=Purpose.WEIGHT,
             dtype=DType.BF16, tensor=weight, hlo=owner, after=free[slot], **sides,

@@ -19,6 +19,7 @@ COMMANDS = (
     "verify",
     "advise",
     "whatif",
+    "causal",
     "analyze",
     "ranks",
     "diff",

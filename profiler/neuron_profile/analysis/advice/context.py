@@ -114,15 +114,21 @@ class Context:
 
     def hotspot(self, select: Select) -> Hotspot:
         """Where the chosen rows of all programs spend their time."""
-        at: defaultdict[Place, float] = defaultdict(float)
-        for use in self.programs:
-            for (hlo, line), busy_ns in _busy_by_origin(use, *select(use.program)).items():
-                for place, share in self._places(use, hlo, line):
-                    at[place] += busy_ns * share
+        at = self.busy_places(select)
         if not at:
             return Hotspot(0.0, 0.0, Place())
         place = max(at, key=lambda key: (at[key], str(key)))
         return Hotspot(sum(at.values()), at[place], place)
+
+    def busy_places(self, select: Select | None = None) -> dict[Place, float]:
+        """Time in ns of the chosen rows (all, if None) of all executions, by the place they came from."""
+        at: defaultdict[Place, float] = defaultdict(float)
+        for use in self.programs:
+            rows = select(use.program) if select is not None else _every(use.program)
+            for (hlo, line), busy_ns in _busy_by_origin(use, *rows).items():
+                for place, share in self._places(use, hlo, line):
+                    at[place] += busy_ns * share
+        return dict(at)
 
     def _places(self, use: ProgramUse, hlo: int, line: int) -> Iterator[tuple[Place, float]]:
         """Places of one HLO operation, or line of a kernel, with how many executions each has."""
@@ -156,6 +162,10 @@ class Context:
             ),
             float(use.count),
         )  # fmt: skip
+
+
+def _every(program: Program) -> tuple[Mask, Mask]:
+    return np.ones(len(program.instructions), bool), np.ones(len(program.dmas), bool)
 
 
 def _busy_by_origin(use: ProgramUse, instructions: Mask, dmas: Mask) -> dict[tuple[int, int], float]:

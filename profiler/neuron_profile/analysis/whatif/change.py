@@ -29,7 +29,7 @@ from neuron_tools.simulator.program import (
 
 Mask = npt.NDArray[np.bool_]
 
-KINDS = ("op", "module", "line", "engine", "opcode", "dma", "spill")
+KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")
 _LINE = re.compile(r"^(.*):(\d+)$")
 _SPILLS = (int(Purpose.SPILL_SAVE), int(Purpose.SPILL_RELOAD))
 _TENSOR_OPCODES = (int(Opcode.MATMUL), int(Opcode.LDWEIGHTS), int(Opcode.TRANSPOSE))
@@ -96,7 +96,7 @@ def scale_change(text: str, kind: str, what: str, factor: float) -> Change:
         scale = CostScale(np.where(instructions, factor, 1.0), np.where(dmas, factor, 1.0))
         return replace(variant, scale=variant.scale.times(scale))
 
-    return Change(text, apply, by_origin=kind in ("module", "line", "op"))
+    return Change(text, apply, by_origin=kind in ("module", "line", "op", "operation"))
 
 
 def rows_change(text: str, select: Callable[[Program], tuple[Mask, Mask]], factor: float) -> Change:
@@ -183,6 +183,14 @@ def _operation_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
     return matches
 
 
+def _exact_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
+    def matches(operations: Operations, hlo: HloOperation) -> bool:
+        names = (op.operation if isinstance(op, Origin) else op.name for op in operations)
+        return any(name == what for name in names)
+
+    return matches
+
+
 def _module_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
     wanted = what.strip("/").replace("/", ".")
 
@@ -230,6 +238,7 @@ def _same_file(path: str, wanted: str) -> bool:
 
 _MATCHERS: Mapping[str, Callable[[str], Callable[[Operations, HloOperation], bool]]] = {
     "op": _operation_matcher,
+    "operation": _exact_matcher,
     "module": _module_matcher,
     "line": _line_matcher,
 }
