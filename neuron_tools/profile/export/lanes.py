@@ -1,9 +1,9 @@
 """Lanes: spans of one track that overlap are set side by side, so that none is lost or cut.
 
 A trace viewer takes a track for a stack: a span that starts inside another and ends after it would be cut
-at the other's end. Flat lanes hold spans that do not touch at all (engines, DMA queues); nested lanes hold
-spans that contain each other (host calls, modules). Both take spans in order of start time, in batches, and
-remember between batches what is still open.
+at the other's end. Lanes of engines and DMA queues hold spans that do not touch at all: they are the depths
+of the timeline (`timeline.depths`). Nested lanes hold spans that contain each other (host calls, modules).
+Both take spans in order of start time, in batches, and remember between batches what is still open.
 """
 
 from __future__ import annotations
@@ -11,60 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.compiled import compiled
-
 Int64Array = npt.NDArray[np.int64]
-FREE = np.iinfo(np.int64).min
-
-
-class FlatLanes:
-    """Greedy interval colouring: each span goes to the first lane that is free at its start.
-
-    Taken in order of start time this needs no more lanes than spans are open at once (the interval graph is
-    perfect), in O(rows x lanes) steps.
-    """
-
-    def __init__(self) -> None:
-        self._free_from = np.full(1, FREE, np.int64)
-
-    def assign(self, start_ns: Int64Array, end_ns: Int64Array) -> npt.NDArray[np.int32]:
-        """Lane of each span.
-
-        Args:
-            start_ns: int64, shape (spans,), ascending, and not below the previous batch's last.
-            end_ns: int64, shape (spans,), >= start_ns.
-
-        Returns:
-            int32, shape (spans,), lanes counted from 0.
-        """
-        lanes = np.empty(len(start_ns), np.int32)
-        done = 0
-        while done < len(start_ns):
-            done = first_free(start_ns, end_ns, done, self._free_from, lanes)
-            if done < len(start_ns):
-                self._free_from = np.append(self._free_from, np.full(len(self._free_from), FREE))
-        return lanes
-
-
-@compiled
-def first_free(
-    start_ns: Int64Array, end_ns: Int64Array, first: int, free_from: Int64Array, lanes: npt.NDArray[np.int32]
-) -> int:
-    """Puts spans from `first` on into lanes, until one finds none free; returns that one's row.
-
-    Args:
-        free_from: int64, shape (lanes,): when each lane is free; brought up to date.
-        lanes: int32, shape (spans,): receives the lane of each span.
-    """
-    for row in range(first, len(start_ns)):
-        lane = 0
-        while lane < len(free_from) and free_from[lane] > start_ns[row]:
-            lane += 1
-        if lane == len(free_from):
-            return row
-        lanes[row] = lane
-        free_from[lane] = end_ns[row]
-    return len(start_ns)
 
 
 class NestedLanes:

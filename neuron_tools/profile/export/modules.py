@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_tools.profile.export.lanes import FlatLanes
 from neuron_tools.profile.export.timeline import TEXTS, Int64Array, Slices
+from neuron_tools.profile.timeline.depths import DepthAssigner
 
 BACKWARD_SEGMENT = "backward"
 Path = tuple[str, ...]
@@ -37,7 +37,7 @@ class ModuleSpans:
     """
 
     def __init__(self) -> None:
-        self._colouring = FlatLanes()
+        self._colouring = DepthAssigner()
 
     def add(
         self, operations: Slices, layer: pa.Array, backward: npt.NDArray[np.bool_]

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_tools.profile.export.source import Tables
-from neuron_tools.profile.timeline.scan import text_column
+from neuron_tools.profile.timeline.scan import EMPTY_TEXT, NO_TEXT, text_column
 
 _TEXT = pa.string()
 
@@ -55,10 +55,10 @@ class RowLabel:
         texts = text_column(batch, self.columns)
         if texts is None:
             return self._further(batch).dictionary_encode()
-        if not texts.null_count and not pc.any(pc.equal(texts.dictionary, "")).as_py():
+        if not texts.null_count and not pc.any(pc.equal(texts.dictionary, EMPTY_TEXT)).as_py():
             return texts
         plain = texts.cast(_TEXT)
-        said = pc.if_else(pc.equal(plain, ""), pa.scalar(None, _TEXT), plain)
+        said = pc.if_else(pc.equal(plain, EMPTY_TEXT), NO_TEXT, plain)
         return pc.coalesce(said, self._further(batch)).dictionary_encode()
 
     def _further(self, batch: pa.RecordBatch) -> pa.Array:

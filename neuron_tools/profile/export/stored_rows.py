@@ -18,7 +18,7 @@ from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.export.timeline import Int64Array
 from neuron_tools.profile.export.timeline_queries import flow_query, has_flows
 from neuron_tools.profile.export.timeline_sources import END, START, Place, SpanSource
-from neuron_tools.profile.timeline.scan import changes, integers, track_order
+from neuron_tools.profile.timeline.scan import EMPTY_TEXT, changes, integers, track_order
 
 MOST_FLOWS = 1 << 23
 _OTHERS = ("layer", "is_backward", "source_file", "source_line", "category", "arguments_json")
@@ -134,7 +134,7 @@ def _column(rows: pa.RecordBatch, name: str) -> pa.Array:
 def _argument(column: pa.Array, *, keeps_zero: bool) -> pa.Array:
     """An argument's values; null where they say nothing, as an empty text and 0 do."""
     if pa.types.is_dictionary(column.type):
-        nothing = pc.index(column.dictionary, "").as_py()
+        nothing = pc.index(column.dictionary, EMPTY_TEXT).as_py()
         if nothing < 0:
             return column
         codes = pc.if_else(pc.equal(column.indices, nothing), pa.scalar(None, pa.int32()), column.indices)

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_tools.profile.export.lanes import FlatLanes, NestedLanes, nested_event_order
+from neuron_tools.profile.export.lanes import NestedLanes, nested_event_order
 from neuron_tools.profile.export.modules import ModuleSpans
 from neuron_tools.profile.export.report import Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables, ahead
@@ -36,6 +36,7 @@ from neuron_tools.profile.export.timeline_sources import (
     SpanSource,
 )
 from neuron_tools.profile.export.tracks import TrackTree, process_names, trace_tracks
+from neuron_tools.profile.timeline.depths import DepthAssigner
 
 
 def write_timeline(
@@ -83,7 +84,7 @@ class _OpenTrack:
     """What is remembered of a track between batches: its lanes, and what is open on them."""
 
     key: tuple[int, int, str]
-    lanes: FlatLanes | NestedLanes
+    lanes: DepthAssigner | NestedLanes
     modules: ModuleSpans
     tracks: list[Track] = field(default_factory=list)
     open_ends: dict[int, Int64Array] = field(default_factory=dict)
@@ -220,7 +221,7 @@ class _Writer:
 
 
 def _open_track(source: SpanSource, key: tuple[int, int, str]) -> _OpenTrack:
-    lanes = NestedLanes() if source.nested and not source.layered else FlatLanes()
+    lanes = NestedLanes() if source.nested and not source.layered else DepthAssigner()
     return _OpenTrack(key, lanes, ModuleSpans())
 
 

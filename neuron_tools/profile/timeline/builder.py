@@ -17,6 +17,7 @@ import pyarrow as pa
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.counters import SampleStore
+from neuron_tools.profile.timeline.index import DATA_NAME, HEADER_NAME, INDEX_VERSION
 from neuron_tools.profile.timeline.labels import Labels
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.scan import Names, TrackKey, TrackRows, batches, split
@@ -30,8 +31,6 @@ from neuron_tools.profile.timeline.sources import (
 from neuron_tools.profile.timeline.spool import Spool
 from neuron_tools.profile.timeline.track_builder import Entry, TrackBuilder
 
-INDEX_VERSION = 6
-HEADER_NAME, DATA_NAME = "index.json", "index.bin"
 Parts = Mapping[str, Sequence[Path]]
 
 

@@ -13,8 +13,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.timeline.blob import Blob
-from neuron_tools.profile.timeline.builder import DATA_NAME, HEADER_NAME, INDEX_VERSION
-from neuron_tools.profile.timeline.counters import SAMPLES_PER_BLOCK
 from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
 from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.lane_table import LaneTable
@@ -22,6 +20,9 @@ from neuron_tools.profile.timeline.pixels import pixel_edges
 from neuron_tools.profile.timeline.scan import Ints
 from neuron_tools.profile.timeline.track import Track
 
+INDEX_VERSION = 6
+HEADER_NAME, DATA_NAME = "index.json", "index.bin"
+SAMPLES_PER_BLOCK = 64
 SPAN_SCHEMA = pa.schema(
     [
         ("track", pa.int32()),

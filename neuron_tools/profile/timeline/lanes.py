@@ -7,7 +7,6 @@ busy. The finest level has about one entry for eight spans; each further one has
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,11 +14,10 @@ import numpy as np
 from neuron_tools.profile.timeline.blob import BlobWriter
 from neuron_tools.profile.timeline.levels import (
     LONGEST_SHIFT,
+    BlockSpans,
     Bounds,
-    Entries,
-    LevelWriter,
+    LevelsWriter,
     WindowCounter,
-    longest_of,
     windows_of,
 )
 from neuron_tools.profile.timeline.scan import Ints
@@ -27,7 +25,6 @@ from neuron_tools.profile.timeline.segment import Segment, joined
 
 SPANS_PER_WINDOW = 8
 BLOCK_SPANS = 1 << 14
-BLOCKS_AT_ONCE = 8
 FEWEST_SPANS = 8192  # lanes of fewer have no windows: all their spans are looked at
 SAMPLE_SPANS = 1 << 15
 SAMPLES = 8
@@ -63,7 +60,7 @@ class LaneWriter:
     def _write_block(self, *, late: bool = False) -> None:
         spans, self._held = joined(self._held), []
         base, first_row = int(spans.start_ns[0]), int(spans.row.min())
-        run = np.flatnonzero(np.diff(spans.row, prepend=spans.row[0] - 2) != 1)
+        run = _run_places(spans.row)
         if len(run) * 2 > len(spans):  # hardly any run of rows: each span tells its own
             run = np.arange(len(spans))
         self._blocks.append(
@@ -110,65 +107,36 @@ class LaneWriter:
         sample: Ints = self._blob.read([place, kind, min(count, SAMPLE_SPANS)]).astype(np.int64)
         return sample
 
-    def _rows(self, block: dict[str, Any]) -> Ints:
-        rows: Ints = self._blob.read(block["row"]).astype(np.int64) + block["first_row"]
-        if block["run"] is None:
-            return rows
-        return _rows_of(self._blob.read(block["run"]).astype(np.int64), rows, block["spans"])
-
     def _write_levels(self) -> list[dict[str, Any]]:
         shift = self._finest_shift()
         counter = WindowCounter(shift)
-        for blocks in self._chunks():
-            counter.add(self._starts(blocks))
-        first, last = self._blocks[0]["base"] >> shift, self._last_start_ns >> shift
-        finest = LevelWriter(self._blob, shift, counter.levels(), first, last, self._bounds())
-        number, busy = 0, 0
-        for blocks in self._chunks():
-            duration = self._column(blocks, "duration")
-            labels = self._column(blocks, "name"), np.concatenate([self._rows(block) for block in blocks])
-            finest.add(_entries(self._starts(blocks), duration, labels, shift, number, busy))
-            number, busy = number + len(duration), busy + int(duration.sum())
-        return finest.finish()
-
-    def _chunks(self) -> Iterator[list[dict[str, Any]]]:
-        """The blocks, some at a time."""
-        for place in range(0, len(self._blocks), BLOCKS_AT_ONCE):
-            yield self._blocks[place : place + BLOCKS_AT_ONCE]
+        for block in self._blocks:
+            counter.add(self._starts(block))
+        ends = self._blocks[0]["base"], self._last_start_ns
+        levels = LevelsWriter(self._blob, shift, counter.levels(), *ends, self._bounds())
+        for block in self._blocks:
+            levels.add(self._spans(block))
+        return levels.finish()
 
     def _bounds(self) -> Bounds:
         return Bounds(self.spans, self._busy_ns, self._longest_ns, self._greatest_name, self._greatest_row)
 
-    def _starts(self, blocks: list[dict[str, Any]]) -> Ints:
-        return np.concatenate([self._column([block], "start") + block["base"] for block in blocks])
+    def _starts(self, block: dict[str, Any]) -> Ints:
+        starts: Ints = self._blob.read(block["start"]).astype(np.int64)
+        starts += block["base"]
+        return starts
 
-    def _column(self, blocks: list[dict[str, Any]], name: str) -> Ints:
-        return np.concatenate([self._blob.read(block[name]).astype(np.int64) for block in blocks])
+    def _spans(self, block: dict[str, Any]) -> BlockSpans:
+        runs = block["run"]
+        return BlockSpans(
+            self._starts(block),
+            self._blob.read(block["duration"]).astype(np.int64),
+            self._blob.read(block["name"]).astype(np.int32),
+            np.arange(block["spans"]) if runs is None else self._blob.read(runs).astype(np.int64),
+            self._blob.read(block["row"]).astype(np.int64) + block["first_row"],
+        )
 
 
-def _rows_of(runs: Ints, rows: Ints, spans: int) -> Ints:
-    """Rows of all spans of a block from where its runs of consecutive rows begin."""
-    lengths = np.diff(np.append(runs, spans))
-    return np.repeat(rows - runs, lengths) + np.arange(spans, dtype=np.int64)
-
-
-def _entries(
-    start: Ints, duration: Ints, labels: tuple[Any, Ints], shift: int, first: int, busy: int
-) -> Entries:
-    """The windows of one block whose first span is number `first` of the lane, after `busy` ns of spans."""
-    window = start >> shift
-    opening = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
-    total = np.cumsum(duration)
-    closing = np.append(opening[1:], len(start)) - 1
-    longest = longest_of(duration, opening)
-    name, row = labels
-    return Entries(
-        window[opening],
-        first + opening,
-        busy + total[opening] - duration[opening],
-        np.maximum.accumulate((start + duration)[closing]),
-        start[longest],
-        duration[longest],
-        name[longest].astype(np.int64),
-        row[longest],
-    )
+def _run_places(row: Ints) -> Ints:
+    """Where runs of consecutive rows begin."""
+    return np.concatenate([[0], np.flatnonzero(row[1:] - row[:-1] != 1) + 1])

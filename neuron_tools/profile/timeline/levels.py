@@ -1,46 +1,28 @@
-"""Levels of windows over a lane, written while entries come, in memory that does not grow with the lane."""
+"""Levels of windows over a lane, written while its spans come, in memory that does not grow with the lane."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.profile.timeline.blob import BlobWriter, LateArray, Region, type_up_to
+from neuron_tools.profile.timeline.level_kernel import (
+    FIELDS,
+    NO_WINDOW,
+    SHIFT_STEP,
+    add_spans,
+    close_all,
+    count_changes,
+)
 from neuron_tools.profile.timeline.scan import Ints
 
-SHIFT_STEP = 2
 FEWEST_WINDOWS = 1024
 OVERVIEW_ENTRIES = 1 << 13  # levels of no more are drawn when all of a profile is: they stand side by side
-HELD_ENTRIES = 1 << 13
+SPANS_AT_ONCE = 1 << 14
 LONGEST_SHIFT = 44  # a window of 4.9 hours
-
-
-@dataclass(frozen=True, slots=True)
-class Entries:
-    """Windows of one level, in order; every column int64, shape (windows,).
-
-    Attributes:
-        window: Number of the window: its start over its size.
-        first: First span that starts in it, counted in the lane.
-        busy_ns: Duration of all spans before that one.
-        until_ns: When the last span that starts in it, or before, ends.
-        longest_start_ns, longest_duration_ns, longest_name, longest_row: Of the longest span that starts
-            in it; its row counts in the table.
-    """
-
-    window: Ints
-    first: Ints
-    busy_ns: Ints
-    until_ns: Ints
-    longest_start_ns: Ints
-    longest_duration_ns: Ints
-    longest_name: Ints
-    longest_row: Ints
-
-    def __len__(self) -> int:
-        return len(self.window)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,21 +36,86 @@ class Bounds:
     row: int
 
 
-class LevelWriter:
-    """Writes the entries of one level and, from them, those of the coarser ones above it.
+@dataclass(frozen=True, slots=True)
+class BlockSpans:
+    """Spans of a lane, in order.
+
+    Attributes:
+        start_ns, duration_ns: int64, shape (spans,).
+        name: int32, shape (spans,).
+        runs, rows: int64: where runs of consecutive rows of the table begin, and the first row of each.
+    """
+
+    start_ns: Ints
+    duration_ns: Ints
+    name: npt.NDArray[np.int32]
+    runs: Ints
+    rows: Ints
+
+
+class LevelsWriter:
+    """Writes the windows of a lane: the finest level, and those above it, each of windows 4 times as long.
+
+    An entry tells of a window in which a span begins: `window`, its number (start over size); `first`, the
+    number of its first span in the lane; `busy_ns`, the duration of all spans before that one; `until_ns`,
+    when the last span that begins in it, or before, ends; `longest_*`, of the longest span that begins in it.
 
     Args:
-        windows: How many windows this level and each above it have.
-        base: Number of the level's first window.
+        windows: How many windows each level has, the finest first.
+        first, last: When the lane's first and last span begin, in ns.
     """
 
     def __init__(
-        self, blob: BlobWriter, shift: int, windows: list[int], base: int, last: int, bounds: Bounds
+        self, blob: BlobWriter, shift: int, windows: list[int], first: int, last: int, bounds: Bounds
     ) -> None:
-        self._shift, self._base, self._count = shift, base, windows[0]
-        self._held: list[Entries] = []
+        self._shift, self._windows = shift, windows
+        shifts = [shift + SHIFT_STEP * level for level in range(len(windows))]
+        self._levels = [
+            _Level(blob, shift, count, first >> shift, last >> shift, bounds)
+            for shift, count in zip(shifts, windows, strict=True)
+        ]
+        self._before = np.zeros(2, np.int64)
+        self._current = np.full((len(windows), FIELDS), NO_WINDOW)
+        self._done = np.empty((len(windows), FIELDS, 2 * SPANS_AT_ONCE), np.int64)
+        self._filled = np.zeros(len(windows), np.int64)
+
+    def add(self, spans: BlockSpans) -> None:
+        """Take the spans of a further block."""
+        for begin in range(0, len(spans.start_ns), SPANS_AT_ONCE):
+            end = min(begin + SPANS_AT_ONCE, len(spans.start_ns))
+            low = int(np.searchsorted(spans.runs, begin, side="right")) - 1
+            high = int(np.searchsorted(spans.runs, end))
+            add_spans(
+                spans.start_ns[begin:end], spans.duration_ns[begin:end], spans.name[begin:end],
+                spans.runs[low:high] - begin, spans.rows[low:high], self._shift, self._before, self._current,
+                self._done, self._filled,
+            )  # fmt: skip
+            self._write(SPANS_AT_ONCE)
+
+    def finish(self) -> list[dict[str, Any]]:
+        """What the index says of the levels."""
+        close_all(self._current, self._done, self._filled)
+        self._write(0)
+        return [level.stored() for level in self._levels]
+
+    def _write(self, most: int) -> None:
+        """Write the windows of levels of which more than so many are done."""
+        for place, level in enumerate(self._levels):
+            count = int(self._filled[place])
+            if count > most:
+                level.write(self._done[place, :, :count])
+                self._filled[place] = 0
+
+
+class _Level:
+    """Room for the windows of one level."""
+
+    def __init__(
+        self, blob: BlobWriter, shift: int, windows: int, first: int, last: int, bounds: Bounds
+    ) -> None:
+        self._shift, self._base, self._count = shift, first, windows
         widths = {
-            "window": last - base,
+            "window": last - first,
             "first": bounds.spans,
             "busy_ns": bounds.busy_ns,
             "until_ns": (1 << shift) + bounds.longest_ns,
@@ -77,115 +124,46 @@ class LevelWriter:
             "longest_name": bounds.name,
             "longest_row": bounds.row,
         }
-        is_overview = windows[0] <= OVERVIEW_ENTRIES
         self._regions: dict[str, Region | LateArray] = {
-            name: blob.reserve(type_up_to(greatest), windows[0], late=is_overview)
+            name: blob.reserve(type_up_to(greatest), windows, late=windows <= OVERVIEW_ENTRIES)
             for name, greatest in widths.items()
         }
-        self._coarser: LevelWriter | None = None
-        if len(windows) > 1:
-            above = (shift + SHIFT_STEP, windows[1:], base >> SHIFT_STEP, last >> SHIFT_STEP)
-            self._coarser = LevelWriter(blob, *above, bounds)
 
-    def add(self, entries: Entries) -> None:
-        """Take further entries; the first may belong to the last one's window."""
-        self._held.append(entries)
-        if sum(map(len, self._held)) >= HELD_ENTRIES:
-            self._write_held()
-
-    def finish(self) -> list[dict[str, Any]]:
-        """What the index says of this level and those above it."""
-        if self._held:
-            self._write_held()
-            self._write(self._held[0])
-        stored = {name: region.reference for name, region in self._regions.items()}
-        own = {"shift": self._shift, "base": self._base, "entries": self._count, **stored}
-        return [own, *(self._coarser.finish() if self._coarser else [])]
-
-    def _write_held(self) -> None:
-        """Write all but the last window, to which more may belong."""
-        entries = merged(_all_of(self._held))
-        self._held = [_part(entries, slice(-1, None))]
-        self._write(_part(entries, slice(0, -1)))
-
-    def _write(self, entries: Entries) -> None:
-        begin = entries.window << self._shift
-        for name, region in self._regions.items():
-            values = getattr(entries, name)
+    def write(self, entries: Ints) -> None:
+        """Write further windows, int64, shape (FIELDS, windows)."""
+        begin = entries[0] << self._shift
+        for (name, region), values in zip(self._regions.items(), entries, strict=True):
             if name == "window":
-                values = values - self._base
+                region.write(values - self._base)
             elif name in ("until_ns", "longest_start_ns"):
-                values = values - begin
-            region.write(values)
-        if self._coarser is not None and len(entries):
-            self._coarser.add(_moved(entries))
+                region.write(values - begin)
+            else:
+                region.write(values)
+
+    def stored(self) -> dict[str, Any]:
+        """What the index says of the level."""
+        places = {name: region.reference for name, region in self._regions.items()}
+        return {"shift": self._shift, "base": self._base, "entries": self._count, **places}
 
 
 class WindowCounter:
     """Counts the windows of each level of a lane, whose finest has windows of 2**shift ns."""
 
     def __init__(self, shift: int) -> None:
-        self._shift = shift
-        self._counts = [0] * (1 + (LONGEST_SHIFT - min(shift, LONGEST_SHIFT)) // SHIFT_STEP)
-        self._last: list[int | None] = [None] * len(self._counts)
+        self._shift, self._last = shift, int(NO_WINDOW)
+        self._changes = np.zeros(1 + (LONGEST_SHIFT - min(shift, LONGEST_SHIFT)) // SHIFT_STEP, np.int64)
 
     def add(self, start_ns: Ints) -> None:
         """Take further starts, ascending."""
-        window = start_ns >> self._shift
-        for level, last in enumerate(self._last):
-            window = window[np.flatnonzero(np.diff(window, prepend=window[0] - 1))]
-            self._counts[level] += len(window) - (last == int(window[0]))
-            self._last[level] = int(window[-1])
-            window = window >> SHIFT_STEP
+        self._last = count_changes(start_ns, self._shift, self._last, self._changes)
 
     def levels(self) -> list[int]:
         """Windows of each level, up to the first one with few."""
-        many = sum(count > FEWEST_WINDOWS for count in self._counts)
-        return self._counts[: many + 1]
+        counts: list[int] = np.cumsum(self._changes[::-1])[::-1].tolist()
+        many = sum(count > FEWEST_WINDOWS for count in counts)
+        return counts[: many + 1]
 
 
 def windows_of(start_ns: Ints, shift: int) -> int:
     """In how many windows of 2**shift ns spans start."""
     return int(np.count_nonzero(np.diff(start_ns >> shift))) + 1
-
-
-def longest_of(duration: Ints, opening: Ints) -> Ints:
-    """Place of the longest span of each window; windows begin at `opening`."""
-    bits = max(len(duration) - 1, 1).bit_length()
-    place = np.arange(len(duration), dtype=np.int64)
-    key = (np.minimum(duration, (1 << 62 - bits) - 1) << bits) | place
-    longest: Ints = np.maximum.reduceat(key, opening) & ((1 << bits) - 1)
-    return longest
-
-
-def merged(entries: Entries) -> Entries:
-    """One entry of each run of entries whose window numbers are equal."""
-    window = entries.window
-    opening = np.flatnonzero(np.diff(window, prepend=window[0] - 1))
-    closing = np.append(opening[1:], len(window)) - 1
-    longest = longest_of(entries.longest_duration_ns, opening)
-    return Entries(
-        window[opening],
-        entries.first[opening],
-        entries.busy_ns[opening],
-        entries.until_ns[closing],
-        entries.longest_start_ns[longest],
-        entries.longest_duration_ns[longest],
-        entries.longest_name[longest],
-        entries.longest_row[longest],
-    )
-
-
-def _moved(entries: Entries) -> Entries:
-    """The same with windows 2**SHIFT_STEP times as long, not yet merged."""
-    columns = [getattr(entries, field.name) for field in fields(Entries)]
-    return Entries(columns[0] >> SHIFT_STEP, *columns[1:])
-
-
-def _part(entries: Entries, chosen: slice) -> Entries:
-    return Entries(*(getattr(entries, field.name)[chosen] for field in fields(Entries)))
-
-
-def _all_of(parts: list[Entries]) -> Entries:
-    columns = [np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Entries)]
-    return Entries(*columns)

@@ -23,6 +23,7 @@ BATCH_ROWS = 1 << 16
 LARGEST_NAMES = 1 << 22
 OTHER_NAME = "(other)"
 _MOST_RUNS = 1 << 12
+EMPTY_TEXT, NO_TEXT = pa.scalar("", pa.string()), pa.scalar(None, pa.string())  # making one anew costs 50 us
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,8 @@ class Names:
     def encode(self, column: pa.DictionaryArray) -> Codes:
         """Numbers of a text column; null counts as the empty text. int32, shape (rows,)."""
         table = np.array([*map(self.code, column.dictionary.to_pylist()), 0], np.int32)
-        codes = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        encoded: Codes = table[codes]
+        indices = column.indices.fill_null(-1) if column.null_count else column.indices
+        encoded: Codes = table.take(indices.to_numpy(zero_copy_only=False), mode="wrap")
         return encoded
 
 
@@ -186,14 +187,13 @@ def text_column(batch: pa.RecordBatch, names: Sequence[str]) -> pa.DictionaryArr
     if not present:
         return None
     for place, column in enumerate(present):
-        if not column.null_count and not pc.any(pc.equal(column.dictionary, "")).as_py():
+        if not column.null_count and not pc.any(pc.equal(column.dictionary, EMPTY_TEXT)).as_py():
             present = present[: place + 1]
             break
     if len(present) == 1:
         return present[0]
-    empty = pa.scalar("", pa.string())
     plain = [column.cast(pa.string()) for column in present]
-    filled = [pc.if_else(pc.equal(column, empty), pa.scalar(None, pa.string()), column) for column in plain]
+    filled = [pc.if_else(pc.equal(column, EMPTY_TEXT), NO_TEXT, column) for column in plain]
     return pc.coalesce(*filled).dictionary_encode()
 
 

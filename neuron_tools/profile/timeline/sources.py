@@ -21,7 +21,6 @@ class SpanSource:
         texts: Text columns that tell the tracks of a core apart: the first that is not null or empty counts.
         number: Integer column that does so.
         end: Column of the end; where it is empty, `duration` is added to the start.
-        nested: Whether spans that overlap are meant to contain each other.
         only, but_not: (column, text): rows to take, or to leave.
         layers: Whether a second track of modules is made from the column `layer`.
         title: Name of a track; {text} and {number} stand for what tells it apart.
@@ -36,7 +35,6 @@ class SpanSource:
     start: str = "start_ts"
     end: str = "end_ts"
     duration: str = ""
-    nested: bool = False
     only: tuple[str, str] | None = None
     but_not: tuple[str, str] | None = None
     layers: bool = False
@@ -80,12 +78,12 @@ _HARDWARE = ("trace_event_source", "neuron_hw")
 SPAN_SOURCES = (
     # First, so that the few names of the many instructions get the smallest codes.
     SpanSource("Instruction", "engine", ("opcode",), texts=("timeline_track", "engine")),
-    SpanSource("HostSpan", "host_thread", ("name",), core="", number="thread_idx", nested=True,
+    SpanSource("HostSpan", "host_thread", ("name",), core="", number="thread_idx",
                title="Thread {number}"),
-    SpanSource("TraceSpan", "other", ("name",), core="", number="track_idx", nested=True,
+    SpanSource("TraceSpan", "other", ("name",), core="", number="track_idx",
                title="Track {number}"),
     SpanSource("SystemProfileEvents", "runtime", ("name",), core="", texts=("trace_event_source",),
-               number="thread_id", nested=True, but_not=_HARDWARE, title="{text} thread {number}"),
+               number="thread_id", but_not=_HARDWARE, title="{text} thread {number}"),
     SpanSource("SystemProfileEvents", "execution", ("name",), core="nc_idx", only=_HARDWARE,
                title="Executions"),
     SpanSource("FrameworkInstruction", "framework", ("framework_name",), layers=True,

@@ -41,7 +41,7 @@ class TrackBuilder:
         self._held: list[Segment | TrackRows] = []
         self._held_spans = 0
         self._last_ns: int | None = None
-        self._depths = DepthAssigner(source.nested)
+        self._depths = DepthAssigner()
         self._modules = ModuleSpans(names)
         self._lanes: dict[int, LaneWriter] = defaultdict(lambda: LaneWriter(blob))
         self._module_lanes: dict[int, LaneWriter] = defaultdict(lambda: LaneWriter(blob))
@@ -75,7 +75,7 @@ class TrackBuilder:
 
     def _build(self) -> None:
         segment, self._held, self._held_spans = in_order(self._held), [], 0
-        depths = self._depths.assign(segment.start_ns, segment.duration_ns)
+        depths = self._depths.assign(segment.start_ns, segment.start_ns + segment.duration_ns)
         for depth, spans in _by_depth(segment, depths):
             self._lanes[depth].append(spans)
         for depth, spans in self._modules.add(segment) if self._source.layers else ():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,12 +12,12 @@ import pyarrow as pa
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.stored_catalog import parts_signature
-from neuron_tools.profile.timeline.builder import Parts, build_index
 from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
 from neuron_tools.profile.timeline.search import Condition, at_lines, column_is, search_names, search_rows
 from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, SPAN_SOURCES, TRACK_TABLES
 from neuron_tools.profile.timeline.track import Track
 
+Parts = Mapping[str, Sequence[Path]]
 INDEX_FOLDER = "timeline"
 LINES = "lines"
 _LINES_OF_FILE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?", re.DOTALL)
@@ -148,12 +148,18 @@ def open_index(
     except IndexMismatchError:
         pass
     try:
-        build_index(parts, folder, signature)
+        _build(parts, folder, signature)
         return TimelineIndex(folder, signature), None
     except (OSError, IndexMismatchError):
         temporary = tempfile.TemporaryDirectory(prefix="neuron-tools-")
-        build_index(parts, Path(temporary.name) / INDEX_FOLDER, signature)
+        _build(parts, Path(temporary.name) / INDEX_FOLDER, signature)
         return TimelineIndex(Path(temporary.name) / INDEX_FOLDER, signature), temporary
+
+
+def _build(parts: Parts, folder: Path, signature: str) -> None:
+    from neuron_tools.profile.timeline.builder import build_index  # compiled: opening does without
+
+    build_index(parts, folder, signature)
 
 
 def shown_parts(parts: Parts) -> Parts:

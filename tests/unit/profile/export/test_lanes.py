@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuron_tools.profile.export.lanes import FlatLanes, NestedLanes, nested_event_order
+from neuron_tools.profile.export.lanes import NestedLanes, nested_event_order
+from neuron_tools.profile.timeline.depths import DepthAssigner
 
 SPANS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 25)), min_size=1, max_size=60)
 
@@ -28,7 +29,7 @@ def most_at_once(start, end):
 @given(SPANS, st.integers(1, 7))
 def test_flat_lanes_never_hold_two_spans_at_once(spans, batch_rows):
     start, end = arrays(sorted(spans))
-    colouring = FlatLanes()
+    colouring = DepthAssigner()
     lanes = in_batches(colouring, start, end, batch_rows)
 
     for lane in np.unique(lanes):
@@ -42,7 +43,7 @@ def test_flat_lanes_are_as_many_as_spans_are_open_at_once(spans):
     lasting = [(start, length + 1) for start, length in spans]
     start, end = arrays(sorted(lasting))
 
-    lanes = FlatLanes().assign(start, end)
+    lanes = DepthAssigner().assign(start, end)
 
     assert lanes.max() + 1 == most_at_once(start, end)
 
@@ -50,7 +51,7 @@ def test_flat_lanes_are_as_many_as_spans_are_open_at_once(spans):
 def test_pipelined_spans_alternate_between_two_lanes():
     start = np.array([0, 5, 10, 15])
 
-    assert FlatLanes().assign(start, start + 8).tolist() == [0, 1, 0, 1]
+    assert DepthAssigner().assign(start, start + 8).tolist() == [0, 1, 0, 1]
 
 
 @given(SPANS, st.integers(1, 9))

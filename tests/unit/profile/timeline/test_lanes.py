@@ -16,7 +16,7 @@ def many_levels(monkeypatch):
     monkeypatch.setattr(lanes, "BLOCK_SPANS", 64)
     monkeypatch.setattr(lanes, "FEWEST_SPANS", 100)
     monkeypatch.setattr(levels, "FEWEST_WINDOWS", 4)
-    monkeypatch.setattr(levels, "HELD_ENTRIES", 7)
+    monkeypatch.setattr(levels, "SPANS_AT_ONCE", 50)
 
 
 def built(folder, start, duration, rows, pieces=9):
