@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from neuron_profile.analysis.exposure import Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.schema import TABLES
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -65,8 +66,9 @@ _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
     f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
 )
-_SHARES = """
-SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner
+SHARES = "FrameworkShare"
+_SHARES = f"""
+SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM {SHARES} ORDER BY hlo, owner
 """
 _ORIGIN_NAMES = "module, operation, backward, stack"
 _ORIGINS = f"""
@@ -190,6 +192,8 @@ class _Origins:
         ids, codes = _ints(numbered, "id"), _ints(numbered, "code")
         order = np.argsort(ids)
         alone = cls(rows, ids[order], codes[order], _NONE, _NONE, [])
+        if SHARES not in TABLES:
+            return alone
         shares = profile.query(_SHARES)
         if not shares.num_rows:
             return alone
@@ -199,8 +203,8 @@ class _Origins:
         return replace(alone, fused=fused, fused_codes=fused_codes, mixes=mixes)
 
     def of_owners(self, owners: Ints, hlo: Ints) -> Ints:
-        """What each span is charged to: a place in `rows`, the one behind the last where its owner is not known,
-        and after that the mixtures; `hlo` may be empty.
+        """What each span is charged to: a place in `rows`, the one behind the last where its owner is not
+        known, and after that the mixtures; `hlo` may be empty.
         """
         unknown = np.full(len(owners), len(self.rows), np.int64)
         found = _looked_up(self.ids, self.codes, owners, unknown)
