@@ -103,20 +103,32 @@ def vs_code(extensions: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def open_window(vs_code: CodeServer, chromium: Any, request: pytest.FixtureRequest) -> Iterator[OpenWindow]:
     """Opens windows, each with state of its own; they are closed after the test."""
-    contexts = []
+    yield from _windows(vs_code, chromium, request.node.name)
+
+
+@pytest.fixture(scope="module")
+def open_shared_window(
+    vs_code: CodeServer, chromium: Any, request: pytest.FixtureRequest
+) -> Iterator[OpenWindow]:
+    """The same, for windows in which several tests of a module look at things."""
+    yield from _windows(vs_code, chromium, request.node.name.replace("/", "-"))
+
+
+def _windows(vs_code: CodeServer, chromium: Any, name: str) -> Iterator[OpenWindow]:
+    pages: list[Any] = []
 
     def open_on(folder: Path, server: CodeServer = vs_code) -> Window:
-        context = chromium.new_context(viewport={"width": 1500, "height": 950})
-        contexts.append(context)
-        window = Window(context.new_page())
+        page = chromium.new_context(viewport={"width": 1500, "height": 950}).new_page()
+        pages.append(page)
+        window = Window(page)
         window.open(server.window_url(folder))
         return window
 
     yield open_on
-    for number, context in enumerate(contexts):
-        if PICTURES and context.pages:
-            context.pages[0].screenshot(path=f"{PICTURES}/{request.node.name}-{number}.png")
-        context.close()
+    for number, page in enumerate(pages):
+        if PICTURES and not page.is_closed():
+            page.screenshot(path=f"{PICTURES}/{name}-{number}.png")
+        page.context.close()
 
 
 @pytest.fixture

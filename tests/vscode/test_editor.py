@@ -10,6 +10,7 @@ import pytest
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_tools import open_profile
+from tests.vscode.conftest import OpenWindow
 from tests.vscode.window import Window
 
 UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -28,13 +29,23 @@ def line_times(project: Path) -> list[float]:
     return [row.cost.device_ns for row in sorted(lines, key=lambda row: row.place.line)]
 
 
-@pytest.fixture
-def editor(window: Window) -> Window:
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenWindow, project: Path) -> Window:
     """The script, with costs."""
+    window = open_shared_window(project)
     window.open_profile("train.nprof")
     window.open_file("train.py")
     window.until(window.end_texts)
     return window
+
+
+@pytest.fixture
+def editor(shared: Window) -> Window:
+    """The same, with the cursor at the top and nothing open above it."""
+    shared.page.keyboard.press("Escape")
+    shared.open_file("train.py")
+    shared.go_to_line(1)
+    return shared
 
 
 def test_each_line_shows_its_time_and_share(editor: Window, project: Path) -> None:

@@ -13,15 +13,14 @@ from tests.vscode.conftest import OpenWindow, capture
 from tests.vscode.window import Window
 
 
-@pytest.fixture
-def two(open_window: OpenWindow, project: Path, tmp_path: Path) -> Window:
+@pytest.fixture(scope="module")
+def two(open_shared_window: OpenWindow, project: Path, tmp_path_factory: pytest.TempPathFactory) -> Window:
     """A window on a folder with two profiles of different length, one of which is shown in the editor."""
-    folder = tmp_path / "two"
-    folder.mkdir()
+    folder = tmp_path_factory.mktemp("two")
     shutil.copy(project / "train.py", folder)
     shutil.copytree(project / "train.nprof", folder / "long.nprof")
     capture(folder, "short.nprof", "1")
-    window = open_window(folder)
+    window = open_shared_window(folder)
     window.open_profile("long.nprof")
     return window
 

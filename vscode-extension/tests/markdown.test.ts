@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { plainText, shortened, table } from "../src/text/markdown";
+import { noticeText, plainText, shortened, table } from "../src/text/markdown";
 
 describe("plainText", () => {
   it.each([
@@ -11,6 +11,11 @@ describe("plainText", () => {
   ])("takes the meaning out of %j", (text, plain) => expect(plainText(text)).toBe(plain));
 
   it("cuts what nobody reads", () => expect(plainText("x".repeat(100_000)).length).toBeLessThan(400));
+});
+
+describe("noticeText", () => {
+  it("leaves no link in it", () =>
+    expect(noticeText("a [b](command:workbench.action.quit)\nc")).toBe("a [b] (command:workbench.action.quit) c"));
 });
 
 describe("table", () => {

@@ -6,6 +6,7 @@ import * as vscode from "vscode";
 import { findPython } from "../server/interpreters";
 import { UntrustedError } from "../server/connection";
 import { settings } from "../settings";
+import { noticeText } from "../text/markdown";
 
 export const TASK_TYPE = "neuron-profile";
 export const PROBLEM_MATCHERS = ["$neuron-profile", "$neuron-profile-marked"];
@@ -91,7 +92,7 @@ export async function capture(script: vscode.Uri, args: readonly string[]): Prom
   const output = freeOutput(script.fsPath, folder?.uri.fsPath ?? dirname(script.fsPath));
   const definition: CaptureDefinition = { type: TASK_TYPE, script: script.fsPath, args: [...args] };
   const task = captureTask(definition, scope, await findPython(), output);
-  const title = `Capturing ${basename(script.fsPath)} on ${settings.target()} (simulated)`;
+  const title = `Capturing ${noticeText(basename(script.fsPath))} on ${settings.target()} (simulated)`;
   await vscode.window.withProgress(
     { location: vscode.ProgressLocation.Notification, title, cancellable: true },
     (_, cancellation) => runTask(task, cancellation),

@@ -8,6 +8,7 @@ import type { Finding } from "../server/answers";
 import type { Connection } from "../server/connection";
 import { settings, writeSetting } from "../settings";
 import { whatIfText } from "../text/finding_text";
+import { noticeText } from "../text/markdown";
 import { differenceMarkdown, findingMarkdown, queryText } from "../text/reports";
 import type { Timelines } from "../timeline/timelines";
 import { FindingItem } from "../views/findings_view";
@@ -106,7 +107,7 @@ export class ProfileCommands {
   }
 
   private async compare(base: ProfileRef, other: ProfileRef): Promise<void> {
-    const difference = await busy(`Comparing ${base.name} with ${other.name}`, async () => {
+    const difference = await busy(noticeText(`Comparing ${base.name} with ${other.name}`), async () => {
       const ids = await Promise.all([this.registry.idOf(base), this.registry.idOf(other)]);
       return this.connection.ask((client) => client.compare(...ids));
     });
@@ -136,9 +137,9 @@ export class ProfileCommands {
     });
     if (!target) return;
     const id = await this.registry.idOf(profile);
-    const trace = await busy(`Exporting ${profile.name}`, () => this.connection.ask((client) => client.perfetto(id)));
+    const trace = await busy(noticeText(`Exporting ${profile.name}`), () => this.connection.ask((client) => client.perfetto(id)));
     await vscode.workspace.fs.writeFile(target, new Uint8Array(trace));
-    void vscode.window.showInformationMessage(`Wrote ${basename(target.path)}: open it at ui.perfetto.dev.`);
+    void vscode.window.showInformationMessage(`Wrote ${noticeText(basename(target.path))}: open it at ui.perfetto.dev.`);
   }
 
   private async selectTarget(): Promise<void> {
@@ -161,7 +162,7 @@ export class ProfileCommands {
     const gain = await busy("Simulating the change", () =>
       this.connection.ask((client) => client.whatIf(id, finding.what_if)),
     );
-    void vscode.window.showInformationMessage(whatIfText(gain));
+    void vscode.window.showInformationMessage(noticeText(whatIfText(gain)));
   }
 
   /** The profile that a menu gave, or that is in front, or chosen; else the user is asked. */

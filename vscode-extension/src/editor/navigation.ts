@@ -11,7 +11,7 @@ import { locate } from "../source/locate";
 import type { SourceOpener } from "../timeline/session";
 import type { Timelines } from "../timeline/timelines";
 import { duration, percent } from "../text/quantities";
-import { shortened } from "../text/markdown";
+import { noticeText } from "../text/markdown";
 import { capturedUri } from "./captured_source";
 
 const PAUSE_MS = 250;
@@ -145,7 +145,7 @@ export class Navigation implements SourceOpener, vscode.Disposable {
   /** Ask before a file outside the workspace is opened: a profile names files as it likes. */
   private async isAllowed(uri: vscode.Uri): Promise<boolean> {
     if (this.allowed.has(uri.toString())) return true;
-    const question = `The profile points to ${shortened(uri.fsPath)}, which is outside this workspace.`;
+    const question = `The profile points to ${noticeText(uri.fsPath)}, which is outside this workspace.`;
     const isAllowed = (await vscode.window.showWarningMessage(question, "Open It")) === "Open It";
     if (isAllowed) this.allowed.add(uri.toString());
     return isAllowed;
@@ -156,7 +156,7 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     frame: SourceFrame,
     from: vscode.ViewColumn | undefined,
   ): Promise<void> {
-    const text = `${shortened(frame.file)} is not here. If it is under another folder, map it with neuron.pathMappings.`;
+    const text = `${noticeText(frame.file)} is not here. If it is under another folder, map it with neuron.pathMappings.`;
     const chosen = await vscode.window.showWarningMessage(text, "Show as Captured", "Open Setting");
     if (chosen === "Open Setting") {
       await vscode.commands.executeCommand("workbench.action.openSettings", "neuron.pathMappings");

@@ -2,6 +2,7 @@
 
 import * as vscode from "vscode";
 import { log, messageOf } from "../log";
+import { noticeText } from "../text/markdown";
 import { EndpointError } from "./endpoint";
 import { INSTALL_COMMAND, NoPythonError } from "./python";
 import { UntrustedError } from "./connection";
@@ -17,12 +18,13 @@ const TRUST: Remedy = { title: "Manage Trust", run: () => vscode.commands.execut
 const SETTING: Remedy = { title: "Open Setting", run: () => openSetting("neuron.endpoint") };
 const LOG: Remedy = { title: "Show Log", run: () => log().show() };
 
+const LONGEST_MESSAGE = 1000;
 const shown = new Set<string>();
 
 /** Show an error with its remedies; the same sentence not twice at once. */
 export async function reportProblem(error: unknown): Promise<void> {
-  const message = messageOf(error);
-  log().error(message);
+  const message = noticeText(messageOf(error), LONGEST_MESSAGE);
+  log().error(messageOf(error));
   if (shown.has(message)) return;
   shown.add(message);
   const remedies = remediesOf(error);

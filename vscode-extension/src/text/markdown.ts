@@ -8,6 +8,11 @@ export function plainText(text: string, longest = LONGEST): string {
   return line.replace(/[\\`*_{}[\]()#+\-.!|<>~&:@$]/g, (mark) => `\\${mark}`);
 }
 
+/** A text for a notification, where VS Code would make `[label](command:name)` a link that runs a command. */
+export function noticeText(text: string, longest = LONGEST): string {
+  return shortened(text.replace(/\s+/g, " "), longest).replace(/\]\(/g, "] (");
+}
+
 /** A text cut to a length that people read. */
 export function shortened(text: string, longest = LONGEST): string {
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;

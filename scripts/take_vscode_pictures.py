@@ -1,0 +1,101 @@
+"""Takes the pictures of docs/vscode.md and its tutorial: a real VS Code with the extension, in headless Chromium.
+
+scripts/install_code_server.sh && python scripts/take_vscode_pictures.py
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.browser.chromium import open_browser  # noqa: E402
+from tests.vscode import code_server  # noqa: E402
+from tests.vscode.conftest import TRAIN  # noqa: E402
+from tests.vscode.window import Window  # noqa: E402
+
+PICTURES = ROOT / "docs" / "pictures"
+VIEWPORT = {"width": 1440, "height": 860}
+
+
+def capture(folder: Path, script: str, profile: str) -> None:
+    """Capture a script of a folder."""
+    command = [sys.executable, "-m", "neuron_profile.cli", "capture", "--host-clock", "fixed", "-o", profile]
+    subprocess.run([*command, "--", "python", script], cwd=folder, check=True, capture_output=True)
+
+
+def take(window: Window, name: str) -> None:
+    """Save what the window shows."""
+    window.page.wait_for_timeout(1500)
+    window.page.screenshot(path=PICTURES / f"{name}.png")
+    print(f"docs/pictures/{name}.png")
+
+
+def take_editor(window: Window) -> None:
+    """Costs at the lines, the hover, and the advice at the light bulb."""
+    window.command("View: Toggle Primary Side Bar Visibility")
+    window.open_file("train.py")
+    window.until(window.end_texts)
+    window.until(lambda: window.page.locator(".squiggly-warning, .squiggly-info").count())
+    take(window, "vscode-lines")
+    window.page.locator(".view-line", has_text="self.second(hidden)").first.hover(position={"x": 150, "y": 8})
+    window.page.locator(".monaco-hover:visible", has_text="Device time").first.wait_for()
+    take(window, "vscode-hover")
+
+
+def take_kernel(window: Window) -> None:
+    """Costs inside an NKI kernel."""
+    window.command("View: Close All Editors")
+    window.open_profile("softmax.nprof")
+    window.open_file("softmax.py")
+    window.until(window.end_texts)
+    window.go_to_line(61)
+    take(window, "vscode-kernel")
+
+
+def take_both(window: Window) -> None:
+    """The timeline beside the code, zoomed into a line's instructions, with the views of the activity bar."""
+    window.open_file("train.py")
+    window.until(window.end_texts)
+    window.command("Neuron: Focus on Profiles View")
+    window.command("Neuron: Focus on Findings View")
+    window.page.locator(".pane-body .monaco-list-row", has_text="Model").first.wait_for()
+    window.open_file("train.py")
+    window.command("View: Move Editor into Right Group")
+    window.go_to_line(17)
+    window.page.keyboard.press("Control+Shift+G")
+    window.painted()
+    take(window, "vscode-timeline")
+
+
+def main() -> None:
+    """Take every picture."""
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="neuron-pictures-") as name:
+        project = Path(name) / "project"
+        project.mkdir()
+        (project / "train.py").write_text(TRAIN)
+        for script in ("softmax.py", "report.py"):
+            shutil.copy(ROOT / "examples/nki" / script, project)
+        capture(project, "train.py", "train.nprof")
+        capture(project, "softmax.py", "softmax.nprof")
+        extensions = code_server.install_extension(code_server.package_extension(), Path(name))
+        settings = {"neuron.python": sys.executable, "workbench.colorTheme": "Default Light Modern"}
+        with code_server.running(Path(name) / "user", extensions, settings) as server, open_browser() as browser:
+            window = Window(browser.new_page(viewport=VIEWPORT))
+            window.open(server.window_url(project))
+            window.open_profile("train.nprof")
+            take_editor(window)
+            window.command("View: Close All Editors")
+            window.open_profile("train.nprof")
+            take_both(window)
+            take_kernel(window)
+
+
+if __name__ == "__main__":
+    main()
