@@ -34,6 +34,7 @@ import { countText, durationText, shareText } from "./view/time_text.js";
 import { EMPTY_VIEW, type Highlight, type SpanRef, type TimelineView } from "./view/view_state.js";
 
 const REST_MS = 180;
+const STATUS_MS = 120;
 /** How long nothing must happen before the two painters are compared. */
 const SETTLE_MS = 1500;
 
@@ -65,6 +66,7 @@ class Timeline implements TimelineHandle {
   private pointerNs: number | null = null;
   private pendingStep: 1 | -1 | 0 = 0;
   private sharpAt = 0;
+  private statusAt = 0;
   private restTimer = 0;
   private settleTimer = 0;
 
@@ -110,7 +112,7 @@ class Timeline implements TimelineHandle {
       showDependencies: () => this.dependencies.toggle(),
     });
     this.gestures = new Gestures(this.frame.stage, this.gestureTarget(), RULER_HEIGHT);
-    this.keyboard = new Keyboard(this.frame.body, {
+    this.keyboard = new Keyboard(this.frame.root, {
       onHeld: (pan, zoom) => this.held(pan, zoom),
       act: (action) => this.act(action),
     });
@@ -239,12 +241,15 @@ class Timeline implements TimelineHandle {
       this.sharpAt = performance.now();
       this.rest();
     }
-    this.showStatus();
+    const now = performance.now();
+    if (now - this.statusAt > STATUS_MS) this.showStatus();
     if (!this.isMapDrawn) this.drawMap();
     core.cache.trim(() => false);
   }
 
+  /** Every change of a text makes the page lay itself out, so not in every frame. */
   private showStatus(): void {
+    this.statusAt = performance.now();
     const { viewport, loader } = this.core;
     const loading = loader.isLoading || this.lit.isLoading ? " · loading…" : "";
     this.bar.setStatus(`${durationText(lengthOf(viewport.range))} in sight${loading}`);
@@ -261,7 +266,10 @@ class Timeline implements TimelineHandle {
   }
 
   private changed(changed: ReadonlySet<string>): void {
-    if (changed.has("range")) this.tooltip.hide();
+    if (changed.has("range")) {
+      this.tooltip.hide();
+      this.sharpAt = 0;
+    }
     if (changed.has("highlight")) this.showLit();
     if (changed.has("search") || changed.has("markers") || changed.has("size")) this.isMapDrawn = false;
     this.rest();
@@ -292,6 +300,7 @@ class Timeline implements TimelineHandle {
         if (sum) this.sums.set(drawn.row.id, sum);
       }
       this.headers.refreshNotes();
+      this.showStatus();
       this.reader.show(this.renderer.rows, core.viewport.range, core.names);
       if (this.pendingStep !== 0 && this.sharpAt > 0) this.step(this.pendingStep, true);
       this.tellHost();

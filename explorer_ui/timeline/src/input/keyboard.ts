@@ -96,15 +96,23 @@ export class Keyboard {
   private readonly down = new Map<string, number>();
   private frame = 0;
 
-  /** @param focusable Keys count while this, and nothing that takes text, has the focus. */
+  private isPointedAt = false;
+
+  /**
+   * @param root Keys count while the focus is inside, on nothing that takes text; or while nothing has the focus and
+   *     the pointer is over it.
+   */
   constructor(
-    focusable: HTMLElement,
+    private readonly root: HTMLElement,
     private readonly target: KeyTarget,
   ) {
     const signal = this.abort.signal;
-    focusable.addEventListener("keydown", (event) => this.press(event), { signal });
-    focusable.addEventListener("keyup", (event) => this.down.delete(event.key.toLowerCase()), { signal });
-    focusable.addEventListener("blur", () => this.down.clear(), { signal });
+    document.addEventListener("keydown", (event) => this.press(event), { signal });
+    document.addEventListener("keyup", (event) => this.down.delete(event.key.toLowerCase()), { signal });
+    window.addEventListener("blur", () => this.down.clear(), { signal });
+    root.addEventListener("pointerenter", () => (this.isPointedAt = true), { signal });
+    root.addEventListener("pointermove", () => (this.isPointedAt = true), { signal });
+    root.addEventListener("pointerleave", () => (this.isPointedAt = false), { signal });
   }
 
   destroy(): void {
@@ -113,7 +121,7 @@ export class Keyboard {
   }
 
   private press(event: KeyboardEvent): void {
-    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || !this.isMeant()) return;
     const key = event.key.toLowerCase();
     if (HELD[key]) {
       event.preventDefault();
@@ -128,6 +136,11 @@ export class Keyboard {
     if (!action || (isControl(event.target) && (event.key === "Enter" || event.key === " "))) return;
     event.preventDefault();
     this.target.act(action);
+  }
+
+  private isMeant(): boolean {
+    const focused = document.activeElement;
+    return focused === null || focused === document.body ? this.isPointedAt : this.root.contains(focused);
   }
 
   private hold(now: number): void {

@@ -8,6 +8,8 @@ import { HEADER_WIDTH } from "./stylesheet.js";
 
 export const MINIMAP_HEIGHT = 44;
 const BAND = 6;
+/** Pixels that the window has at least, so that it can be taken hold of. */
+const MINIMUM = 4;
 
 /** Busy share of one line of the map, by column, 0 to 1. */
 export interface MapLine {
@@ -21,6 +23,7 @@ export class Minimap {
   private readonly left = element("div", "nt-overview-shade");
   private readonly right = element("div", "nt-overview-shade");
   private readonly frame = element("div", "nt-overview-window");
+  private readonly edges = [element("div", "nt-overview-edge"), element("div", "nt-overview-edge")] as const;
   private bounds: TimeRange = { startNs: 0, endNs: 1 };
   private width = 1;
   private drag: { kind: "move" | "choose"; fromNs: number; range: TimeRange } | null = null;
@@ -29,7 +32,7 @@ export class Minimap {
     private readonly onRange: (range: TimeRange) => void,
     private range: TimeRange,
   ) {
-    this.root.append(this.canvas, this.left, this.right, this.frame);
+    this.root.append(this.canvas, this.left, this.right, this.frame, ...this.edges);
     this.canvas.style.left = `${HEADER_WIDTH}px`;
     this.root.addEventListener("pointerdown", (event) => this.down(event));
     this.root.addEventListener("pointermove", (event) => this.move(event));
@@ -74,12 +77,15 @@ export class Minimap {
     this.range = range;
     const from = Math.min(Math.max(this.toX(range.startNs), 0), this.width);
     const to = Math.min(Math.max(this.toX(range.endNs), from), this.width);
-    this.frame.style.left = `${HEADER_WIDTH + Math.min(from, this.width - 4)}px`;
-    this.frame.style.width = `${Math.max(to - from, 4)}px`;
-    this.left.style.left = `${HEADER_WIDTH}px`;
-    this.left.style.width = `${from}px`;
-    this.right.style.left = `${HEADER_WIDTH + to}px`;
-    this.right.style.width = `${Math.max(this.width - to, 0)}px`;
+    // Transforms only: anything else would make the page lay itself out in every frame.
+    const place = (part: HTMLElement, x: number, width: number): void => {
+      part.style.transform = `translateX(${HEADER_WIDTH + x}px) scaleX(${width})`;
+    };
+    place(this.frame, Math.min(from, this.width - MINIMUM), Math.max(to - from, MINIMUM));
+    place(this.edges[0], Math.min(from, this.width - MINIMUM), 2);
+    place(this.edges[1], Math.max(to - 2, from + 2), 2);
+    place(this.left, 0, from);
+    place(this.right, to, Math.max(this.width - to, 0));
   }
 
   private toX(timeNs: number): number {

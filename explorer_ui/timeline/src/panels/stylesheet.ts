@@ -45,10 +45,11 @@ export const STYLES = `
 .nt-overview { position: relative; height: 44px; border-bottom: 1px solid var(--nt-border); background: var(--nt-surface);
   cursor: crosshair; touch-action: none; flex: none; }
 .nt-overview canvas { position: absolute; inset: 0; display: block; }
-.nt-overview-window { position: absolute; top: 0; bottom: 0; border: 1px solid var(--nt-accent); border-width: 0 2px;
-  background: color-mix(in srgb, var(--nt-accent) 12%, transparent); cursor: grab; min-width: 4px; }
-.nt-overview-shade { position: absolute; top: 0; bottom: 0; pointer-events: none;
-  background: color-mix(in srgb, var(--nt-muted) 22%, transparent); }
+.nt-overview-window, .nt-overview-shade, .nt-overview-edge { position: absolute; top: 0; bottom: 0; left: 0; width: 1px;
+  transform-origin: left; }
+.nt-overview-window { background: color-mix(in srgb, var(--nt-accent) 12%, transparent); cursor: grab; }
+.nt-overview-edge { background: var(--nt-accent); pointer-events: none; }
+.nt-overview-shade { pointer-events: none; background: color-mix(in srgb, var(--nt-muted) 22%, transparent); }
 .nt-body { position: relative; flex: 1 1 0; min-height: 80px; overflow: hidden; outline: none; }
 .nt-body:focus-visible::after { content: ""; position: absolute; inset: 0; border: 2px solid var(--nt-accent);
   pointer-events: none; z-index: 6; }

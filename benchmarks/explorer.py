@@ -1,0 +1,195 @@
+"""The timeline in a browser without a GPU: how soon it is there, how fluid it is, what it holds in memory.
+
+The peer is the real Perfetto UI with the same spans and the same gestures, up to what it can open.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from benchmarks import synthetic_profile
+from benchmarks.explorer_page import (
+    TIMELINE,
+    WIDTH,
+    first_paint_s,
+    gestures,
+    opened,
+    renderer_bytes,
+    unseen_ranges_ms,
+)
+from benchmarks.figures import Figure, Peer, Target
+from benchmarks.main_thread import FrameTimes
+
+SMALL, PEER, LARGE = 1_000_000, 4_000_000, 100_000_000
+QUICK_RANGES, RANGES = 12, 40
+CACHE = Path(__file__).parents[1] / ".cache" / "benchmarks"
+MILLION_FRAME_MS, FRAME_MS = 16, 33
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one timeline did."""
+
+    first_paint_s: float
+    unseen_ms: list[float]
+    frames: dict[str, FrameTimes]
+    page_bytes: int
+    painter: str
+
+    def frame_ms(self, share: float) -> float:
+        """A quantile of the main thread's time for a frame, over all gestures."""
+        busy = np.concatenate([frames.busy_ms for frames in self.frames.values()])
+        return float(np.quantile(busy, share)) if len(busy) else float("nan")
+
+    @property
+    def frames_per_second(self) -> float:
+        """Frames over all gestures."""
+        apart = np.concatenate([frames.apart_ms for frames in self.frames.values()])
+        return 1e3 / float(apart.mean()) if len(apart) else 0.0
+
+
+def run(quick: bool = False) -> list[Figure]:
+    """All figures; `quick` takes a million spans only."""
+    ranges = QUICK_RANGES if quick else RANGES
+    small = measure(SMALL, ranges)
+    figures = own_figures(small, SMALL, MILLION_FRAME_MS)
+    if quick:
+        return figures + peer_figures(SMALL, small)
+    figures += peer_figures(PEER, measure(PEER, QUICK_RANGES))
+    return figures + own_figures(measure(LARGE, ranges), LARGE, FRAME_MS)
+
+
+def own_figures(measured: Measured, spans: int, frame_ms: float) -> list[Figure]:
+    """Figures of our timeline with a profile of so many spans."""
+    size = f"{spans / 1e6:.0f} M spans"
+    gestures_note = (
+        f"{', '.join(measured.frames)}; {measured.frames_per_second:.0f} frames/s; {measured.painter}"
+    )
+    return [
+        Figure(f"first paint, {size}", measured.first_paint_s, "s", Target("<=", 2), note="from navigation"),
+        Figure(f"main thread per frame, p95, {size}", measured.frame_ms(0.95), "ms", Target("<=", frame_ms),
+               note=gestures_note),
+        Figure(f"main thread per frame, median, {size}", measured.frame_ms(0.5), "ms"),
+        Figure(f"unseen range sharp, p95, {size}", float(np.quantile(measured.unseen_ms, 0.95)), "ms",
+               Target("<=", 150), note=f"{len(measured.unseen_ms)} ranges of any length, anywhere"),
+        Figure(f"unseen range sharp, median, {size}", float(np.median(measured.unseen_ms)), "ms"),
+        Figure(f"memory of the page, {size}", measured.page_bytes / 2**20, "MiB", Target("<=", 500),
+               note="the renderer's process, after everything above"),
+    ]  # fmt: skip
+
+
+def peer_figures(spans: int, ours: Measured) -> list[Figure]:
+    """The same in the Perfetto UI."""
+    size = f"{spans / 1e6:.0f} M spans"
+    peer = measure_peer(spans)
+    values = [
+        ("until it shows", ours.first_paint_s, peer.first_paint_s, "s"),
+        ("main thread per frame, p95", ours.frame_ms(0.95), peer.frame_ms(0.95), "ms"),
+        ("time between frames", 1e3 / ours.frames_per_second, 1e3 / max(peer.frames_per_second, 1e-9), "ms"),
+        ("memory of the page", ours.page_bytes / 2**20, peer.page_bytes / 2**20, "MiB"),
+    ]
+    return [
+        Figure(f"{name}, {size}, beside Perfetto", own, unit, Target("<=", other), Peer("Perfetto UI", other))
+        for name, own, other, unit in values
+    ]
+
+
+def measure(spans: int, ranges: int) -> Measured:
+    """Open the Explorer's page of a profile and use it."""
+    from tests.browser.chromium import open_browser
+
+    profile = _profile(spans)
+    with _served(profile) as url, open_browser() as browser, opened(browser, url) as page:
+        paint = first_paint_s(page)
+        page.wait_for_timeout(2500)  # the painters are compared once, when nothing moves
+        frames = gestures(browser, page, WIDTH * 0.6, 480)
+        start_ns, end_ns = page.evaluate(f"{TIMELINE}.ready.then(({{startNs, endNs}}) => [startNs, endNs])")
+        unseen = unseen_ranges_ms(page, start_ns, end_ns, ranges)
+        painter = str(page.evaluate(f"{TIMELINE}.statistics().painter"))
+        return Measured(paint, unseen, frames, renderer_bytes(browser), painter)
+
+
+def measure_peer(spans: int) -> Measured:
+    """Open the same spans in the Perfetto UI and do the same."""
+    from tests.browser.chromium import open_browser
+    from tests.browser.perfetto_ui import perfetto_ui
+
+    trace = _trace(spans)
+    with open_browser() as browser:
+        started = perf_counter()
+        with perfetto_ui(trace, browser) as ui:
+            paint = perf_counter() - started
+            ui.page.set_viewport_size({"width": WIDTH, "height": 900})
+            ui.page.wait_for_timeout(2500)
+            frames = gestures(browser, ui.page, WIDTH * 0.6, 480)
+            return Measured(paint, [], frames, renderer_bytes(browser), "Perfetto UI")
+
+
+def _profile(spans: int) -> Path:
+    """A synthetic profile of that size, made once."""
+    folder = CACHE / f"explorer-{spans}.nprof"
+    if not (folder / "timeline").is_dir():
+        shutil.rmtree(folder, ignore_errors=True)
+        CACHE.mkdir(parents=True, exist_ok=True)
+        synthetic_profile.write(folder, spans)
+    return folder
+
+
+def _trace(spans: int) -> Path:
+    """The same profile as a Perfetto trace, made once."""
+    from neuron_tools.profile.export import export_perfetto
+    from neuron_tools.profile.reader import open_profile
+
+    trace = CACHE / f"explorer-{spans}.pftrace"
+    if not trace.is_file():
+        with open_profile(_profile(spans)) as profile:
+            export_perfetto(profile, trace)
+    return trace
+
+
+@contextmanager
+def _served(profile: Path) -> Iterator[str]:
+    """The address of the page Timeline, served by a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.explorer", str(profile)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            assert server.stdout is not None
+            yield server.stdout.readline().strip()
+        finally:
+            server.terminate()
+
+
+def serve(path: str) -> None:
+    """Serve a profile and print the address of its timeline."""
+    import logging
+
+    from neuron_explorer.library import ProfileLibrary, profile_id
+    from neuron_explorer.server import bind, make_guarded_server, wsgi_server
+    from neuron_tools.web_access import Access
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    with ProfileLibrary([path]) as library, bind(0) as listener:
+        access = Access("neuron-explorer", listener.getsockname()[1])
+        server = wsgi_server(make_guarded_server(library, access), listener)
+        page = f"timeline?profile={profile_id(Path(path))}&"
+        print(access.url.replace("/?", f"/{page}", 1), flush=True)
+        server.serve_forever()
+
+
+def main(arguments: Sequence[str]) -> Any:
+    """Serves the profile that the command line names."""
+    serve(arguments[0])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
