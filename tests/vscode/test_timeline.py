@@ -59,7 +59,7 @@ def test_the_spans_of_a_line_are_marked_and_instructions_fill_the_view(timeline:
     timeline.until(lambda: timeline.timeline().locator("#timeline").screenshot() != whole)
 
 
-def test_a_profile_opens_from_the_explorer_and_keeps_its_place_when_hidden(timeline: Window) -> None:
+def test_a_timeline_keeps_its_place_when_hidden(timeline: Window) -> None:
     plot = timeline.timeline().locator("#timeline canvas").last
     timeline.page.mouse.move(*_middle(plot.bounding_box()))
     before = timeline.timeline().locator("#timeline").screenshot()

@@ -5,7 +5,8 @@ import type { Navigation } from "../editor/navigation";
 import { profileAt, type ProfileRegistry } from "../profiles/registry";
 import { settings, writeSetting } from "../settings";
 import type { Timelines } from "../timeline/timelines";
-import { capture, splitArguments } from "./capture";
+import { capture } from "./capture";
+import { splitArguments } from "./command_line";
 
 const LAST_ARGUMENTS_KEY = "neuron.lastArguments";
 
