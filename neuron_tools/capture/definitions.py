@@ -125,13 +125,22 @@ class Collective:
         Raises:
             ValueError, KeyError, TypeError: One of them is missing or no number.
         """
-        texts = {name: storable(line[name]) for name in ("operation", "title", "algorithm", "dtype", "group")}
-        numbers = {name: int(line[name]) for name in ("elements", "input_bytes", "output_bytes")}
-        ranks = tuple(int(rank) for rank in line["ranks"])
-        factor = float(line["bus_factor"])
-        copies = {"running": int(line.get("running", 0)), "replicas": int(line.get("replicas", 1))}
-        flags = {"is_pair": bool(line["pair"]), "over_replicas": bool(line.get("over_replicas", False))}
-        return cls(**texts, **numbers, **copies, **flags, bus_factor=factor, ranks=ranks)
+        return cls(
+            operation=storable(line["operation"]),
+            title=storable(line["title"]),
+            algorithm=storable(line["algorithm"]),
+            dtype=storable(line["dtype"]),
+            elements=int(line["elements"]),
+            input_bytes=int(line["input_bytes"]),
+            output_bytes=int(line["output_bytes"]),
+            bus_factor=float(line["bus_factor"]),
+            ranks=tuple(int(rank) for rank in line["ranks"]),
+            group=storable(line["group"]),
+            is_pair=bool(line["pair"]),
+            running=int(line.get("running", 0)),
+            replicas=int(line.get("replicas", 1)),
+            over_replicas=bool(line.get("over_replicas", False)),
+        )
 
 
 @dataclass(frozen=True, slots=True)

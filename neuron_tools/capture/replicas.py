@@ -67,6 +67,6 @@ def replication_notice(running: int, replicas: int) -> str:
     """What a profile says of its replicas."""
     return (
         f"{running * replicas} ranks are simulated and {running} of them ran: rank r stands for the ranks "
-        f"r + k x {running}. Collectives and the links are those of all ranks; what each rank computes, and when "
-        "it is ready, is that of the rank that ran."
+        f"r + k x {running}. Collectives and the links are those of all ranks; what each rank computes, and "
+        "when it is ready, is that of the rank that ran."
     )

@@ -274,7 +274,7 @@ def _listed(tensors: torch.Tensor | Tensors) -> list[torch.Tensor]:
 
 
 def _bytes(tensors: Tensors) -> int:
-    return sum(tensor.nbytes for tensor in tensors)
+    return sum((tensor._values() if tensor.is_sparse else tensor).nbytes for tensor in tensors)
 
 
 def _counts(tensors: Tensors) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -94,6 +95,7 @@ class NeuronGroup:
         self.rank, self.size, self.name = rank, size, name
         self.ranks = tuple(ranks) if len(ranks) == size else tuple(range(size))
         self.timeout = timeout
+        self._store = store
         self.values = HostValues(store, rank, size, timeout)
         self._lane = Lane(self._perform, f"neuron-{name}")
         self._lock = threading.Lock()
@@ -174,21 +176,33 @@ class NeuronGroup:
             )
         return end_ns
 
-    def lost(self, call: Call, line: str, error: Exception) -> LostRankError:
+    def lost(self, issued: IssuedCall, error: Exception) -> LostRankError:
         """The sentence for an operation that gloo gave up."""
+        call, line = issued.call, issued.line
         gone = [rank for rank in self.ranks if rank in _known_peers and _known_peers[rank].is_gone()]
         text = str(error).splitlines()[0] if str(error) else type(error).__name__
         if gone:
-            who = f"rank {gone[0]} has ended" if len(gone) == 1 else f"ranks {gone} have ended"
+            who = f"{_ranks(gone)} {'has' if len(gone) == 1 else 'have'} ended"
         elif "imed out" in text or "imeout" in text:
-            who = "not all ranks came in time"
+            gone = self._missing(issued)
+            who = f"{_ranks(gone)} did not come in time" if gone else "not all ranks came in time"
         else:
             who = "the connection to another rank was lost"
         last = self._last_seen(gone)
         return LostRankError(
-            f"Rank {self.ranks[self.rank]}: {call.text} at {line} (collective {self._sequence - 1} of ranks "
+            f"Rank {self.ranks[self.rank]}: {call.text} at {line} (collective {issued.sequence} of ranks "
             f"{list(self.ranks)}) failed: {who}{last}. [{text}]"
         )
+
+    def _missing(self, issued: IssuedCall) -> list[int]:
+        """Ranks that wait for nobody: those that do say so in the store, as this one does here."""
+        keys = [f"waiting/{issued.call.title}/{issued.sequence}/{place}" for place in range(self.size)]
+        try:
+            self._store.set(keys[self.rank], issued.line)
+            time.sleep(_GRACE_S)
+            return [rank for rank, key in zip(self.ranks, keys, strict=True) if not self._store.check([key])]
+        except RuntimeError:
+            return []
 
     def _last_seen(self, gone: Sequence[int]) -> str:
         """What ranks that are gone did last."""
@@ -217,7 +231,7 @@ class NeuronGroup:
         except MismatchError as error:
             operation.fail(str(error))
         except Exception as error:
-            operation.fail(str(self.lost(issued.call, issued.line, error)))
+            operation.fail(str(self.lost(issued, error)))
 
     def _exchange(self, own: Header, timeout: timedelta | None) -> tuple[Header, ...]:
         if self.size == 1:
@@ -307,6 +321,13 @@ class NeuronGroup:
         for packed in received:
             peer = peers.unpack(packed)
             _known_peers[peer.rank] = peer
+
+
+_GRACE_S = 0.5  # between the moments at which ranks of one collective give up
+
+
+def _ranks(ranks: Sequence[int]) -> str:
+    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {list(ranks)}"
 
 
 _NO_COST = CollectiveCost("local", 0, 0.0, 0.0, 0, 0.0)

@@ -72,8 +72,14 @@ def unpack(packed: Sequence[torch.Tensor]) -> tuple[Header, ...]:
 
 
 def _header(row: np.void | npt.NDArray[np.void]) -> Header:
-    numbers = (int(row[name]) for name in ("sequence", "fingerprint", "ready_ns", "link_free_ns", "source"))
-    return Header(*numbers, text=bytes(row["text"]).decode("utf-8", "replace"))
+    return Header(
+        sequence=int(row["sequence"]),
+        fingerprint=int(row["fingerprint"]),
+        ready_ns=int(row["ready_ns"]),
+        link_free_ns=int(row["link_free_ns"]),
+        source=int(row["source"]),
+        text=bytes(row["text"]).decode("utf-8", "replace"),
+    )
 
 
 def mismatch(headers: Sequence[Header], ranks: Sequence[int], own: int) -> str | None:
@@ -90,6 +96,6 @@ def mismatch(headers: Sequence[Header], ranks: Sequence[int], own: int) -> str |
         return None
     return (
         f"Collective {mine.sequence} of ranks {list(ranks)} does not match: rank {ranks[own]} calls "
-        f"{mine.text}, rank {ranks[other.source]} calls {other.text}. Every rank of a group must issue the same collectives "
-        "in the same order."
+        f"{mine.text}, rank {ranks[other.source]} calls {other.text}. Every rank of a group must issue the "
+        "same collectives in the same order."
     )

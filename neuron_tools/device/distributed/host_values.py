@@ -16,7 +16,8 @@ from neuron_tools.device.build import distributed_extension, load
 # Types whose bytes gloo moves but cannot add up, and what to add them up in.
 _WIDER = {torch.int16: torch.int32, torch.bool: torch.uint8}
 _MOVED_AS_THEY_ARE = (
-    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32, torch.int64,
+    torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int32,
+    torch.int64,
 )  # fmt: skip
 
 
@@ -80,6 +81,9 @@ class HostValues:
         """Each tensor added up (or whatever the reduction is) over the ranks, in place."""
         reduction = _Reduction(options)
         for tensor in tensors:
+            if tensor.is_sparse:
+                self.gloo.allreduce([tensor], options).wait()
+                continue
             carrier = carry_to_reduce(tensor)
             reduction.before(carrier.tensor)
             self.gloo.allreduce([carrier.tensor], reduction.options(c10d.AllreduceOptions)).wait()

@@ -122,7 +122,7 @@ def _least_share(own: Sequence[int], everybody: Sequence[int]) -> float:
 
 
 def _boot() -> str:
-    """Differs from machine to machine and from container to container that cannot see each other's processes."""
+    """Differs from machine to machine and between containers that cannot see each other's processes."""
     try:
         namespace = os.readlink("/proc/self/ns/pid")
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:

@@ -17,7 +17,8 @@ from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_values import Carrier
 from neuron_tools.device.distributed.operation import Operation, paused_clock
 
-_HEADER_TAGS = 1 << 28  # above those that programs use
+# Above those that programs use; by role, as two messages of one tag may go both ways at once.
+_SENDER_TAGS, _RECEIVER_TAGS = 1 << 28, 1 << 29
 
 
 class Message(Operation):
@@ -62,7 +63,7 @@ class Message(Operation):
             except MismatchError as error:
                 self.fail(str(error))
             except Exception as error:
-                self.fail(str(self._group.lost(self.call, self._issued.line, error)))
+                self.fail(str(self._group.lost(self._issued, error)))
 
     def _post(self) -> None:
         gloo, tensors = self._group.values.gloo, [self._carrier.tensor]
@@ -80,16 +81,17 @@ class Message(Operation):
 
         Host tensors go as gloo sends them: the sender does not wait for the receiver.
         """
-        gloo, tag = self._group.values.gloo, _HEADER_TAGS + self._tag
+        gloo = self._group.values.gloo
+        own, other = (_SENDER_TAGS, _RECEIVER_TAGS) if self._is_send else (_RECEIVER_TAGS, _SENDER_TAGS)
         self._spent = self._group.cost(self.call, self._ends(peer))
         self._free_ns = self._group.reserve(self._issued, self._spent)
         self._theirs = header.empty(1)
         on_host = self.call.device is None
         if self._is_send or not on_host:
             self._own = self._header().pack()
-            self._works.append(gloo.send([self._own], peer, tag))
+            self._works.append(gloo.send([self._own], peer, own + self._tag))
         if not self._is_send or not on_host:
-            self._works.append(gloo.recv(self._theirs, peer, tag))
+            self._works.append(gloo.recv(self._theirs, peer, other + self._tag))
 
     def _ends(self, peer: int) -> tuple[int, int]:
         """Sender and receiver."""

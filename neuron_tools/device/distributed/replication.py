@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from neuron_tools.errors import UsageError
 
@@ -27,10 +28,10 @@ class Replication:
         return max(self.simulated // max(self.running, 1), 1)
 
     def reaches_over_replicas(self, ranks: Sequence[int]) -> bool:
-        """Whether a group spans the outermost dimension: its ranks, evenly spaced, come around to its first."""
+        """Whether a group spans the outermost dimension: evenly spaced ranks that come around."""
         if len(ranks) < 2:
             return self.running == 1
-        steps = {after - before for before, after in zip(ranks, ranks[1:])}
+        steps = {after - before for before, after in pairwise(ranks)}
         return len(steps) == 1 and steps.pop() * len(ranks) == self.running
 
     def simulated_ranks(self, ranks: Sequence[int]) -> tuple[int, ...]:
@@ -52,7 +53,7 @@ def replication(running: int, simulated: int) -> Replication:
     """
     if simulated and simulated % running:
         raise UsageError(
-            f"{simulated} ranks cannot be simulated by {running}: the ranks that run are replicated whole, so "
-            f"--ranks must be a multiple of {running}."
+            f"{simulated} ranks cannot be simulated by {running}: the ranks that run are replicated whole, "
+            f"so --ranks must be a multiple of {running}."
         )
     return Replication(running, simulated or running)

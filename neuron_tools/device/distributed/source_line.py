@@ -6,7 +6,6 @@ import os
 import sys
 from functools import lru_cache
 
-
 BACKWARD = "backward"
 
 

@@ -1,4 +1,4 @@
-"""Where a late rank spends more time than the others: a line whose device work or host time is longer there."""
+"""Where a late rank spends more time than the others: a line that takes device or host longer there."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ from neuron_profile.analysis.advice.finding import Place
 from neuron_tools.profile.reader import Profile
 
 _DEVICE = """
-SELECT coalesce(process_idx, 0) AS process, coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line,
-    any_value(layer) AS layer, CAST(sum(duration_ns) AS BIGINT) AS spent_ns
+SELECT coalesce(process_idx, 0) AS process, coalesce(source_file, '') AS file,
+    coalesce(source_line, 0) AS line, any_value(layer) AS layer,
+    CAST(sum(end_ts - start_ts) AS BIGINT) AS spent_ns
 FROM FrameworkInstruction WHERE list_contains(?, coalesce(process_idx, 0)) AND source_file IS NOT NULL
 GROUP BY ALL
 """
 # What passes on a thread before a dispatch, the user's own Python, belongs to the line that dispatches.
 _HOST = """
 WITH calls AS (
-    SELECT coalesce(process_idx, 0) AS process, thread_idx, source_file AS file, source_line AS line, start_ts,
+    SELECT coalesce(process_idx, 0) AS process, thread_idx, source_file AS file, source_line AS line,
+        start_ts,
         lag(end_ts) OVER (PARTITION BY process_idx, thread_idx ORDER BY start_ts) AS before_ts
     FROM HostSpan
-    WHERE kind IN ('dispatch', 'copy', 'collective', 'synchronize') AND list_contains(?, coalesce(process_idx, 0))
+    WHERE kind IN ('dispatch', 'copy', 'collective', 'synchronize')
+        AND list_contains(?, coalesce(process_idx, 0))
 )
 SELECT process, coalesce(file, '') AS file, coalesce(line, 0) AS line, '' AS layer,
     CAST(sum(greatest(0, start_ts - before_ts)) AS BIGINT) AS spent_ns
@@ -60,9 +63,7 @@ def late_line(profile: Profile, processes: Sequence[int], late: int) -> LateLine
     return max(found, key=lambda each: each.excess_ns, default=None)
 
 
-def _largest_excess(
-    profile: Profile, query: str, processes: Sequence[int], late: int
-) -> tuple[Place, int]:
+def _largest_excess(profile: Profile, query: str, processes: Sequence[int], late: int) -> tuple[Place, int]:
     spent: defaultdict[tuple[str, int], dict[int, int]] = defaultdict(dict)
     layers: dict[tuple[str, int], str] = {}
     for row in profile.query(query, [list(processes)]).to_pylist():

@@ -43,7 +43,7 @@ class RankMeetings:
         return len(self.start_ns)
 
     def lateness_ns(self) -> Ints:
-        """Time that the others spent waiting for each rank, by rank: from their median to the last to come."""
+        """How long the others waited for each rank: from their median until it came, where it came last."""
         late = np.zeros(len(self.ranks), np.int64)
         last = np.argmax(self.ready_ns, axis=1)
         others = np.where(self.ready_ns == ABSENT, np.nan, self.ready_ns.astype(np.float64))
@@ -53,7 +53,7 @@ class RankMeetings:
         return late
 
     def gain_without(self, late: int) -> int:
-        """Nanoseconds by which the job would end earlier if a rank took as long between meetings as the others.
+        """Nanoseconds by which the job would end earlier if a rank were as quick between meetings as others.
 
         Every rank is played again from meeting to meeting: its own work keeps its length, only that of the
         late one becomes the others' median, and each meeting begins when its last rank has come.
@@ -104,7 +104,7 @@ class RankMeetings:
 def rank_meetings(profile: Profile) -> RankMeetings:
     """The meetings of a profile's ranks; those that only one rank recorded are left out."""
     table = profile.query(_MEETINGS).to_pydict()
-    columns = {process: rank for process, rank in sorted(set(zip(table["process"], table["rank"])))}
+    columns = dict(sorted(set(zip(table["process"], table["rank"]))))
     places = {process: place for place, process in enumerate(columns)}
     groups = {name: number for number, name in enumerate(dict.fromkeys(table["meeting_group"]))}
     rows: dict[tuple[str, int], int] = {}
@@ -113,7 +113,10 @@ def rank_meetings(profile: Profile) -> RankMeetings:
     ready = np.full((len(rows), len(columns)), ABSENT, np.int64)
     start, end, group = (np.zeros(len(rows), np.int64) for _ in range(3))
     for name, number, process, ready_ns, start_ns, end_ns in zip(
-        *(table[column] for column in ("meeting_group", "number", "process", "ready_ns", "start_ns", "end_ns"))
+        *(
+            table[column]
+            for column in ("meeting_group", "number", "process", "ready_ns", "start_ns", "end_ns")
+        )
     ):
         row = rows[name, number]
         ready[row, places[process]] = ready_ns

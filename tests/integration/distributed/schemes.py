@@ -229,7 +229,11 @@ def tensor_parallel() -> Result:
 def sequence_parallel() -> Result:
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import (
-        ColwiseParallel, PrepareModuleInput, PrepareModuleOutput, RowwiseParallel, SequenceParallel,
+        ColwiseParallel,
+        PrepareModuleInput,
+        PrepareModuleOutput,
+        RowwiseParallel,
+        SequenceParallel,
         parallelize_module,
     )  # fmt: skip
 

@@ -1,6 +1,7 @@
 // A c10d back end whose operations are done by a Python object: PyTorch has trampolines for a Python ProcessGroup only,
 // and those leave out half of the operations that DDP, FSDP and the functional collectives call from C++.
 #include <torch/csrc/distributed/c10d/Backend.hpp>
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
 #include <torch/csrc/utils/pybind.h>
 
 #include <pybind11/chrono.h>
@@ -262,6 +263,16 @@ class DelegatingBackend final : public c10d::Backend {
   intrusive_ptr<Options> options_;
 };
 
+// What DistributedDataParallel measures its own steps with, in wall time: it knows timers of CPU and CUDA only.
+class StepTimer final : public c10d::Timer {
+ public:
+  explicit StepTimer(c10::Device) {}
+  std::optional<int64_t> measureDifference(Event start, Event end) override {
+    const int64_t from = getTimeRef(start), to = getTimeRef(end);
+    return from == c10d::kUnsetTime || to < from ? std::nullopt : std::optional<int64_t>(to - from);
+  }
+};
+
 // A CPU tensor over the host memory of a neuron tensor, which it keeps alive.
 at::Tensor host_alias(const at::Tensor& tensor) {
   if (tensor.device().is_cpu()) {
@@ -284,6 +295,14 @@ py::object premultiplier(const c10d::ReduceOp& operation) {
 
 }  // namespace
 }  // namespace neuron
+
+namespace c10d {
+namespace {
+
+C10_REGISTER_TYPED_CLASS(TimerRegistry, c10::kPrivateUse1, neuron::StepTimer);
+
+}  // namespace
+}  // namespace c10d
 
 PYBIND11_MODULE(_neuron_distributed, module) {
   using namespace neuron;

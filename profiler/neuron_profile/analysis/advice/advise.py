@@ -26,6 +26,8 @@ RULES = (
     "throttling",
     "custom_calls",
     "unoverlapped_collectives",
+    "collective_skew",
+    "serial_collectives",
 )
 """Names of the rules: files of `rules/`."""
 

@@ -26,11 +26,15 @@ def find(context: Context) -> Iterator[Finding]:
     gain_ns = meetings.gain_without(late)
     if gain_ns < MINIMUM_SHARE * total_ns:
         return
-    rank, line = meetings.ranks[late], late_line(context.profile, meetings.processes, meetings.processes[late])
+    rank, line = (
+        meetings.ranks[late],
+        late_line(context.profile, meetings.processes, meetings.processes[late]),
+    )
+    waited_us = lateness[late] / 1e3
     where = "" if line is None else f", {'on the device' if line.on_device else 'on the host'}"
     yield Finding(
         "collective_skew",
-        f"Rank {rank} comes late to the collectives{where}: the others wait {lateness[late] / 1e3:,.0f} us for it",
+        f"Rank {rank} comes late to the collectives{where}: the others wait {waited_us:,.0f} us for it",
         f"Give rank {rank} as much work as the others: even batches and sequence lengths, layers spread "
         "evenly over pipeline stages, nothing that one rank alone does between collectives (logging, "
         "checkpoints, data loading).",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.occupancy import Bound
 
 _BUSIEST = """
@@ -23,6 +24,11 @@ def find(context: Context) -> Iterator[Finding]:
     place = Place(rows[0]["file"], rows[0]["line"]) if rows else Place()
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
+    waits_ns = collective_wait_ns(context.profile)
+    if (
+        waits_ns > occupancy.idle_ns / max(occupancy.cores, 1) / 2
+    ):  # it is the other ranks that are waited for
+        return
     yield Finding(
         "host_bound",
         f"The device waits for the host {1 - occupancy.steady_share:.0%} of the time",
@@ -30,7 +36,7 @@ def find(context: Context) -> Iterator[Finding]:
         + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
         + "larger batches give the device more work for each; prepare inputs beside the computation.",
         place,
-        gain_ns=max(0, total_ns - context.what_if.without_host_ns()),
+        gain_ns=max(0, total_ns - context.what_if.without_host_ns() - waits_ns),
         device_gain_ns=0,
         total_ns=total_ns,
         evidence={

@@ -21,6 +21,8 @@ def find(context: Context) -> Iterator[Finding]:
     if not communication.exposed_ns or communication.exposed_ns < MINIMUM_SHARE * context.device_ns:
         return
     hot = context.hotspot(_collectives)
+    if not hot.busy_ns:  # those of torch.distributed are the rules' serial_collectives and collective_skew
+        return
     yield context.finding(
         "unoverlapped_collectives",
         f"Collectives take {communication.exposed_ns / 1e3:,.0f} us in which nothing is computed",

@@ -1,0 +1,36 @@
+"""Time in which a rank's device executes nothing because a collective of torch.distributed holds it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuron_profile.analysis.charges import EXECUTION_EVENT
+from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
+from neuron_tools.profile.reader import Profile
+
+_PROCESSES = (
+    "SELECT DISTINCT coalesce(process_idx, 0) AS process FROM CcOp WHERE group_name IS NOT NULL ORDER BY 1"
+)
+_COLLECTIVES = """
+SELECT least(trigger_start_ts, start_ts) AS start_ns, end_ts AS end_ns FROM CcOp
+WHERE group_name IS NOT NULL AND coalesce(process_idx, 0) = ? ORDER BY start_ns
+"""
+_EXECUTIONS = f"""
+SELECT start_ts AS start_ns, end_ts AS end_ns FROM SystemProfileEvents
+WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ? ORDER BY start_ns
+"""
+
+
+def collective_wait_ns(profile: Profile) -> int:
+    """Of the rank that waits longest: from being ready for a collective to its end, nothing else running."""
+    longest = 0
+    for row in profile.query(_PROCESSES).to_pylist():
+        waiting = _spans(profile, _COLLECTIVES, row["process"])
+        executing = _spans(profile, _EXECUTIONS, row["process"])
+        longest = max(longest, length_ns(waiting) - overlap_ns(waiting, executing))
+    return longest
+
+
+def _spans(profile: Profile, query: str, process: int) -> Union:
+    rows = profile.query(query, [process])
+    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
