@@ -1,5 +1,5 @@
 import { defineConfig } from "vitest/config";
 
 export default defineConfig({
-  test: { environment: "jsdom", include: ["tests/**/*.test.ts"], pool: "threads", maxWorkers: 1 },
+  test: { environment: "node", include: ["tests/**/*.test.ts"], pool: "threads", maxWorkers: 1 },
 });

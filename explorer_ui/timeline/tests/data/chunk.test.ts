@@ -1,0 +1,45 @@
+import { describe, expect, it } from "vitest";
+import { readSpanTiles } from "../../src/data/chunk.js";
+import { NameTable } from "../../src/data/names.js";
+import { spanAnswer } from "../tracks.js";
+
+const LEVEL = 3; // buckets of 8 ns
+
+describe("chunks of spans", () => {
+  const names = new NameTable();
+  const answer = spanAnswer([
+    { track: 4, start: 16, duration: 400, name: "matmul", row: 7 },
+    { track: 4, depth: 1, start: 24, duration: 3, count: 5, busy: 128, isBucket: true, name: "copy" },
+    { track: 9, start: -800_000, duration: 4_000_000, name: "step" },
+  ]);
+  const [tile] = readSpanTiles(answer, LEVEL, names);
+
+  it("are split by track", () => {
+    expect([...tile!.keys()]).toEqual([4, 9]);
+    expect(tile!.get(4)!.length).toBe(2);
+  });
+
+  it("know names, rows and counts", () => {
+    const chunk = tile!.get(4)!;
+    expect(names.text(chunk.name[0]!)).toBe("matmul");
+    expect(chunk.row[0]).toBe(7);
+    expect(chunk.count[1]).toBe(5);
+  });
+
+  it("have shapes in buckets: spans of full height, buckets as high as they are busy", () => {
+    const { edges, looks } = tile!.get(4)!.shapes;
+    expect([...edges]).toEqual([2, 52, 3, 4]);
+    expect([(looks[0]! >>> 16) & 255, (looks[1]! >>> 16) & 255]).toEqual([255, 128]);
+    expect([looks[0]! & 255, looks[1]! & 255]).toEqual([0, 1]);
+  });
+
+  it("cut shapes that reach far out, so that they stay exact in single precision", () => {
+    const { edges } = tile!.get(9)!.shapes;
+    expect(edges[0]).toBe(-4096);
+    expect(edges[1]).toBe(4096 + 1024);
+  });
+
+  it("list the spans that have room for a text", () => {
+    expect([...tile!.get(4)!.wide]).toEqual([0]);
+  });
+});
