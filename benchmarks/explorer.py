@@ -108,7 +108,7 @@ def measure(spans: int, ranges: int) -> Measured:
     """Open the Explorer's page of a profile and use it."""
     from tests.browser.chromium import open_browser
 
-    profile = _profile(spans)
+    profile = profile_of_size(spans)
     with _served(profile) as url, open_browser() as browser, opened(browser, url) as page:
         paint = first_paint_s(page)
         page.wait_for_timeout(2500)  # the painters are compared once, when nothing moves
@@ -135,7 +135,7 @@ def measure_peer(spans: int) -> Measured:
             return Measured(paint, [], frames, renderer_bytes(browser), "Perfetto UI")
 
 
-def _profile(spans: int) -> Path:
+def profile_of_size(spans: int) -> Path:
     """A synthetic profile of that size, made once."""
     folder = CACHE / f"explorer-{spans}.nprof"
     if not (folder / "timeline").is_dir():
@@ -152,7 +152,7 @@ def _trace(spans: int) -> Path:
 
     trace = CACHE / f"explorer-{spans}.pftrace"
     if not trace.is_file():
-        with open_profile(_profile(spans)) as profile:
+        with open_profile(profile_of_size(spans)) as profile:
             export_perfetto(profile, trace)
     return trace
 

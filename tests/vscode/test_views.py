@@ -67,7 +67,7 @@ def test_a_profile_has_tags(two: Window) -> None:
     two.command("Neuron: Tag Profile...")
     two.answer("baseline, fp32")
     two.command("Neuron: Focus on Profiles View")
-    rows(two, "#baseline #fp32").first.wait_for()
+    rows(two, "#baseline · #fp32").first.wait_for()
 
 
 def test_the_walkthrough_opens(window: Window) -> None:

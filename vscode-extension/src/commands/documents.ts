@@ -16,12 +16,12 @@ export class ResultDocuments implements vscode.TextDocumentContentProvider {
   /** Show plain text in an editor. */
   async showText(name: string, text: string): Promise<void> {
     const document = await vscode.workspace.openTextDocument(this.keep(`${name}.txt`, text));
-    await vscode.window.showTextDocument(document, { preview: true, viewColumn: vscode.ViewColumn.Beside });
+    await vscode.window.showTextDocument(document, { preview: true });
   }
 
   /** Show Markdown, rendered. */
   async showMarkdown(name: string, text: string): Promise<void> {
-    await vscode.commands.executeCommand("markdown.showPreviewToSide", this.keep(`${name}.md`, text));
+    await vscode.commands.executeCommand("markdown.showPreview", this.keep(`${name}.md`, text));
   }
 
   private keep(name: string, text: string): vscode.Uri {

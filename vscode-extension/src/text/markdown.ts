@@ -18,8 +18,12 @@ export function shortened(text: string, longest = LONGEST): string {
   return text.length > longest ? `${text.slice(0, longest - 1)}…` : text;
 }
 
-/** A Markdown table; cells must be plain text already. */
-export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
-  const rule = head.map((_, column) => (column === 0 ? ":--" : "--:"));
+/**
+ * A Markdown table; cells must be plain text already.
+ *
+ * @param texts Columns at the left that hold texts; the others hold numbers.
+ */
+export function table(head: readonly string[], rows: readonly (readonly string[])[], texts = 1): string {
+  const rule = head.map((_, column) => (column < texts ? ":--" : "--:"));
   return [head, rule, ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
 }

@@ -34,17 +34,17 @@ export function differenceMarkdown(base: string, other: string, difference: Diff
     .map((row) => [
       plainText(row.key.module || "(outside modules)"),
       plainText(row.key.operation) + (row.key.backward ? " (backward)" : ""),
+      plainText(row.change),
       duration(row.base_ns),
       duration(row.new_ns),
       signed(row.delta_ns),
-      plainText(row.change),
     ]);
   const share = before > 0 ? ` (${percent(delta / before)})` : "";
   return [
     `# ${plainText(base)} → ${plainText(other)}`,
     `Device time ${duration(before)} → ${duration(after)}: **${signed(delta)}**${share}`,
     rows.length > 0
-      ? table(["Module", "Operation", "Base", "New", "Change", "Kind"], rows)
+      ? table(["Module", "Operation", "Kind", "Base", "New", "Change"], rows, 3)
       : "No operation takes more or less time.",
   ].join("\n\n");
 }
