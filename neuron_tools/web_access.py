@@ -20,6 +20,7 @@ TOKEN_BYTES = 24
 TOKEN_PARAMETER = "token"
 REFUSAL = "Not allowed. Open the address that {program} printed; it carries the token.\n"
 LOOPBACK = "127.0.0.1"
+NO_SOURCE = "'none'"
 
 
 def new_token() -> str:
@@ -37,6 +38,7 @@ class Access:
         script_hashes: CSP sources of the inline scripts that our own page has.
         host: Name in the printed address.
         names: Further names by which browsers may ask, e.g. of the machine.
+        framed_by: CSP sources of pages that may show ours in a frame, e.g. a notebook's; none by default.
     """
 
     program: str
@@ -45,6 +47,7 @@ class Access:
     script_hashes: Sequence[str] = ()
     host: str = LOOPBACK
     names: Sequence[str] = ()
+    framed_by: Sequence[str] = ()
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -68,7 +71,7 @@ class Access:
         return (
             f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; "
             "img-src 'self' data: blob:; font-src 'self' data:; connect-src 'self'; "
-            "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+            f"base-uri 'none'; form-action 'none'; frame-ancestors {' '.join(self.framed_by) or NO_SOURCE}"
         )
 
 

@@ -86,6 +86,14 @@ class Analyses:
             raise job.error
         return job.result
 
+    def retry(self, profile_id: str, name: str, *arguments: str) -> None:
+        """Drop an analysis that failed, so that it is computed again when it is next asked for."""
+        if self.job(profile_id, name, *arguments).error is not None:
+            wanted = profile_id, "\0".join((name, *arguments))
+            with self._lock:
+                for key in [key for key in self._jobs if key[:2] == wanted]:
+                    del self._jobs[key]
+
     def forget(self, profile_id: str) -> None:
         """Cancel and drop what belongs to a profile."""
         with self._lock:

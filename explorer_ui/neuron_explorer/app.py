@@ -61,6 +61,12 @@ def make_app(site: Site) -> Dash:
         Output("window-title", "modified_timestamp"),
         Input("window-title", "data"),
     )
+    app.clientside_callback(
+        ClientsideFunction("explorer", "go_to"),
+        Output("go-to", "modified_timestamp"),
+        Input("go-to", "data"),
+        prevent_initial_call=True,
+    )
     sections.register(app, site)
     for page in pages():
         page.register(app, site)

@@ -77,9 +77,12 @@ def register(app: Dash, site: Site) -> None:
         found = _SECTIONS.get(own["name"])
         if found is None or not (ticks or cancels or retries):
             return no_update
-        if (ctx.triggered_id or {}).get("type") == CANCEL and cancels:
-            for need in found.needs(view):
+        clicked = (ctx.triggered_id or {}).get("type")
+        for need in found.needs(view):
+            if clicked == CANCEL and cancels:
                 site.analyses.job(view.address.profile, *need).progress.cancel()
+            elif clicked == RETRY and retries:
+                site.analyses.retry(view.address.profile, *need)
         return _content(found, view, ticks or 0)
 
 
@@ -100,7 +103,7 @@ def _content(found: Section, view: View, ticks: int = 0) -> Any:
     except CancelledError:
         return _stopped(found, view, "Cancelled. Nothing was computed.", "Compute")
     except NeuronToolsError as error:
-        return _stopped(found, view, str(error), "")
+        return _stopped(found, view, str(error), "Try again")
     except Exception as error:
         logging.getLogger(__name__).exception("A section could not be drawn: %s", found.name)
         return _stopped(found, view, f"This part cannot be shown ({type(error).__name__}).", "")

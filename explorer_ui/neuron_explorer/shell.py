@@ -21,6 +21,7 @@ def frame() -> Any:
         [
             dcc.Location(id="address", refresh=False),
             dcc.Store(id="window-title"),
+            dcc.Store(id="go-to"),
             html.A("Skip to the page", href="#page", className="skip"),
             html.Header(
                 [

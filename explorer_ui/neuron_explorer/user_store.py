@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -97,4 +98,5 @@ class UserStore:
         except OSError as error:
             raise StoreError(f"{path} cannot be written ({error.strerror}).") from error
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()

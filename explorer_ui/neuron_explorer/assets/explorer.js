@@ -211,6 +211,10 @@
   window.neuronExplorer = { navigate, setAddress, say, save };
   window.dash_clientside = Object.assign({}, window.dash_clientside);
   window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
+    go_to(wanted) {
+      if (wanted) navigate(wanted.href);
+      return window.dash_clientside.no_update;
+    },
     set_title(title) {
       if (title) document.title = title;
       return window.dash_clientside.no_update;

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
+from time import time_ns
 from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
@@ -218,7 +219,7 @@ def register(app: Dash, site: Site) -> None:
 
     @app.callback(
         Output("tag-answer", "children"),
-        Output("address", "href", allow_duplicate=True),
+        Output("go-to", "data", allow_duplicate=True),
         Input("tag-button", "n_clicks"),
         Input("tag-field", "n_submit"),
         State("tag-field", "value"),
@@ -231,11 +232,11 @@ def register(app: Dash, site: Site) -> None:
             site.store.set_tags(profile_id, (text or "").split(","))
         except NeuronToolsError as error:
             return str(error), no_update
-        return "", "/"
+        return "", {"href": "/", "after": time_ns()}
 
     @app.callback(
         Output("delete-answer", "children"),
-        Output("address", "href", allow_duplicate=True),
+        Output("go-to", "data", allow_duplicate=True),
         Input("delete-button", "n_clicks"),
         State("deleted-profile", "data"),
         prevent_initial_call=True,
@@ -247,7 +248,7 @@ def register(app: Dash, site: Site) -> None:
             _delete(site, profile_id)
         except (NeuronToolsError, OSError) as error:
             return str(error), no_update
-        return "", "/"
+        return "", {"href": "/", "after": time_ns()}
 
 
 def _tasks(view: View) -> Any:

@@ -88,4 +88,4 @@ def _fits(name: str, value: Any) -> bool:
     return isinstance(value, dict) and all(isinstance(value.get(key), kind) for key, kind in fields.items())
 
 
-PAGE = Page("/timeline", "Timeline", timeline_page, fills_window=True)
+PAGE = Page("/timeline", "Timeline", timeline_page, group="Where time goes", fills_window=True)
