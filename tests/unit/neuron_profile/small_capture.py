@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,10 +41,11 @@ METADATA = {
 
 @dataclass(frozen=True)
 class Step:
-    """One execution: which program, and at which line the host then waits for it (0: it does not)."""
+    """One execution: which program, at which line the host then waits for it (0: nowhere), on which core."""
 
     program: int
     wait_line: int = 0
+    core: int = 0
 
 
 def operation(name: str, line: int, module: str = "model") -> FrameworkOperation:
@@ -74,20 +76,24 @@ def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Ste
         Executable(number + 1, f"program{number}", "graph", each, simulation)
         for number, (each, simulation) in enumerate(zip(programs, simulations))
     ]
-    now = free = 0
+    now = 0
+    free: defaultdict[int, int] = defaultdict(int)
     events, spans, executions = [], [], []
     for position, step in enumerate(steps):
         executable = executables[step.program]
         begin, now = now, now + DISPATCH_NS
-        start = max(now, free) + LAUNCH_NS
-        free = start + executable.duration_ns
+        start = max(now, free[step.core]) + LAUNCH_NS
+        free[step.core] = end = start + executable.duration_ns
         flow = [str(position)]
-        events += [("nrt_execute", begin, now, flow), ("nc_exec_running", start, free, flow)]
+        events += [
+            ("nrt_execute", begin, now, flow, step.core),
+            ("nc_exec_running", start, end, flow, step.core),
+        ]
         spans.append(("dispatch", executable.name, begin, now, 1))
-        executions.append((position, executable.number, start, free))
+        executions.append((position, executable.number, start, end, step.core))
         if step.wait_line:
-            end = max(now, free)
-            events.append(("nrt_synchronize", now, end, [f"wait{position}"]))
+            end = max(now, end)
+            events.append(("nrt_synchronize", now, end, [f"wait{position}"], step.core))
             spans.append(("synchronize", "synchronize", now, end, step.wait_line))
             now = end
     _write_events(writer, events)
@@ -103,8 +109,8 @@ def open_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Step
     return neuron_tools.open_profile(write_capture(folder, programs, steps))
 
 
-def _write_events(writer: ProfileWriter, events: list[tuple[str, int, int, list[str]]]) -> None:
-    names, starts, ends, flows = map(list, zip(*events))
+def _write_events(writer: ProfileWriter, events: list[tuple[str, int, int, list[str], int]]) -> None:
+    names, starts, ends, flows, cores = map(list, zip(*events))
     count = len(events)
     host = ["neuron_hw" if name == "nc_exec_running" else "neuron_rt" for name in names]
     writer.append(
@@ -112,7 +118,7 @@ def _write_events(writer: ProfileWriter, events: list[tuple[str, int, int, list[
         {
             "id": list(range(count)), "name": names, "start_ts": starts, "end_ts": ends, "flow_id": flows,
             "duration_ns": [end - start for start, end in zip(starts, ends)],
-            "nc_idx": [0] * count, "process_idx": [0] * count, "process_id": [1] * count,
+            "nc_idx": cores, "process_idx": [0] * count, "process_id": [1] * count,
             "trace_event_source": host, "extra_attributes_json": ["{}"] * count, "instance_id": ["x"] * count,
             "thread_id": [0] * count,
         },
@@ -134,17 +140,17 @@ def _write_spans(writer: ProfileWriter, spans: list[tuple[str, str, int, int, in
 
 def _write_executions(
     writer: ProfileWriter,
-    executions: list[tuple[int, int, int, int]],
+    executions: list[tuple[int, int, int, int, int]],
     executables: Sequence[Executable],
     steps: Sequence[Step],
 ) -> None:
-    positions, numbers, starts, ends = map(list, zip(*executions))
+    positions, numbers, starts, ends, cores = map(list, zip(*executions))
     count = len(executions)
     writer.append(
         "ExecutionInfo",
         {
             "execution_index": positions, "executable_idx": numbers, "execution_start_ts": starts,
-            "execution_end_ts": ends, "process_idx": [0] * count, "pcore_idx": [0] * count,
+            "execution_end_ts": ends, "process_idx": [0] * count, "pcore_idx": cores,
             "neff_name": ["small"] * count, "num_subgraphs": [1] * count, "row_count": [0] * count,
         },
     )  # fmt: skip
@@ -173,6 +179,29 @@ def products(count: int, dtype: DType = DType.BF16):
                     output_dtype=DType.F32, source_memory=Memory.SBUF, destination_memory=Memory.PSUM,
                     hlo=hlo[0],
                 )  # fmt: skip
+
+    return build
+
+
+def products_taken_out(count: int, elements: int, banks: int = 1):
+    """Adds products into PSUM tiles in turn, taken out by the Vector engine before a tile is used again."""
+
+    def build(builder: ProgramBuilder, hlo: list[int]) -> None:
+        tiles = [builder.tile(Memory.PSUM, 2048 * bank, 2048) for bank in range(banks)]
+        free: list[list[int]] = [[] for _ in tiles]
+        for number in range(count):
+            bank = number % banks
+            product = builder.instruction(
+                Engine.TENSOR, Opcode.MATMUL, partitions=128, columns=128, elements=512,
+                input_dtype=DType.BF16, output_dtype=DType.F32, source_memory=Memory.SBUF,
+                destination_memory=Memory.PSUM, destination=tiles[bank], hlo=hlo[0], after=free[bank],
+            )  # fmt: skip
+            taken_out = builder.instruction(
+                Engine.VECTOR, Opcode.TENSOR_COPY, partitions=128, elements=elements, input_dtype=DType.F32,
+                output_dtype=DType.BF16, source_memory=Memory.PSUM, destination_memory=Memory.SBUF,
+                source=tiles[bank], hlo=hlo[0], after=[product],
+            )  # fmt: skip
+            free[bank] = [taken_out]
 
     return build
 

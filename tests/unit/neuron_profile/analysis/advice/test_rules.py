@@ -19,6 +19,7 @@ from tests.unit.neuron_profile.small_capture import (
     loads,
     open_capture,
     products,
+    products_taken_out,
     program,
 )
 
@@ -29,6 +30,8 @@ LARGE_PIECES = program([("load", 6)], loads(8, 4096))
 IN_TURN = program([("load", 7)], loads(16, 4096, after_each=True))
 NARROW = program([("add", 8)], elementwise(200, partitions=8))
 ONE_ENGINE = program([("add", 9)], elementwise(200))
+EVACUATED = program([("matmul", 11)], products_taken_out(200, elements=2048))
+PROMPT = program([("matmul", 11)], products_taken_out(200, elements=8, banks=8))
 TINY = program([("add", 10)], elementwise(1))
 
 
@@ -43,6 +46,7 @@ CASES = {
     "dma_not_overlapped": (IN_TURN, GOOD, 7),
     "underfilled_tiles": (NARROW, ONE_ENGINE, 8),
     "engine_imbalance": (ONE_ENGINE, GOOD, 9),
+    "psum_evacuation": (EVACUATED, PROMPT, 11),
 }
 
 
@@ -137,3 +141,13 @@ def test_hidden_collectives_are_not(tmp_path, monkeypatch):
     hidden = Communication((), busy_ns=10_000_000, hidden_ns=10_000_000)
     monkeypatch.setattr(unoverlapped_collectives, "measure_communication", lambda profile: hidden)
     assert findings("unoverlapped_collectives", tmp_path, [all_reduce_alone()], [Step(0)] * 3) == []
+
+
+@pytest.mark.parametrize(("executions_of_second", "found"), [(2, 1), (20, 0)])
+def test_cores_that_do_little_are_found(tmp_path, executions_of_second, found):
+    steps = [Step(0)] * 20 + [Step(0, core=1)] * executions_of_second
+    results = findings("idle_cores", tmp_path, [FP32], steps)
+    assert len(results) == found
+    for finding in results:
+        assert finding.evidence["idle_cores"] == 1
+        assert 0 < finding.gain <= 0.5
