@@ -7,6 +7,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Semaphore
 from typing import TypeVar
 
+import pyarrow as pa
+
 from neuron_tools.profile.window import Workspace
 
 WORKERS = 2
@@ -75,10 +77,12 @@ class WindowPool:
             raise failures[0]
 
     def close(self) -> None:
-        """Wait for what runs, and end the threads."""
+        """Wait for what runs, end the threads, and give their memory back: the pool is not used again."""
         if self._executor is not None:
             self._executor.shutdown()
             self._executor = None
+        self._workspaces = []
+        pa.default_memory_pool().release_unused()
 
     def _raise_failures(self) -> None:
         done = [future for future in self._pending if future.done()]
