@@ -147,15 +147,13 @@ def _tile_rows(profile: Profile, place: int, lit: LitTrack, tile: TileRange, ori
     start, end = lit.between(base, tile.end_ns + origin_ns)
     depth = _depths(profile, place, base, tile.end_ns + origin_ns, start, end)
     is_wide = end - start >= tile.bucket_ns
-    wide = (
-        depth[is_wide],
-        (start - base)[is_wide],
-        (end - start)[is_wide],
-        np.ones(int(is_wide.sum()), np.int64),
-    )
-    bucket = np.clip((start[~is_wide] - base) >> tile.level, 0, BUCKETS - 1)
-    key, which = np.unique(depth[~is_wide] * BUCKETS + bucket, return_inverse=True)
-    busy_ns = np.bincount(which, (end - start)[~is_wide], minlength=len(key))
+    begins = (start >= base).astype(np.int64)  # it counts in the tile in which it begins
+    wide = (depth[is_wide], (start - base)[is_wide], (end - start)[is_wide], begins[is_wide])
+    kept = ~is_wide & (start >= base)
+    depth, start, end = depth[kept], start[kept], end[kept]
+    bucket = (start - base) >> tile.level
+    key, which = np.unique(depth * BUCKETS + bucket, return_inverse=True)
+    busy_ns = np.bincount(which, end - start, minlength=len(key))
     count = np.bincount(which, minlength=len(key))
     share = np.ceil(np.minimum(busy_ns / tile.bucket_ns, 1) * 255)
     narrow = (key // BUCKETS, (key % BUCKETS) << tile.level, np.full(len(key), tile.bucket_ns), count)

@@ -109,9 +109,13 @@ class Parameters:
         """
         found: set[int] = set()
         for part in self.given.get(name, "").split(","):
-            first, _, last = part.partition("-")
-            if not first.isdecimal() or (last and not last.isdecimal()) or len(first) > 9 or len(last) > 9:
+            first, dash, last = part.partition("-")
+            if not all(
+                text.isascii() and text.isdecimal() and len(text) < 10 for text in (first, last or first)
+            ):
                 raise ParameterError(f"The parameter {name} must list tracks like 1,4-7.")
+            if dash and not last:
+                raise ParameterError(f"The parameter {name} lacks the end of a range.")
             low, high = int(first), int(last or first)
             if high >= tracks:
                 raise ParameterError(f"The profile has {tracks} tracks: there is none of number {high}.")
