@@ -38,11 +38,15 @@ class JaxRuntime:
         """Wrap JAX's execution, and record."""
         from neuron_tools.frontends.jax.annotations import Annotations
         from neuron_tools.frontends.jax.interception import Interception
+        from neuron_tools.frontends.jax.memory import DeviceMemory
         from neuron_tools.frontends.jax.modules import ModuleScopes
+        from neuron_tools.frontends.jax.transfers import Transfers
 
         recorder = self._recorder = _recorder(recording)
         self._published = PublishedRecording(recorder, recording, _count_cores)
-        for hook in (Interception(recorder, recording.store), Annotations(recorder), ModuleScopes()):
+        memory = DeviceMemory(recorder)
+        interception = Interception(recorder, recording.store, memory)
+        for hook in (interception, Transfers(recorder, memory), Annotations(recorder), ModuleScopes()):
             hook.install()
             self._hooks.append(hook.uninstall)
         recording.definitions.write("warning", message=CPU_DEVICES_WARNING, category="values")
@@ -92,6 +96,8 @@ def _recorder(recording: Recording) -> PythonRecorder:
         recording.definitions.name,
         internal_folders=[os.path.dirname(jax.__file__), os.path.dirname(jaxlib.__file__)],
         launch_overhead_ns=round(recording.core.launch_overhead_ns),
+        host_bytes_per_s=recording.core.host_link_bandwidth,
+        host_latency_ns=round(recording.core.host_transfer_latency_ns),
         fixed_ns_per_dispatch=options.fixed_ns_per_dispatch if options.host_clock == "fixed" else None,
     )
 

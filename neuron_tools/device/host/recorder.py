@@ -29,6 +29,8 @@ class PythonRecorder:
         on_name: Called once for each new name: number, text.
         internal_folders: Files below these are not the user's.
         launch_overhead_ns: What a NeuronCore adds before each execution.
+        host_bytes_per_s, host_latency_ns: How long a copy between host and device takes: the latency, then
+            the bytes at this rate (0: no time).
         fixed_ns_per_dispatch: For the fixed clock; None measures.
 
     Raises:
@@ -43,6 +45,8 @@ class PythonRecorder:
         *,
         internal_folders: Iterable[str] = (),
         launch_overhead_ns: int = 0,
+        host_bytes_per_s: float = 0.0,
+        host_latency_ns: int = 0,
         fixed_ns_per_dispatch: int | None = None,
     ) -> None:
         self._log = EventLog(path)
@@ -52,6 +56,8 @@ class PythonRecorder:
         self._threads: dict[int, int] = {}
         self._lock = threading.Lock()
         self._timeline = DeviceTimeline(launch_overhead_ns)
+        self._host_bytes_per_s = host_bytes_per_s
+        self._host_latency_ns = host_latency_ns
         self.clock = HostClock(fixed_ns_per_dispatch)
         self.on_execute: OnExecute | None = None
 
@@ -109,6 +115,47 @@ class PythonRecorder:
             )
             record.device = cores[0]
             self._log.append(record)
+
+    def copy_to_device(self, byte_count: int, core: int = 0) -> int:
+        """Record a copy from the host, which goes on meanwhile; returns when the data is there."""
+        with self.clock.paused() as host_start_ns:
+            host_end_ns = self.clock.dispatch()
+            times = self._timeline.place((core,), host_end_ns, self._copy_ns(byte_count), is_copy=True)
+            self._record_copy(RecordKind.COPY_TO_DEVICE, host_start_ns, host_end_ns, times, byte_count, core)
+        return times[1]
+
+    def copy_to_host(self, byte_count: int, core: int = 0) -> None:
+        """Record a copy to the host, which waits for it."""
+        with self.clock.paused() as host_start_ns:
+            times = self._timeline.place(
+                (core,), self.clock.dispatch(), self._copy_ns(byte_count), is_copy=True
+            )
+            self.clock.wait_until(times[1])
+            self._record_copy(
+                RecordKind.COPY_TO_HOST, host_start_ns, self.clock.now_ns(), times, byte_count, core
+            )
+
+    def memory(self, byte_count: int, address: int, core: int, *, freed: bool = False) -> None:
+        """Record that a core's memory was taken, or given back."""
+        with self.clock.paused() as now_ns:
+            kind = RecordKind.FREE if freed else RecordKind.ALLOCATE
+            record = self._record(kind, now_ns, now_ns, 0 if freed else self._stacks.current(), "")
+            record.device, record.byte_count, record.address = core, byte_count, address
+            self._log.append(record)
+
+    def _copy_ns(self, byte_count: int) -> int:
+        if not self._host_bytes_per_s:
+            return 0
+        return self._host_latency_ns + round(byte_count / self._host_bytes_per_s * 1e9)
+
+    def _record_copy(
+        self, kind: RecordKind, start_ns: int, end_ns: int, device_ns: tuple[int, int], byte_count: int,
+        core: int,
+    ) -> None:  # fmt: skip
+        record = self._record(kind, start_ns, end_ns, self._stacks.current(), "")
+        record.device, record.byte_count = core, byte_count
+        record.device_start_ns, record.device_end_ns = device_ns
+        self._log.append(record)
 
     def finish_ns(self, cores: Sequence[int]) -> int:
         """When all that was placed on the cores is done."""

@@ -19,10 +19,13 @@ class DeviceTimeline:
         self._free_ns: defaultdict[int, int] = defaultdict(int)
         self._lock = threading.Lock()
 
-    def place(self, cores: Sequence[int], issued_ns: int, duration_ns: int) -> tuple[int, int]:
-        """Start and end of an execution that needs all of `cores` at once, issued at `issued_ns`."""
+    def place(
+        self, cores: Sequence[int], issued_ns: int, duration_ns: int, *, is_copy: bool = False
+    ) -> tuple[int, int]:
+        """Start and end of an execution or copy that needs all of `cores` at once, issued at `issued_ns`."""
+        overhead_ns = 0 if is_copy else self._launch_overhead_ns
         with self._lock:
-            start_ns = max(issued_ns, *(self._free_ns[core] for core in cores)) + self._launch_overhead_ns
+            start_ns = max(issued_ns, *(self._free_ns[core] for core in cores)) + overhead_ns
             end_ns = start_ns + duration_ns
             for core in cores:
                 self._free_ns[core] = end_ns

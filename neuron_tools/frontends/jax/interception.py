@@ -19,6 +19,7 @@ from neuron_tools.device.host.recorder import PythonRecorder
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.executables import ExecutableProvider
 from neuron_tools.frontends.jax.computation import Computation
+from neuron_tools.frontends.jax.memory import DeviceMemory
 from neuron_tools.frontends.jax.patches import Patches
 
 _PACKAGE = str(Path(__file__).parents[2]) + os.sep
@@ -38,10 +39,12 @@ class Interception:
     Args:
         recorder: Gets the executions.
         provider: Compiles and times the computations.
+        memory: Told of every array that a computation makes.
     """
 
-    def __init__(self, recorder: PythonRecorder, provider: ExecutableProvider) -> None:
+    def __init__(self, recorder: PythonRecorder, provider: ExecutableProvider, memory: DeviceMemory) -> None:
         self._recorder = recorder
+        self._memory = memory
         self._provider = provider
         self._patches = Patches()
         self._compiled: dict[int, tuple[Any, Computation]] = {}
@@ -127,6 +130,9 @@ class Interception:
         @functools.wraps(run)
         def wrapper(execute: Any, *arguments: Any) -> Any:
             with self._recorder.clock.paused():
+                for argument in arguments:
+                    if isinstance(argument, ArrayImpl):
+                        self._memory.hold(argument)
                 results = run(execute, *arguments)
                 # A typed PRNG key is a shell around an array.
                 inner = [getattr(result, "_base_array", result) for result in results]
@@ -134,6 +140,9 @@ class Interception:
                 block(arrays)
                 cores = sorted({int(device.id) for device in execute._local_devices})
                 finish_ns = self._place(execute, cores)
+                self._memory.release_donated(arguments)
+                for array in arrays:
+                    self._memory.hold(array)
             for array in arrays:
                 setattr(array, _FINISH, finish_ns)
                 setattr(array, _CORES, cores)

@@ -15,6 +15,7 @@ _MECHANICS = frozenset({
     "rematted_computation", "shard_map", "pjit", "jit", "xla_call", "fun", "body_fun", "cond_fun",
 })  # fmt: skip
 _BRANCH = re.compile(r"branch_\d+_fun$")
+_CLASS_SCOPE = re.compile(r"eqx\.nn\.\w+$")  # equinox names the class too, below the attribute's name
 _WRAPPED = re.compile(r"([\w.<>-]*)\((.*)\)$", re.DOTALL)
 
 
@@ -45,7 +46,7 @@ def parse(path: str) -> OperationPath:
         transformations, name = _unwrapped(component)
         is_backward = is_backward or "transpose" in transformations
         for part in _components(name):
-            if part not in _MECHANICS and not _BRANCH.match(part):
+            if part not in _MECHANICS and not _BRANCH.match(part) and not _CLASS_SCOPE.match(part):
                 names.append(part)
     return OperationPath(".".join(names), primitive, is_backward)
 

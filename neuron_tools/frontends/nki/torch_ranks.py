@@ -49,9 +49,7 @@ def _gloo(ranks: tuple[int, ...]) -> Any:
 def _packed(array: Array) -> bytes:
     """Shape and bytes; the small floats' types are told by the receiver."""
     file = io.BytesIO()
-    np.save(
-        file, array.reshape(array.shape).view(np.uint8) if array.ndim else array.reshape(1).view(np.uint8)
-    )
+    np.save(file, (array if array.ndim else array.reshape(1)).view(np.uint8))
     return file.getvalue()
 
 

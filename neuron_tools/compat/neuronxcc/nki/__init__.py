@@ -5,6 +5,7 @@ from typing import Any as _Any
 
 from neuron_tools.nki.benchmark import baremetal, benchmark, profile
 from neuron_tools.nki.errors import NkiError
+from neuron_tools.nki.kernel import Kernel as FrameworkKernel
 from neuron_tools.nki.kernel import jit as _jit
 from neuron_tools.nki.missing import missing_name
 from neuron_tools.nki.simulation import simulate, simulate_kernel
@@ -28,6 +29,6 @@ def trace(func: _Any = None, **options: _Any) -> _Any:
     return jit(func, **options)
 
 
-__all__ = ["NkiError", "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile", "simulate",
+__all__ = ["FrameworkKernel", "NkiError", "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile", "simulate",
            "simulate_kernel", "tensor", "trace", "typing"]  # fmt: skip
 __getattr__ = missing_name("neuronxcc.nki", "nki", globals())

@@ -7,5 +7,6 @@ from . import constants  # isort: skip
 
 __nki_names__ = True
 globals().update({name: getattr(_language, name) for name in _language.__all__})
+_TileSize = type(_language.tile_size)
 __all__ = [*_language.__all__, "constants"]  # noqa: PLE0604
 __getattr__ = missing_name("nki.language", "nl", globals())

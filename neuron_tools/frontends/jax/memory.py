@@ -1,0 +1,90 @@
+"""Device memory of a JAX program over time: arrays take it when they are made, and give it back."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from neuron_tools.device.host.recorder import PythonRecorder
+
+ALIGNMENT = 64
+
+
+@dataclass(slots=True)
+class Held:
+    """A buffer on each of its cores, and how many arrays share it."""
+
+    address: int
+    byte_count: int
+    cores: tuple[int, ...]
+    arrays: int = 0
+
+
+class DeviceMemory:
+    """Records what arrays hold. Safe to use from several threads.
+
+    Args:
+        recorder: Gets the records.
+    """
+
+    def __init__(self, recorder: PythonRecorder) -> None:
+        self._recorder = recorder
+        self._buffers: dict[int, Held] = {}
+        self._buffer_of: dict[int, int] = {}
+        self._next_address = ALIGNMENT
+        self._lock = threading.RLock()
+
+    def hold(self, array: Any) -> None:
+        """Note an array that is on the device; one that is known, or whose memory is, changes nothing."""
+        key = id(array)
+        if key in self._buffer_of:
+            return
+        size = prod(array.sharding.shard_shape(array.shape)) * array.dtype.itemsize
+        cores = tuple(sorted(int(device.id) for device in array.sharding.addressable_devices))
+        if not size or not cores:
+            return
+        pointer = _pointer(array, cores)
+        with self._lock:
+            held = self._buffers.get(pointer)
+            if held is None:
+                held = self._buffers[pointer] = Held(self._next_address, size, cores)
+                self._next_address += -(-size // ALIGNMENT) * ALIGNMENT
+                for core in cores:
+                    self._recorder.memory(size, held.address, core)
+            held.arrays += 1
+            self._buffer_of[key] = pointer
+        weakref.finalize(array, self._drop, key).atexit = False
+
+    def release_donated(self, arrays: Iterable[Any]) -> None:
+        """Note that arrays which a computation was given for good are gone."""
+        for array in arrays:
+            pointer = self._buffer_of.get(id(array))
+            if pointer is not None and array.is_deleted():
+                self._free(pointer)
+
+    def _drop(self, key: int) -> None:
+        with self._lock:
+            pointer = self._buffer_of.pop(key, None)
+            held = self._buffers.get(pointer) if pointer is not None else None
+            if held is None or pointer is None:
+                return
+            held.arrays -= 1
+            if held.arrays == 0:
+                self._free(pointer)
+
+    def _free(self, pointer: int) -> None:
+        with self._lock:
+            held = self._buffers.pop(pointer, None)
+            self._buffer_of = {key: place for key, place in self._buffer_of.items() if place != pointer}
+        if held is not None:
+            for core in held.cores:
+                self._recorder.memory(held.byte_count, held.address, core, freed=True)
+
+
+def _pointer(array: Any, cores: tuple[int, ...]) -> int:
+    """What tells an array's memory apart; arrays over several cores have none of their own to show."""
+    return int(array.unsafe_buffer_pointer()) if len(cores) == 1 else -id(array)
