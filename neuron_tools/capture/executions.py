@@ -20,6 +20,7 @@ from neuron_tools.capture.tables import (
     hierarchy,
     instructions,
     origin,
+    shares,
     transfers,
     usage,
 )
@@ -126,6 +127,7 @@ class ExecutionTables:
             "FrameworkInstruction": hierarchy.framework_table(
                 template, layout, work, origins, pools["FrameworkInstruction"]
             ),
+            "FrameworkShare": shares.share_table(template, layout),
             "Flow": dependencies.flow_table(template, layout, pools["Flow"]),
             "CcOp": collectives.collective_table(template, self._core, pools["CcOp"]),
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),

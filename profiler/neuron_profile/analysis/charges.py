@@ -214,7 +214,7 @@ class _Origins:
 
     def divided(self, exposed: Floats) -> Floats:
         """Time by place in `rows` and of unknown owners, that of mixtures dealt out by their shares."""
-        result = exposed[: len(self.rows) + 1].copy()
+        result: Floats = exposed[: len(self.rows) + 1].copy()
         for (codes, shares), time in zip(self.mixes, exposed[len(self.rows) + 1 :]):
             np.add.at(result, codes, shares * time)
         return result

@@ -2,8 +2,9 @@
 
 `charges` charges operations; a kernel is one operation there, called at one line. Here each moment of an
 execution is charged to a pair of stacks: that of the instruction which was active, and that of the
-operation around it. Outside kernels the two are the same. The charges of a profile add up to its device
-time, by the same priorities (`exposure`).
+operation around it. Outside kernels the two are the same. What operations were fused into is charged to all
+of them, each by its share. The charges of a profile add up to its device time, by the same priorities
+(`exposure`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from neuron_tools.profile.reader import Profile
 Ints = npt.NDArray[np.int64]
 NO_STACK = ""
 _SEPARATOR = "|"
+_SHARE, _NEXT = "*", ";"  # a mixture: "own|operation|backward*share;..."
 
 _CORES = f"""
 SELECT coalesce(process_idx, 0) AS process, coalesce(nc_idx, 0) AS core
@@ -35,14 +37,23 @@ _KEY = (
     "CAST(coalesce(operation.is_backward, false) AS INTEGER)"
 )
 _HERE = "coalesce({table}.process_idx, 0) = $process AND coalesce({table}.{core}, 0) = $core"
+_MIXTURES = f"""(
+    SELECT part.raw_hlo_id AS hlo, string_agg({_LEAF.format(table="operation")} || '|' ||
+        {_LEAF.format(table="operation")} || '|' || CAST(coalesce(operation.is_backward, false) AS INTEGER) ||
+        '*' || part.share, ';' ORDER BY operation.id) AS key
+    FROM FrameworkShare part JOIN FrameworkInstruction operation ON operation.id = part.raw_framework_id
+    GROUP BY part.raw_hlo_id
+)"""
 _INSTRUCTIONS = f"""
-SELECT own.start_ts, own.end_ts, {_KEY} AS key, own.{_CONTROL} AS control
+SELECT own.start_ts, own.end_ts, coalesce(mixture.key, {_KEY}) AS key, own.{_CONTROL} AS control
 FROM Instruction own LEFT JOIN FrameworkInstruction operation ON operation.id = own.raw_framework_id
+LEFT JOIN {_MIXTURES} mixture ON mixture.hlo = own.raw_hlo_id
 WHERE {_HERE.format(table="own", core="pcore_idx")}
 """
 _TRANSFERS = f"""
-SELECT dma.start_ts, dma.end_ts, {_KEY} AS key
-FROM DmaPacketAggregated dma LEFT JOIN Instruction own ON own.id = dma.trigger
+SELECT dma.start_ts, dma.end_ts, coalesce(mixture.key, {_KEY}) AS key
+FROM DmaPacketAggregated dma LEFT JOIN {_MIXTURES} mixture ON mixture.hlo = dma.raw_hlo_id
+LEFT JOIN Instruction own ON own.id = dma.trigger
 LEFT JOIN FrameworkInstruction operation
     ON operation.id = coalesce(dma.raw_framework_id, own.raw_framework_id)
 WHERE {_HERE.format(table="dma", core="pcore_idx")}
@@ -91,9 +102,18 @@ def charge_stacks(profile: Profile) -> dict[StackPair, float]:
         exposed = np.concatenate(exposed_ns([tier.spans for tier in tiers]))
         keys = pa.chunked_array([tier.keys for tier in tiers], pa.string())
         for key, device_ns in _sums(keys, exposed).items():
-            pair = stack_pair(key)
-            charged[pair] = charged.get(pair, 0.0) + device_ns
+            for pair, share in stack_pairs(key):
+                charged[pair] = charged.get(pair, 0.0) + device_ns * share
     return charged
+
+
+def stack_pairs(key: str) -> list[tuple[StackPair, float]]:
+    """The pairs that a key of the queries names, and each one's part; the parts sum to 1."""
+    if _SHARE not in key:
+        return [(stack_pair(key), 1.0)]
+    parts = [part.rpartition(_SHARE) for part in key.split(_NEXT)]
+    total = sum(float(share) for _, _, share in parts)
+    return [(stack_pair(pair), float(share) / total) for pair, _, share in parts]
 
 
 def stack_pair(key: str) -> StackPair:

@@ -15,6 +15,7 @@ def test_published_tables_come_first_and_ours_are_marked():
         "TraceCounter",
         "Compilation",
         "SourceFile",
+        "FrameworkShare",
     ]
 
 

@@ -58,3 +58,27 @@ def test_stretches_and_the_compiled_kernel_change_nothing(make_profile, monkeypa
         charges = charge_device_time(profile)
     assert [charge.device_ns for charge in charges.charges] == [100, 30, 20]
     assert charges.unattributed_ns == 50
+
+
+def with_shares(tiny_tables, parts):
+    """The tiny profile, in which instruction 12 belongs to HLO operation 50 with these parts."""
+    instructions = {**tiny_tables["Instruction"], "raw_hlo_id": [None, 50, None, None, None]}
+    framework, shares = zip(*parts)
+    table = {
+        "raw_hlo_id": [50] * len(parts), "raw_framework_id": list(framework), "share": list(shares),
+        "process_idx": [0] * len(parts), "pcore_idx": [0] * len(parts),
+    }  # fmt: skip
+    return {**tiny_tables, "Instruction": instructions, "FrameworkShare": table}
+
+
+def test_a_fused_operation_is_charged_to_its_parts_by_their_shares(make_profile, tiny_tables) -> None:
+    with open_profile(make_profile("whole.nprof", tiny_tables)) as profile:
+        before = {charge.origin: charge.device_ns for charge in charge_device_time(profile).charges}
+    with open_profile(make_profile(tables=with_shares(tiny_tables, [(1, 0.75), (3, 0.25)]))) as profile:
+        charges = charge_device_time(profile)
+    after = {charge.origin: charge.device_ns for charge in charges.charges}
+    first, third = (Origin("/model/a", "aten::addmm", False, "1"), Origin("/model/b", "aten::mul", True, "2"))
+    moved = after[third] - before[third]
+    assert moved == pytest.approx(0.25 * 30)  # 20 ns alone and half of 20 ns beside instruction 13
+    assert before[first] - after[first] == pytest.approx(moved)
+    assert charges.device_ns == pytest.approx(200)
