@@ -18,6 +18,7 @@ from neuron_tools.errors import NeuronToolsError
 NAMES = (
     "capture",
     "fidelity",
+    "distributed",
     "simulator",
     "compiler",
     "models",

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
-from neuron_tools.device.build import distributed_extension, load
+from neuron_tools.device.distributed.extension import extension
 
 # Types whose bytes gloo moves but cannot add up, and what to add them up in.
 _WIDER = {torch.int16: torch.int32, torch.bool: torch.uint8}
@@ -23,7 +23,7 @@ _MOVED_AS_THEY_ARE = (
 
 def host_alias(tensor: torch.Tensor) -> torch.Tensor:
     """A CPU tensor over the memory of a neuron tensor; the tensor itself where it is on the host."""
-    alias: torch.Tensor = load(distributed_extension()).host_alias(tensor.detach())
+    alias: torch.Tensor = extension().host_alias(tensor.detach())
     return alias
 
 
@@ -205,7 +205,7 @@ class _Reduction:
     def __init__(self, options: Any) -> None:
         self._wanted = options.reduceOp
         self._timeout = options.timeout
-        self._factor = load(distributed_extension()).premultiplier(options.reduceOp)
+        self._factor = extension().premultiplier(options.reduceOp)
 
     def options(self, make: Callable[[], Any]) -> Any:
         """Gloo's options."""

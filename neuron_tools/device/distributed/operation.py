@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from neuron_tools.device import native
-from neuron_tools.device.build import distributed_extension, load
 from neuron_tools.device.distributed.call import Call
+from neuron_tools.device.distributed.extension import extension
 
 
 @contextmanager
@@ -34,7 +34,7 @@ class Operation:
     def __init__(self, call: Call) -> None:
         self.call = call
         devices = [tensor.device for tensor in call.outputs[:1] if tensor.device.type != "cpu"]
-        self.completion: Any = load(distributed_extension()).Completion(list(call.outputs), devices)
+        self.completion: Any = extension().Completion(list(call.outputs), devices)
         self.source = -1
         self.end_ns: int | None = None
         self._done = threading.Event()

@@ -18,8 +18,8 @@ def register() -> None:
 
 def _create(options: Any, _backend_options: Any) -> Any:
     """A group's back end; called by torch.distributed on every rank of a new group."""
-    from neuron_tools.device.build import distributed_extension, load
     from neuron_tools.device.distributed.delegate import GroupDelegate
+    from neuron_tools.device.distributed.extension import extension
     from neuron_tools.device.distributed.group import NeuronGroup
 
     group = NeuronGroup(
@@ -30,7 +30,6 @@ def _create(options: Any, _backend_options: Any) -> Any:
         ranks=options.global_ranks_in_group,
         name=options.group_id,
     )
-    extension = load(distributed_extension())
-    return extension.DelegatingBackend(
+    return extension().DelegatingBackend(
         GroupDelegate(group), options.group_rank, options.group_size, options.timeout
     )
