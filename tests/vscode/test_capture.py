@@ -43,8 +43,6 @@ def test_the_current_file_is_captured_with_arguments_and_shown(open_window, fold
         assert opened.metadata["host_clock"] == "fixed"
         steps = opened.query("SELECT count(*) FROM HostSpan WHERE kind = 'optimizer' AND name LIKE '%step'")
     assert steps.column(0)[0].as_py() >= 1
-    window.command("View: Close Panel")
-    window.open_file("train.py")
     assert len(window.until(window.lenses)) == 2
 
 

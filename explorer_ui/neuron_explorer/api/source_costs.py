@@ -15,24 +15,21 @@ from neuron_profile.analysis.source_frames import SourceFrame, SourceTexts, load
 from neuron_profile.analysis.stack_charges import StackPair, charge_stacks, stack_pair
 from neuron_tools.profile.reader import Profile
 
-_KEY = """
-split_part(coalesce(own.stack_frame_ids, ''), ',', 1) || '|' ||
-split_part(coalesce(operation.stack_frame_ids, ''), ',', 1) || '|' ||
-CAST(coalesce(operation.is_backward, false) AS INTEGER)
-"""
+_LEAF = "split_part(coalesce({table}.stack_frame_ids, ''), ',', 1)"
 _INSTRUCTIONS = f"""
-SELECT {_KEY} AS key, own.engine AS engine, count(*) AS instructions, sum(own.duration_ns) AS engine_ns,
+SELECT {_LEAF.format(table="own")} AS own, {_LEAF.format(table="operation")} AS operation,
+    coalesce(operation.is_backward, false) AS backward, own.engine AS engine,
+    count(*) AS instructions, sum(own.duration_ns) AS engine_ns,
     sum(coalesce(own.hbm_read_bytes, 0) + coalesce(own.hbm_write_bytes, 0)) AS hbm_bytes,
     sum(coalesce(own.adjusted_flops, 0) - coalesce(own.adjusted_flops_transpose, 0)) AS tensor_flops
 FROM Instruction own LEFT JOIN FrameworkInstruction operation ON operation.id = own.raw_framework_id
-GROUP BY key, own.engine
+GROUP BY ALL
 """
-_OPERATIONS = """
-SELECT '|' || split_part(coalesce(operation.stack_frame_ids, ''), ',', 1) || '|' ||
-    CAST(coalesce(operation.is_backward, false) AS INTEGER) AS key,
+_OPERATIONS = f"""
+SELECT {_LEAF.format(table="operation")} AS operation, coalesce(operation.is_backward, false) AS backward,
     count(DISTINCT operation.id) AS calls, sum(coalesce(hlo.model_flops, 0)) AS model_flops
 FROM FrameworkInstruction operation LEFT JOIN HloInstruction hlo ON hlo.raw_framework_id = operation.id
-GROUP BY key
+GROUP BY ALL
 """
 _PEAK = """
 SELECT max(2e9 * tensor_engine_num_rows * tensor_engine_num_cols * tensor_engine_clock_freq) AS flops
@@ -133,14 +130,15 @@ def _works(profile: Profile) -> Mapping[StackPair, Work]:
         works[pair].backward_ns += device_ns if pair.backward else 0.0
     for row in profile.query(_INSTRUCTIONS).to_pylist():
         engines = {row["engine"]: int(row["engine_ns"])} if row["engine"] else {}
-        works[stack_pair(row["key"])].add(
+        works[stack_pair(row["own"], row["operation"], row["backward"])].add(
             Work(
                 instructions=row["instructions"], hbm_bytes=int(row["hbm_bytes"]),
                 tensor_flops=int(row["tensor_flops"]), engine_ns=engines,
             )
         )  # fmt: skip
     for row in profile.query(_OPERATIONS).to_pylist():
-        works[stack_pair(row["key"])].add(Work(calls=row["calls"], model_flops=int(row["model_flops"])))
+        pair = stack_pair(None, row["operation"], row["backward"])
+        works[pair].add(Work(calls=row["calls"], model_flops=int(row["model_flops"])))
     return works
 
 

@@ -1,72 +1,52 @@
 """Charges device time to source stacks, down to the lines inside kernels.
 
-`charges` charges operations; a kernel is one operation there, called at one line. Here each moment of an
-execution is charged to a pair of stacks: that of the instruction which was active, and that of the
-operation around it. Outside kernels the two are the same. What operations were fused into is charged to all
-of them, each by its share. The charges of a profile add up to its device time, by the same priorities
-(`exposure`).
+`charges` charges operations; a kernel is one operation there, called at one line. Here the time of a kernel
+is divided among the stacks of its own instructions and transfers, by the same priorities (`exposure`); what
+none of them exposes stays at the call. Everything else is as `charges` has it, what operations were fused into
+by their shares, so the sum is the device time.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_profile.analysis.charges import CONTROL_OPCODES, EXECUTION_EVENT
+from neuron_profile.analysis.charges import CONTROL_OPCODES, Charge, charge_device_time
 from neuron_profile.analysis.exposure import Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 
-Ints = npt.NDArray[np.int64]
 NO_STACK = ""
-_SEPARATOR = "|"
-_SHARE, _NEXT = "*", ";"  # a mixture: "own|operation|backward*share;..."
 
-_CORES = f"""
-SELECT coalesce(process_idx, 0) AS process, coalesce(nc_idx, 0) AS core
-FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'
-UNION SELECT coalesce(process_idx, 0), coalesce(pcore_idx, 0) FROM FrameworkInstruction
-ORDER BY ALL
-"""
-_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES)})"
 _LEAF = "split_part(coalesce({table}.stack_frame_ids, ''), ',', 1)"
-_KEY = (
-    f"{_LEAF.format(table='own')} || '|' || {_LEAF.format(table='operation')} || '|' || "
-    "CAST(coalesce(operation.is_backward, false) AS INTEGER)"
+_OWN, _CALLED = _LEAF.format(table="instruction"), _LEAF.format(table="operation")
+_IS_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES)})"
+# Instructions of kernels: outside them an instruction's stack is that of its operation.
+_KERNELS = f"""
+WITH joined AS (
+    SELECT instruction.id, instruction.start_ts, instruction.end_ts, {_IS_CONTROL} AS control,
+        coalesce(instruction.process_idx, 0) AS process, coalesce(instruction.pcore_idx, 0) AS core,
+        {_OWN} AS own, {_CALLED} AS called, operation.id AS operation_id,
+        coalesce(operation.framework_name, '') AS operation,
+        coalesce(operation.is_backward, false) AS backward
+    FROM Instruction instruction
+    JOIN FrameworkInstruction operation ON operation.id = instruction.raw_framework_id
+), kernels AS (
+    SELECT DISTINCT operation_id FROM joined WHERE own <> '' AND own <> called
 )
-_HERE = "coalesce({table}.process_idx, 0) = $process AND coalesce({table}.{core}, 0) = $core"
-_MIXTURES = f"""(
-    SELECT part.raw_hlo_id AS hlo, string_agg({_LEAF.format(table="operation")} || '|' ||
-        {_LEAF.format(table="operation")} || '|' || CAST(coalesce(operation.is_backward, false) AS INTEGER) ||
-        '*' || part.share, ';' ORDER BY operation.id) AS key
-    FROM FrameworkShare part JOIN FrameworkInstruction operation ON operation.id = part.raw_framework_id
-    GROUP BY part.raw_hlo_id
-)"""
-_INSTRUCTIONS = f"""
-SELECT own.start_ts, own.end_ts, coalesce(mixture.key, {_KEY}) AS key, own.{_CONTROL} AS control
-FROM Instruction own LEFT JOIN FrameworkInstruction operation ON operation.id = own.raw_framework_id
-LEFT JOIN {_MIXTURES} mixture ON mixture.hlo = own.raw_hlo_id
-WHERE {_HERE.format(table="own", core="pcore_idx")}
+SELECT * REPLACE (CASE WHEN own = '' THEN called ELSE own END AS own)
+FROM joined WHERE operation_id IN (SELECT operation_id FROM kernels)
 """
 _TRANSFERS = f"""
-SELECT dma.start_ts, dma.end_ts, coalesce(mixture.key, {_KEY}) AS key
-FROM DmaPacketAggregated dma LEFT JOIN {_MIXTURES} mixture ON mixture.hlo = dma.raw_hlo_id
-LEFT JOIN Instruction own ON own.id = dma.trigger
-LEFT JOIN FrameworkInstruction operation
-    ON operation.id = coalesce(dma.raw_framework_id, own.raw_framework_id)
-WHERE {_HERE.format(table="dma", core="pcore_idx")}
+SELECT dma.start_ts, dma.end_ts, kernel.process, kernel.core, kernel.own, kernel.called, kernel.operation,
+    kernel.backward
+FROM DmaPacketAggregated dma JOIN ({_KERNELS}) kernel ON kernel.id = dma.trigger
 """
-_OPERATIONS = f"""
-SELECT operation.start_ts, operation.end_ts, {_KEY} AS key
-FROM FrameworkInstruction operation LEFT JOIN Instruction own ON false
-WHERE {_HERE.format(table="operation", core="pcore_idx")} ORDER BY operation.start_ts
-"""
-_EXECUTIONS = f"""
-SELECT start_ts, end_ts, '' AS key FROM SystemProfileEvents execution
-WHERE name = '{EXECUTION_EVENT}' AND {_HERE.format(table="execution", core="nc_idx")} ORDER BY start_ts
-"""
+_KEYS = ("operation", "called", "backward", "own")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +54,8 @@ class StackPair:
     """Where work came from.
 
     Attributes:
-        own: Id of the innermost frame of the instruction's own stack; "" = it has none.
-        operation: The same of the framework operation that it belongs to.
+        own: Id of the innermost frame of the instruction's own stack; outside kernels that of the operation.
+        operation: The same of the framework operation that it belongs to; "" = it has none.
         backward: Whether the operation belongs to the backward pass.
     """
 
@@ -84,77 +64,67 @@ class StackPair:
     backward: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Keyed:
-    spans: Spans
-    keys: pa.Array
-
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> _Keyed:
-        spans = Spans(self.spans.start_ns[mask], self.spans.end_ns[mask])
-        return _Keyed(spans, self.keys.filter(pa.array(mask)))
+_Kernel = tuple[str, str, bool]
+"""Name, stack and pass of the operations that call a kernel."""
 
 
 def charge_stacks(profile: Profile) -> dict[StackPair, float]:
     """Device time in ns of each pair of stacks; the sum is the profile's device time."""
-    charged: dict[StackPair, float] = {}
-    for row in profile.query(_CORES).to_pylist():
-        tiers = _tiers(profile, row)
-        exposed = np.concatenate(exposed_ns([tier.spans for tier in tiers]))
-        keys = pa.chunked_array([tier.keys for tier in tiers], pa.string())
-        for key, device_ns in _sums(keys, exposed).items():
-            for pair, share in stack_pairs(key):
-                charged[pair] = charged.get(pair, 0.0) + device_ns * share
-    return charged
+    charges = charge_device_time(profile)
+    inside = _inside_kernels(profile)
+    charged: dict[StackPair, float] = defaultdict(float)
+    for charge in charges.charges:
+        for own, device_ns in _divided(charge, inside).items():
+            charged[StackPair(own, charge.origin.stack, charge.origin.backward)] += device_ns
+    if charges.unattributed_ns:
+        charged[StackPair(NO_STACK, NO_STACK, False)] += charges.unattributed_ns
+    return dict(charged)
 
 
-def stack_pairs(key: str) -> list[tuple[StackPair, float]]:
-    """The pairs that a key of the queries names, and each one's part; the parts sum to 1."""
-    if _SHARE not in key:
-        return [(stack_pair(key), 1.0)]
-    parts = [part.rpartition(_SHARE) for part in key.split(_NEXT)]
-    total = sum(float(share) for _, _, share in parts)
-    return [(stack_pair(pair), float(share) / total) for pair, _, share in parts]
+def stack_pair(own: str | None, operation: str | None, backward: bool | None) -> StackPair:
+    """The pair of two innermost frames, either of which may be missing."""
+    return StackPair(own or operation or NO_STACK, operation or NO_STACK, bool(backward))
 
 
-def stack_pair(key: str) -> StackPair:
-    """The pair that a key of the queries names."""
-    own, operation, backward = key.split(_SEPARATOR) if key else (NO_STACK, NO_STACK, "0")
-    return StackPair(own or operation, operation, backward == "1")
+def _divided(charge: Charge, inside: Mapping[_Kernel, Mapping[str, float]]) -> dict[str, float]:
+    """The time of one charge by own stack."""
+    origin = charge.origin
+    exposed = inside.get((origin.operation, origin.stack, origin.backward), {})
+    total = sum(exposed.values())
+    scale = min(1.0, charge.device_ns / total) if total else 0.0
+    divided = {own: device_ns * scale for own, device_ns in exposed.items()}
+    divided[origin.stack] = divided.get(origin.stack, 0.0) + charge.device_ns - total * scale
+    return divided
 
 
-def _sums(keys: pa.ChunkedArray, exposed: npt.NDArray[np.float64]) -> dict[str, float]:
-    if not len(keys):
-        return {}
-    coded = keys.combine_chunks().dictionary_encode()
-    sums = np.bincount(coded.indices.to_numpy(), weights=exposed, minlength=len(coded.dictionary))
-    return dict(zip(coded.dictionary.to_pylist(), sums.tolist()))
-
-
-def _tiers(profile: Profile, core: dict[str, int]) -> list[_Keyed]:
-    """One NeuronCore's spans by falling priority."""
-    instructions = profile.query(_INSTRUCTIONS, core)
+def _inside_kernels(profile: Profile) -> dict[_Kernel, dict[str, float]]:
+    """Exposed time of the instructions and transfers of each kernel by their own stack."""
+    instructions, transfers = profile.query(_KERNELS), profile.query(_TRANSFERS)
     control = instructions["control"].fill_null(False).to_numpy().astype(bool)
-    every = _keyed(instructions)
-    operations = _keyed(profile.query(_OPERATIONS, core))
-    executions = _keyed(profile.query(_EXECUTIONS, core))
-    return [
-        every.chosen(~control),
-        _keyed(profile.query(_TRANSFERS, core)),
-        every.chosen(control),
-        operations,
-        _with_only_operation(executions.spans, operations),
-    ]
+    tiers = [instructions.filter(pa.array(~control)), transfers, instructions.filter(pa.array(control))]
+    found: dict[_Kernel, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for core in {(row["process"], row["core"]) for row in _distinct(instructions, ("process", "core"))}:
+        here = [_on_core(tier, core) for tier in tiers]
+        for rows, exposed in zip(here, exposed_ns([_spans(rows) for rows in here])):
+            sums = rows.select(_KEYS).append_column("device_ns", pa.array(exposed))
+            for row in sums.group_by(_KEYS).aggregate([("device_ns", "sum")]).to_pylist():
+                kernel = (row["operation"], row["called"], row["backward"])
+                found[kernel][row["own"]] += row["device_ns_sum"]
+    return found
 
 
-def _with_only_operation(executions: Spans, operations: _Keyed) -> _Keyed:
-    """Each execution with the operation that is alone in it, as in eager mode; else without one."""
-    starts = operations.spans.start_ns
-    first = np.searchsorted(starts, executions.start_ns)
-    alone = np.searchsorted(starts, executions.end_ns) - first == 1
-    place = pa.array(first, mask=~alone)
-    return _Keyed(executions, operations.keys.take(place).fill_null(""))
+def _distinct(rows: pa.Table, columns: tuple[str, ...]) -> list[dict[str, Any]]:
+    distinct: list[dict[str, Any]] = rows.group_by(columns).aggregate([]).to_pylist()
+    return distinct
 
 
-def _keyed(rows: pa.Table) -> _Keyed:
+def _on_core(rows: pa.Table, core: tuple[int, int]) -> pa.Table:
+    import pyarrow.compute as pc
+
+    process, number = core
+    return rows.filter((pc.field("process") == process) & (pc.field("core") == number))
+
+
+def _spans(rows: pa.Table) -> Spans:
     start, end = (rows[name].to_numpy().astype(np.int64, copy=False) for name in ("start_ts", "end_ts"))
-    return _Keyed(Spans(start, end), rows["key"].combine_chunks())
+    return Spans(start, end)

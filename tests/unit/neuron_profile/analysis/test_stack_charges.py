@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from neuron_profile.analysis.charges import charge_device_time
-from neuron_profile.analysis.stack_charges import StackPair, charge_stacks, stack_pairs
+from neuron_profile.analysis.stack_charges import StackPair, charge_stacks
 from neuron_tools import open_profile
 from tests.unit.neuron_profile.analysis.test_charges import with_shares
 
@@ -34,14 +34,6 @@ def test_instructions_with_a_stack_of_their_own_keep_it(make_profile: Any, tiny_
     assert charged[StackPair("7", "1", False)] == pytest.approx(50)
     assert charged[StackPair("1", "1", False)] == pytest.approx(50)
     assert sum(charged.values()) == pytest.approx(200)
-
-
-def test_a_mixture_is_charged_to_all_of_its_stacks() -> None:
-    assert stack_pairs("1|1|0*0.75;2|2|1*0.25") == [
-        (StackPair("1", "1", False), 0.75),
-        (StackPair("2", "2", True), 0.25),
-    ]
-    assert stack_pairs("1|2|0") == [(StackPair("1", "2", False), 1.0)]
 
 
 def test_shares_add_up_by_stack_as_they_do_by_operation(make_profile, tiny_tables) -> None:
