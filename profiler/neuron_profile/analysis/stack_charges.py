@@ -2,8 +2,8 @@
 
 `charges` charges operations; a kernel is one operation there, called at one line. Here the time of a kernel
 is divided among the stacks of its own instructions and transfers, by the same priorities (`exposure`); what
-none of them exposes stays at the call. Everything else is as `charges` has it, what operations were fused into
-by their shares, so the sum is the device time.
+none of them exposes stays at the call. Everything else is as `charges` has it (fused operations by share),
+so the sum is the device time.
 """
 
 from __future__ import annotations
