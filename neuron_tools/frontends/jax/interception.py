@@ -81,7 +81,8 @@ class Interception:
         replace = self._patches.replace
         replace(compiler, "compile_or_get_cached", self._compiling(compiler.compile_or_get_cached))
         replace(pjit, "_get_fastpath_data", lambda *arguments, **options: None)
-        replace(pjit, "_run_python_pjit", self._unclocked(pjit._run_python_pjit))
+        slow_path = "_run_python_pjit" if hasattr(pjit, "_run_python_pjit") else "_python_pjit_helper"
+        replace(pjit, slow_path, self._unclocked(getattr(pjit, slow_path)))
         replace(pxla.MeshExecutable, "create_cpp_call", lambda executable, *arguments: None)
         batched = xla_client.batched_block_until_ready
         execute = pxla.ExecuteReplicated

@@ -14,6 +14,7 @@ _POSITION = re.compile(r":(\d+):\d+(?: to (?:\d+)?:\d+)?")
 _ESCAPE = re.compile(r"\\([0-9A-Fa-f]{2})")
 _ATTRIBUTE = re.compile(r"<[^>]*>")
 _SEPARATOR = "/"
+_INNER_MAIN = "/jit(main)/"  # older versions of JAX name their entry function below the user's
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +86,7 @@ class _Parser:
         if is_frame and _SEPARATOR not in name and "(" not in name:
             frame = inner.frames[0]
             return SourceLocation(frames=(Frame(frame.file, frame.line, name),))
-        return SourceLocation(name, inner.frames)
+        return SourceLocation(name.replace(_INNER_MAIN, _SEPARATOR, 1), inner.frames)
 
     def _is_position(self) -> bool:
         quoted = _STRING.match(self._text, self._at)

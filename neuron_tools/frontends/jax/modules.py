@@ -94,7 +94,7 @@ class ModuleScopes:
             if made is not None:
                 made(cls, *arguments, **options)
             else:
-                super(base, cls).__init_subclass__(*arguments, **options)
+                super(base, cls).__init_subclass__(*arguments, **options)  # type: ignore[misc]
             self._wrap(library, cls)
 
         return wrapper

@@ -29,6 +29,8 @@ def trace(func: _Any = None, **options: _Any) -> _Any:
     return jit(func, **options)
 
 
-__all__ = ["FrameworkKernel", "NkiError", "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile", "simulate",
-           "simulate_kernel", "tensor", "trace", "typing"]  # fmt: skip
+__all__ = [
+    "FrameworkKernel", "NkiError", "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile",
+    "simulate", "simulate_kernel", "tensor", "trace", "typing",
+]  # fmt: skip
 __getattr__ = missing_name("neuronxcc.nki", "nki", globals())

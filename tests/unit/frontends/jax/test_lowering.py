@@ -9,6 +9,8 @@ from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec  # noqa: E40
 from neuron_tools.compiler.hlo import TensorType  # noqa: E402
 from neuron_tools.frontends.jax.lowering import lower  # noqa: E402
 
+OLDER = jax.__version_info__ < (0, 7)
+
 
 def hidden(x, w):
     with jax.named_scope("hidden"):
@@ -51,6 +53,7 @@ def test_backward_operations_stand_at_the_forward_line():
     assert {row.module_path for row in products} == {"loss.hidden"}
 
 
+@pytest.mark.skipif(OLDER, reason="JAX 0.6 gives the callee the frames of its first caller")
 def test_a_function_called_twice_is_told_apart_by_its_callers():
     inner = jax.jit(lambda y: jnp.sin(y))
 
@@ -87,6 +90,7 @@ def sharded(mesh, function, shape, *specs):
     return lower(lowered.as_text(debug_info=True).encode())
 
 
+@pytest.mark.skipif(OLDER, reason="JAX 0.6 lacks the pass that makes shapes those of one device")
 def test_a_sharded_product_is_what_one_device_runs(mesh):
     module = sharded(mesh, loss, (64, 64), ("d", None), (None, "d"))
     assert [module.values[p].type for p in module.parameters] == [
