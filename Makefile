@@ -19,13 +19,13 @@ help:  ## List the targets
 demo: $(VENV)/.device $(VENV)/.timeline  ## Profile a PyTorch training script without the chip, compiled and eager
 	@scripts/demo.sh
 
-test: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, browser tests included; PYTEST_ARGS="..." chooses
-	@scripts/front_ends.sh test
+test: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, browser and VS Code tests included; PYTEST_ARGS="..." chooses among Python's
+	@$(if $(PYTEST_ARGS),,scripts/front_ends.sh test && scripts/vscode_tests.sh)
 	@scripts/test.sh -m "not slow" $(PYTEST_ARGS)
 
 test-all: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, the slow ones too
-	@scripts/front_ends.sh test
-	@scripts/test.sh $(PYTEST_ARGS)
+	@$(if $(PYTEST_ARGS),,scripts/front_ends.sh test && scripts/vscode_tests.sh)
+	@scripts/test.sh -m "not vscode" $(PYTEST_ARGS)
 
 lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
 	@scripts/lint.sh
