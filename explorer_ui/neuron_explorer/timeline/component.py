@@ -53,7 +53,7 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
     _namespace = "neuron_timeline"
     _type = "NeuronTimeline"
 
-    @_explicitize_args  # type: ignore[untyped-decorator]
+    @_explicitize_args
     def __init__(
         self,
         id: str | Mapping[str, Any] | None = None,

@@ -13,9 +13,10 @@ import pyarrow as pa
 from flask import Blueprint, Flask, Response, jsonify, request
 
 from neuron_explorer.timeline.counter_tiles import counter_tiles
+from neuron_explorer.timeline.deltas import span_deltas
 from neuron_explorer.timeline.dependencies import dependency_chain
 from neuron_explorer.timeline.lit_spans import LitSpans
-from neuron_explorer.timeline.parameters import Parameters
+from neuron_explorer.timeline.parameters import FARTHEST_NS, Parameters
 from neuron_explorer.timeline.range_statistics import range_names, range_statistics
 from neuron_explorer.timeline.span_details import span_details
 from neuron_explorer.timeline.span_tiles import span_tiles
@@ -49,7 +50,12 @@ def register(server: Flask, library: Library) -> None:
     def tracks(profile_id: str) -> Response:
         return jsonify(track_list(library.get(profile_id), profile_id))
 
+    def deltas(profile_id: str) -> Response:
+        base = library.get(Parameters(request.args).text("base"))
+        return jsonify(span_deltas(library.get(profile_id), base))
+
     data.add_url_rule("/tracks", "tracks", tracks)
+    data.add_url_rule("/deltas", "deltas", deltas)
     for name, make in _ANSWERS.items():
         answer(name, make)
     data.register_error_handler(NeuronToolsError, _refusal)
@@ -58,18 +64,23 @@ def register(server: Flask, library: Library) -> None:
 
 def _timeline(profile: Profile, parameters: Parameters) -> pa.Table:
     places = parameters.places("tracks", len(profile.tracks()))
-    return span_tiles(profile, places, parameters.tile_range(), origin_ns(profile))
+    return span_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
 
 
 def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
     places = parameters.places("tracks", len(profile.tracks()))
-    return counter_tiles(profile, places, parameters.tile_range(), origin_ns(profile))
+    return counter_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
+
+
+def _origin(profile: Profile, parameters: Parameters) -> int:
+    """What the engine counts from; `shift` moves a profile that is compared beside another."""
+    return origin_ns(profile) + parameters.integer("shift", -FARTHEST_NS, FARTHEST_NS, 0)
 
 
 def _lit(profile: Profile, parameters: Parameters) -> pa.Table:
     places = parameters.places("tracks", len(profile.tracks()))
     by, value = parameters.text("by"), parameters.text("value")
-    return _LIT.tiles(profile, by, value, places, parameters.tile_range(), origin_ns(profile))
+    return _LIT.tiles(profile, by, value, places, parameters.tile_range(), _origin(profile, parameters))
 
 
 def _details(profile: Profile, parameters: Parameters) -> dict[str, Any]:

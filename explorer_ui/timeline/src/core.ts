@@ -3,12 +3,13 @@
 import { ChunkCache } from "./data/chunk_cache.js";
 import { NameTable } from "./data/names.js";
 import type { DataSource } from "./data/source.js";
-import { TileLoader } from "./data/tile_loader.js";
+import { type Origin, TileLoader } from "./data/tile_loader.js";
 import type { ProfileSummary, Track } from "./data/track.js";
 import { NO_OVERLAYS, type Overlays, type SpanMark } from "./draw/overlays.js";
 import type { Renderer } from "./draw/renderer.js";
 import type { Theme } from "./draw/theme.js";
 import { RULER_HEIGHT } from "./panels/stylesheet.js";
+import type { Comparison } from "./features/comparison.js";
 import { headingId, type Layout, layOut, type Row } from "./view/layout.js";
 import { lengthOf, moved, type TimeRange } from "./view/time_range.js";
 import { type SpanRef, type TimelineView } from "./view/view_state.js";
@@ -34,6 +35,8 @@ export class Core {
   overlays: Overlays = NO_OVERLAYS;
   /** The row that keys act on. */
   activeId: string | null = null;
+  /** What the profile is compared with. */
+  comparison: Comparison | null = null;
   theme: Theme;
   private renderer: Renderer | null = null;
   private readonly listeners: Listener[] = [];
@@ -48,11 +51,24 @@ export class Core {
   ) {
     this.theme = theme;
     this.cache = new ChunkCache(budgetBytes, (chunk) => this.renderer?.release(chunk));
-    this.loader = new TileLoader(source, this.cache, this.names, () => this.redraw(), onError);
+    this.loader = new TileLoader(
+      (track) => this.originOf(track),
+      this.cache,
+      this.names,
+      () => this.redraw(),
+      onError,
+      null,
+      (track, name) => this.comparison?.slot(track, name) ?? this.names.slot(name),
+    );
   }
 
   attach(renderer: Renderer): void {
     this.renderer = renderer;
+  }
+
+  /** Where a track's data comes from. */
+  originOf(track: Track): Origin {
+    return track.isBase && this.comparison ? this.comparison.origin : { source: this.source, params: {} };
   }
 
   /** Hear of changes of the view. */

@@ -6,6 +6,7 @@ import { type ProfileSummary, readSummary, type Track, type TracksAnswer } from 
 import type { FrameInput } from "./draw/frame.js";
 import { Renderer } from "./draw/renderer.js";
 import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
+import { Comparison } from "./features/comparison.js";
 import { Dependencies } from "./features/dependencies.js";
 import { Details } from "./features/details.js";
 import { Lit } from "./features/lit.js";
@@ -188,7 +189,7 @@ class Timeline implements TimelineHandle {
     this.frame.say("Reading the profile…");
     try {
       const answer = await requestJson<TracksAnswer>(this.core.source, "tracks", {}, this.core.abort.signal);
-      const summary = readSummary(answer);
+      const summary = await this.withBase(readSummary(answer));
       this.headers.setTitle(summary.isComplete ? summary.name : `${summary.name} (incomplete)`);
       this.frame.say(summary.tracks.length > 0 ? null : "This profile has no spans and no counters to show.");
       this.mapTracks = overviewTracks(summary.tracks);
@@ -202,6 +203,26 @@ class Timeline implements TimelineHandle {
       if (!isAbort(error)) this.fail(error);
       throw error;
     }
+  }
+
+  /** The profile with the tracks of the one that it is compared with. */
+  private async withBase(summary: ProfileSummary): Promise<ProfileSummary> {
+    const { compare } = this.options;
+    if (!compare) return summary;
+    const { core } = this;
+    const answer = await requestJson<TracksAnswer>(compare, "tracks", {}, core.abort.signal);
+    const comparison = new Comparison(compare, summary, readSummary(answer), core.names);
+    core.comparison = comparison;
+    comparison.load(core.source, core.abort.signal).then(
+      () => {
+        core.cache.clear(); // what was drawn has the colours of names
+        core.redraw();
+      },
+      (error: unknown) => {
+        if (!isAbort(error)) this.fail(error);
+      },
+    );
+    return comparison.both();
   }
 
   private input(): FrameInput | null {
@@ -220,6 +241,7 @@ class Timeline implements TimelineHandle {
       cache: core.cache,
       names: core.names,
       overlays: { ...core.overlays, chosen },
+      isCompared: core.comparison?.isLoaded ?? false,
       lit: this.lit.placed,
     };
   }
@@ -406,8 +428,10 @@ class Timeline implements TimelineHandle {
       this.core.update({ highlight: null });
       return;
     }
-    const params = { track: String(track.place), row: String(span.row), depth: String(span.depth ?? 0) };
-    const answer = await requestJson<{ belongs: (Highlight & { name: string })[] }>(this.core.source, "details", params, this.core.abort.signal);
+    const params = { track: String(track.listed), row: String(span.row), depth: String(span.depth ?? 0) };
+    const { source } = this.core.originOf(track);
+    const { signal } = this.core.abort;
+    const answer = await requestJson<{ belongs: (Highlight & { name: string })[] }>(source, "details", params, signal);
     const first = answer.belongs[0];
     this.core.update({ highlight: first ? { by: first.by, value: first.value, label: first.name } : { by: "name", value: span.name } });
   }
@@ -426,13 +450,21 @@ class Timeline implements TimelineHandle {
     const hit = x === null ? null : this.hitAt(x, y);
     if (hit && x !== null) {
       const { body, stage } = this.frame;
-      this.tooltip.show(hit, x + stage.offsetLeft, y, body.clientWidth, body.clientHeight);
+      this.tooltip.show([...describe(hit), ...this.change(hit)], x + stage.offsetLeft, y, body.clientWidth, body.clientHeight);
     } else this.tooltip.hide();
     const hovered = hit?.kind === "span" ? boxOf(hit) : null;
     const { hovered: before } = this.core.overlays;
     if (hovered?.startNs !== before?.startNs || hovered?.track !== before?.track || hovered?.depth !== before?.depth) {
       this.core.setOverlays({ hovered });
     }
+  }
+
+  /** How the mean of a span's name differs from the other profile's. */
+  private change(hit: Hit): string[] {
+    const ratio = hit.kind === "span" ? this.core.comparison?.ratio(hit.row.track, hit.name) : undefined;
+    if (ratio === undefined) return [];
+    const percent = Math.abs(ratio - 1) * 100;
+    return [percent < 2 ? "as long as in the other profile" : `${percent.toFixed(0)} % ${ratio > 1 ? "slower" : "faster"} on average`];
   }
 
   private click(x: number, y: number): void {

@@ -6,6 +6,8 @@ import type { Track } from "../src/data/track.js";
 export function track(place: number, change: Partial<Track> = {}): Track {
   return {
     place,
+    listed: place,
+    isBase: false,
     id: `p0/core0/engine/${place}`,
     level: "engine",
     name: `Engine ${place}`,

@@ -51,7 +51,12 @@ export interface CounterScale {
 }
 
 /** Chunks of the route `timeline`: for each tile of the answer, chunks by place of the track. */
-export function readSpanTiles(bytes: ArrayBuffer, level: number, names: NameTable): Map<number, SpanChunk>[] {
+export function readSpanTiles(
+  bytes: ArrayBuffer,
+  level: number,
+  names: NameTable,
+  slotOf: (place: number, name: number) => number = (_, name) => names.slot(name),
+): Map<number, SpanChunk>[] {
   const known = new Map<unknown, Uint32Array>();
   return batches(bytes).map((batch) => {
     const column = columnsOf(batch);
@@ -59,7 +64,7 @@ export function readSpanTiles(bytes: ArrayBuffer, level: number, names: NameTabl
     const found = new Map<number, SpanChunk>();
     for (const [track, first, end] of runsOf(column("track"))) {
       const cut = (name: string): Values => column(name).subarray(first, end);
-      found.set(track, spanChunk(cut, codes.subarray(first, end), level, names));
+      found.set(track, spanChunk(cut, codes.subarray(first, end), level, (name) => slotOf(track, name)));
     }
     return found;
   });
@@ -102,7 +107,7 @@ function spanChunk(
   cut: (name: string) => Values,
   name: Uint32Array,
   level: number,
-  names: NameTable,
+  slotOf: (name: number) => number,
 ): SpanChunk {
   const [depth, start, duration] = [cut("depth"), cut("start"), cut("duration")];
   const [busy, isBucket] = [cut("busy"), cut("is_bucket")];
@@ -116,7 +121,7 @@ function spanChunk(
     const width = isBucket[row] ? 1 : duration[row]! * perBucket;
     edges[2 * row] = Math.max(left, -FARTHEST_BUCKET);
     edges[2 * row + 1] = Math.min(left + width, FARTHEST_BUCKET + TILE_BUCKETS);
-    looks[row] = look(depth[row]!, names.slot(name[row]!), isBucket[row] ? busy[row]! : FULL, FULL);
+    looks[row] = look(depth[row]!, slotOf(name[row]!), isBucket[row] ? busy[row]! : FULL, FULL);
     if (width >= LABEL_BUCKETS) wide.push(row);
   }
   const shapes = { count: length, edges, looks };

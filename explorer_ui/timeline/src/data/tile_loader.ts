@@ -38,6 +38,12 @@ export interface Route {
 const MOST_RUNNING = 3;
 const MOST_TILES = 8;
 
+/** Where the data of a track comes from, and parameters that go with each request for it. */
+export interface Origin {
+  readonly source: DataSource;
+  readonly params: Readonly<Record<string, string>>;
+}
+
 export class TileLoader {
   private running: Running[] = [];
   private demands: readonly Demand[] = [];
@@ -45,16 +51,19 @@ export class TileLoader {
   private isClosed = false;
 
   /**
+   * @param originOf Tells where a track's data comes from.
+   * @param slotOf Slot of the palette of a name on a track.
    * @param onArrival Called when chunks have come into the cache.
    * @param onError Called with what a request failed with, once per failure.
    */
   constructor(
-    private readonly source: DataSource,
+    private readonly originOf: (track: Track) => Origin,
     private readonly cache: ChunkCache,
     private readonly names: NameTable,
     private readonly onArrival: () => void,
     private readonly onError: (error: unknown) => void,
     private readonly route: Route | null = null,
+    private readonly slotOf: ((track: Track, name: number) => number) | null = null,
   ) {}
 
   /** Whether anything that the user waits for is on its way. */
@@ -102,8 +111,8 @@ export class TileLoader {
   private missing(demand: Demand): Request[] {
     const { level, first, end } = demand.tiles;
     const found: Request[] = [];
-    for (const isCounter of [false, true]) {
-      const tracks = demand.tracks.filter((track) => track.isCounter === isCounter);
+    for (const kind of [0, 1, 2, 3]) {
+      const tracks = demand.tracks.filter((track) => Number(track.isCounter) + 2 * Number(track.isBase) === kind);
       let isRun = false;
       for (let tile = first; tile < end; tile += 1) {
         const lacking = tracks.filter((track) => this.lacks(chunkKey(level, tile, track.place)));
@@ -149,23 +158,31 @@ export class TileLoader {
 
   private async fetch(running: Running): Promise<void> {
     const { level, first, end, tracks } = running.request;
-    const isCounter = tracks[0]?.isCounter ?? false;
+    const [one] = tracks;
+    if (!one) return;
+    const { isCounter } = one;
+    const origin = this.originOf(one);
+    const byPlace = new Map(tracks.map((track) => [track.listed, track]));
     const params = {
       ...this.route?.params,
+      ...origin.params,
       level: String(level),
       tile: String(first),
       tiles: String(end - first),
-      tracks: placesText(tracks.map((track) => track.place)),
+      tracks: placesText([...byPlace.keys()]),
     };
-    const bytes = await this.source.request(this.route?.path ?? (isCounter ? "counters" : "timeline"), params, running.abort.signal);
+    const bytes = await origin.source.request(this.route?.path ?? (isCounter ? "counters" : "timeline"), params, running.abort.signal);
     if (running.abort.signal.aborted) return;
     const tiles: Map<number, Chunk>[] = isCounter
-      ? readCounterTiles(bytes, (place) => counterScale(tracks.find((track) => track.place === place)))
-      : readSpanTiles(bytes, level, this.names);
+      ? readCounterTiles(bytes, (place) => counterScale(byPlace.get(place)))
+      : readSpanTiles(bytes, level, this.names, (place, name) => {
+          const track = byPlace.get(place);
+          return track && this.slotOf ? this.slotOf(track, name) : this.names.slot(name);
+        });
     for (let tile = first; tile < end; tile += 1) {
       const chunks = tiles[tile - first];
       for (const track of tracks) {
-        this.cache.set(chunkKey(level, tile, track.place), chunks?.get(track.place) ?? EMPTY_CHUNK);
+        this.cache.set(chunkKey(level, tile, track.place), chunks?.get(track.listed) ?? EMPTY_CHUNK);
       }
     }
   }

@@ -2,8 +2,12 @@
 
 /** One row of the timeline: spans at one or more depths, or samples of a counter. */
 export interface Track {
-  /** Place in the profile's list; requests name tracks by it. */
+  /** Names the track among all that are shown, also of a second profile. */
   readonly place: number;
+  /** Place in its own profile's list; requests name tracks by it. */
+  readonly listed: number;
+  /** Whether it belongs to the profile that is compared with. */
+  readonly isBase: boolean;
   /** Names the track in this profile, and in every profile of the same program. */
   readonly id: string;
   readonly level: string;
@@ -81,6 +85,8 @@ export function readSummary(answer: TracksAnswer): ProfileSummary {
 function readTrack(answer: TrackAnswer, place: number): Track {
   return {
     place,
+    listed: place,
+    isBase: false,
     id: answer.id,
     level: answer.level,
     name: answer.name,

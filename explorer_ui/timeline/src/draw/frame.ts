@@ -26,6 +26,8 @@ export interface FrameInput {
   readonly cache: ChunkCache;
   readonly names: NameTable;
   readonly overlays: Overlays;
+  /** Whether spans have the colours of a comparison. */
+  readonly isCompared: boolean;
   /** Chunks of what is lit up on a track; null where nothing is, so that rows keep their colours. */
   readonly lit: ((row: TrackRow, tiles: TileSpan) => readonly Placed[]) | null;
 }
@@ -80,7 +82,7 @@ export class FrameDrawer {
       pen.beginPath();
       pen.rect(0, top, scale.width, bottom - top);
       pen.clip();
-      for (const one of rows) this.labels.write(pen, one.row, one.placed, one.top, scale, input.names, input.lit !== null);
+      for (const one of rows) this.labels.write(pen, one.row, one.placed, one.top, scale, input.names, input.lit !== null || input.isCompared);
       drawOverlays(pen, input, rows, top, bottom);
       pen.restore();
     };
@@ -98,7 +100,7 @@ export class FrameDrawer {
     }
     painter.fill(0, top + row.height - 1, scale.width, 1, this.colours.grid);
     const placed = placedChunks(input.cache, row.track, tiles, scale);
-    const ink: Ink = row.track.isCounter ? "counter" : input.lit ? "faint" : "plain";
+    const ink: Ink = row.track.isCounter ? "counter" : input.lit ? "faint" : input.isCompared ? "delta" : "plain";
     for (const part of placed) this.strip(painter, scale, row, part, top, ink);
     if (input.lit) {
       for (const part of input.lit(row, tiles)) this.strip(painter, scale, row, part, top, "strong");

@@ -16,7 +16,8 @@ export function inkTable(theme: Theme): InkTable {
   const plain = PALETTES[theme.palette].map(parseColour);
   const counter = plain.map(() => mixed(parseColour(theme.accent), background, 0.25));
   const strong = plain.map(() => parseColour(theme.lit));
-  const solid: Record<Ink, readonly Rgb[]> = { plain, faint: towards(plain, FAINT), counter, strong };
+  const delta = deltaColours(theme);
+  const solid: Record<Ink, readonly Rgb[]> = { plain, faint: towards(plain, FAINT), counter, strong, delta };
   return {
     background,
     solid,
@@ -25,6 +26,16 @@ export function inkTable(theme: Theme): InkTable {
       faint: towards(plain, TINT * FAINT * 2),
       counter: towards(counter, 0.45),
       strong: towards(strong, TINT * 1.5),
+      delta: towards(delta, TINT),
     },
   };
+}
+
+/** Colours by slot, from much faster over the same to much slower; the last one for what has nothing to compare. */
+export function deltaColours(theme: Theme): readonly Rgb[] {
+  const [faster, slower] = [parseColour(theme.faster), parseColour(theme.slower)];
+  const same = mixed(parseColour(theme.background), parseColour(theme.mutedText), 0.35);
+  const unknown = mixed(parseColour(theme.background), parseColour(theme.mutedText), 0.18);
+  return [faster, mixed(same, faster, 0.66), mixed(same, faster, 0.33), same,
+    mixed(same, slower, 0.33), mixed(same, slower, 0.66), slower, unknown];
 }

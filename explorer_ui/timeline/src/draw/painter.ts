@@ -21,9 +21,9 @@ export interface Strip {
   readonly ink: Ink;
 }
 
-/** Which colours a strip has: its own, faint ones, or those of what is emphasised. */
-export type Ink = "plain" | "faint" | "counter" | "strong";
-export const INKS: readonly Ink[] = ["plain", "faint", "counter", "strong"];
+/** Which colours a strip has: its own, faint ones, of what is emphasised, of what got slower or faster. */
+export type Ink = "plain" | "faint" | "counter" | "strong" | "delta";
+export const INKS: readonly Ink[] = ["plain", "faint", "counter", "strong", "delta"];
 
 /** Colours by ink and slot: of solid parts and of tints. */
 export interface InkTable {

@@ -32,12 +32,12 @@ export class Dependencies {
   toggle(): void {
     const { span } = this.core.view;
     const track = span && this.core.track(span.track);
-    if (this.core.overlays.dependencies.length > 0 || !span || !track) {
+    if (this.core.overlays.dependencies.length > 0 || !span || !track || track.isBase) {
       this.clear();
       return;
     }
     const running = (this.running = new AbortController());
-    const params = { track: String(track.place), row: String(span.row) };
+    const params = { track: String(track.listed), row: String(span.row) };
     requestJson<ChainAnswer>(this.core.source, "dependencies", params, running.signal).then(
       (answer) => {
         if (!running.signal.aborted) this.take(answer);

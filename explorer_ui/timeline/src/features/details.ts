@@ -89,8 +89,8 @@ export class Details {
     this.spanColumn.append(this.spanHead(span, track.name));
     this.showPanel();
     const request = (this.spanRequest = new AbortController());
-    const params = { track: String(track.place), row: String(span.row), depth: String(span.depth ?? 0) };
-    requestJson<DetailsAnswer>(this.core.source, "details", params, request.signal).then(
+    const params = { track: String(track.listed), row: String(span.row), depth: String(span.depth ?? 0) };
+    requestJson<DetailsAnswer>(this.core.originOf(track).source, "details", params, request.signal).then(
       (answer) => {
         if (request.signal.aborted) return;
         this.spanColumn.append(this.spanBody(answer));

@@ -46,7 +46,7 @@ export class Lit {
     this.cache.clear();
     this.what = what;
     this.loader = what
-      ? new TileLoader(this.core.source, this.cache, this.core.names, () => this.core.redraw(), this.onError, {
+      ? new TileLoader((track) => this.core.originOf(track), this.cache, this.core.names, () => this.core.redraw(), this.onError, {
           path: "lit",
           params: { by: what.by, value: what.value },
         })

@@ -17,12 +17,12 @@ export class Tooltip {
     this.root.hidden = true;
   }
 
-  /** Show a hit beside a point of the body. */
-  show(hit: Hit, x: number, y: number, width: number, height: number): void {
-    const [head, ...lines] = describe(hit);
+  /** Show lines beside a point of the body; the first is the head. */
+  show(lines: readonly string[], x: number, y: number, width: number, height: number): void {
+    const [head = "", ...rest] = lines;
     this.root.replaceChildren(
-      element("b", "", { text: head! }),
-      ...lines.map((text) => element("span", "", { text })),
+      element("b", "", { text: head }),
+      ...rest.map((text) => element("span", "", { text })),
     );
     this.root.hidden = false;
     const { offsetWidth, offsetHeight } = this.root;

@@ -24,7 +24,7 @@ function setUp() {
   const cache = new ChunkCache();
   const onArrival = vi.fn();
   const onError = vi.fn();
-  return { asked, cache, onArrival, onError, loader: new TileLoader(source, cache, new NameTable(), onArrival, onError) };
+  return { asked, cache, onArrival, onError, loader: new TileLoader(() => ({ source, params: {} }), cache, new NameTable(), onArrival, onError) };
 }
 
 const tracks = [track(0), track(1), track(2), track(5)];
