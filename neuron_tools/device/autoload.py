@@ -13,6 +13,7 @@ from importlib import import_module
 
 from neuron_tools.device.distributed import registration as distributed
 from neuron_tools.device.driver.runtime import publish_from_first_use
+from neuron_tools.device.foreign_tensors import refuse_foreign_tensors
 from neuron_tools.device.shutdown import wait_for_autograd
 
 
@@ -46,6 +47,7 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     native.core().register_kernels()
+    refuse_foreign_tensors()
     publish_from_first_use()
     distributed.register()
     _prevent_late_profiler_import()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -12,11 +13,15 @@ import torch
 from torch import fx
 
 from neuron_tools.compiler import CompilerOptions, compile_module
+from neuron_tools.compiler.cached import compilation_key
+from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.neff import Neff
+from neuron_tools.neff import Neff, NeffError
+from neuron_tools.neff.cache import cache_of_user
 from neuron_tools.neff.sources import source_lines
+from neuron_tools.simulator.program import Program
 
 VALUES = "values.pt"
 """Attachment: a TorchScript module with the segment's weights, which computes its values on the CPU."""
@@ -79,7 +84,7 @@ def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions
     kinds = ["weight" if index in segment.weights else "input" for index in range(len(arguments))]
     graph, options = segment.module.graph, replace(options, inline_weights=True)
     module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
-    program = compile_module(module, core, options)
+    program = _program(module, core, options)
     return Neff(
         program,
         stablehlo=graph_text(graph, arguments).text,
@@ -90,6 +95,23 @@ def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions
             SIGNATURE: json.dumps([describe(value) for value in segment.inputs]).encode(),
         },
     )
+
+
+def _program(module: Module, core: NeuronCore, options: CompilerOptions) -> Program:
+    """The Program, from the user's compile cache where it is there; warns where it cannot be kept."""
+    cache = cache_of_user()
+    if cache is None:
+        return compile_module(module, core, options)
+    key = compilation_key(module, core, options)
+    found = cache.find(key)
+    if found is not None:
+        return found.program
+    program = compile_module(module, core, options)
+    try:
+        cache.keep(key, Neff(program))
+    except NeffError as error:
+        warnings.warn(str(error), RuntimeWarning, stacklevel=2)
+    return program
 
 
 def describe(value: torch.Tensor) -> str:

@@ -160,3 +160,18 @@ def test_a_forked_child_goes_on_computing():
     assert results.get() == 12
     child.join()
     assert child.exitcode == 0
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: torch.empty(4, dtype=torch.quint8, device="neuron"), "no quantised element types"),
+        (lambda: torch.eye(2).to_sparse().to("neuron"), "strided tensors only"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_tensors_of_foreign_kinds_are_refused_in_one_sentence_with_a_remedy(make, says):
+    with pytest.raises(NotImplementedError, match=says) as refused:
+        make()
+    assert "CPU" in str(refused.value)
+    assert "\n" not in str(refused.value)

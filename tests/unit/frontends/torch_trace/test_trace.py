@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from neuron_tools.frontends.torch_trace import NothingToRun, TraceError, TraceOptions, trace
+from neuron_tools.frontends.torch_trace import NothingToRun, TraceError, TraceOptions, compiling, trace
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 from neuron_tools.neff import read_neff
 
@@ -132,3 +132,18 @@ def test_control_flow_on_values_is_refused():
 def test_example_inputs_must_be_tensors(inputs):
     with pytest.raises(TraceError, match="Example inputs are"):
         trace(torch.relu, inputs)
+
+
+def test_a_model_is_compiled_once_for_all_processes(model, monkeypatch, tmp_path):
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", str(tmp_path / "cache"))
+    first = trace(model, INPUTS)
+    monkeypatch.setattr(compiling, "compile_module", lambda *arguments: pytest.fail("compiled again"))
+    second = trace(model, INPUTS)
+    assert torch.equal(first(*INPUTS)[0], second(*INPUTS)[0])
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(model, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", str(tmp_path / "file" / "cache"))
+    with pytest.warns(RuntimeWarning, match="compile cache"):
+        trace(model, INPUTS)
