@@ -147,7 +147,7 @@ def rank_figures(folder: Path, counts: tuple[int, ...], spans: int) -> list[Figu
         f"{DISTINCT_RANKS} profiles taken in turn; "
         + ", ".join(f"{count} ranks {seconds:.1f} s" for count, seconds in times.items())
     )
-    per_rank = [seconds / count for count, seconds in times.items()]
+    per_rank = [found["cpu_s"][str(count)] / count for count in counts]
     full = spans >= RANK_SPANS
     return [
         Figure(title, times[most], "s", note=note),
@@ -156,8 +156,8 @@ def rank_figures(folder: Path, counts: tuple[int, ...], spans: int) -> list[Figu
             WORKER_MEMORY_TARGET if full else None,
         ),
         Figure(
-            f"time per rank, {most} against {counts[0]} ranks", per_rank[-1] / per_rank[0], "",
-            LINEAR_TARGET if full else None,
+            f"workers' processor time per rank, {most} against {counts[0]} ranks",
+            per_rank[-1] / per_rank[0], "", LINEAR_TARGET if full else None,
         ),
     ]  # fmt: skip
 
@@ -275,14 +275,23 @@ def _ranks(folder: str, counts: str) -> dict[str, Any]:
     profiles = [str(path) for path in sorted(Path(folder).glob("rank*.nprof"))]
     options: dict[str, Any] = {"n_workers": WORKERS, "threads_per_worker": 1, "dashboard_address": None}
     seconds: dict[str, float] = {}
+    used: dict[str, float] = {}
     with LocalCluster(**options, memory_limit="1GiB") as cluster, Client(cluster) as client:
         address = cluster.scheduler_address
         summarise_job(profiles, "dask", scheduler=address)
         for count in map(int, counts.split(",")):
             paths = [profiles[number % len(profiles)] for number in range(count)]
+            before = client.run(process_time)
             _, (seconds[str(count)], _) = _timed(partial(summarise_job, paths, "dask", scheduler=address))
+            after = client.run(process_time)
+            used[str(count)] = sum(after[worker] - before[worker] for worker in after)
         peaks = client.run(_peak_bytes)
-    return {"seconds": seconds, "worker_bytes": max(peaks.values()), "reducer_bytes": _peak_bytes()}
+    return {
+        "seconds": seconds,
+        "cpu_s": used,
+        "worker_bytes": max(peaks.values()),
+        "reducer_bytes": _peak_bytes(),
+    }
 
 
 def _peak_bytes() -> int:

@@ -11,6 +11,7 @@ from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.critical_path import find_critical_path
 from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.memory import measure_memory
+from neuron_profile.analysis.recorded_path import find_recorded_path
 from neuron_profile.analysis.roofline import make_roofline
 from neuron_profile.analysis.traces.breakdown import TraceBreakdown, break_down
 from neuron_profile.analysis.traces.critical_path import find_trace_path
@@ -64,7 +65,7 @@ def _roofline(profile: Profile, level: str) -> Any:
 
 
 def _critical_path(profile: Profile, level: str) -> Any:
-    return find_critical_path(Context(profile))
+    return find_critical_path(Context(profile)) or find_recorded_path(profile)
 
 
 def _memory(profile: Profile, level: str) -> Any:
@@ -93,12 +94,12 @@ ANALYSES: Mapping[str, _Entry] = {
     "idle": _Entry(
         lambda profile, level: idle_reasons(profile),
         lambda profile, level: find_stream_times(profile),
-        "instructions and executions, and no spans of a device",
+        "instructions and no spans of a device",
     ),
     "kernels": _Entry(lambda profile, level: None, _kernels, "spans of a device from another tool's trace"),
     "roofline": _Entry(_roofline, None, "HLO operations"),
     "critical-path": _Entry(
-        _critical_path, lambda profile, level: find_trace_path(profile), "programs that ran and no spans"
+        _critical_path, lambda profile, level: find_trace_path(profile), "instructions and no spans"
     ),
     "memory": _Entry(_memory, None, "memory samples and tensors"),
     "communication": _Entry(_communication, _trace_communication, "collectives"),

@@ -27,6 +27,11 @@ _EXECUTIONS = """
 SELECT start_ts AS start_ns, end_ts AS end_ns FROM SystemProfileEvents
 WHERE name = 'nc_exec_running' AND coalesce(process_idx, 0) = ? AND coalesce(nc_idx, 0) = ? ORDER BY start_ts
 """
+# A profile of the device alone tells of no executions: all that ran counts as one.
+_WHOLE = """
+SELECT min(start_ts) AS start_ns, max(end_ts) AS end_ns FROM Instruction
+WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ?
+"""
 _INSTRUCTIONS = """
 SELECT start_ts AS start_ns, end_ts AS end_ns, coalesce(dma_wait_time_ns, 0) AS dma_ns,
     coalesce(evt_wait_time_ns, 0) AS wait_ns
@@ -70,13 +75,13 @@ PARTS = ("busy_ns", "dma_ns", "engine_ns", "other_ns", "finished_ns", "host_ns")
 
 
 def idle_reasons(profile: Profile) -> tuple[EngineTime, ...]:
-    """Engines by process, core and name; () where the profile has no instructions or executions."""
+    """Engines by process, core and name; () where the profile has no instructions."""
     found = []
     for row in profile.query(_CORES).to_pylist():
         where = [row["process"], row["core"]]
         executions = profile.query(_EXECUTIONS, where)
         if not executions.num_rows:
-            continue
+            executions = profile.query(_WHOLE, where)
         starts, ends = _column(executions, "start_ns"), _column(executions, "end_ns")
         for engine in profile.query(_ENGINES, where).to_pylist():
             instructions = profile.query(_INSTRUCTIONS, [*where, engine["engine"]])

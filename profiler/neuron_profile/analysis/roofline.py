@@ -14,6 +14,7 @@ LEVELS = {
     "line": "coalesce(source_file, '') || ':' || coalesce(source_line, 0)",
     "hlo": "coalesce(hlo_opcode, '')",
 }
+WHOLE = "(whole profile)"
 DTYPES = ("f32", "bf16", "fp8")
 _POINTS = """
 SELECT {key} AS name, sum(coalesce(model_flops, 0)) AS flops,
@@ -83,11 +84,24 @@ def make_roofline(profile: Profile, level: str = "operation") -> Roofline:
     peaks = {dtype: core.peak_flops(dtype) for dtype in DTYPES}
     share = core.throttle_idle / core.throttle_steps if core.throttle_steps else 1.0
     peak = max(peaks.values())
-    rows = profile.query(_POINTS.format(key=LEVELS[level])).to_pylist()
+    rows = profile.query(_POINTS.format(key=LEVELS[level])).to_pylist() or _whole(profile)
     return Roofline(
         level, peaks, {name: rate * share for name, rate in peaks.items()}, core.hbm_bandwidth,
         tuple(_point(row, peak, core.hbm_bandwidth) for row in rows),
     )  # fmt: skip
+
+
+def _whole(profile: Profile) -> list[dict[str, int]]:
+    """One point of all that ran, from the summary: for profiles without HLO operations."""
+    metrics = profile.summary()
+    span_ns = round(float(metrics.get("total_time") or 0.0) * 1e9)
+    if not span_ns or "hbm_read_bytes" not in metrics:
+        return []
+    names = ("hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes")
+    read, written, sbuf_read, sbuf_written = (int(metrics.get(name) or 0) for name in names)
+    flops = int(metrics.get("hardware_flops") or 0) - int(metrics.get("transpose_flops") or 0)
+    numbers = {"hbm_bytes": read + written, "sbuf_bytes": sbuf_read + sbuf_written, "span_ns": span_ns}
+    return [{"name": WHOLE, "flops": flops, **numbers}]  # type: ignore[dict-item]
 
 
 def _point(row: Mapping[str, int], peak: float, bandwidth: float) -> Point:

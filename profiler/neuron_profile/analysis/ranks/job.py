@@ -102,7 +102,7 @@ def reduce_ranks(partials: Iterable[RankPartial]) -> Job:
         RankTime(
             partial.key.rank, partial.key.host, partial.device_ns, partial.window_ns - partial.device_ns,
             int(waits.waited[place]), int(waits.waited_for[place]), partial.peak_hbm_bytes,
-            own[place] > STRAGGLER * median,
+            bool(own[place] > STRAGGLER * median),
         )
         for place, partial in enumerate(ordered)
     )  # fmt: skip

@@ -13,6 +13,7 @@ import numpy.typing as npt
 from neuron_profile.analysis.whatif.executions import Origin
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
+from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.errors import UsageError
 from neuron_tools.hardware import NeuronCore, apply_settings
 from neuron_tools.simulator.cost_scale import CostScale
@@ -24,14 +25,12 @@ from neuron_tools.simulator.program import (
     HloOperation,
     Opcode,
     Program,
-    Purpose,
 )
 
 Mask = npt.NDArray[np.bool_]
 
 KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")
 _LINE = re.compile(r"^(.*):(\d+)$")
-_SPILLS = (int(Purpose.SPILL_SAVE), int(Purpose.SPILL_RELOAD))
 _TENSOR_OPCODES = (int(Opcode.MATMUL), int(Opcode.LDWEIGHTS), int(Opcode.TRANSPOSE))
 
 
@@ -136,8 +135,7 @@ def _chosen(program: Program, origin: Origin | None, kind: str, what: str) -> tu
             raise UsageError(f"There is no instruction {what!r}.")
         return np.isin(table["opcode"], codes), np.zeros(len(dmas), bool)
     if kind == "spill":
-        spilling = np.isin(dmas["purpose"], _SPILLS)
-        return np.zeros(len(table), bool), spilling
+        return np.zeros(len(table), bool), spills(program)
     if kind == "dma":
         chosen = _by_hlo(program, origin, "op", what) if what else None
         moved = np.ones(len(dmas), bool) if chosen is None else _at(chosen, dmas["hlo"])

@@ -9,9 +9,8 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
-from neuron_tools.simulator.program import Program, Purpose
-
-_SPILLS = (int(Purpose.SPILL_SAVE), int(Purpose.SPILL_RELOAD))
+from neuron_profile.analysis.whatif.spills import spills
+from neuron_tools.simulator.program import Program
 
 
 def find(context: Context) -> Iterator[Finding]:
@@ -35,4 +34,4 @@ def find(context: Context) -> Iterator[Finding]:
 
 
 def _spilling(program: Program) -> tuple[Mask, Mask]:
-    return np.zeros(len(program.instructions), bool), np.isin(program.dmas["purpose"], _SPILLS)
+    return np.zeros(len(program.instructions), bool), spills(program)
