@@ -1,4 +1,4 @@
-"""The profiles that one Explorer serves: found in the folders and files it was given, opened when first asked for.
+"""The profiles that one Explorer serves: found in the folders and files it was given, opened when needed.
 
 A profile's id is a short hash of its absolute path, so that addresses stay valid from run to run and
 carry no path. A request can name profiles by id only: nothing outside the library can be reached.
@@ -15,8 +15,8 @@ from threading import Lock, RLock
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile import layout
-from neuron_tools.profile.mirror import is_url
 from neuron_tools.profile.reader import Profile, open_profile
+from neuron_tools.profile.remote import is_url
 from neuron_tools.profile.schema import TABLES
 
 ID_DIGITS = 12
@@ -121,8 +121,8 @@ class ProfileLibrary:
             raise layout.NotAProfileError(f"{path} does not exist: name a profile, or a folder of profiles.")
         if not resolved.is_dir():
             raise layout.NotAProfileError(
-                f"{path} is a file, not a profile: name a NAME.nprof folder, or import a trace of another tool "
-                "with `neuron-profile import`, or on the page Profiles."
+                f"{path} is a file, not a profile: name a NAME.nprof folder, or import a trace of another "
+                "tool with `neuron-profile import`, or on the page Profiles."
             )
         if is_profile(resolved):
             return self._name(str(resolved))

@@ -7,7 +7,7 @@ files with the published names) get the same views.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neuron_tools.profile import layout
+from neuron_tools.profile.remote import remote_folder, source_of
 from neuron_tools.profile.schema import TABLES, Field, TableSchema
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> Store
     rows: list[int] = []
     for path in paths:
         try:
-            footer = pq.read_metadata(path)
+            footer = pq.read_metadata(source_of(path))
         except (OSError, pa.ArrowException):
             missing.append(f"{name}: the part {path.name} is damaged or cut off and was left out.")
             continue
@@ -104,9 +105,13 @@ def create_views(
     Args:
         range_ns: Rows of tables with times are those that lie in this range, at least in part.
     """
+    folder = remote_folder(catalog.directory)
+    if folder is not None:
+        connection.register_filesystem(folder.file_system())
+    name_of = str if folder is None else folder.url
     for name, table in TABLES.items():
         stored = catalog.tables.get(name)
-        query = _empty_query(table) if stored is None else _stored_query(table, stored)
+        query = _empty_query(table) if stored is None else _stored_query(table, stored, name_of)
         if stored is not None and range_ns is not None:
             query += _condition(table, range_ns)
         connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
@@ -136,7 +141,7 @@ def _empty_query(table: TableSchema) -> str:
     return f"SELECT {', '.join(_null(field) for field in table.fields)} WHERE false"
 
 
-def _stored_query(table: TableSchema, stored: StoredTable) -> str:
+def _stored_query(table: TableSchema, stored: StoredTable, name_of: Callable[[Path], str]) -> str:
     known = [
         f"CAST({quoted(field.name)} AS {field.sql_type}) AS {quoted(field.name)}"
         if field.name in stored.columns
@@ -144,7 +149,7 @@ def _stored_query(table: TableSchema, stored: StoredTable) -> str:
         for field in table.fields
     ]
     further = [quoted(name) for name in sorted(stored.columns - set(table.column_names))]
-    files = ", ".join(text_literal(str(path)) for path in stored.paths)
+    files = ", ".join(text_literal(name_of(path)) for path in stored.paths)
     by_name = "" if stored.is_uniform else ", union_by_name=true"
     return f"SELECT {', '.join([*known, *further])} FROM read_parquet([{files}]{by_name})"
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 from neuron_tools.profile import layout, sandbox, source_lines
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
 from neuron_tools.profile.layout import NotAProfileError
-from neuron_tools.profile.mirror import Mirror, is_url
+from neuron_tools.profile.remote import PROTOCOL, RemoteFolder, is_url, remote_folder
 from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
@@ -53,7 +53,7 @@ class Profile:
         memory_limit: str,
         timeout_s: float,
         *,
-        mirror: Mirror | None = None,
+        remote: RemoteFolder | None = None,
         range_ns: tuple[int, int] | None = None,
     ) -> None:
         self.path = path
@@ -63,7 +63,7 @@ class Profile:
         self._catalog = catalog
         self._timeout_s = timeout_s
         self._memory_limit = memory_limit
-        self._mirror = mirror
+        self._remote = remote
         self._range_ns = range_ns
         self._lock = Lock()
         self._timeline: Timeline | None = None
@@ -81,8 +81,8 @@ class Profile:
         """Release the profile's files."""
         if self._database is not None:
             self._database.close()
-        if self._mirror is not None:
-            self._mirror.close()
+        if self._remote is not None:
+            self._remote.close()
 
     def tables(self) -> dict[str, int]:
         """Rows of each table that has any, in the schema's order; of a slice, those of the whole profile."""
@@ -351,7 +351,8 @@ class Profile:
 
         database = duckdb.connect(":memory:")
         create_views(database, self._catalog, self._range_ns)
-        sandbox.lock_down(database, self.path, self._memory_limit)
+        is_remote = remote_folder(self.path) is not None
+        sandbox.lock_down(database, f"{PROTOCOL}://" if is_remote else str(self.path), self._memory_limit)
         return database
 
     @property
@@ -374,7 +375,7 @@ def open_profile(
 
     Args:
         path: `NAME.nprof`, its `profile.json`, or a folder of Parquet files with the published table names;
-            or the URL of one, `s3://bucket/NAME.nprof`, which is copied into a temporary folder.
+            or the URL of one, `s3://bucket/NAME.nprof`, of which no more is fetched than is looked at.
         memory_limit: Of queries, as DuckDB spells it.
         timeout_s: Of `Profile.query`.
 
@@ -385,15 +386,15 @@ def open_profile(
         >>> profile = open_profile("run.nprof")
         >>> profile.sql("SELECT engine, sum(duration_ns) FROM Instruction GROUP BY engine").df()
     """
-    mirror = Mirror(str(path)) if is_url(path) else None
+    remote = RemoteFolder(str(path)) if is_url(path) else None
     try:
-        directory = _directory(Path(path) if mirror is None else mirror.directory)
+        directory = _directory(Path(path) if remote is None else remote.directory)
         metadata, catalog = _contents(directory)
     except BaseException:
-        if mirror is not None:
-            mirror.close()
+        if remote is not None:
+            remote.close()
         raise
-    return Profile(directory, metadata, catalog, memory_limit, timeout_s, mirror=mirror)
+    return Profile(directory, metadata, catalog, memory_limit, timeout_s, remote=remote)
 
 
 def _contents(directory: Path) -> tuple[Mapping[str, Any], Catalog]:

@@ -11,7 +11,6 @@ import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from neuron_tools.errors import NeuronToolsError
@@ -31,10 +30,11 @@ class QueryError(NeuronToolsError):
     """A query was refused, is wrong, or took too much."""
 
 
-def lock_down(connection: duckdb.DuckDBPyConnection, directory: Path, memory_limit: str) -> None:
+def lock_down(connection: duckdb.DuckDBPyConnection, directory: str, memory_limit: str) -> None:
     """Take from a connection everything but reading files below `directory`; cannot be undone.
 
     Args:
+        directory: A folder, or the protocol of a file system that the connection knows, `nprof://`.
         memory_limit: As DuckDB spells it, e.g. "1GiB".
     """
     for statement in (
@@ -43,7 +43,7 @@ def lock_down(connection: duckdb.DuckDBPyConnection, directory: Path, memory_lim
         "SET python_enable_replacements = false",
         "SET autoinstall_known_extensions = false",
         "SET autoload_known_extensions = false",
-        f"SET allowed_directories = [{text_literal(str(directory))}]",
+        f"SET allowed_directories = [{text_literal(directory)}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):

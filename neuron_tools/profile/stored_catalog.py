@@ -11,6 +11,7 @@ from typing import Any
 
 from neuron_tools.profile import layout
 from neuron_tools.profile.catalog import Catalog, StoredTable, read_catalog
+from neuron_tools.profile.remote import source_of
 
 CATALOG_NAME = "catalog.json"
 CATALOG_VERSION = 1
@@ -93,8 +94,9 @@ def _read(directory: Path) -> dict[str, Any] | None:
 
 def _ends(path: Path) -> bytes:
     try:
-        with path.open("rb") as part:
-            size = os.fstat(part.fileno()).st_size
+        source = source_of(path)
+        with source.open("rb") if isinstance(source, Path) else source as part:
+            size = path.stat().st_size
             first = part.read(WHOLE_BYTES if size <= WHOLE_BYTES else END_BYTES)
             part.seek(max(size - END_BYTES, len(first)))
             return f"{size} ".encode() + first + part.read()

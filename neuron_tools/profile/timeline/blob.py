@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.profile.remote import fetcher_of
+
 ALIGNMENT = 8
 _KINDS = {1: "u1", 2: "u2", 4: "u4", 8: "i8"}
 _SIZES = ((1 << 8, "u1"), (1 << 16, "u2"), (1 << 32, "u4"))
@@ -142,13 +144,21 @@ class Blob:
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        self._fetch = fetcher_of(path)
 
     def __len__(self) -> int:
         return len(self._map)
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is there: else what is looked at through `array` is fetched before."""
+        return self._fetch is None
+
     def want(self, reference: Reference) -> None:
         """Tell the system that an array is looked at soon, whole."""
         offset, kind, count = reference
+        if self._fetch is not None:
+            self._fetch(offset, offset + count * np.dtype(kind).itemsize)
         begin = offset - offset % mmap.PAGESIZE
         length = min(offset + count * np.dtype(kind).itemsize, len(self._map)) - begin
         if length > 0 and hasattr(mmap, "MADV_WILLNEED"):
@@ -166,6 +176,8 @@ class Blob:
             ValueError: It reaches beyond the file.
         """
         offset, kind, count = reference
+        if self._fetch is not None:
+            self._fetch(offset, offset + count * np.dtype(kind).itemsize)
         return np.frombuffer(self._map, kind, count, offset) if count else np.empty(0, kind)
 
     def numbers(self, offset: int, size: int, count: int) -> npt.NDArray[Any]:

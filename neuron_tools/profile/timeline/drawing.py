@@ -102,7 +102,7 @@ class LaneDrawer:
         """
         chosen = [np.asarray(self.lanes_of(track), np.int64) for track in tracks]
         places = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
-        kernel = DRAW_KERNEL.ready()
+        kernel = DRAW_KERNEL.ready() if self._blob.is_whole else None
         draw = self._drawn if kernel is None else self._compiled(kernel)
         parts: list[Columns] = list(draw(places, edges, deepest))
         if len(parts) == 1:

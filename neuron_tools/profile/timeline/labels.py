@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from neuron_tools.profile.remote import source_of
 from neuron_tools.profile.timeline.scan import TrackKey
 from neuron_tools.profile.timeline.sources import CounterSource, SpanSource
 from neuron_tools.profile.timeline.track import COUNTER, GROUPS, Track, drawing_order
@@ -89,7 +90,7 @@ def _rows(paths: Sequence[Path]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for path in paths:
         try:
-            rows += pq.read_table(path, partitioning=None).to_pylist()
+            rows += pq.read_table(source_of(path), partitioning=None).to_pylist()
         except (OSError, pa.ArrowException):
             continue
     return rows

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neuron_tools.profile.remote import source_of
 from neuron_tools.profile.timeline.sources import SpanSource
 
 Ints = npt.NDArray[np.int64]
@@ -120,9 +121,10 @@ def _batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     row = 0
     for path in paths:
-        footer = pq.read_metadata(path)
+        source = source_of(path)
+        footer = pq.read_metadata(source)
         held = set(footer.schema.to_arrow_schema().names)
-        with pq.ParquetFile(path, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
+        with pq.ParquetFile(source, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
             chosen = [name for name in columns if name in held]
             for group in range(part.num_row_groups):
                 read = part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen, use_threads=False)
