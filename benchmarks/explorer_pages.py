@@ -1,8 +1,9 @@
 """How fast the Explorer's pages other than the timeline answer, and how much their callbacks exchange.
 
-A profile of 10 million spans is served by the Explorer's own server in a process of its own. Each page is asked
-for as the browser asks: the callback that draws it, then its sections until nothing waits. The first round
-computes what pages show; the rounds that follow are measured. Grids are asked for blocks in other orders.
+A profile of 10 million spans is served by the Explorer's own server in a process of its own. Each page is
+asked for as the browser asks: the callback that draws it, then its sections until nothing waits. The first
+round computes what pages show; the rounds that follow are measured. Grids are asked for blocks in other
+orders.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from benchmarks.figures import Figure, Target
 from neuron_explorer.library import profile_id
 
 PAGES = (
-    "/", "/overview", "/hierarchy", "/source", "/operators", "/roofline", "/memory", "/communication", "/advice",
-    "/diff", "/query", "/export",
+    "/", "/overview", "/hierarchy", "/source", "/operators", "/roofline", "/memory", "/communication",
+    "/advice", "/diff", "/query", "/export",
 )  # fmt: skip
 QUERY = "SELECT engine, opcode, count(*) AS n, sum(duration_ns) AS ns FROM Instruction GROUP BY ALL"
 SPANS, QUICK_SPANS = 10_000_000, 400_000
@@ -183,7 +184,7 @@ def figures(quick: bool = False) -> list[Figure]:
             warm, sizes = client.seconds, client.answer_bytes
     size = f"{spans:,} spans"
     return [
-        Figure("page answer, p95", _ms(warm, 95), "ms", Target("<=", 500), note=f"{size}, {len(warm)} answers"),
+        Figure("page answer, p95", _ms(warm, 95), "ms", Target("<=", 500), note=f"{size}, {len(warm)} times"),
         Figure("page answer, median", _ms(warm, 50), "ms", note=size),
         Figure(
             "page answer while analyses run, p95", _ms(first_answers, 95), "ms", Target("<=", 500),

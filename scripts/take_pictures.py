@@ -1,6 +1,9 @@
 """Takes the pictures of the documentation: the Explorer's pages of a profile, in headless Chromium.
 
-python scripts/take_pictures.py demo/compiled.nprof      after `make demo` and `make test`
+python scripts/take_pictures.py demo/compiled.nprof demo/eager.nprof     after `make demo` and `make test`
+python scripts/take_pictures.py a.nprof -o /tmp/shots --theme dark       to look at pages while working
+
+The first profile is shown; the second, if there is one, is what the page Diff compares it with.
 """
 
 from __future__ import annotations
@@ -10,27 +13,41 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlencode
 
 from playwright.sync_api import Page, sync_playwright
 
+from neuron_explorer.library import profile_id
+
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
-VIEWPORT = {"width": 1200, "height": 700}
-PAGES = {
-    "explorer-overview": "/",
-    "explorer-source": "/source",
-    "explorer-time": "/time",
-    "explorer-roofline": "/roofline",
-    "explorer-advice": "/advice",
+VIEWPORT = {"width": 1280, "height": 800}
+QUERY = "SELECT engine, opcode, count(*) AS instructions FROM Instruction GROUP BY ALL ORDER BY 3 DESC"
+PAGES: dict[str, tuple[str, dict[str, str]]] = {
+    "profiles": ("/", {}),
+    "overview": ("/overview", {}),
+    "timeline": ("/timeline", {}),
+    "hierarchy": ("/hierarchy", {}),
+    "source": ("/source", {}),
+    "operators": ("/operators", {"by": "operation"}),
+    "roofline": ("/roofline", {}),
+    "memory": ("/memory", {}),
+    "communication": ("/communication", {}),
+    "advice": ("/advice", {}),
+    "diff": ("/diff", {}),
+    "query": ("/query", {"sql": QUERY}),
+    "export": ("/export", {}),
 }
+UNFINISHED = ".state.loading, .dash-graph:not(:has(.main-svg)), [data-table]:not(:has(table))"
+DRAWING_MS = 1500  # grids and the timeline draw on after their data has come
 
 
 @contextmanager
-def explorer(profile: Path) -> Iterator[str]:
-    """The address of an Explorer that serves the profile."""
-    command = [sys.executable, "-m", "neuron_explorer.cli", str(profile), "-p", "0", "--no-browser"]
+def explorer(profiles: Sequence[Path]) -> Iterator[str]:
+    """The address of an Explorer that serves the profiles."""
+    command = [sys.executable, "-m", "neuron_explorer.cli", *map(str, profiles), "-p", "0", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:
@@ -42,29 +59,43 @@ def explorer(profile: Path) -> Iterator[str]:
             server.terminate()
 
 
-def take(page: Page, name: str) -> None:
-    """Save what the page shows once its plots are drawn."""
-    page.wait_for_load_state("networkidle")
-    page.screenshot(path=PICTURES / f"{name}.png")
-    print(f"docs/pictures/{name}.png")
+def take(page: Page, target: Path) -> None:
+    """Save what the page shows once it is complete."""
+    page.wait_for_selector("#page > *")
+    page.wait_for_selector(UNFINISHED, state="detached", timeout=120_000)
+    page.wait_for_timeout(DRAWING_MS)
+    page.screenshot(path=target)
+    print(target)
+
+
+def addresses(profiles: Sequence[Path], names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Name and address of each page."""
+    base = {"base": profile_id(profiles[1])} if len(profiles) > 1 else {}
+    for name in names or PAGES:
+        path, parameters = PAGES[name]
+        shown = {"profile": profile_id(profiles[0]), **parameters, **(base if name == "diff" else {})}
+        yield name, f"{path}?{urlencode(shown)}"
 
 
 def main() -> None:
-    """Take every picture."""
+    """Take the pictures."""
     parser = argparse.ArgumentParser(description="Takes the pictures of the documentation.")
-    parser.add_argument("profile", type=Path)
-    profile = parser.parse_args().profile
-    PICTURES.mkdir(exist_ok=True)
-    with explorer(profile) as address, sync_playwright() as playwright:
+    parser.add_argument("profiles", type=Path, nargs="+")
+    parser.add_argument("-o", "--output", type=Path, default=PICTURES)
+    parser.add_argument("--pages", nargs="*", choices=list(PAGES), default=[], help="only these")
+    parser.add_argument("--theme", choices=("light", "dark"), default="light")
+    options = parser.parse_args()
+    options.output.mkdir(parents=True, exist_ok=True)
+    with explorer(options.profiles) as address, sync_playwright() as playwright:
         chromium = shutil.which("chromium") or shutil.which("google-chrome")
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        page = browser.new_page(viewport=VIEWPORT)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        page = browser.new_page(viewport=VIEWPORT, color_scheme=options.theme)
         page.goto(address)
         origin = re.match(r"http://[^/]+", address)
         assert origin is not None
-        for name, path in PAGES.items():
+        for name, path in addresses(options.profiles, options.pages):
             page.goto(origin[0] + path)
-            take(page, name)
+            take(page, options.output / f"explorer-{name}.png")
         browser.close()
 
 

@@ -58,8 +58,9 @@ class Source:
 
     Attributes:
         query: SQL with all columns; its rows are sorted and filtered.
-        key: Unique column of `table`, by which rows are fetched once their order is known; "" to fetch at once.
+        key: Unique column of `table`, by which rows are fetched once their order is known; "" for at once.
         order: Column by which rows fall at first.
+        is_grouped: Whether the rows are few and dear, so that all are kept once they are computed.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Source:
     query: str
     order: str
     key: str = ""
+    is_grouped: bool = False
 
     @property
     def by_name(self) -> Mapping[str, Column]:
@@ -138,6 +140,22 @@ def count_rows(profile: Profile, source: Source, request: Request) -> int:
     """How many rows fulfil the conditions of a request."""
     query = f"SELECT count(*) AS rows FROM ({source.query}){request.where}"
     return int(profile.query(query, request.parameters)["rows"][0].as_py())
+
+
+def table_rows(table: pa.Table, source: Source, request: Request) -> tuple[list[dict[str, Any]], int]:
+    """The rows of a request, and how many there are in all, from a table with the source's columns."""
+    import duckdb
+
+    columns = ", ".join(quoted(column.name) for column in source.columns)
+    with duckdb.connect(":memory:") as database:
+        database.register("grouped", table)
+        chosen = f"FROM grouped{request.where}"
+        total = database.execute(f"SELECT count(*) {chosen}", request.parameters).fetchone()
+        block = (
+            f"ORDER BY {_order(source, request)} LIMIT {request.end - request.start} OFFSET {request.start}"
+        )
+        rows = database.execute(f"SELECT {columns} {chosen} {block}", request.parameters).to_arrow_table()
+    return _records(rows), int(total[0]) if total else 0
 
 
 def _order(source: Source, request: Request) -> str:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from neuron_explorer.grid_rows import Column, Source
+import json
+
+import pyarrow as pa
+
+from neuron_explorer.analyses import analysis
+from neuron_explorer.grid_rows import Column, Source, count_rows, read_request
+from neuron_tools.profile.reader import Profile
+
+GROUPS, COUNT = "grid-groups", "grid-count"
 
 _OPERATION_COLUMNS = (
     Column("time_ns", "Time", "time", 110),
@@ -15,7 +23,8 @@ _OPERATION_COLUMNS = (
     Column("flops_per_byte", "FLOPs per byte", "number", 120),
 )
 _GROUPED_OPERATIONS = """
-SELECT *, time_ns / sum(time_ns) OVER () AS share, CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
+SELECT *, time_ns / sum(time_ns) OVER () AS share,
+    CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
 FROM (
     SELECT {key} AS name, CAST(sum(end_ts - start_ts) AS BIGINT) AS time_ns, count(*) AS calls,
         CAST(avg(end_ts - start_ts) AS DOUBLE) AS mean_ns, max(end_ts - start_ts) AS longest_ns,
@@ -29,7 +38,7 @@ _LINE = "CASE WHEN source_file IS NULL THEN '' ELSE source_file || ':' || coales
 
 def _grouped(name: str, title: str, heading: str, key: str) -> Source:
     columns = (Column("name", heading, "text", 320), *_OPERATION_COLUMNS)
-    return Source(name, title, columns, _GROUPED_OPERATIONS.format(key=key), "time_ns")
+    return Source(name, title, columns, _GROUPED_OPERATIONS.format(key=key), "time_ns", is_grouped=True)
 
 
 SOURCES = {
@@ -63,6 +72,7 @@ SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
 )
 """,
             "time_ns",
+            is_grouped=True,
         ),
         Source(
             "operations",
@@ -143,7 +153,21 @@ SELECT name, CAST(sum(duration_ns) AS BIGINT) AS time_ns, count(*) AS calls,
 FROM (SELECT name, duration_ns FROM HostSpan UNION ALL SELECT name, duration_ns FROM TraceSpan) GROUP BY name
 """,
             "time_ns",
+            is_grouped=True,
         ),
     )
 }
 """Sources by name."""
+
+
+@analysis(GROUPS, "Grouping")
+def groups(profile: Profile, source: str) -> pa.Table:
+    """All rows of a grouped source."""
+    return profile.query(SOURCES[source].query)
+
+
+@analysis(COUNT, "Counting rows")
+def count(profile: Profile, source: str, filter_model: str) -> int:
+    """How many rows of a source a filter leaves; `filter_model` is AG Grid's, as JSON."""
+    asked = read_request(SOURCES[source], {"filterModel": json.loads(filter_model)})
+    return count_rows(profile, SOURCES[source], asked)

@@ -1,7 +1,7 @@
 """Work that takes longer than an answer may: it runs in a thread, tells how far it is, and can be cancelled.
 
-Cancelling is cooperative. An analysis reads its profile through a `WatchedProfile`, which stops it at its next
-query and interrupts the one that runs.
+Cancelling is cooperative. An analysis reads its profile through a `WatchedProfile`, which stops it at its
+next query and interrupts the one that runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Memory over time for drawing: HBM by category, SBUF and PSUM fill, and the address map of one executable."""
+"""Memory over time for drawing: HBM by category, SBUF and PSUM fill, the address map of one executable."""
 
 from __future__ import annotations
 

@@ -67,7 +67,9 @@ def show(profile: str | Path | Profile, *, page: str = "/timeline", height: int 
     from neuron_explorer.pages import find_page
 
     if find_page(page) is None:
-        raise UsageError(f"The Explorer has no page {page}: take /timeline, /overview or another of its pages.")
+        raise UsageError(
+            f"The Explorer has no page {page}: take /timeline, /overview or another of its pages."
+        )
     path = profile.path if isinstance(profile, Profile) else Path(profile)
     server = _server()
     server.library.add(path)

@@ -67,8 +67,9 @@ def result_rows(
 
 
 def _kind(type_: pa.DataType) -> Kind:
-    is_number = pa.types.is_integer(type_) or pa.types.is_floating(type_) or pa.types.is_decimal(type_)
-    return "number" if is_number else "text"
+    if pa.types.is_integer(type_):
+        return "count"
+    return "number" if pa.types.is_floating(type_) or pa.types.is_decimal(type_) else "text"
 
 
 def _sent(value: Any, longest: int) -> Any:

@@ -1,7 +1,7 @@
 """Colours of the figures in the light and the dark theme. The style sheet has the same for the pages.
 
-The categorical colours are Okabe and Ito's, told apart with any colour vision; an engine has the same colour on
-every page and in the timeline.
+The categorical colours are Okabe and Ito's, told apart with any colour vision; an engine has the same
+colour on every page and in the timeline.
 """
 
 from __future__ import annotations
@@ -48,6 +48,7 @@ class Theme:
             "tickfont": {"color": self.faint},
             "title": {"font": {"color": self.faint, "size": 12}},
             "automargin": True,
+            "exponentformat": "SI",
         }
         base: dict[str, Any] = {
             "paper_bgcolor": "rgba(0,0,0,0)",

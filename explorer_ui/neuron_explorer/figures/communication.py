@@ -23,7 +23,8 @@ def overlap_figure(communication: Communication, theme: Theme) -> Any:
         figure.add_trace(
             go.Bar(
                 x=[time / 1e6], y=["Collectives"], orientation="h", name=name, marker_color=colour,
-                text=[duration(time)], textposition="inside", hovertemplate="%{text}<extra>" + name + "</extra>",
+                text=[duration(time)], textposition="inside",
+                hovertemplate="%{text}<extra>" + name + "</extra>",
             )
         )  # fmt: skip
     figure.update_layout(
@@ -36,16 +37,16 @@ def bandwidth_figure(kinds: Sequence[CollectiveKind], theme: Theme) -> Any:
     """Bus bandwidth against bytes, one colour per operation."""
     figure = go.Figure()
     for number, operation in enumerate(dict.fromkeys(kind.operation for kind in kinds)):
-        chosen = [
-            kind for kind in kinds if kind.operation == operation and kind.input_bytes and kind.bus_bandwidth
-        ]
+        same = [kind for kind in kinds if kind.operation == operation]
+        chosen = [kind for kind in same if kind.input_bytes and kind.bus_bandwidth]
         figure.add_trace(
             go.Scatter(
                 x=[kind.input_bytes for kind in chosen], y=[kind.bus_bandwidth for kind in chosen],
                 mode="markers", name=plain(operation),
                 marker={"size": 9, "color": CATEGORICAL[number % len(CATEGORICAL)]},
                 text=[
-                    f"{scaled(kind.input_bytes, 'B')}, {scaled(kind.bus_bandwidth, 'B/s')}, {kind.calls:,} calls"
+                    f"{scaled(kind.input_bytes, 'B')}, {scaled(kind.bus_bandwidth, 'B/s')}, "
+                    f"{kind.calls:,} calls"
                     for kind in chosen
                 ],
                 hovertemplate="%{text}<extra>" + plain(operation) + "</extra>",
@@ -55,7 +56,8 @@ def bandwidth_figure(kinds: Sequence[CollectiveKind], theme: Theme) -> Any:
         theme.layout(
             height=HEIGHT, margin={"t": 36}, showlegend=True,
             xaxis={"type": "log", "title": {"text": "bytes of a rank"}},
-            yaxis={"title": {"text": "bus bandwidth"}, "tickformat": "~s", "ticksuffix": "B/s", "rangemode": "tozero"},
+            yaxis={"title": {"text": "bus bandwidth"}, "tickformat": "~s", "ticksuffix": "B/s",
+                   "rangemode": "tozero"},
         )
     )  # fmt: skip
     return figure

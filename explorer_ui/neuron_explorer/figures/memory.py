@@ -24,7 +24,8 @@ def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
         figure.add_trace(
             go.Scatter(
                 x=times, y=values, name=name.removesuffix("_bytes").replace("_", " "), stackgroup="all",
-                mode="lines", line={"shape": "hv", "width": 1, "color": CATEGORICAL[number % len(CATEGORICAL)]},
+                mode="lines",
+                line={"shape": "hv", "width": 1, "color": CATEGORICAL[number % len(CATEGORICAL)]},
                 hovertemplate="%{y:.4s}B at %{x:.3f} ms<extra>%{fullData.name}</extra>",
             )
         )  # fmt: skip
@@ -76,7 +77,8 @@ def address_figure(tiles: AddressMap, theme: Theme) -> Any:
     owners = list(dict.fromkeys(tiles.owner))
     colours = {owner: CATEGORICAL[number % len(CATEGORICAL)] for number, owner in enumerate(owners)}
     texts = [
-        f"{plain(owner) or '(no operation)'}<br>{scaled(float(size), 'B')} at {int(address):,} in {int(parts)} partitions"
+        f"{plain(owner) or '(no operation)'}<br>{scaled(float(size), 'B')} at {int(address):,}"
+        f" in {int(parts)} partitions"
         f"<br>{duration(float(start))} to {duration(float(end))}"
         for owner, size, address, parts, start, end in zip(
             tiles.owner, tiles.byte_count, tiles.address, tiles.partitions, tiles.start_ns, tiles.end_ns

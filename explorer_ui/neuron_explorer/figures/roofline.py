@@ -50,8 +50,8 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
         theme.layout(
             height=480,
             margin={"t": 40},
-            xaxis={"type": "log", "title": {"text": "FLOPs per HBM byte"}},
-            yaxis={"type": "log", "title": {"text": "FLOP/s"}},
+            xaxis={"type": "log", "dtick": 1, "title": {"text": "FLOPs per HBM byte"}},
+            yaxis={"type": "log", "dtick": 1, "title": {"text": "FLOP/s"}},
         )
     )
     return figure

@@ -53,7 +53,8 @@ def _row(kind: CollectiveKind) -> list[Any]:
     return [
         kind.operation, kind.algorithm, count_cell(kind.calls), bytes_cell(kind.input_bytes),
         bytes_cell(kind.output_bytes), time_cell(kind.duration_ns), time_cell(kind.shortest_ns),
-        time_cell(kind.wait_ns), rate_cell(kind.algorithm_bandwidth, "B/s"), rate_cell(kind.bus_bandwidth, "B/s"),
+        time_cell(kind.wait_ns), rate_cell(kind.algorithm_bandwidth, "B/s"),
+        rate_cell(kind.bus_bandwidth, "B/s"),
     ]  # fmt: skip
 
 

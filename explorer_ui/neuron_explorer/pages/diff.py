@@ -32,8 +32,7 @@ def layout(view: View) -> list[Any]:
         return [
             empty_state(
                 "There is only one profile here.",
-                "Open a second one to compare with: neuron-explorer base.nprof new.nprof, or import it on the page "
-                "Profiles.",
+                "Open a second one: neuron-explorer base.nprof new.nprof, or import it on the page Profiles.",
             )
         ]
     base = view.address.get("base")
@@ -77,7 +76,7 @@ def _draw(view: View) -> Any:
         chart_card(
             "What changed most",
             difference_figure(changed[:BARS], view.theme),
-            explains="Device time of an operation in the new profile less that in the base; all changes add up to the total.",
+            explains="Device time in the new profile less that in the base; all changes add up to the total.",
         ),
         table_card(
             "Operations that changed",

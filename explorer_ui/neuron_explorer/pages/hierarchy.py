@@ -45,7 +45,7 @@ def TREE(view: View) -> Any:
     if not overview.hotspots.device_ns:
         return empty_state(
             "No device time belongs to modules or operations here.",
-            "The hierarchy needs framework operations; a trace of a host program has spans only: see the timeline.",
+            "It needs framework operations; a trace of a host program has spans: see the timeline.",
         )
     root = make_tree(overview.hotspots.charges, view.result(OPERATION_WORK))
     rows = tree_rows(root, ROWS)

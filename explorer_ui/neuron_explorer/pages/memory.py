@@ -76,7 +76,7 @@ def ADDRESSES(view: View) -> Any:
         chart_card(
             f"{memory} addresses over one execution",
             address_figure(tiles, view.theme),
-            explains=f"A rectangle is a tile from its first write to its last use, coloured by HLO operation.{hidden}",
+            explains=f"A rectangle is a tile from first write to last use, coloured by operation.{hidden}",
         )
         if len(tiles.address)
         else card(f"{memory} addresses over one execution", "This program has no tiles there.")
@@ -102,7 +102,8 @@ def _fill_table(use: MemoryUse) -> Any:
         for row in use.on_chip
     ]  # fmt: skip
     rows += [
-        (f"HBM of NeuronCore {peak.device_idx}", Cell("", "", True), Cell("", "", True), time_cell(peak.time_ns),
+        (f"HBM of NeuronCore {peak.device_idx}", Cell("", "", True), Cell("", "", True),
+         time_cell(peak.time_ns),
          bytes_cell(peak.peak_bytes))
         for peak in use.peaks
     ]  # fmt: skip

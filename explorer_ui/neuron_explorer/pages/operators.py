@@ -8,8 +8,8 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, html, no_update
 
 from neuron_explorer.address import Address
-from neuron_explorer.grid_rows import REACHABLE, Source, count_rows, parts_of_filter, read_request, read_rows
-from neuron_explorer.grid_sources import SOURCES
+from neuron_explorer.grid_rows import REACHABLE, Source, parts_of_filter, read_request, read_rows, table_rows
+from neuron_explorer.grid_sources import COUNT, GROUPS, SOURCES
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.parts.grid import grid_card, source_grid
 from neuron_explorer.parts.states import empty_state
@@ -104,8 +104,11 @@ def _block(page: View, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
         )
     source = SOURCES[name]
     request = read_request(source, asked)
-    total = count_rows(page.profile, source, request)
-    rows = read_rows(page.profile, source, request)
+    if source.is_grouped:
+        rows, total = table_rows(page.result(GROUPS, source.name), source, request)
+    else:
+        total = page.result(COUNT, source.name, json.dumps(asked.get("filterModel") or {}, sort_keys=True))
+        rows = read_rows(page.profile, source, request)
     return {"rowData": rows, "rowCount": min(total, REACHABLE)}, f"{total:,} rows"
 
 

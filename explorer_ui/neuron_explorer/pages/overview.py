@@ -1,4 +1,4 @@
-"""The first page of a profile: what ran, what bound it, where time went, what to do about it, and on what it ran."""
+"""The first page of a profile: what ran, what bound it, where time went, and what to do about it."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def ENGINE_TIME(view: View) -> Any:
         chart_card(
             "Where the time of each engine goes",
             engine_time_figure(engines, view.theme),
-            explains="From the start of a core's first execution to the end of its last; the parts add up to it.",
+            explains="From the start of a core's first execution to the end of its last.",
         ),
         table_card("Engine time in numbers", headings, [_engine_row(engine) for engine in engines]),
     ]

@@ -84,9 +84,9 @@ def _row(view: View, entry: ProfileEntry) -> list[Any]:
         Cell(entry.name, href=to("/overview", profile=here), title=entry.location, style="name"),
         _status(manifest),
         Cell("", " ".join(link.text for link in tags), links=tags),
-        str(manifest.get("producer", "another tool")),
+        Cell(str(manifest.get("producer", "another tool")), style="name"),
         str(manifest.get("target", "")),
-        Cell(command[:60], command, title=command, is_code=True),
+        Cell(command[-80:], command, title=command, is_code=True),
         _changed(entry),
         count_cell(spans or None),
         bytes_cell(size or None),
@@ -149,8 +149,8 @@ def _import_card(view: View) -> Any:
             dcc.Interval(id="import-tick", interval=TICK_MS, disabled=not is_running(view, "import")),
         ],
         explains=(
-            "Profiles, folders of them, and traces of torch.profiler, JAX, Perfetto, Chrome, neuron-monitor or AWS's "
-            "neuron-profile. The content tells the format."
+            "Profiles, folders of them, and traces of torch.profiler, JAX, Perfetto, Chrome, monitors or "
+            "AWS's neuron-profile. The content tells the format."
         ),
     )
 
@@ -192,7 +192,9 @@ def register(app: Dash, site: Site) -> None:
         State("import-path", "value"),
         prevent_initial_call=True,
     )
-    def add(clicks: int | None, submits: int | None, path: str | None) -> str:
+    def add(clicks: int | None, submits: int | None, path: str | None) -> Any:
+        if not (clicks or submits):
+            return no_update
         try:
             return add_path(site, path or "")
         except NeuronToolsError as error:
@@ -227,6 +229,8 @@ def register(app: Dash, site: Site) -> None:
         prevent_initial_call=True,
     )
     def save_tags(clicks: int | None, submits: int | None, text: str | None, profile_id: str) -> Any:
+        if not (clicks or submits):
+            return no_update, no_update
         try:
             site.library.entry(profile_id)
             site.store.set_tags(profile_id, (text or "").split(","))

@@ -1,4 +1,4 @@
-"""Query: SQL over the profile's tables, with a schema browser, saved queries, and results as grid and chart."""
+"""Query: SQL over the profile's tables, with a schema browser, saved queries, and results as charts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ from neuron_explorer.sections import Need, Section
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.schema import TABLES
 
-FIRST = "SELECT engine, opcode, count(*) AS instructions, sum(duration_ns) / 1e6 AS time_ms\nFROM Instruction\nGROUP BY ALL\nORDER BY time_ms DESC"
+FIRST = """SELECT engine, opcode, count(*) AS instructions, sum(duration_ns) / 1e6 AS time_ms
+FROM Instruction
+GROUP BY ALL
+ORDER BY time_ms DESC"""
 SAMPLES = {
     "Time by engine and instruction": FIRST,
     "Longest operations": (

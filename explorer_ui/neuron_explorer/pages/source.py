@@ -49,7 +49,7 @@ def SOURCE(view: View) -> Any:
     if not files:
         return empty_state(
             "No row of this profile names a source line.",
-            "A capture by neuron-profile has them; traces of other tools have them where Python stacks were recorded.",
+            "A capture by neuron-profile has them; other traces where Python stacks were recorded.",
         )
     file = chosen_file(view, files, overview.hotspots.lines)
     return [
@@ -104,7 +104,7 @@ def _hot_lines(view: View, overview: Overview) -> Any:
     rows = [
         (
             Cell(
-                f"{row.place.file.rpartition('/')[2]}:{row.place.line}",
+                f"{row.place.line} · {row.place.file.rpartition('/')[2]}",
                 href=view.address.to(file=row.place.file, line=row.place.line),
                 title=f"{row.place.file} in {row.function}",
             ),
@@ -170,8 +170,8 @@ def file_data(
     """The lines to show as the browser builds them: compact, at most so many, around a line.
 
     Returns:
-        `first`, `last`: numbers of the first and last line; `lines`: of each its text, time in ns, shown time,
-        instructions, shown bytes, bytes, and parts `[colour, percent, name]` of its busy time by engine.
+        `first`, `last`: numbers of the first and last line; `lines`: of each its text, time in ns, shown
+        time, instructions, shown bytes, bytes, and parts `[colour, percent, name]` of busy time by engine.
     """
     count = max([len(texts), *work, *times], default=0)
     numbers: Sequence[int] = range(1, count + 1) if texts else sorted({*work, *times})
@@ -243,7 +243,8 @@ def _draw_detail(view: View) -> Any:
     instructions = table(
         ("Engine", "Instruction", "Operands", "HLO", "Time"),
         [
-            (row["engine"] or "", row["opcode"] or "", Cell((row["operands"] or "")[:80], is_code=True), row["hlo"],
+            (row["engine"] or "", row["opcode"] or "", Cell((row["operands"] or "")[:80], is_code=True),
+             row["hlo"],
              time_cell(row["duration_ns"]))
             for row in detail.instructions
         ],

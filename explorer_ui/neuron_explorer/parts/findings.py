@@ -13,6 +13,8 @@ from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place as short_place
 from neuron_profile.reports.quantities import duration, percent
 
+LEAST_GAIN = 0.0005  # part of the program's time below which it is not worth a figure
+
 
 def finding_list(view: View, findings: Sequence[Finding]) -> Any:
     """The findings in the given order."""
@@ -39,10 +41,14 @@ def _place(view: View, place: Place) -> Any:
 
 
 def _gain(finding: Finding) -> Any:
+    """Saved time of the whole program; where it saves none while the host decides, that of the device."""
     if finding.gain_ns is None:
         return html.Div("gain not simulated", className="gain none")
-    saved = html.Div(f"saves {percent(finding.gain)}", className="faint")
-    return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
+    if finding.gain >= LEAST_GAIN or not finding.device_gain_ns:
+        saved = html.Div(f"saves {percent(finding.gain)}", className="faint")
+        return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
+    gain = html.Div(duration(max(0, finding.device_gain_ns)), className="gain none")
+    return html.Div([gain, html.Div("of device time, which nothing waits for now", className="faint")])
 
 
 def _evidence(finding: Finding) -> str:

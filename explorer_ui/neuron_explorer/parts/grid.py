@@ -39,6 +39,7 @@ def source_grid(source: Source, identity: Any, state: Mapping[str, Any], *, filt
             "sortable": True,
             "floatingFilter": filters,
             "suppressHeaderMenuButton": True,
+            "suppressHeaderFilterButton": True,
         },
         filterModel=dict(state.get("filterModel", {})),
         dashGridOptions={

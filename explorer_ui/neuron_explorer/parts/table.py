@@ -1,7 +1,7 @@
 """Small tables: sortable by their headings, with a CSV button. Large ones are grids (`grid`).
 
-A table goes to the browser as compact data and is built there (`assets/table_view.js`): as components it would
-be several times as large, and take seconds to draw.
+A table goes to the browser as compact data and is built there (`assets/table_view.js`): as components it
+would be several times as large, and take seconds to draw.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ def _task(task: Task, button: str, result: Callable[[Task], Any]) -> Any:
     cancel = html.Button(
         "Cancel", id={"type": button, "task": task.id}, className="button", hidden=not running
     )
-    return html.Div([html.Strong(task.title), _state(task), cancel, result(task) if task.state == "done" else ""],
-                    className="bar")  # fmt: skip
+    offered = result(task) if task.state == "done" else ""
+    return html.Div([html.Strong(task.title), _state(task), cancel, offered], className="bar")
 
 
 def _state(task: Task) -> Any:

@@ -49,12 +49,16 @@ def test_without_the_token_nothing_is_answered(stranger: FlaskClient, path: str,
 
 
 @pytest.mark.parametrize("path", ROUTES)
-@pytest.mark.parametrize("host", ["evil.example:3001", "127.0.0.1:3002", "evil.example", "localhost.evil:3001"])
+@pytest.mark.parametrize(
+    "host", ["evil.example:3001", "127.0.0.1:3002", "evil.example", "localhost.evil:3001"]
+)
 def test_another_host_name_is_refused_also_with_the_cookie(client: FlaskClient, path: str, host: str) -> None:
     assert client.get(path, base_url=BASE, headers={"Host": host}).status_code == 403
 
 
-@pytest.mark.parametrize("origin", ["http://evil.example", "http://127.0.0.1:3002", "null", "https://127.0.0.1:3001"])
+@pytest.mark.parametrize(
+    "origin", ["http://evil.example", "http://127.0.0.1:3002", "null", "https://127.0.0.1:3001"]
+)
 def test_another_origin_is_refused(client: FlaskClient, origin: str) -> None:
     for path in ("/upload?name=x", "/_dash-update-component"):
         assert client.post(path, base_url=BASE, headers={"Origin": origin}).status_code == 403
@@ -67,7 +71,9 @@ def test_the_policy_lets_no_inline_script_and_no_other_server_in(client: FlaskCl
     assert scripts is not None
     assert not re.search(r"unsafe|http|\*|strict-dynamic", scripts[1])
     assert "frame-ancestors 'none'" in policy
-    inline = re.findall(r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", answer.text, re.DOTALL)
+    inline = re.findall(
+        r"<script(?![^>]*\bsrc=)(?![^>]*application/json)[^>]*>(.*?)</script>", answer.text, re.DOTALL
+    )
     assert inline
     for script in inline:
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -84,7 +90,9 @@ def test_a_profile_is_named_by_its_id_only(client: FlaskClient, wanted: str) -> 
         assert (answer.status_code, answer.mimetype) == (400, "text/plain")
 
 
-@pytest.mark.parametrize("path", ["/assets/../server.py", "/assets/%2e%2e/server.py", "/download/export/..%2f1"])
+@pytest.mark.parametrize(
+    "path", ["/assets/../server.py", "/assets/%2e%2e/server.py", "/download/export/..%2f1"]
+)
 def test_paths_do_not_leave_their_folder(client: FlaskClient, path: str) -> None:
     answer = client.get(path, base_url=BASE)
     assert "make_guarded_server" not in answer.text
@@ -134,7 +142,9 @@ def test_a_spreadsheet_does_not_run_what_a_profile_names(client: FlaskClient, pr
 
 
 def test_an_upload_cannot_choose_where_it_is_written(client: FlaskClient, tmp_path: Path) -> None:
-    answer = client.post("/upload?name=../../../evil.json", data=b"{}", base_url=BASE, headers={"Origin": BASE})
+    answer = client.post(
+        "/upload?name=../../../evil.json", data=b"{}", base_url=BASE, headers={"Origin": BASE}
+    )
     assert answer.json["title"] == "evil.nprof"
     assert not (tmp_path.parent / "evil.json").exists()
 
@@ -151,7 +161,9 @@ def test_a_source_file_is_never_read_from_the_disk(make_profile, tiny_tables, tm
     with open_profile(path) as opened:
         assert source_text(opened, str(secret)) == []
     with ProfileLibrary([path]) as library:
-        server = make_guarded_server(library, Access("neuron-explorer", 3001, "right"), UserStore(tmp_path / "s"))
+        server = make_guarded_server(
+            library, Access("neuron-explorer", 3001, "right"), UserStore(tmp_path / "s")
+        )
         client = server.test_client()
         client.get("/?token=right", base_url=BASE)
         shown = json.dumps(page(client, f"/source?profile={profile_id(path)}&file={secret}").json)
@@ -162,7 +174,8 @@ def page(client: FlaskClient, address: str) -> Any:
     """The answer of the callback that draws a page."""
     pathname, _, search = address.partition("?")
     values = {"pathname": pathname, "search": f"?{search}", "hash": ""}
-    outputs = [("page", "children"), ("page", "className"), ("navigation", "children"), ("heading", "children"),
+    outputs = [("page", "children"), ("page", "className"), ("navigation", "children"),
+               ("heading", "children"),
                ("window-title", "data")]  # fmt: skip
     body = {
         "output": ".." + "...".join(".".join(output) for output in outputs) + "..",
