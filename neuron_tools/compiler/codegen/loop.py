@@ -51,7 +51,8 @@ def generate_loop(context: Context, group: Group) -> None:
     narrow = all(chip_dtype(context.type_of(value).dtype).byte_count <= 2 for value in group.shapes)
     if selection.partition_reductions and selection.levels == 1 and narrow:
         sums = ACCUMULATOR_BANKS // len(selection.partition_reductions)
-        space = space.with_chunk(min(space.chunk, max(1, sums) * context.core.psum_bank_bytes // 4))
+        widest = min(space.chunk, max(1, sums) * context.core.psum_bank_bytes // 4)
+        space = space.with_chunk(-(-space.columns // -(-space.columns // widest)))
     space = replace(
         space,
         levels=selection.levels,

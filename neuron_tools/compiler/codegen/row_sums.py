@@ -16,6 +16,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 ACCUMULATOR_BANKS = 6
 """PSUM banks that reductions over rows may hold for a whole loop; two stay free for others."""
+EXACT_COMBINATIONS = ("maximum", "minimum")
+"""They choose among the elements, so that the type of these holds the result too."""
 FEW_ROW_TILES = 8
 """With no more row tiles than this, sums over rows are matmuls with ones in any type."""
 
@@ -39,7 +41,9 @@ class RowSums(LoopState):
         if kind == "add" and is_quick and self._banks(is_scalar) <= ACCUMULATOR_BANKS:
             final = self._sum_by_matmul(source, version, width, active, last)
         else:
-            final = self._accumulate(source, version, width, active, last)
+            exact = kind in EXACT_COMBINATIONS and source.dtype.byte_count <= DType.BF16.byte_count
+            held = source.dtype if exact else DType.F32
+            final = self._accumulate(source, version, width, active, last, held)
         self._store_late(result, final, width, last)
 
     def _reduction_versions(self, is_scalar: bool) -> tuple[IntArray, BoolArray]:
@@ -114,12 +118,12 @@ class RowSums(LoopState):
 
     def _accumulate(
         self, source: Slot, version: IntArray, width: int | IntArray, active: BoolArray | None,
-        last: BoolArray,
+        last: BoolArray, dtype: DType,
     ) -> Slot:  # fmt: skip
         """Elementwise over the row tiles on the Vector engine, across partitions once at the end."""
         loop = self._loop
         columns = self._late_columns(width)
-        held = loop.slot("accumulator", columns * 4, DType.F32, version=version)
+        held = loop.slot("accumulator", columns * dtype.byte_count, dtype, version=version)
         first = np.diff(version, prepend=-1) != 0
         loop.step(Engine.GPSIMD, Opcode.MEMSET, writes=(held,), partitions=self._partitions, elements=width,
                   active=first)  # fmt: skip
