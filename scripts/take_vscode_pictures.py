@@ -1,4 +1,4 @@
-"""Takes the pictures of docs/vscode.md and its tutorial: a real VS Code with the extension, in headless Chromium.
+"""Takes the pictures of docs/vscode.md and its tutorial: a real VS Code with the extension, in Chromium.
 
 scripts/install_code_server.sh && python scripts/take_vscode_pictures.py
 """
@@ -43,7 +43,7 @@ def take_editor(window: Window) -> None:
     window.until(window.end_texts)
     window.until(lambda: window.page.locator(".squiggly-warning, .squiggly-info").count())
     take(window, "vscode-lines")
-    window.page.locator(".view-line", has_text="self.second(hidden)").first.hover(position={"x": 150, "y": 8})
+    window.page.locator(".view-line", has_text="loss = model(x)").first.hover(position={"x": 150, "y": 8})
     window.page.locator(".monaco-hover:visible", has_text="Device time").first.wait_for()
     take(window, "vscode-hover")
 
@@ -53,8 +53,8 @@ def take_kernel(window: Window) -> None:
     window.command("View: Close All Editors")
     window.open_profile("softmax.nprof")
     window.open_file("softmax.py")
+    window.go_to_line(64)
     window.until(window.end_texts)
-    window.go_to_line(61)
     take(window, "vscode-kernel")
 
 
@@ -67,14 +67,14 @@ def take_both(window: Window) -> None:
     window.page.locator(".pane-body .monaco-list-row", has_text="Model").first.wait_for()
     window.open_file("train.py")
     window.command("View: Move Editor into Right Group")
-    window.go_to_line(17)
+    window.go_to_line(16)
     window.page.keyboard.press("Control+Shift+G")
     window.painted()
     take(window, "vscode-timeline")
 
 
 def main() -> None:
-    """Take every picture."""
+    """Take every picture; the README of the extension has two of them."""
     PICTURES.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="neuron-pictures-") as name:
         project = Path(name) / "project"
@@ -86,7 +86,8 @@ def main() -> None:
         capture(project, "softmax.py", "softmax.nprof")
         extensions = code_server.install_extension(code_server.package_extension(), Path(name))
         settings = {"neuron.python": sys.executable, "workbench.colorTheme": "Default Light Modern"}
-        with code_server.running(Path(name) / "user", extensions, settings) as server, open_browser() as browser:
+        user = Path(name) / "user"
+        with code_server.running(user, extensions, settings) as server, open_browser() as browser:
             window = Window(browser.new_page(viewport=VIEWPORT))
             window.open(server.window_url(project))
             window.open_profile("train.nprof")
@@ -95,6 +96,8 @@ def main() -> None:
             window.open_profile("train.nprof")
             take_both(window)
             take_kernel(window)
+    for name in ("lines", "timeline"):
+        shutil.copy(PICTURES / f"vscode-{name}.png", ROOT / f"vscode-extension/media/{name}.png")
 
 
 if __name__ == "__main__":

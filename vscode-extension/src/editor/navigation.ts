@@ -3,7 +3,7 @@
 import * as vscode from "vscode";
 import { logError } from "../log";
 import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
-import type { SourceFrame } from "../server/answers";
+import type { FoundSpan, SourceFrame } from "../server/answers";
 import type { Connection } from "../server/connection";
 import type { DocumentCosts } from "../source/document_costs";
 import { nextHottest } from "../source/file_costs";
@@ -15,7 +15,7 @@ import { noticeText } from "../text/markdown";
 import { capturedUri } from "./captured_source";
 
 const PAUSE_MS = 250;
-const MARGIN_SHARE = 0.02;
+const MARGIN_SHARE = 0.05;
 
 export class Navigation implements SourceOpener, vscode.Disposable {
   private readonly subscription: vscode.Disposable;
@@ -83,21 +83,19 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     this.timelines.show(profile, { search: searchText(wanted) });
   }
 
-  /** Zoom the timeline into the instructions of lines. */
+  /** Zoom the timeline into the instructions of lines, and mark all their spans. */
   async zoom(uri: vscode.Uri, first: number, last: number): Promise<void> {
     const wanted = await this.recordedLines(uri, first, last);
     const profile = this.registry.current;
     if (!wanted || !profile || !this.timelines) return;
     const id = await this.registry.idOf(profile);
     const { spans } = await this.connection.ask((client) => client.spans(id, wanted.path, wanted.first, wanted.last));
-    const instructions = spans.filter(({ table }) => table === "Instruction");
-    const shown = instructions.length > 0 ? instructions : spans;
-    if (shown.length === 0) {
+    if (spans.length === 0) {
       void vscode.window.showInformationMessage("The selected lines have no spans in this profile.");
       return;
     }
     await this.timelines.reveal(profile);
-    this.timelines.show(profile, { range: rangeOf(shown), search: searchText(wanted) });
+    this.timelines.show(profile, { range: rangeOf(oneOccurrence(spans)), search: searchText(wanted) });
   }
 
   /** Move the cursor to the next line by cost. */
@@ -174,6 +172,15 @@ interface RecordedLines {
 
 function searchText({ path, first, last }: RecordedLines): string {
   return `lines=${path}:${first}-${last}`;
+}
+
+/** The longest operation of the lines, for a line runs once a step; in a kernel, which is one, all instructions. */
+function oneOccurrence(spans: readonly FoundSpan[]): readonly FoundSpan[] {
+  const of = (table: string): FoundSpan[] => spans.filter((span) => span.table === table);
+  const [longest] = of("FrameworkInstruction").sort((one, other) => other.duration_ns - one.duration_ns);
+  if (longest) return [longest];
+  const instructions = of("Instruction");
+  return instructions.length > 0 ? instructions : spans;
 }
 
 function rangeOf(spans: readonly { start_ns: number; duration_ns: number }[]): { startNs: number; endNs: number } {
