@@ -17,6 +17,8 @@ _REASONS: Mapping[str, tuple[str, str, Callable[[int], str]]] = {
     "adjusted_flops": ("more matrix work", "less matrix work", lambda value: scaled(value, "FLOP")),
     "spill_bytes": ("more spills", "fewer spills", lambda value: scaled(value, "B")),
     "hbm_bytes": ("more HBM bytes", "fewer HBM bytes", lambda value: scaled(value, "B")),
+    "tiles": ("other tiles, more instructions", "other tiles, fewer instructions", "{:,}".format),
+    "throttled": ("throttled: Tensor engine", "throttled less: Tensor engine", duration),
     "instructions": ("more instructions", "fewer instructions", "{:,}".format),
     "dma_wait_ns": ("lost overlap with DMA", "better overlap with DMA", duration),
     "semaphore_wait_ns": ("longer waits for engines", "shorter waits for engines", duration),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from neuron_profile.analysis.comparison.alignment import align
@@ -17,11 +18,19 @@ from neuron_tools.profile.reader import Profile
 
 _NOTHING = OperationTotal(0, Counters())
 SAME = 0.02  # counters that differ by less explain nothing
+TILES = "tiles"
+"""The same work in more or fewer instructions: it is cut into other tiles."""
+THROTTLED = "throttled"
+"""The same matrix work takes the Tensor engine longer, or less long."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """A counter that moved the way the time did."""
+    """A counter that moved the way the time did.
+
+    Attributes:
+        counter: A field of `Counters`, `TILES` or `THROTTLED`.
+    """
 
     counter: str
     base: int
@@ -85,14 +94,21 @@ def compare(base: Profile, new: Profile) -> Difference:
     """Align two profiles by module, operation and direction, and tell what changed."""
     before, base_ns = operation_totals(base)
     after, new_ns = operation_totals(new)
-    deltas = [
-        _delta(old_key, new_key, before.get(old_key, _NOTHING), after.get(new_key, _NOTHING))  # type: ignore[arg-type]
-        for old_key, new_key in align(before, after)
-    ]
-    deltas.sort(key=lambda delta: (-abs(delta.delta_ns), delta.key))
+    deltas = make_deltas(before, after)
     return Difference(
-        base_ns, new_ns, measure_occupancy(base).idle_ns, measure_occupancy(new).idle_ns, tuple(deltas)
+        base_ns, new_ns, measure_occupancy(base).idle_ns, measure_occupancy(new).idle_ns, deltas
     )
+
+
+def make_deltas(
+    base: Mapping[OperationKey, OperationTotal], new: Mapping[OperationKey, OperationTotal]
+) -> tuple[Delta, ...]:
+    """Every operation of both, aligned, by falling difference; the sum is that of the totals."""
+    deltas = [
+        _delta(old_key, new_key, base.get(old_key, _NOTHING), new.get(new_key, _NOTHING))  # type: ignore[arg-type]
+        for old_key, new_key in align(base, new)
+    ]
+    return tuple(sorted(deltas, key=lambda delta: (-abs(delta.delta_ns), delta.key)))
 
 
 def _delta(
@@ -121,11 +137,31 @@ def _change(
 
 def _reasons(old: OperationTotal, new: OperationTotal) -> tuple[Reason, ...]:
     """Counters that moved the way the time did, those that moved most first."""
+    if new.device_ns == old.device_ns:
+        return ()
     slower = new.device_ns > old.device_ns
     found = []
     for name in COUNTER_NAMES:
         before, after = getattr(old.counters, name), getattr(new.counters, name)
-        moved = (after - before) / max(before, after, 1)
-        if abs(moved) > SAME and (moved > 0) == slower and new.device_ns != old.device_ns:
-            found.append((-abs(moved), name, before, after))
+        moved = _moved(old, new, name)
+        if abs(moved) > SAME and (moved > 0) == slower:
+            shown = _finer(old, new, name)
+            if shown:
+                found.append((-abs(moved), shown, before, after))
     return tuple(Reason(name, before, after) for _, name, before, after in sorted(found))
+
+
+def _moved(old: OperationTotal, new: OperationTotal, name: str) -> float:
+    """By how much of the larger value a counter moved."""
+    before, after = getattr(old.counters, name), getattr(new.counters, name)
+    return float((after - before) / max(before, after, 1))
+
+
+def _finer(old: OperationTotal, new: OperationTotal, name: str) -> str:
+    """What a moved counter means beside the others; "" where another one says it."""
+    steady = {other for other in COUNTER_NAMES if abs(_moved(old, new, other)) <= SAME}
+    if name == "tensor_ns":
+        return THROTTLED if {"adjusted_flops", "instructions"} <= steady else ""
+    if name == "instructions" and {"calls", "adjusted_flops"} <= steady:
+        return TILES
+    return name

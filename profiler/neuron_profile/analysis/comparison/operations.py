@@ -23,6 +23,7 @@ _WAITS = """
 SELECT coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
     coalesce(is_backward, false) AS backward, sum(coalesce(dma_wait_time_ns, 0)) AS dma_wait_ns,
     sum(coalesce(evt_wait_time_ns, 0)) AS semaphore_wait_ns,
+    coalesce(sum(duration_ns) FILTER (WHERE engine = 'Tensor'), 0) AS tensor_ns,
     sum(coalesce(adjusted_flops, 0)) AS adjusted_flops,
     sum(coalesce(spill_save_bytes, 0) + coalesce(spill_reload_bytes, 0)) AS spill_bytes
 FROM Instruction GROUP BY ALL
@@ -40,7 +41,11 @@ class OperationKey:
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """What an operation did, over all its calls."""
+    """What an operation did, over all its calls.
+
+    Attributes:
+        tensor_ns: Sum of its Tensor instructions' durations.
+    """
 
     calls: int = 0
     hbm_bytes: int = 0
@@ -49,6 +54,7 @@ class Counters:
     semaphore_wait_ns: int = 0
     adjusted_flops: int = 0
     spill_bytes: int = 0
+    tensor_ns: int = 0
 
 
 COUNTER_NAMES = tuple(field.name for field in fields(Counters))
