@@ -72,12 +72,13 @@ class ExecutableStore:
             executable = self._graphs[key]
         return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
 
-    def executable_of(self, program: Program, key: Hashable) -> tuple[int, int]:
-        """Executable number and duration in ns of a Program from an archive; made once per key."""
+    def executable_of(self, program: Program, key: Hashable, *, eager: bool = False) -> tuple[int, int]:
+        """Executable number and duration in ns of a Program that is compiled already; made once per key."""
+        kind = "eager" if eager else "graph"
         with self._lock:
             if key not in self._graphs:
                 self._graphs[key] = self._guarded(
-                    lambda: self._time(program, program.name, "graph", time.perf_counter_ns()), program.name
+                    lambda: self._time(program, program.name, kind, time.perf_counter_ns()), program.name
                 )
             executable = self._graphs[key]
         return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]

@@ -31,6 +31,7 @@ class TableTemplate:
         origin: Text columns that rows take from the line and module of their execution instead.
         origin_numbers: Number columns of which the same holds.
         origin_rows: Rows that do so, as bool; None = all.
+        own: Columns with rows, as bool, that keep their own value all the same.
     """
 
     rows: int
@@ -41,12 +42,17 @@ class TableTemplate:
     origin: frozenset[str] = frozenset()
     origin_numbers: frozenset[str] = frozenset()
     origin_rows: npt.NDArray[np.bool_] | None = None
+    own: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
 
-    def with_origin(self, own: npt.NDArray[Any], taken: Any) -> npt.NDArray[Any]:
+    def with_origin(self, name: str, values: npt.NDArray[Any], taken: Any) -> npt.NDArray[Any]:
         """A column in which the rows of `origin_rows` have the execution's value."""
-        if self.origin_rows is None:
-            return np.full(self.rows, taken, own.dtype)
-        return np.where(self.origin_rows, np.asarray(taken, own.dtype), own)
+        kept = self.own.get(name)
+        if self.origin_rows is None and kept is None:
+            return np.full(self.rows, taken, values.dtype)
+        chosen = np.ones(self.rows, bool) if self.origin_rows is None else self.origin_rows
+        if kept is not None:
+            chosen = chosen & ~kept
+        return np.where(chosen, np.asarray(taken, values.dtype), values)
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> np
         if template.rows:
             values = template.numbers[name]
             if name in template.origin_numbers and name in origin.numbers:
-                values = template.with_origin(values, origin.numbers[name])
+                values = template.with_origin(name, values, origin.numbers[name])
             parts.append(values)
     return np.concatenate(parts)
 
@@ -124,6 +130,6 @@ def _texts(name: str, templates: Sequence[TableTemplate], block: Replay, pools: 
             continue
         codes = template.texts[name]
         if name in template.origin and name in origin.texts:
-            codes = template.with_origin(codes, pools[name].code(origin.texts[name]))
+            codes = template.with_origin(name, codes, pools[name].code(origin.texts[name]))
         parts.append(codes)
     return np.concatenate(parts)

@@ -27,12 +27,13 @@ class ExecutableProvider(Protocol):
             name: What to call it.
         """
 
-    def executable_of(self, program: Program, key: Hashable) -> tuple[int, int]:
+    def executable_of(self, program: Program, key: Hashable, *, eager: bool = False) -> tuple[int, int]:
         """Executable number and device time in ns of what is compiled already.
 
         Args:
             program: What to run.
             key: Stands for the program in this process.
+            eager: Whether each execution's own line and module stand for all of it.
         """
 
 

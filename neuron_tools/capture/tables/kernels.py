@@ -17,11 +17,13 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import TableTemplate
+from neuron_tools.capture.tables.origin import LINE_COLUMNS, LINE_NUMBER_COLUMNS
 from neuron_tools.nki.lowering.source import KernelSource
 from neuron_tools.simulator.program import Frame
 
 Ints = npt.NDArray[np.int64]
 KERNEL_TEXTS = ("kernel_instruction_name", "nki_source_location")
+_LINE_COLUMNS = LINE_COLUMNS | LINE_NUMBER_COLUMNS
 EXECUTABLE_SHIFT = 32  # ids of executable n start at n << 32
 
 
@@ -77,8 +79,7 @@ def with_kernel(table: TableTemplate, kernel: KernelColumns | None, pools: TextP
     texts["kernel_instruction_name"] = pools["kernel_instruction_name"].codes(kernel.names)
     numbers = dict(table.numbers)
     numbers["source_line"] = np.where(known, kernel.lines[kernel.stack], numbers["source_line"])
-    own = table.origin_rows if table.origin_rows is not None else np.ones(table.rows, bool)
-    return replace(table, texts=texts, numbers=numbers, origin_rows=own & ~known)
+    return replace(table, texts=texts, numbers=numbers, own=dict.fromkeys(_LINE_COLUMNS, known))
 
 
 def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapping[str, Any]]:

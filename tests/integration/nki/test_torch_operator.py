@@ -85,3 +85,14 @@ def test_the_framework_operation_is_the_registered_operator_when_compiled(profil
     )
     names = column(profile, query)
     assert {"nki::sine_kernel", "neuron_examples::sine", "neuron_examples::sine_backward"} <= set(names)
+
+
+def test_backward_kernels_stand_at_the_forward_call_eager_and_compiled(profile: Profile):
+    query = "SELECT DISTINCT hlo_name, layer, is_backward FROM Instruction WHERE hlo_name LIKE 'nki%' ORDER BY ALL"
+    found = [tuple(row.values()) for row in profile.query(query).to_pylist()]
+    assert found == [
+        ("nki_kernel.sine_kernel", "/loss_of()", True),
+        ("nki_kernel.sine_kernel", "/sine()", False),
+        ("nki_kernel.sine_kernel.0", "/loss_of()", False),
+        ("nki_kernel.sine_kernel.0", "/loss_of()", True),
+    ]
