@@ -194,6 +194,7 @@ class Timeline implements TimelineHandle {
       this.frame.say(summary.tracks.length > 0 ? null : "This profile has no spans and no counters to show.");
       this.mapTracks = overviewTracks(summary.tracks);
       this.core.open(summary);
+      this.told = JSON.stringify(this.view);
       this.details.start();
       this.search.start();
       this.lit.light(this.view.highlight);
@@ -335,9 +336,8 @@ class Timeline implements TimelineHandle {
   private tellHost(): void {
     const text = JSON.stringify(this.view);
     if (text === this.told || !this.core.summary) return;
-    const isFirst = this.told === "";
     this.told = text;
-    if (!isFirst) this.options.onViewChange?.(this.view);
+    this.options.onViewChange?.(this.view);
   }
 
   private held(pan: number, zoom: number): void {

@@ -14,12 +14,12 @@ INSTRUCTIONS = 600
 LAYERS = ("/model/a", "/model/a/inner", "/model/b")
 
 
-def write_small_profile(path: Path) -> Path:
-    """Instructions of 6 ns every 10 ns in turn on two engines; each third waits for the one before it."""
+def write_small_profile(path: Path, duration_ns: int = 6) -> Path:
+    """Instructions of 6 ns (or another duration) every 10 ns in turn on two engines; each third waits for the one before it."""
     place = np.arange(INSTRUCTIONS)
     with ProfileWriter(path, {"target": "trn2"}) as writer:
         writer.append("ProcessInfo", {"process_idx": np.zeros(1, np.int32), "command": ["train.py"]})
-        writer.append("Instruction", _filled("Instruction", _instructions(place)))
+        writer.append("Instruction", _filled("Instruction", _instructions(place, duration_ns)))
         writer.append("HloInstruction", _filled("HloInstruction", _operations()))
         writer.append("DmaPacketAggregated", _filled("DmaPacketAggregated", _transfers()))
         writer.append("PendingDma", _filled("PendingDma", _samples()))
@@ -50,13 +50,13 @@ def _samples() -> dict[str, Any]:
     }
 
 
-def _instructions(place: Any) -> dict[str, Any]:
+def _instructions(place: Any, duration_ns: int) -> dict[str, Any]:
     start = place * 10
     return {
         "id": 1000 + place,
         "start_ts": start,
-        "end_ts": start + 6,
-        "duration_ns": np.full(len(place), 6),
+        "end_ts": start + duration_ns,
+        "duration_ns": np.full(len(place), duration_ns),
         "engine": ["Tensor" if number % 2 else "Vector" for number in place],
         "opcode": ["MATMUL" if number % 2 else "<script>alert(1)</script>" for number in place],
         "pcore_idx": np.zeros(len(place), np.int64),

@@ -1,0 +1,334 @@
+"""The timeline in a real browser: what it draws, how it is used, and what it tells the page around it."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+import numpy as np
+import pytest
+
+from tests.browser.timeline_page import TIMELINE, application_at, explorer_at, sharp_page
+from tests.unit.neuron_explorer.timeline.small_profile import write_small_profile
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+BODY = ".nt-body"
+END_NS = 6050
+
+
+@pytest.fixture(scope="module")
+def profile(tmp_path_factory: Any) -> Path:
+    """The small profile of the unit tests; its spans' names hold a script."""
+    return write_small_profile(tmp_path_factory.mktemp("timeline") / "small.nprof")
+
+
+@pytest.fixture(scope="module")
+def address(profile: Path) -> Any:
+    """The address of the Explorer's page Timeline, with further parameters."""
+    with explorer_at([profile]) as at:
+        yield at
+
+
+def track_row(page: Any, name: str) -> Any:
+    """The header of a track."""
+    return page.locator(".nt-header", has=page.locator(".nt-name", has_text=name)).first
+
+
+def middle_of(page: Any, name: str) -> float:
+    """Height of a track's first row of spans."""
+    box = track_row(page, name).bounding_box()
+    return float(box["y"] + 12)
+
+
+def x_of(page: Any, time_ns: float) -> float:
+    """Pixel of a time."""
+    box = page.locator(".nt-stage").bounding_box()
+    view = page.evaluate(f"{TIMELINE}.view.range")
+    start, end = (view["startNs"], view["endNs"]) if view else (0, END_NS)
+    return float(box["x"] + (time_ns - start) / (end - start) * box["width"])
+
+
+def view(page: Any) -> dict[str, Any]:
+    return dict(page.evaluate(f"{TIMELINE}.view"))
+
+
+def test_the_page_works_under_the_policy_and_names_are_never_run(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=200&")) as (page, complaints):
+        page.mouse.click(x_of(page, 3), middle_of(page, "Vector"))
+        page.wait_for_selector(".nt-panel h3 >> text=<script>alert(1)</script>")
+        page.wait_for_selector(".nt-fields >> text=train.py:1")
+        assert complaints == []
+
+
+def test_a_link_reproduces_the_view(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address()) as (page, complaints):
+        page.evaluate(f"{TIMELINE}.setView({{ range: {{ startNs: 600, endNs: 1200 }} }})")
+        track_row(page, "Tensor").hover()
+        track_row(page, "Tensor").locator(".nt-pin").click()
+        page.wait_for_function("() => location.search.includes('pinned')")
+        found = parse_qs(urlsplit(page.url).query)
+        assert (found["start_ns"], found["end_ns"]) == (["600"], ["1200"])
+        assert json.loads(found["pinned"][0]) == ["p0/core0/engine/Tensor"]
+        before = view(page)
+        page.reload()
+        page.wait_for_function(f"() => {TIMELINE}?.statistics().isSharp")
+        assert view(page) == before
+        assert complaints == []
+
+
+def test_hovering_tells_what_is_there(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=1200&")) as (page, _):
+        page.mouse.move(x_of(page, 300), middle_of(page, "HLO operations"))
+        page.wait_for_selector(".nt-tooltip >> text=fusion.0")
+        assert "596 ns" in page.inner_text(".nt-tooltip")
+        page.evaluate(f"{TIMELINE}.setView({{ range: null }})")
+        page.wait_for_timeout(100)
+        page.mouse.move(x_of(page, 3000), middle_of(page, "Tensor"))
+        page.wait_for_selector(".nt-tooltip")
+
+
+def test_everything_can_be_done_by_keys(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=3000&")) as (page, complaints):
+        page.focus(BODY)
+        for _ in range(3):
+            page.keyboard.press("ArrowDown")
+        page.wait_for_selector(".nt-header.nt-active >> text=HLO operations")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("ArrowRight")
+        assert view(page)["span"]["name"] == "fusion.1"
+        page.keyboard.press("f")
+        assert view(page)["range"]["startNs"] == pytest.approx(600 - 0.15 * 596)
+        page.keyboard.press("p")
+        assert view(page)["pinned"] == ["p0/core0/hlo"]
+        page.keyboard.press("m")
+        assert len(view(page)["markers"]) == 1
+        page.keyboard.press("h")
+        page.wait_for_function(f"() => {TIMELINE}.view.highlight?.by === 'raw_hlo_id'")
+        page.keyboard.press("0")
+        assert view(page)["range"] is None
+        page.keyboard.press("Escape")
+        assert view(page)["span"] is None
+        page.keyboard.press("?")
+        page.wait_for_selector(".nt-help >> text=Zoom in")
+        page.keyboard.press("Escape")
+        page.wait_for_selector(".nt-help", state="hidden")
+        assert complaints == []
+
+
+def test_hits_are_stepped_through(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=600&")) as (page, _):
+        page.focus(BODY)
+        page.keyboard.press("/")
+        page.keyboard.type("fusion")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".nt-hits:has-text('1 of 10')")
+        page.keyboard.press("Enter")
+        page.wait_for_selector(".nt-hits:has-text('2 of 10')")
+        assert view(page)["span"]["name"] == "fusion.1"
+        shown = view(page)["range"]
+        assert shown["startNs"] < 600
+        assert shown["endNs"] > 1196
+
+
+def test_a_range_is_chosen_and_its_statistics_are_shown(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=2000&")) as (page, _):
+        y = middle_of(page, "Tensor")
+        page.keyboard.down("Shift")
+        page.mouse.move(x_of(page, 0) + 2, y)
+        page.mouse.down()
+        page.mouse.move(x_of(page, 1000), y, steps=5)
+        page.mouse.up()
+        page.keyboard.up("Shift")
+        page.wait_for_selector(".nt-panel >> text=Range of")
+        page.wait_for_selector(".nt-panel td >> text=MATMUL")
+        chosen = view(page)["selection"]
+        assert chosen["endNs"] - chosen["startNs"] == pytest.approx(1000, abs=10)
+
+
+def test_zooming_keeps_the_time_under_the_pointer(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address()) as (page, _):
+        x = x_of(page, 2000)
+        page.mouse.move(x, middle_of(page, "Tensor"))
+        page.keyboard.down("Control")
+        for _ in range(4):
+            page.mouse.wheel(0, -120)
+        page.keyboard.up("Control")
+        page.wait_for_function(f"() => {TIMELINE}.view.range !== null")
+        page.wait_for_timeout(300)
+        assert x_of(page, 2000) == pytest.approx(x, abs=2)
+        assert view(page)["range"]["endNs"] - view(page)["range"]["startNs"] < 4000
+
+
+def test_both_painters_draw_the_same(chromium: Any, profile: Path) -> None:
+    pictures = {}
+    with application_at(_application(profile)) as url:
+        for painter in ("canvas2d", "webgl2"):
+            with sharp_page(chromium, f"{url}?{painter}") as (page, complaints):
+                assert page.evaluate(f"{TIMELINE}.statistics().painter") == painter
+                page.wait_for_timeout(300)
+                pictures[painter] = pixels(page.locator(".nt-stage").screenshot())
+                assert complaints == []
+    different = (np.abs(pictures["canvas2d"].astype(int) - pictures["webgl2"]) > 40).any(axis=2)
+    assert different.mean() < 0.01
+    assert len(np.unique(pictures["webgl2"].reshape(-1, 3), axis=0)) > 8
+
+
+def test_another_dash_application_hears_of_the_view_and_sets_it(chromium: Any, profile: Path) -> None:
+    with application_at(_application(profile)) as url, sharp_page(chromium, url) as (page, complaints):
+        page.click("#go")
+        page.wait_for_function(f"() => {TIMELINE}.view.range?.startNs === 100")
+        page.focus(BODY)
+        page.keyboard.press("0")
+        page.wait_for_selector("#heard:has-text('null')")
+        page.mouse.click(x_of(page, 900), middle_of(page, "HLO operations"))
+        page.wait_for_selector("#told:has-text('fusion.1')")
+        assert complaints == []
+
+
+def test_two_profiles_are_compared(chromium: Any, tmp_path: Path, profile: Path) -> None:
+    other = write_small_profile(tmp_path / "other.nprof", duration_ns=3)
+    from neuron_explorer.library import profile_id
+
+    with (
+        explorer_at([profile, other]) as at,
+        sharp_page(chromium, at(f"compare={profile_id(other)}&")) as (
+            page,
+            complaints,
+        ),
+    ):
+        assert page.locator(".nt-name", has_text="↳ other.nprof").count() >= 3
+        page.evaluate(f"{TIMELINE}.setView({{ range: {{ startNs: 0, endNs: 300 }} }})")
+        page.wait_for_timeout(400)
+        page.mouse.move(x_of(page, 13), middle_of(page, "Tensor"))
+        page.wait_for_selector(".nt-tooltip >> text=100 % slower")
+        assert complaints == []
+
+
+def test_a_profile_that_cannot_be_read_is_told_with_a_way_on(chromium: Any, address: Any) -> None:
+    page = chromium.new_page()
+    try:
+        page.route("**/data/**/tracks*", lambda route: route.abort())
+        page.goto(address())
+        page.wait_for_selector(".nt-notice >> text=Try again")
+        page.unroute("**/data/**/tracks*")
+        page.click(".nt-notice button")
+        page.wait_for_function(f"() => {TIMELINE}?.statistics().isSharp")
+        assert page.locator(".nt-notice").is_hidden()
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_no_serious_breach(chromium: Any, profile: Path, theme: str) -> None:
+    if not AXE.is_file():
+        pytest.skip("axe-core is not installed: run `make`.")
+    url = f"?{quote(theme)}"
+    with application_at(_application(profile)) as base, sharp_page(chromium, base + url) as (page, _):
+        page.mouse.click(x_of(page, 900), middle_of(page, "HLO operations"))
+        page.wait_for_selector(".nt-fields")
+        page.evaluate(AXE.read_text())
+        found = page.evaluate("axe.run(document.querySelector('.nt'))")["violations"]
+        serious = [
+            f"{one['id']}: {one['nodes'][0]['html']}"
+            for one in found
+            if one["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+        spans = page.locator(".nt-unseen tbody tr")
+        assert spans.count() > 5
+
+
+def _application(profile: Path) -> Any:
+    """An application of somebody else, with the component in it; its address chooses painter or theme."""
+    from dash import Dash, Input, Output, dcc, html
+
+    from neuron_explorer.timeline import NeuronTimeline, register
+    from neuron_tools.profile.reader import open_profile
+
+    opened = open_profile(profile)
+
+    class Library:
+        def get(self, wanted: str) -> Any:
+            return opened
+
+    app = Dash("somebody", serve_locally=True, suppress_callback_exceptions=True)
+    register(app.server, Library())
+    app.layout = html.Div(
+        [
+            dcc.Location(id="address"),
+            html.Button("Go", id="go"),
+            html.Div(id="heard"),
+            html.Div(id="told"),
+            html.Div(id="place", style={"height": "700px"}),
+        ]
+    )
+
+    @app.callback(Output("place", "children"), Input("address", "search"))
+    def show(search: str) -> Any:
+        asked = (search or "").lstrip("?")
+        painter = asked if asked in ("canvas2d", "webgl2") else "auto"
+        theme = asked if asked == "dark" else "light"
+        return NeuronTimeline(id="timeline", profile="it", painter=painter, theme=theme)
+
+    @app.callback(Output("timeline", "range"), Input("go", "n_clicks"), prevent_initial_call=True)
+    def go(_: int) -> list[int]:
+        return [100, 400]
+
+    @app.callback(Output("heard", "children"), Input("timeline", "range"), prevent_initial_call=True)
+    def hear(shown: Any) -> str:
+        return json.dumps(shown)
+
+    @app.callback(Output("told", "children"), Input("timeline", "details"), prevent_initial_call=True)
+    def tell(details: Any) -> str:
+        return str((details or {}).get("hlo_name"))
+
+    return app.server
+
+
+def pixels(png: bytes) -> Any:
+    """Red, green and blue of a PNG as browsers write it; uint8, shape (height, width, 3)."""
+    width, height = struct.unpack(">II", png[16:24])
+    channels = {2: 3, 6: 4}[png[25]]
+    data, at = b"", 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        if png[at + 4 : at + 8] == b"IDAT":
+            data += png[at + 8 : at + 8 + length]
+        at += length + 12
+    rows = np.frombuffer(zlib.decompress(data), np.uint8).reshape(height, 1 + width * channels)
+    return _unfiltered(rows, channels).reshape(height, width, channels)[:, :, :3]
+
+
+def _unfiltered(rows: Any, channels: int) -> Any:
+    """Undo the filters of a PNG's rows."""
+    result = np.zeros((len(rows), rows.shape[1] - 1), np.uint8)
+    above = np.zeros(rows.shape[1] - 1, np.int64)
+    for number, row in enumerate(rows):
+        kind, line = int(row[0]), row[1:].astype(np.int64)
+        if kind == 2:
+            line = line + above
+        elif kind in (1, 3, 4):
+            for place in range(0, len(line), channels):
+                left = line[place - channels : place] if place else np.zeros(channels, np.int64)
+                up = above[place : place + channels]
+                corner = above[place - channels : place] if place else np.zeros(channels, np.int64)
+                line[place : place + channels] += _predicted(kind, left, up, corner)
+                line[place : place + channels] &= 255
+        above = line & 255
+        result[number] = above
+    return result
+
+
+def _predicted(kind: int, left: Any, up: Any, corner: Any) -> Any:
+    if kind == 1:
+        return left
+    if kind == 3:
+        return (left + up) // 2
+    guess = left + up - corner
+    apart = np.abs(np.array([guess - left, guess - up, guess - corner]))
+    return np.array([left, up, corner])[apart.argmin(axis=0), np.arange(len(left))]
