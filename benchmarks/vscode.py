@@ -6,6 +6,7 @@ memory is taken with a synthetic profile of a hundred million spans.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import tempfile
@@ -97,8 +98,8 @@ def _activation_ms(window: Window) -> float:
     window.command("Developer: Show Running Extensions")
     row = window.page.locator(".runtime-extensions-editor .extension", has_text="Neuron Tools").first
     row.wait_for()
-    said = row.locator(".activation-time").inner_text()
-    return float("".join(mark for mark in said if mark.isdigit() or mark == "."))
+    found = re.search(r"([\d.]+)\s?ms", row.inner_text())
+    return float(found.group(1)) if found else float("nan")
 
 
 def _use(window: Window) -> None:

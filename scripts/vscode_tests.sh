@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Tests the VS Code extension: types, unit tests, and a real VS Code in Chromium on a real capture. Arguments go to pytest.
+# Tests the extension in a real VS Code, on a real capture. Arguments go to pytest;
+# VSCODE_TESTS_SECONDS limits the time (600).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/install_code_server.sh
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-exec python -m pytest -m vscode tests/vscode "$@"
+exec timeout --foreground "${VSCODE_TESTS_SECONDS:-600}" python -m pytest -m vscode tests/vscode "$@"

@@ -22,11 +22,11 @@ describe("freeOutput", () => {
 
 describe("captureArguments", () => {
   it("passes the script's arguments as they are", () =>
-    expect(captureArguments({ script: "/w/a b.py", args: ["--x", "; y"] }, "/w/a.nprof", "trn2", ["--host-clock", "fixed"])).toEqual([
+    expect(captureArguments({ script: "/w/a b.py", args: ["--x", "; y"] }, "python", "/w/a.nprof", "trn2", ["--host-clock", "fixed"])).toEqual([
       "-m", "neuron_profile.cli", "capture", "-o", "/w/a.nprof", "--target", "trn2", "--host-clock", "fixed",
       "--", "python", "/w/a b.py", "--x", "; y",
     ]));
 
   it("prefers the task's own target", () =>
-    expect(captureArguments({ script: "a.py", target: "inf2" }, "a.nprof", "trn2", [])).toContain("inf2"));
+    expect(captureArguments({ script: "a.py", target: "inf2" }, "python", "a.nprof", "trn2", [])).toContain("inf2"));
 });

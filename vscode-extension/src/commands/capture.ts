@@ -1,11 +1,12 @@
 /** Captures a script: as a task in the terminal, with progress, then opens its profile. */
 
 import { existsSync } from "node:fs";
-import { basename, dirname, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import * as vscode from "vscode";
 import { findPython } from "../server/interpreters";
 import { UntrustedError } from "../server/connection";
 import { settings } from "../settings";
+import { isInside } from "../source/paths";
 import { noticeText } from "../text/markdown";
 import { captureArguments, freeOutput, type CaptureRequest } from "./command_line";
 
@@ -22,11 +23,13 @@ export function captureTask(
   python: string,
   output: string,
 ): vscode.Task {
-  const args = captureArguments(definition, output, settings.target(), settings.captureArguments());
   const cwd = typeof scope === "object" ? scope.uri.fsPath : dirname(definition.script);
-  // The script's `python` must be the one that has Neuron Tools.
+  const request = { ...definition, script: isInside(definition.script, cwd) ? relative(cwd, definition.script) : definition.script };
+  // Profiles keep the command: `python train.py` says more than paths of this machine.
+  const isNamedPython = python.includes("/") && existsSync(join(dirname(python), "python"));
   const path = `${dirname(python)}:${process.env["PATH"] ?? ""}`;
-  const execution = new vscode.ProcessExecution(python, args, { cwd, ...(python.includes("/") && { env: { PATH: path } }) });
+  const args = captureArguments(request, isNamedPython ? "python" : python, output, settings.target(), settings.captureArguments());
+  const execution = new vscode.ProcessExecution(python, args, { cwd, ...(isNamedPython && { env: { PATH: path } }) });
   const name = `capture ${basename(definition.script)}`;
   const task = new vscode.Task(definition, scope, name, TASK_TYPE, execution, PROBLEM_MATCHERS);
   task.presentationOptions = { reveal: vscode.TaskRevealKind.Always, panel: vscode.TaskPanelKind.Dedicated, clear: true };

@@ -20,15 +20,16 @@ export function freeOutput(script: string, folder: string, exists: (path: string
   return path(number);
 }
 
-/** Arguments of Python for a capture. */
+/** Arguments of Python for a capture; `python` is what the script runs with. */
 export function captureArguments(
   request: CaptureRequest,
+  python: string,
   output: string,
   target: string,
   further: readonly string[],
 ): string[] {
   const options = ["-o", output, "--target", request.target ?? target, ...further];
-  return ["-m", "neuron_profile.cli", "capture", ...options, "--", "python", request.script, ...(request.args ?? [])];
+  return ["-m", "neuron_profile.cli", "capture", ...options, "--", python, request.script, ...(request.args ?? [])];
 }
 
 /** Arguments as a shell would split them: blanks part, quotes and backslashes keep together. */
