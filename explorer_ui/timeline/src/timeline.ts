@@ -128,7 +128,10 @@ class Timeline implements TimelineHandle {
   }
 
   setView(view: Partial<TimelineView>): void {
+    const before = JSON.stringify(this.view);
     this.core.update(view);
+    // Where the user then goes back to what the host was told last, that is news for the host.
+    if (JSON.stringify(this.view) !== before) this.told = "";
   }
 
   setSelection(selection: { span?: SpanRef | null; range?: TimeRange | null }): void {
