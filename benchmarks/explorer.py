@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import synthetic_profile
+from benchmarks import explorer_pages, synthetic_profile
 from benchmarks.explorer_page import (
     TIMELINE,
     WIDTH,
@@ -64,9 +64,10 @@ def run(quick: bool = False) -> list[Figure]:
     small = measure(SMALL, ranges)
     figures = own_figures(small, SMALL, MILLION_FRAME_MS)
     if quick:
-        return figures + peer_figures(SMALL, small)
+        return figures + peer_figures(SMALL, small) + explorer_pages.figures(quick=True)
     figures += peer_figures(PEER, measure(PEER, QUICK_RANGES))
-    return figures + own_figures(measure(LARGE, ranges), LARGE, FRAME_MS)
+    figures += own_figures(measure(LARGE, ranges), LARGE, FRAME_MS)
+    return figures + explorer_pages.figures()
 
 
 def own_figures(measured: Measured, spans: int, frame_ms: float) -> list[Figure]:

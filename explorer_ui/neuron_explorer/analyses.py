@@ -1,10 +1,11 @@
-"""What the pages show of a profile, computed once per profile in the background and kept."""
+"""What the pages show of a profile, or of a range of it: computed once in the background and kept."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from threading import Lock
+from threading import Lock, Semaphore
 from typing import Any
 
 from neuron_explorer.jobs import CancelledError, Job, Progress, WatchedProfile
@@ -12,8 +13,12 @@ from neuron_explorer.library import ProfileLibrary
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[..., Any]
+Range = tuple[int, int]
 KEPT = 400
 """Results in memory; of more, those asked for longest ago are dropped."""
+SLICES = 8
+"""Ranges of profiles that stay open."""
+POLL_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,77 +26,96 @@ class _Entry:
     title: str
     function: Analysis
     of_profiles: bool
+    of_whole: bool
+    is_heavy: bool
 
 
 _ANALYSES: dict[str, _Entry] = {}
 
 
-def analysis(name: str, title: str, *, of_profiles: bool = False) -> Callable[[Analysis], Analysis]:
+def analysis(
+    name: str, title: str, *, of_profiles: bool = False, of_whole: bool = False, is_heavy: bool = False
+) -> Callable[[Analysis], Analysis]:
     """Give a function of a profile a name under which `Analyses` computes it.
 
     Args:
         title: What it does, as the page says while it runs: "Summing up device time".
         of_profiles: Whether its arguments are ids of further profiles, which it gets open.
+        of_whole: Whether it takes the whole profile also where a range is chosen.
+        is_heavy: Whether it may take much time and memory: of such ones, one runs at a time.
     """
 
     def remember(function: Analysis) -> Analysis:
-        _ANALYSES[name] = _Entry(title, function, of_profiles)
+        _ANALYSES[name] = _Entry(title, function, of_profiles, of_whole, is_heavy)
         return function
 
     return remember
 
 
 class Analyses:
-    """Results of analyses by profile and name."""
+    """Results of analyses by profile, range and name."""
 
     def __init__(self, library: ProfileLibrary) -> None:
         self._library = library
         self._lock = Lock()
-        self._jobs: dict[tuple[str, str, int], Job] = {}
+        self._turn = Semaphore(1)
+        self._jobs: dict[tuple[str, str, Range | None, int], Job] = {}
+        self._slices: dict[tuple[str, Range, int], Profile] = {}
 
-    def job(self, profile_id: str, name: str, *arguments: str) -> Job:
+    def job(self, profile_id: str, name: str, *arguments: str, range_ns: Range | None = None) -> Job:
         """The job that computes, or has computed, an analysis; begun if there is none.
 
         Args:
             arguments: Texts that the analysis takes besides the profile.
+            range_ns: Start and end of the part of the profile to analyse; None for all of it.
 
         Raises:
             UnknownProfileError, NotAProfileError: The profile cannot be opened.
         """
-        profile = self._library.get(profile_id)
         entry = _ANALYSES[name]
+        chosen = None if entry.of_whole else range_ns
+        profile = self._library.get(profile_id)
         given: Sequence[Any] = (
             [self._library.get(one) for one in arguments] if entry.of_profiles else arguments
         )
-        key = (profile_id, "\0".join((name, *arguments)), id(profile))
+        key = (profile_id, "\0".join((name, *arguments)), chosen, id(profile))
         with self._lock:
             found = self._jobs.pop(key, None)
             if found is None or isinstance(found.error, CancelledError):
-                found = Job(_run(profile, entry, given), name)
+                found = Job(self._work(self._part(profile_id, profile, chosen), entry, given), name)
             self._jobs[key] = found
-            while len(self._jobs) > KEPT:
-                del self._jobs[next(iter(self._jobs))]
+            _drop_first(self._jobs, KEPT)
         return found
 
-    def now(self, profile_id: str, name: str, *arguments: str) -> Any:
+    def now(self, profile_id: str, name: str, *arguments: str, range_ns: Range | None = None) -> Any:
         """The result, waited for as long as it takes.
 
         Raises:
             NeuronToolsError: The analysis failed.
         """
-        job = self.job(profile_id, name, *arguments)
-        while not job.wait(1.0):
+        job = self.job(profile_id, name, *arguments, range_ns=range_ns)
+        while not job.wait(POLL_S):
             pass
         if job.error is not None:
             raise job.error
         return job.result
 
-    def retry(self, profile_id: str, name: str, *arguments: str) -> None:
+    def part(self, profile_id: str, range_ns: Range | None) -> Profile:
+        """A profile, or a range of it.
+
+        Raises:
+            UnknownProfileError, NotAProfileError: The profile cannot be opened.
+        """
+        profile = self._library.get(profile_id)
+        with self._lock:
+            return self._part(profile_id, profile, range_ns)
+
+    def retry(self, profile_id: str, name: str, *arguments: str, range_ns: Range | None = None) -> None:
         """Drop an analysis that failed, so that it is computed again when it is next asked for."""
-        if self.job(profile_id, name, *arguments).error is not None:
-            wanted = profile_id, "\0".join((name, *arguments))
+        failed = self.job(profile_id, name, *arguments, range_ns=range_ns)
+        if failed.error is not None:
             with self._lock:
-                for key in [key for key in self._jobs if key[:2] == wanted]:
+                for key in [key for key, job in self._jobs.items() if job is failed]:
                     del self._jobs[key]
 
     def forget(self, profile_id: str) -> None:
@@ -99,12 +123,42 @@ class Analyses:
         with self._lock:
             for key in [key for key in self._jobs if key[0] == profile_id]:
                 self._jobs.pop(key).progress.cancel()
+            for place in [place for place in self._slices if place[0] == profile_id]:
+                self._slices.pop(place).close()
+
+    def _part(self, profile_id: str, profile: Profile, range_ns: Range | None) -> Profile:
+        if range_ns is None:
+            return profile
+        key = (profile_id, range_ns, id(profile))
+        part = self._slices.pop(key, None) or profile.slice(*range_ns)
+        self._slices[key] = part
+        _drop_first(self._slices, SLICES)  # it closes when nothing reads it any more
+        return part
+
+    def _work(self, profile: Profile, entry: _Entry, arguments: Sequence[Any]) -> Callable[[Progress], Any]:
+        def run(progress: Progress) -> Any:
+            with self._one_at_a_time(entry, progress):
+                progress.text = entry.title
+                given = [WatchedProfile(one, progress) if entry.of_profiles else one for one in arguments]
+                return entry.function(WatchedProfile(profile, progress), *given)
+
+        return run
+
+    @contextmanager
+    def _one_at_a_time(self, entry: _Entry, progress: Progress) -> Iterator[None]:
+        """Wait for the turn of a heavy analysis."""
+        if not entry.is_heavy:
+            yield
+            return
+        progress.text = f"{entry.title}: waiting for other work"
+        while not self._turn.acquire(timeout=POLL_S):
+            progress.check()
+        try:
+            yield
+        finally:
+            self._turn.release()
 
 
-def _run(profile: Profile, entry: _Entry, arguments: Sequence[Any]) -> Callable[[Progress], Any]:
-    def run(progress: Progress) -> Any:
-        progress.text = entry.title
-        given = [WatchedProfile(one, progress) if entry.of_profiles else one for one in arguments]
-        return entry.function(WatchedProfile(profile, progress), *given)
-
-    return run
+def _drop_first(kept: dict[Any, Any], most: int) -> None:
+    while len(kept) > most:
+        del kept[next(iter(kept))]

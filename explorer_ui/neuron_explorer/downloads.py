@@ -33,7 +33,7 @@ def register(server: Flask, site: Site) -> None:
         if found is None:
             return _refused("There is no such table.")
         try:
-            profile = site.library.get(request.args.get("profile", ""))
+            profile = _asked_profile(site)
             asked = parts_of_filter(json.loads(request.args.get("grid", "{}")))
             wanted = read_request(found, asked)
             return _csv(f"{file_name(profile.path.stem)}-{found.name}", _lines(profile, found, wanted))
@@ -42,7 +42,7 @@ def register(server: Flask, site: Site) -> None:
 
     def query() -> Response:
         try:
-            profile = site.library.get(request.args.get("profile", ""))
+            profile = _asked_profile(site)
             watched = WatchedProfile(profile, Progress())
             table = watched.first_rows(request.args.get("sql", ""), MOST_ROWS, TIMEOUT_S)
             return _csv(f"{file_name(profile.path.stem)}-query", csv_lines(table))
@@ -59,6 +59,11 @@ def register(server: Flask, site: Site) -> None:
     server.add_url_rule("/download/rows/<source>", "download_rows", rows)
     server.add_url_rule("/download/query", "download_query", query)
     server.add_url_rule("/download/export/<task_id>", "download_export", export)
+
+
+def _asked_profile(site: Site) -> Profile:
+    """The profile, or the range of it, that a request names."""
+    return site.view(request.path, request.query_string.decode()).part
 
 
 def _lines(profile: Profile, source: Source, wanted: Request) -> Iterator[str]:

@@ -145,7 +145,7 @@ def _grid(profile: Profile, table: str) -> dict[str, float] | None:
     return {"first": row["first"], "step": max(1.0, (row["last"] - row["first"] + 1) / POINTS)}
 
 
-@analysis(PROGRAMS, "Simulating the programs that ran")
+@analysis(PROGRAMS, "Simulating the programs that ran", of_whole=True, is_heavy=True)
 def programs(profile: Profile) -> tuple[tuple[ProgramEntry, ProgramUse], ...]:
     """Programs by falling time of all their executions; none where the profile does not hold them."""
     names = {

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from dash import Dash
 
 from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
+from neuron_explorer.jobs import Job
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.theme import LIGHT, Theme, requested_theme
@@ -39,13 +38,36 @@ class View:
         """
         return self.library.get(self.address.profile)
 
+    @property
+    def range_ns(self) -> tuple[int, int] | None:
+        """The chosen range; None for all of the profile."""
+        start, end = self.address.start_ns, self.address.end_ns
+        return None if start is None or end is None else (start, end)
+
+    @property
+    def part(self) -> Profile:
+        """The profile, seen through the chosen range.
+
+        Raises:
+            UnknownProfileError, NotAProfileError: It cannot be opened.
+        """
+        return self.analyses.part(self.address.profile, self.range_ns)
+
+    def job(self, name: str, *arguments: str) -> Job:
+        """The job of an analysis of the profile in the chosen range.
+
+        Raises:
+            UnknownProfileError, NotAProfileError: The profile cannot be opened.
+        """
+        return self.analyses.job(self.address.profile, name, *arguments, range_ns=self.range_ns)
+
     def result(self, name: str, *arguments: str) -> Any:
-        """The result of an analysis of the profile, waited for; a section's are there when it is drawn.
+        """The result of an analysis, waited for; a section's are there when it is drawn.
 
         Raises:
             NeuronToolsError: The analysis failed.
         """
-        return self.analyses.now(self.address.profile, name, *arguments)
+        return self.analyses.now(self.address.profile, name, *arguments, range_ns=self.range_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +78,6 @@ class Site:
     analyses: Analyses
     tasks: Tasks
     store: UserStore
-    temporary: list[Path] = field(default_factory=list)
-
-    def close(self) -> None:
-        """Remove the files that exports made."""
-        for folder in self.temporary:
-            shutil.rmtree(folder, ignore_errors=True)
 
     def view(self, pathname: str | None, search: str | None) -> View:
         """The view at an address, in the theme that the user's browser asks for."""
@@ -85,6 +101,7 @@ class Page:
         group: Heading in the navigation under which it stands.
         needs_profile: Whether it shows one profile; else it is drawn without.
         fills_window: Whether it takes the whole window beside the navigation, without margins.
+        follows_range: Whether it shows the chosen range of time, not always all of the profile.
     """
 
     path: str
@@ -94,3 +111,4 @@ class Page:
     group: str = ""
     needs_profile: bool = True
     fills_window: bool = False
+    follows_range: bool = True

@@ -18,22 +18,24 @@ IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
 ROOFLINE, COMMUNICATION = "roofline", "communication"
 
 
-@analysis(IDENTITY, "Reading what was captured")
+@analysis(IDENTITY, "Reading what was captured", of_whole=True)
 def _identity(profile: Profile) -> Identity:
     return identify(profile)
 
 
-@analysis(OVERVIEW, "Summing up device time")
+@analysis(OVERVIEW, "Summing up device time", is_heavy=True)
 def _overview(profile: Profile) -> Overview:
     return make_overview(profile)
 
 
-@analysis(FINDINGS, "Looking for what could be faster, and simulating each gain")
+@analysis(
+    FINDINGS, "Looking for what could be faster, and simulating each gain", of_whole=True, is_heavy=True
+)
 def _findings(profile: Profile) -> tuple[Finding, ...]:
     return advise(profile)
 
 
-@analysis(IDLE, "Dividing each engine's time into busy and idle")
+@analysis(IDLE, "Dividing each engine's time into busy and idle", is_heavy=True)
 def _idle(profile: Profile) -> tuple[EngineTime, ...]:
     return idle_reasons(profile)
 

@@ -80,9 +80,9 @@ def register(app: Dash, site: Site) -> None:
         clicked = (ctx.triggered_id or {}).get("type")
         for need in found.needs(view):
             if clicked == CANCEL and cancels:
-                site.analyses.job(view.address.profile, *need).progress.cancel()
+                view.job(*need).progress.cancel()
             elif clicked == RETRY and retries:
-                site.analyses.retry(view.address.profile, *need)
+                site.analyses.retry(view.address.profile, *need, range_ns=view.range_ns)
         return _content(found, view, ticks or 0)
 
 
@@ -92,7 +92,7 @@ def _href(address: Address) -> str:
 
 def _content(found: Section, view: View, ticks: int = 0) -> Any:
     try:
-        jobs = [view.analyses.job(view.address.profile, *need) for need in found.needs(view)]
+        jobs = [view.job(*need) for need in found.needs(view)]
         waiting = _first_waiting(jobs)
         if waiting is not None:
             return _waiting(found, view, waiting, ticks)

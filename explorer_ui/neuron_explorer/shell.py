@@ -69,7 +69,11 @@ def heading(view: View, page: Page | None) -> Any:
     title = html.H1(page.title if page else "Not found")
     if page is None or not page.needs_profile or not view.address.profile:
         return [title]
-    return [title, html.Span(_name(view), className="profile-name", title=_location(view)), *_range(view)]
+    return [
+        title,
+        html.Span(_name(view), className="profile-name", title=_location(view)),
+        *_range(view, page),
+    ]
 
 
 def window_title(view: View, page: Page | None) -> str:
@@ -84,11 +88,13 @@ def choose_profile() -> Any:
     return html.A("Choose a profile", href=PROFILES, className="button")
 
 
-def _range(view: View) -> list[Any]:
+def _range(view: View, page: Page) -> list[Any]:
     address = view.address
     if address.start_ns is None or address.end_ns is None:
         return []
     text = f"{duration(address.start_ns)} to {duration(address.end_ns)}"
+    if not page.follows_range:
+        text = f"all of the profile, not only {text}"
     whole = replace(address, start_ns=None, end_ns=None).to()
     remove = html.A("×", href=whole, className="remove", **{"aria-label": "Show all of the profile"})
     return [html.Span([text, remove], className="chip", title="Chosen range of time")]

@@ -176,7 +176,7 @@
     "grid-download": (button) => {
       const now = new URL(window.location.href).searchParams;
       const url = new URL(`/download/rows/${button.dataset.source}`, window.location.origin);
-      for (const name of ["profile", "grid"]) if (now.has(name)) url.searchParams.set(name, now.get(name));
+      for (const name of ["profile", "grid", "start_ns", "end_ns"]) if (now.has(name)) url.searchParams.set(name, now.get(name));
       const link = document.createElement("a");
       link.href = url;
       link.download = "";

@@ -32,4 +32,4 @@ def FINDINGS(view: View) -> Any:
     return finding_list(view, findings)
 
 
-PAGE = Page("/advice", "Advice", layout, group="What to do")
+PAGE = Page("/advice", "Advice", layout, group="What to do", follows_range=False)

@@ -55,7 +55,9 @@ def _choice(view: View, others: Sequence[ProfileEntry], base: str) -> Any:
     return html.Nav([label, *links], className="choices", **{"aria-label": "Profile to compare with"})
 
 
-@analysis(DIFFERENCE, "Aligning the two profiles by their hierarchy", of_profiles=True)
+@analysis(
+    DIFFERENCE, "Aligning the two profiles by their hierarchy", of_profiles=True, of_whole=True, is_heavy=True
+)
 def difference(profile: Profile, base: Profile) -> Difference:
     """What differs between a base profile and this one."""
     return compare(base, profile)
@@ -121,4 +123,4 @@ def _row(view: View, delta: Delta) -> list[Any]:
     ]  # fmt: skip
 
 
-PAGE = Page("/diff", "Diff", layout, group="What to do")
+PAGE = Page("/diff", "Diff", layout, group="What to do", follows_range=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import tempfile
 from dataclasses import dataclass
@@ -109,7 +110,7 @@ def start_export(site: Site, profile: Profile, name: str) -> Task:
         from neuron_tools.profile import export
 
         folder = Path(tempfile.mkdtemp(prefix="neuron-explorer-export-"))
-        site.temporary.append(folder)
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
         target = folder / f"{stem}{entry.suffix}"
         getattr(export, entry.function)(profile, target, progress=told(progress, f"Writing {target.name}"))
         progress.check()
@@ -144,4 +145,4 @@ def register(app: Dash, site: Site) -> None:
         return _list(view), not is_running(view, "export")
 
 
-PAGE = Page("/export", "Export", layout, register, group="What to do")
+PAGE = Page("/export", "Export", layout, register, group="What to do", follows_range=False)

@@ -108,7 +108,7 @@ def _block(page: View, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
         rows, total = table_rows(page.result(GROUPS, source.name), source, request)
     else:
         total = page.result(COUNT, source.name, json.dumps(asked.get("filterModel") or {}, sort_keys=True))
-        rows = read_rows(page.profile, source, request)
+        rows = read_rows(page.part, source, request)
     return {"rowData": rows, "rowCount": min(total, REACHABLE)}, f"{total:,} rows"
 
 

@@ -47,7 +47,7 @@ def SUMMARY(view: View) -> list[Any]:
     return [
         *(html.P(notice, className="notice") for notice in notices(identity)),
         html.P(verdict_text(overview.occupancy), className="verdict"),
-        _figures(overview),
+        _figures(view, overview),
         *(
             [chart_card("Engines", engine_use_figure(overview.engines, view.theme))]
             if overview.engines
@@ -56,17 +56,20 @@ def SUMMARY(view: View) -> list[Any]:
     ]
 
 
-def _figures(overview: Overview) -> Any:
+def _figures(view: View, overview: Overview) -> Any:
     metrics, occupancy = overview.metrics, overview.occupancy
     peak = max((peak.peak_bytes for peak in overview.memory), default=0)
     numbers = [
         ("Device time", duration(occupancy.device_ns), f"{occupancy.executions:,} executions"),
         ("Device busy", percent(occupancy.busy_share), f"of {duration(occupancy.window_ns)}"),
-        ("MFU", percent(overview.while_busy("mfu_estimated_percent")), "of the device time"),
-        ("HBM traffic", scaled(_traffic(overview), "B"), "read and written"),
         ("Peak memory", scaled(peak, "B"), "held by tensors"),
-        ("Matrix work", scaled(float(metrics.get("model_flops") or 0), "FLOP"), "of the model"),
     ]
+    if view.range_ns is None:  # the published metrics are those of the whole profile
+        numbers += [
+            ("MFU", percent(overview.while_busy("mfu_estimated_percent")), "of the device time"),
+            ("HBM traffic", scaled(_traffic(overview), "B"), "read and written"),
+            ("Matrix work", scaled(float(metrics.get("model_flops") or 0), "FLOP"), "of the model"),
+        ]
     return html.Dl([_figure(*number) for number in numbers], className="figures")
 
 
@@ -166,7 +169,7 @@ def SYSTEM(view: View) -> Any:
         ("Made by", identity.producer),
         ("Schema", identity.schema_version),
         ("Folder", html.Code(str(identity.path))),
-        *total_rows(overview),
+        *(total_rows(overview) if view.range_ns is None else []),
     ]
     listed = [part for name, value in facts if value for part in (html.Dt(name), html.Dd(value))]
     warnings = [(row.category, row.message, count_cell(row.count)) for row in overview.warnings]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
-from urllib.parse import urlencode
 
 from dash import ALL, ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 
@@ -115,7 +114,7 @@ def _draw(view: View) -> Any:
         if not result.is_cut
         else f"The first {rows:,} rows; the CSV file has up to a million."
     )
-    href = f"/download/query?{urlencode({'profile': view.address.profile, 'sql': view.address.get('sql')})}"
+    href = view.address.to("/download/query", sql=view.address.get("sql"))
     actions = [
         html.Span(told, className="faint", role="status"),
         html.A("CSV", href=href, className="button quiet", download="", title="Save all rows as CSV"),
