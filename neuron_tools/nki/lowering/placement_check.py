@@ -1,6 +1,13 @@
-"""Tiles that the kernel placed itself: refused where two at one address are used at the same time."""
+"""Tiles that the kernel placed itself: refused where one is read after another at its address was written.
+
+A tile here is one block of a tensor: a tensor of many blocks may have some of them at one address, so that
+they take turns. Tiles at the very same place form a slot; a read is lost where the slot, or one that overlaps
+it, was written by somebody else since the tile itself was.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -8,6 +15,37 @@ import numpy.typing as npt
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.errors import RaceError
 from neuron_tools.nki.tracer import Tracer
+
+Ints = npt.NDArray[np.int64]
+_FIRST_READ = 5
+"""Column of a row from which on its regions are read; those from 3 on before it are written."""
+
+
+@dataclass(slots=True)
+class Slot:
+    """A place on chip and who uses it when.
+
+    Attributes:
+        start, end: Bytes of each partition.
+        first, last: Partitions.
+        writes, reads: (row, tile) of each access, in order.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    writes: list[tuple[int, int]] = field(default_factory=list)
+    reads: list[tuple[int, int]] = field(default_factory=list)
+    tiles: set[int] = field(default_factory=set)
+
+    def overlaps(self, other: Slot) -> bool:
+        """Whether the two share bytes of a partition."""
+        return (
+            self.start < other.end
+            and other.start < self.end
+            and (self.first < other.last and other.first < self.last)
+        )
 
 
 def check_placed(
@@ -18,71 +56,115 @@ def check_placed(
     Raises:
         RaceError: Names both tiles and the line that reads.
     """
-    placed = [buffer for buffer in members if buffer.address is not None and buffer.blocks == 1]
-    if len(placed) < 2:
+    placed = [buffer for buffer in members if buffer.address is not None]
+    if sum(buffer.blocks for buffer in placed) < 2:
         return
-    number_of = {buffer.number: index for index, buffer in enumerate(placed)}
-    writes, reads = _accesses(rows, regions, number_of, len(trace.buffers))
-    spans = sorted(placed, key=lambda buffer: buffer.address or 0)
-    for index, buffer in enumerate(spans):
-        end = (buffer.address or 0) + buffer.bytes_per_partition
-        for other in spans[index + 1 :]:
-            if (other.address or 0) >= end:
+    slots, owners = _slots(placed)
+    _note_accesses(rows, regions, slots, owners)
+    ordered = sorted(slots, key=lambda slot: slot.start)
+    for index, slot in enumerate(ordered):
+        if len(slot.tiles) > 1:
+            _check(trace, rows, slot, slot, owners)
+        for other in ordered[index + 1 :]:
+            if other.start >= slot.end:
                 break
-            if _partitions_overlap(buffer, other):
-                for first, second in ((buffer, other), (other, buffer)):
-                    own, foreign = number_of[first.number], number_of[second.number]
-                    _check_pair(trace, first, second, writes[own], reads[own], writes[foreign], rows)
+            if slot.overlaps(other):
+                _check(trace, rows, slot, other, owners)
+                _check(trace, rows, other, slot, owners)
 
 
-Accesses = list[npt.NDArray[np.int64]]
+@dataclass(frozen=True, slots=True)
+class _Owners:
+    """The tiles of all placed tensors.
+
+    Attributes:
+        buffers: Tensor of each tile.
+        blocks: Block of that tensor.
+        first_tile: Number of each tensor's first tile, by the tensor's number.
+        slot_of: Slot of each tile.
+    """
+
+    buffers: list[Buffer]
+    blocks: list[int]
+    first_tile: dict[int, int]
+    slot_of: list[Slot]
+
+    def name(self, tile: int) -> str:
+        """What to call a tile."""
+        buffer, block = self.buffers[tile], self.blocks[tile]
+        name = str(buffer.name or buffer.shape)
+        return name if buffer.blocks == 1 else f"{name} (block {block})"
 
 
-def _accesses(
-    rows: npt.NDArray[np.int32], regions: npt.NDArray[np.int32], number_of: dict[int, int], buffers: int
-) -> tuple[Accesses, Accesses]:
-    index_of = np.full(buffers, -1, np.int64)
-    for number, index in number_of.items():
-        index_of[number] = index
-    found: list[list[list[int]]] = [[[] for _ in number_of] for _ in range(2)]
-    for slot in range(3, rows.shape[1]):
-        touched = np.flatnonzero(rows[:, slot] >= 0)
-        owner = index_of[regions[rows[touched, slot], 0]]
-        for row, index in zip(touched[owner >= 0], owner[owner >= 0]):
-            found[0 if slot < 5 else 1][index].append(int(row))
-    writes, reads = (
-        [np.array(sorted(rows_of), np.int64) for rows_of in side] for side in found
-    )  # fmt: skip
-    return writes, reads
+def _slots(placed: list[Buffer]) -> tuple[list[Slot], _Owners]:
+    slots: dict[tuple[int, int, int, int], Slot] = {}
+    owners = _Owners([], [], {}, [])
+    for buffer in placed:
+        owners.first_tile[buffer.number] = len(owners.buffers)
+        for block in range(buffer.blocks):
+            start = _address(buffer, block)
+            key = (start, start + buffer.pitch_bytes, buffer.partition, buffer.partition + buffer.partitions)
+            slot = slots.setdefault(key, Slot(*key))
+            slot.tiles.add(len(owners.buffers))
+            owners.buffers.append(buffer)
+            owners.blocks.append(block)
+            owners.slot_of.append(slot)
+    return list(slots.values()), owners
 
 
-def _partitions_overlap(first: Buffer, second: Buffer) -> bool:
-    return first.partition < second.partition + second.partitions and (
-        second.partition < first.partition + first.partitions
-    )
+def _address(buffer: Buffer, block: int) -> int:
+    if buffer.block_addresses:
+        return buffer.block_addresses[block]
+    return (buffer.address or 0) + block * buffer.pitch_bytes
 
 
-def _check_pair(
-    trace: Tracer,
-    tile: Buffer,
-    other: Buffer,
-    writes: npt.NDArray[np.int64],
-    reads: npt.NDArray[np.int64],
-    overwrites: npt.NDArray[np.int64],
-    rows: npt.NDArray[np.int32],
+def _note_accesses(
+    rows: npt.NDArray[np.int32], regions: npt.NDArray[np.int32], slots: list[Slot], owners: _Owners
 ) -> None:
-    """A read of `tile` with a write of `other` between it and the write of `tile` that it wants."""
-    if not len(reads) or not len(overwrites) or not len(writes):
+    """Give every slot the rows that write and read its tiles."""
+    tiles_of: dict[int, range] = {}
+    for number, (buffer, first, last) in enumerate(regions[:, :3].tolist()):
+        if buffer in owners.first_tile:
+            tile = owners.first_tile[buffer]
+            partitions = max(owners.buffers[tile].partitions, 1)
+            tiles_of[number] = range(tile + first // partitions, tile + (last - 1) // partitions + 1)
+    for column in range(3, rows.shape[1]):
+        for row in np.flatnonzero(np.isin(rows[:, column], list(tiles_of))).tolist():
+            for tile in tiles_of[int(rows[row, column])]:
+                slot = owners.slot_of[tile]
+                (slot.reads if column >= _FIRST_READ else slot.writes).append((row, tile))
+    for slot in slots:
+        slot.writes.sort()
+        slot.reads.sort()
+
+
+def _check(trace: Tracer, rows: npt.NDArray[np.int32], slot: Slot, other: Slot, owners: _Owners) -> None:
+    """Reads of `slot` with a write of another tile of `other` since the tile's own last write."""
+    if not slot.reads or not slot.writes or not other.writes:
         return
+    reads, own = np.array(slot.reads, np.int64), np.array(slot.writes, np.int64)
+    foreign = np.array(other.writes, np.int64)
+    for tile in np.unique(reads[:, 1]).tolist():
+        written = own[own[:, 1] == tile, 0]
+        overwritten = foreign[foreign[:, 1] != tile]
+        at = reads[reads[:, 1] == tile, 0]
+        lost = _lost(at, written, overwritten[:, 0])
+        if lost is not None:
+            culprit = int(overwritten[np.searchsorted(overwritten[:, 0], lost) - 1, 1])
+            raise RaceError(
+                f"the tile {owners.name(tile)} is read, but {owners.name(culprit)}, which the kernel placed at "
+                f"the same address ({owners.buffers[tile].region} byte {max(slot.start, other.start)}), was "
+                "written in between and nothing keeps them apart; give them separate addresses",
+                trace.describe_site(int(rows[lost, 1])),
+            )
+
+
+def _lost(reads: Ints, writes: Ints, overwrites: Ints) -> int | None:
+    """The first read with an overwrite between it and the write that it wants."""
+    if not len(writes) or not len(overwrites):
+        return None
     last_write = np.searchsorted(writes, reads, side="left") - 1
     last_overwrite = np.searchsorted(overwrites, reads, side="left") - 1
     valid = (last_write >= 0) & (last_overwrite >= 0)
     lost = valid & (overwrites[np.maximum(last_overwrite, 0)] > writes[np.maximum(last_write, 0)])
-    if lost.any():
-        row = int(reads[np.argmax(lost)])
-        raise RaceError(
-            f"the tile {tile.name or tile.shape} is read, but {other.name or other.shape}, which the kernel "
-            f"placed at the same address ({tile.region} byte {max(tile.address or 0, other.address or 0)}), "
-            "was written in between and nothing keeps them apart; give them separate addresses",
-            trace.describe_site(int(rows[row, 1])),
-        )
+    return int(reads[np.argmax(lost)]) if lost.any() else None

@@ -161,3 +161,41 @@ def test_a_grid_of_virtual_cores_runs_side_by_side(names):
 
     assert ids[VNC(2)](numbers(1, 1)).ravel().tolist() == [0, 1]
     assert len(ids[VNC(2)].run(numbers(1, 1)).traces) == 2
+
+
+def turns(names, depth):
+    """A kernel that loads three blocks ahead of using them, in tiles that take turns at `depth` addresses."""
+    nki, nl, _nisa = names
+
+    @nki.jit
+    def kernel(x):
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        placed = nki.compiler.sbuf.mod_alloc(base_addr=0, num_free_tiles=(depth,))
+        tiles = nl.ndarray((4, nl.par_dim(128), 64), dtype=x.dtype, buffer=placed)
+        for first in range(2):
+            tiles[first] = nl.load(x[first])
+        for block in range(4):
+            nl.store(result[block], value=tiles[block])
+            if block + 2 < 4:
+                tiles[block + 2] = nl.load(x[block + 2])
+        return result
+
+    return kernel
+
+
+def test_blocks_that_take_turns_at_an_address_are_allowed(names):
+    from neuron_tools.nki.lowering import lower
+
+    x = numbers(4, 128, 64)
+    done = turns(names, 2).run(x)
+    np.testing.assert_array_equal(done.outputs, x)
+    assert len(lower(done.traces[0], "turns").program.dmas) == 8
+
+
+def test_a_block_that_is_overwritten_before_it_is_read_is_refused(names):
+    from neuron_tools.nki.errors import RaceError
+    from neuron_tools.nki.lowering import lower
+
+    trace = turns(names, 1).run(numbers(4, 128, 64)).traces[0]
+    with pytest.raises(RaceError, match=r"\(block 0\) is read, but .*\(block 1\).* same address"):
+        lower(trace, "turns")
