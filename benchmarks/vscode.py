@@ -138,7 +138,7 @@ def _window(folder: Path, project: Path) -> Iterator[tuple[Window, CodeServer, A
     from tests.browser.chromium import open_browser
 
     extensions = code_server.install_extension(code_server.package_extension(), folder)
-    settings = {"neuron.python": sys.executable}
+    settings = {"neuron.python": sys.executable, "neuron.decorations.minimumShare": 0}  # text at every line
     with code_server.running(folder / "user", extensions, settings) as server, open_browser() as browser:
         window = Window(browser.new_page(viewport={"width": 1600, "height": 900}))
         window.open(server.window_url(project))

@@ -1,7 +1,7 @@
 /** The page of the timeline in VS Code: the same engine as in the browser, fed by the extension host. */
 
 import { createTimeline, type Selection, type TimelineHandle, type TimelineView } from "@neuron-tools/timeline";
-import type { FromWebview, ShowMessage, ToWebview } from "../src/timeline/messages";
+import type { FromWebview, ProfileMessage, ShowMessage, ToWebview } from "../src/timeline/messages";
 import { HostSource } from "./source";
 import { editorTheme, onThemeChange } from "./theme";
 
@@ -13,8 +13,8 @@ interface VsCodeApi {
 
 /** What survives hiding and reloading. */
 interface SavedState {
-  readonly name: string;
-  readonly view: TimelineView;
+  readonly profile: ProfileMessage;
+  readonly view: TimelineView | undefined;
 }
 
 declare function acquireVsCodeApi(): VsCodeApi;
@@ -29,9 +29,10 @@ const note = document.getElementById("note")!;
 let timeline: TimelineHandle | undefined;
 let originNs = 0;
 
-function open(name: string): void {
+function open(profile: ProfileMessage): void {
   const saved = vscode.getState();
-  const view = timeline?.view ?? (saved?.name === name ? saved.view : undefined);
+  const view = timeline?.view ?? (saved?.profile.path === profile.path ? saved.view : undefined);
+  vscode.setState({ profile, view });
   timeline?.destroy();
   note.hidden = true;
   const opened = createTimeline(container, {
@@ -39,7 +40,7 @@ function open(name: string): void {
     theme: editorTheme(),
     budgetBytes: BUDGET_BYTES,
     ...(view && { view }),
-    onViewChange: (now) => vscode.setState({ name, view: now }),
+    onViewChange: (now) => vscode.setState({ profile, view: now }),
     onSelect: tellOfSpan,
     onOpenSource: ({ file, line }) => vscode.postMessage({ type: "source", file, line }),
     onError: (error) => console.error(error.message),
@@ -76,7 +77,7 @@ function fail(message: string): void {
 
 window.addEventListener("message", (event: MessageEvent<ToWebview>) => {
   const message = event.data;
-  if (message.type === "open") open(message.name);
+  if (message.type === "open") open(message.profile);
   else if (message.type === "show") void show(message.show);
   else if (message.type === "failure") fail(message.message);
   else source.receive(message);

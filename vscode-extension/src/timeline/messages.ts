@@ -20,8 +20,15 @@ export interface ShowMessage {
   readonly search?: string;
 }
 
+/** A profile, as the page keeps it for the time when the window is loaded again. */
+export interface ProfileMessage {
+  readonly path: string;
+  readonly name: string;
+  readonly remoteId?: string | undefined;
+}
+
 export type ToWebview =
-  | { readonly type: "open"; readonly name: string }
+  | { readonly type: "open"; readonly profile: ProfileMessage }
   | { readonly type: "answer"; readonly id: number; readonly bytes: ArrayBuffer }
   | { readonly type: "refusal"; readonly id: number; readonly message: string }
   | { readonly type: "show"; readonly show: ShowMessage }

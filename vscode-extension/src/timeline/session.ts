@@ -81,7 +81,7 @@ export class TimelineSession implements vscode.Disposable {
   private async open(): Promise<void> {
     try {
       await this.registry.idOf(this.profile);
-      this.send({ type: "open", name: this.profile.name });
+      this.send({ type: "open", profile: this.profile });
       this.isReady = true;
       if (this.waiting) this.send({ type: "show", show: this.waiting });
       this.waiting = undefined;

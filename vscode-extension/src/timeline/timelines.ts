@@ -36,9 +36,11 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
   }
 
   deserializeWebviewPanel(panel: vscode.WebviewPanel, state: unknown): Promise<void> {
-    const profile = (state as { profile?: ProfileRef } | undefined)?.profile;
-    if (profile && typeof profile.remoteId === "string") this.attach(profile, panel);
-    else panel.dispose();
+    const profile = (state as { profile?: Partial<ProfileRef> } | undefined)?.profile;
+    const { path, name, remoteId } = profile ?? {};
+    if (typeof remoteId === "string" && path !== undefined && name !== undefined) {
+      this.attach({ path, name, remoteId }, panel);
+    } else panel.dispose();
     return Promise.resolve();
   }
 
