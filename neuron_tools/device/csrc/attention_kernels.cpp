@@ -66,7 +66,10 @@ int64_t choose_attention(
     double dropout_p, bool is_causal, std::optional<double>, bool enable_gqa) {
   const bool has_mask = mask.has_value() && mask->defined();
   const bool same_width = query.dim() == 4 && query.size(3) == key.size(3) && key.size(3) == value.size(3);
-  const bool not_empty = query.numel() > 0 && key.numel() > 0;
+  const auto has_elements = [](const at::Tensor& tensor) {
+    return tensor.sym_numel().sym_gt(0).guard_bool(__FILE__, __LINE__);  // sizes may be symbols: a graph is traced
+  };
+  const bool not_empty = has_elements(query) && has_elements(key);
   const bool plain = dropout_p == 0.0 && !enable_gqa && !(has_mask && (mask->requires_grad() || is_causal));
   return static_cast<int64_t>(
       same_width && not_empty && plain ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
