@@ -218,6 +218,7 @@ class Epilogue:
             location.purpose,
             location.dtype,
             location.tensor,
+            strided=1 < run < self._columns,
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 
@@ -348,5 +349,6 @@ class Epilogue:
             location.store_purpose,
             location.dtype,
             location.tensor,
+            strided=self._width < self._columns and self._group.shapes[value] is not Shape.ROW,
         )
         self._stores.append((value, self._loop.store(slot, transfer, active=live)))

@@ -124,5 +124,6 @@ class LoopOperands(LoopState):
             self._queue_of(slot), Memory.HBM, Memory.SBUF, elements * item, run * item,
             self._partitions if partitions is None else partitions,
             location.purpose, location.dtype, location.tensor,
+            strided=not slot.stationary and (self._jumps or not external.view.is_plain),
         )  # fmt: skip
         self._loop.load(slot, transfer, active=active, after=location.tokens)

@@ -69,6 +69,12 @@ class LoopState:
             and (space.segment == space.rows)
         )
 
+    @property
+    def _jumps(self) -> bool:
+        """Whether the rows of a tile lie apart in HBM; a space without rows is cut as it lies."""
+        space = self._space
+        return self._group.domain is not None and (space.chunk < space.columns or space.run < space.columns)
+
     def _full_values(self) -> list[int]:
         """Values that move between HBM and SBUF tile by tile."""
         residency = self._context.residency
@@ -127,5 +133,6 @@ class LoopState:
         transfer = Transfer(
             self._context.store_queue(), Memory.SBUF, Memory.HBM, size, descriptor_bytes, partitions,
             location.store_purpose, location.dtype, location.tensor,
+            strided=self._jumps and slot.bytes_per_partition > location.dtype.byte_count,
         )  # fmt: skip
         self._stores.append((value, self._loop.store(slot, transfer, active=active)))

@@ -157,6 +157,7 @@ def _copy(
         target.store_purpose,
         source.dtype,
         target.tensor,
+        strided=run_bytes < size,
     )
     waits = [*source.tokens.values(), *(after or {}).values()]
     step = loop.step(context.queue_engine(queue), Opcode.DMA_TRIGGER, transfer=transfer, after=waits)

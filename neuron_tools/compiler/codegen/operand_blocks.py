@@ -157,6 +157,7 @@ class OperandBlocks:
             location.dtype,
             location.tensor,
             transpose=turned,
+            strided=not turned and run < operand.run,
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 

@@ -70,6 +70,7 @@ def _fill_dma(dmas: npt.NDArray[np.void], rows: IntArray, step: Step, iterations
     dmas["purpose"][rows] = transfer.purpose
     dmas["dtype"][rows] = transfer.dtype
     dmas["transpose"][rows] = transfer.transpose
+    dmas["strided"][rows] = transfer.strided
     dmas["bytes"][rows] = size
     dmas["descriptor_bytes"][rows] = np.minimum(transfer.descriptor_bytes, np.maximum(size, 1))
     dmas["descriptors"][rows] = -(-size // transfer.descriptor_bytes)
@@ -78,4 +79,6 @@ def _fill_dma(dmas: npt.NDArray[np.void], rows: IntArray, step: Step, iterations
     dmas["hlo"][rows] = step.hlo
     touched = step.writes or step.reads
     if touched:
+        wider = touched[0].dtype.byte_count // max(1, transfer.dtype.byte_count)
+        dmas["cast"][rows] = wider if wider > 1 else 0
         dmas["tile"][rows] = _tile(touched[0], iterations)

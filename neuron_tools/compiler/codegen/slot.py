@@ -50,6 +50,7 @@ class Transfer:
     dtype: DType
     tensor: int = -1
     transpose: bool = False
+    strided: bool = False  # descriptors do not follow one another in HBM
 
 
 @dataclass(eq=False)
