@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from neuron_explorer.analyses import analysis
-from neuron_explorer.grid_rows import Column, Kind, Request
+from neuron_explorer.grid_rows import BLOCK, Column, Kind, Request
 from neuron_explorer.jobs import WatchedProfile
 from neuron_tools.profile.reader import Profile
 
@@ -17,8 +17,9 @@ QUERY = "query"
 MOST_ROWS = 10_000
 TIMEOUT_S = 60.0
 MOST_COLUMNS = 60
-BLOCK_CHARACTERS = 60_000
+BLOCK_CHARACTERS = 50_000
 """Texts of a block of rows that are sent; longer cells are cut to keep to it."""
+BLOCK_CELLS = 2_500
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,11 @@ class QueryResult:
         """The columns as a grid has them, told apart by their place."""
         fields = list(self.table.schema)[:MOST_COLUMNS]
         return [Column(f"c{place}", field.name, _kind(field.type), 150) for place, field in enumerate(fields)]
+
+    @property
+    def block_rows(self) -> int:
+        """Rows that are sent at once: few of a wide table."""
+        return max(10, min(BLOCK, BLOCK_CELLS // max(1, len(self.columns))))
 
 
 @analysis(QUERY, "Running the query")

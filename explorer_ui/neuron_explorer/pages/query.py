@@ -128,7 +128,11 @@ def _draw(view: View) -> Any:
         return [choice, card("Result", empty_state("The result has no rows."), actions=actions)]
     return [
         choice,
-        grid_card("Result", source_grid(_source(result), "query-grid", {}, filters=False), actions=actions),
+        grid_card(
+            "Result",
+            source_grid(_source(result), "query-grid", {}, filters=False, block=result.block_rows),
+            actions=actions,
+        ),
     ]
 
 

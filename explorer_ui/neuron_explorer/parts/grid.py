@@ -22,12 +22,15 @@ _FILTER_HINTS = {"time": " (ns)", "bytes": " (bytes)", "share": " (0 to 1)"}
 HEIGHT = "66vh"
 
 
-def source_grid(source: Source, identity: Any, state: Mapping[str, Any], *, filters: bool = True) -> Any:
+def source_grid(
+    source: Source, identity: Any, state: Mapping[str, Any], *, filters: bool = True, block: int = BLOCK
+) -> Any:
     """A grid that asks for its rows as they come into sight.
 
     Args:
         state: `sortModel` and `filterModel` to begin with.
         filters: Whether there is a row of filters.
+        block: Rows that are asked for at once.
     """
     sort = {entry.get("colId"): entry.get("sort") for entry in state.get("sortModel", ())}
     return dag.AgGrid(
@@ -43,7 +46,7 @@ def source_grid(source: Source, identity: Any, state: Mapping[str, Any], *, filt
         },
         filterModel=dict(state.get("filterModel", {})),
         dashGridOptions={
-            "cacheBlockSize": BLOCK,
+            "cacheBlockSize": block,
             "maxBlocksInCache": 20,
             "rowBuffer": 0,
             "suppressCellFocus": False,

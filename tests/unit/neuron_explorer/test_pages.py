@@ -1,0 +1,149 @@
+"""What pages show of a profile with known sums, without a browser."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from neuron_explorer.address import Address
+from neuron_explorer.analyses import Analyses
+from neuron_explorer.library import ProfileLibrary, profile_id
+from neuron_explorer.module_tree import make_tree, operation_work, tree_rows
+from neuron_explorer.page import View
+from neuron_explorer.pages import find_page, pages
+from neuron_explorer.pages.source import MOST_LINES, file_data
+from neuron_explorer.query_results import run_query
+from neuron_explorer.source_costs import LineWork, line_work, source_files, source_work
+from neuron_explorer.user_store import UserStore
+from neuron_profile.analysis.charges import charge_device_time
+from neuron_tools import open_profile
+from neuron_tools.profile.reader import Profile
+
+
+@pytest.fixture
+def profile(make_profile) -> Iterator[Profile]:
+    with open_profile(make_profile()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def view(make_profile, tmp_path, monkeypatch) -> Iterator[View]:
+    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 30.0)
+    path = make_profile()
+    with ProfileLibrary([path]) as library:
+        address = Address("/", profile_id(path))
+        yield View(library, Analyses(library), address, store=UserStore(tmp_path / "store"))
+
+
+def drawn(view: View, path: str, **parameters: str) -> str:
+    """A page as the browser gets it, its sections drawn."""
+    found = find_page(path)
+    assert found is not None
+    address = replace(view.address, path=path, parameters=parameters)
+    text = json.dumps(
+        found.layout(replace(view, address=address)), default=lambda part: part.to_plotly_json()
+    )
+    return text.replace('\\"', '"')
+
+
+def test_every_page_is_drawn_for_every_range(view: View) -> None:
+    for page in pages():
+        if page.path == "/timeline":
+            continue
+        for start, end in ((None, None), (1200, 1300), (10_000, 20_000)):
+            shown = drawn(replace(view, address=replace(view.address, start_ns=start, end_ns=end)), page.path)
+            assert '"className": "state error"' not in shown, page.path
+
+
+def test_the_overview_has_the_sums_of_the_profile_or_of_the_range(view: View) -> None:
+    assert '"200 ns"' in drawn(view, "/overview")
+    second = replace(view, address=replace(view.address, start_ns=1200, end_ns=1300))
+    shown = drawn(second, "/overview")
+    assert '"100 ns"' in shown
+    assert "aten::addmm" not in shown
+
+
+def test_the_tree_has_modules_and_operations(profile: Profile) -> None:
+    root = make_tree(charge_device_time(profile).charges, operation_work(profile))
+    rows = [(row.depth, row.node.name, row.node.device_ns) for row in tree_rows(root, 100)]
+    assert rows == [
+        (0, "(whole program)", 150.0),
+        (1, "model", 150.0),
+        (2, "a", 130.0),
+        (3, "aten::addmm", 100.0),
+        (3, "aten::mul", 30.0),
+        (2, "b", 20.0),
+        (3, "aten::mul", 20.0),
+    ]
+
+
+def test_a_cut_tree_keeps_the_parents_of_what_it_keeps(profile: Profile) -> None:
+    root = make_tree(charge_device_time(profile).charges, {})
+    rows = tree_rows(root, 4)
+    assert [row.node.name for row in rows] == ["(whole program)", "model", "a", "aten::addmm"]
+    assert [row.parent for row in rows] == [-1, 0, 1, 2]
+
+
+def test_lines_have_their_work(make_profile, tiny_tables) -> None:
+    places = {"source_file": ["/a.py"] * 5, "source_line": [2, 2, 2, 3, 3]}
+    tables = {**tiny_tables, "Instruction": {**tiny_tables["Instruction"], **places}}
+    with open_profile(make_profile(tables=tables)) as profile:
+        assert "/a.py" in source_files(profile)
+        work = source_work(profile, "/a.py")
+        assert (work[2].instructions, dict(work[2].engine_ns)) == (3, {"sync": 2, "tensor": 40, "vector": 30})
+        detail = line_work(profile, "/a.py", "2")
+        assert [row["opcode"] for row in detail.instructions] == ["DMA_TRIGGER", "MATMUL", "TENSOR_TENSOR"]
+        assert line_work(profile, "/a.py", "99").instructions == ()
+
+
+def test_a_long_file_is_shown_around_the_line() -> None:
+    texts = ["x = 1"] * 10_000
+    data = file_data(texts, {5000: LineWork(instructions=1)}, {5000: 10.0}, 0)
+    assert data["first"] <= 5000 <= data["last"]
+    assert data["last"] - data["first"] < MOST_LINES
+    assert len(json.dumps(data)) < 60_000
+    asked = file_data(texts, {}, {5000: 10.0}, 9_990)
+    assert asked["last"] == 10_000
+
+
+def test_a_file_without_text_has_the_numbers_of_its_lines() -> None:
+    data = file_data([], {3: LineWork(instructions=2)}, {7: 5.0}, 0)
+    assert [line[0] for line in data["lines"]] == [3, 7]
+
+
+def test_lines_of_any_length_stay_small() -> None:
+    data = file_data(["y" * 30_000] * 50, {}, {25: 1.0}, 25)
+    assert data["first"] <= 25 <= data["last"]
+    assert len(json.dumps(data)) < 100_000
+
+
+def test_a_query_result_is_bounded(view: View) -> None:
+    from neuron_explorer.jobs import Progress, WatchedProfile
+
+    result = run_query(WatchedProfile(view.profile, Progress()), "SELECT range AS n FROM range(1000000)")
+    assert (result.table.num_rows, result.is_cut) == (10_000, True)
+
+
+def test_wide_results_with_long_texts_stay_small(view: View) -> None:
+    from neuron_explorer.grid_rows import Request
+    from neuron_explorer.jobs import Progress, WatchedProfile
+    from neuron_explorer.query_results import result_rows
+
+    columns = ", ".join(f"repeat('z', 5000) AS c{n}" for n in range(50))
+    result = run_query(WatchedProfile(view.profile, Progress()), f"SELECT {columns} FROM range(100)")
+    rows = result_rows(result, Request(end=result.block_rows), ())
+    assert len(rows) >= 10
+    assert len(json.dumps(rows)) <= 100_000
+
+
+def test_a_saved_query_is_offered(view: View) -> None:
+    view.store.save_query("mine", "SELECT 42")
+    assert "sql=SELECT+42" in drawn(view, "/query")
+
+
+def test_answers_of_pages_are_small(view: View) -> None:
+    sizes = {page.path: len(drawn(view, page.path)) for page in pages() if page.path != "/timeline"}
+    assert max(sizes.values()) <= 100_000, sizes
