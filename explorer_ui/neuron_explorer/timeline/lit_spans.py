@@ -74,16 +74,16 @@ class LitSpans:
     def tiles(
         self, profile: Profile, by: str, value: str, places: list[int], tiles: TileRange, origin_ns: int = 0
     ) -> pa.Table:
-        """Lit spans as tiles of `span_tiles.SCHEMA`, one chunk for each tile."""
+        """Lit spans as rows of `span_tiles.SCHEMA`, by tile, track, depth and time."""
         lit = self.of(profile, by, value)
-        batches = []
+        parts = []
         for number in range(tiles.count):
             tile = TileRange(tiles.level, tiles.first + number, 1)
-            rows = [
-                _tile_rows(profile, place, lit[place], tile, origin_ns) for place in places if place in lit
-            ]
-            batches.append(_batch([columns for columns in rows if len(columns[0])]))
-        return pa.Table.from_batches(batches, SCHEMA)
+            for place in places:
+                if place in lit:
+                    columns = _tile_rows(profile, place, lit[place], tile, origin_ns)
+                    parts.append((np.full(len(columns[0]), number), *columns))
+        return pa.Table.from_batches([_batch(parts)])
 
 
 def _found(profile: Profile, by: str, value: str) -> dict[int, LitTrack]:
@@ -91,7 +91,31 @@ def _found(profile: Profile, by: str, value: str) -> dict[int, LitTrack]:
     for source in SPAN_SOURCES:
         if source.table in tables and source.only is None:
             found.update(_found_in(profile, source, by, value))
+    return found | _modules(profile, found)
+
+
+def _modules(profile: Profile, lit: dict[int, LitTrack]) -> dict[int, LitTrack]:
+    """Lit stretches of the tracks of modules, which have no rows: where their operations are lit, as one."""
+    tracks = profile.tracks()
+    operations = {
+        (track.process_idx, track.core_idx): lit[place]
+        for place, track in enumerate(tracks)
+        if track.level == "framework" and place in lit
+    }
+    found = {}
+    for place, track in enumerate(tracks):
+        spans = operations.get((track.process_idx, track.core_idx))
+        if track.level == "module" and spans is not None:
+            found[place] = _joined(spans)
     return found
+
+
+def _joined(spans: LitTrack) -> LitTrack:
+    """Stretches that spans cover together."""
+    latest = np.maximum.accumulate(spans.end_ns)
+    opens = np.flatnonzero(np.append(True, spans.start_ns[1:] > latest[:-1]))
+    start, end = spans.start_ns[opens], latest[np.append(opens[1:], len(latest)) - 1]
+    return LitTrack(start, end, int((end - start).max()))
 
 
 def _found_in(profile: Profile, source: SpanSource, by: str, value: str) -> dict[int, LitTrack]:
@@ -139,7 +163,7 @@ def _by_track(rows: pa.Table, places: dict[tuple[int, int, str], int]) -> dict[i
 
 
 Columns = tuple[npt.NDArray[Any], ...]
-"""track, depth, start, duration, count, busy, is_bucket of rows."""
+"""tile, track, depth, start, duration, count, busy, is_bucket of rows."""
 
 
 def _tile_rows(profile: Profile, place: int, lit: LitTrack, tile: TileRange, origin_ns: int) -> Columns:
@@ -169,7 +193,7 @@ def _depths(profile: Profile, place: int, low_ns: int, high_ns: int, start: Ints
     """Depth of each span; 0 for all where the range holds too many spans to look at."""
     depth = np.zeros(len(start), np.int64)
     track = profile.tracks()[place]
-    if track.depths <= 1 or not len(start):
+    if track.depths <= 1 or track.level == "module" or not len(start):
         return depth
     near = profile.spans(track, low_ns, high_ns, SPANS_LOOKED_AT)
     if near.num_rows >= SPANS_LOOKED_AT:
@@ -186,8 +210,9 @@ def _depths(profile: Profile, place: int, low_ns: int, high_ns: int, start: Ints
 
 
 def _batch(parts: list[Columns]) -> pa.RecordBatch:
-    names = ("track", "depth", "start", "duration", "count", "busy", "is_bucket")
-    joined = [np.concatenate(values) for values in zip(*parts, strict=True)] if parts else [np.zeros(0)] * 7
+    names = ("tile", "track", "depth", "start", "duration", "count", "busy", "is_bucket")
+    none = [np.zeros(0)] * len(names)
+    joined = [np.concatenate(values) for values in zip(*parts, strict=True)] if parts else none
     arrays: dict[str, Any] = {
         name: pa.array(values.astype(SCHEMA.field(name).type.to_pandas_dtype()), SCHEMA.field(name).type)
         for name, values in zip(names, joined, strict=True)

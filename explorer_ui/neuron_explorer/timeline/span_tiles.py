@@ -18,6 +18,7 @@ from neuron_tools.profile.reader import Profile
 
 SCHEMA = pa.schema(
     [
+        ("tile", pa.uint8()),
         ("track", pa.uint16()),
         ("depth", pa.uint16()),
         ("start", pa.float32()),
@@ -29,25 +30,22 @@ SCHEMA = pa.schema(
         ("row", pa.uint32()),
     ]
 )
-"""Columns of a tile.
+"""Columns of tiles.
 
-`track` is the place in the list of tracks. `start` counts in ns from the tile's start; of a bucket, it is the
-bucket's. `duration` is that of the span that shows, in ns; of a bucket, that of its longest. `count` tells
-how many spans begin in it, `busy` the share of it that is busy in 255ths, `row` the row of the track's table,
-modulo 2**32.
+`tile` counts from the first tile that was asked for. `track` is the place in the list of tracks. `start`
+counts in ns from the tile's start; of a bucket, it is the bucket's. `duration` is that of the span that
+shows, in ns; of a bucket, that of its longest. `count` tells how many spans begin in it, `busy` the share
+of it that is busy in 255ths, `row` the row of the track's table, modulo 2**32.
 """
 Ints = npt.NDArray[np.int64]
 
 
 def span_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_ns: int = 0) -> pa.Table:
-    """Rows of several tiles, one chunk for each tile, by track, depth and time.
+    """Rows of several tiles, by tile, track, depth and time.
 
     Args:
         places: Tracks of spans, by their place in `Profile.tracks()`.
         origin_ns: What the engine counts times from.
-
-    Returns:
-        A table of `SCHEMA` with exactly `tiles.count` chunks.
     """
     tracks = profile.tracks()
     drawn = profile.timelines(
@@ -56,9 +54,7 @@ def span_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_ns:
         tiles.end_ns + origin_ns,
         BUCKETS * tiles.count,
     )
-    rows = _rows(drawn, tiles, origin_ns)
-    batches = [rows.slice(first, length) for first, length in _tile_slices(drawn, rows, tiles.count)]
-    return pa.Table.from_batches(batches, SCHEMA)
+    return pa.Table.from_batches([_rows(drawn, tiles, origin_ns)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +88,7 @@ def _rows(drawn: pa.RecordBatch, tiles: TileRange, origin_ns: int) -> pa.RecordB
         pa.array(np.asarray(values)[order].astype(field.type.to_pandas_dtype()), field.type)
         for field, values in zip(
             (field for field in SCHEMA if field.name != "name"),
-            (column["track"], column["depth"], start, duration, runs.count, busy, is_bucket,
+            (tile, column["track"], column["depth"], start, duration, runs.count, busy, is_bucket,
              column["span_row"] & 0xFFFFFFFF),
             strict=True,
         )
@@ -116,14 +112,6 @@ def _runs(drawn: pa.RecordBatch) -> _Runs:
     first = np.flatnonzero(begins)
     length = np.diff(np.append(first, drawn.num_rows))
     return _Runs(first, length, np.add.reduceat(_values(drawn, "count"), first))
-
-
-def _tile_slices(drawn: pa.RecordBatch, rows: pa.RecordBatch, count: int) -> list[tuple[int, int]]:
-    if count == 1:
-        return [(0, rows.num_rows)]
-    tile = _values(drawn, "pixel")[_runs(drawn).first] // BUCKETS
-    ends = np.cumsum(np.bincount(tile, minlength=count)).tolist()
-    return [(first, end - first) for first, end in zip([0, *ends[:-1]], ends, strict=True)]
 
 
 def _values(batch: pa.RecordBatch, name: str) -> npt.NDArray[Any]:

@@ -36,6 +36,8 @@ import { EMPTY_VIEW, type Highlight, type SpanRef, type TimelineView } from "./v
 
 const REST_MS = 180;
 const STATUS_MS = 120;
+/** A marker so near to the pointer is the one that is meant. */
+const MARKER_PIXELS = 6;
 /** How long nothing must happen before the two painters are compared. */
 const SETTLE_MS = 1500;
 
@@ -418,9 +420,13 @@ class Timeline implements TimelineHandle {
     }
   }
 
+  /** Put a marker at the pointer, or take away the one that is there. */
   private mark(): void {
-    const timeNs = this.pointerNs ?? this.view.span?.startNs ?? this.core.viewport.scale.toNs(this.core.viewport.width / 2);
-    this.core.update({ markers: [...this.view.markers, { timeNs: Math.round(timeNs), text: "" }] });
+    const { scale, width } = this.core.viewport;
+    const timeNs = Math.round(this.pointerNs ?? this.view.span?.startNs ?? scale.toNs(width / 2));
+    const left = this.view.markers.filter((marker) => Math.abs(marker.timeNs - timeNs) > MARKER_PIXELS * scale.nsPerPixel);
+    const isNew = left.length === this.view.markers.length;
+    this.core.update({ markers: isNew ? [...left, { timeNs, text: "" }] : left });
   }
 
   /** Light up what the chosen span belongs to most closely. */

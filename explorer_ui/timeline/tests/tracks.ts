@@ -29,6 +29,7 @@ export function track(place: number, change: Partial<Track> = {}): Track {
 
 /** One thing that a tile holds. */
 export interface Row {
+  tile?: number;
   track: number;
   depth?: number;
   start: number;
@@ -43,6 +44,7 @@ export interface Row {
 /** An answer of the route `timeline` with one tile. */
 export function spanAnswer(rows: readonly Row[]): ArrayBuffer {
   const columns = tableFromArrays({
+    tile: Uint8Array.from(rows, (row) => row.tile ?? 0),
     track: Uint16Array.from(rows, (row) => row.track),
     depth: Uint16Array.from(rows, (row) => row.depth ?? 0),
     start: Float32Array.from(rows, (row) => row.start),

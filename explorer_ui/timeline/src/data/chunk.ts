@@ -50,40 +50,45 @@ export interface CounterScale {
   readonly ceiling: number;
 }
 
-/** Chunks of the route `timeline`: for each tile of the answer, chunks by place of the track. */
+/** Chunks by tile, counted from the first that was asked for, and by place of the track. */
+export type Tiles<C extends Chunk = Chunk> = ReadonlyMap<number, ReadonlyMap<number, C>>;
+
+/** Chunks of the route `timeline`. */
 export function readSpanTiles(
   bytes: ArrayBuffer,
   level: number,
   names: NameTable,
   slotOf: (place: number, name: number) => number = (_, name) => names.slot(name),
-): Map<number, SpanChunk>[] {
-  const known = new Map<unknown, Uint32Array>();
-  return batches(bytes).map((batch) => {
+): Tiles<SpanChunk> {
+  const found = new Map<number, Map<number, SpanChunk>>();
+  for (const batch of batches(bytes)) {
     const column = columnsOf(batch);
-    const codes = nameCodes(batch, names, known);
-    const found = new Map<number, SpanChunk>();
-    for (const [track, first, end] of runsOf(column("track"))) {
+    const codes = nameCodes(batch, names);
+    for (const { tile, track, first, end } of partsOf(column("tile"), column("track"))) {
       const cut = (name: string): Values => column(name).subarray(first, end);
-      found.set(track, spanChunk(cut, codes.subarray(first, end), level, (name) => slotOf(track, name)));
+      put(found, tile, track, spanChunk(cut, codes.subarray(first, end), level, (name) => slotOf(track, name)));
     }
-    return found;
-  });
+  }
+  return found;
 }
 
 /** Chunks of the route `counters`. */
-export function readCounterTiles(
-  bytes: ArrayBuffer,
-  scaleOf: (track: number) => CounterScale,
-): Map<number, CounterChunk>[] {
-  return batches(bytes).map((batch) => {
+export function readCounterTiles(bytes: ArrayBuffer, scaleOf: (track: number) => CounterScale): Tiles<CounterChunk> {
+  const found = new Map<number, Map<number, CounterChunk>>();
+  for (const batch of batches(bytes)) {
     const column = columnsOf(batch);
-    const found = new Map<number, CounterChunk>();
-    for (const [track, first, end] of runsOf(column("track"))) {
+    for (const { tile, track, first, end } of partsOf(column("tile"), column("track"))) {
       const cut = (name: string): Values => column(name).subarray(first, end);
-      found.set(track, counterChunk(cut, scaleOf(track)));
+      put(found, tile, track, counterChunk(cut, scaleOf(track)));
     }
-    return found;
-  });
+  }
+  return found;
+}
+
+function put<C>(tiles: Map<number, Map<number, C>>, tile: number, track: number, chunk: C): void {
+  let chunks = tiles.get(tile);
+  if (!chunks) tiles.set(tile, (chunks = new Map<number, C>()));
+  chunks.set(track, chunk);
 }
 
 /** A chunk of a track that has nothing in the tile. */
@@ -175,33 +180,31 @@ function columnsOf(batch: RecordBatch): (name: string) => Values {
   };
 }
 
-/** Numbers of the names of a batch; `known` keeps those of each dictionary. */
-function nameCodes(batch: RecordBatch, names: NameTable, known: Map<unknown, Uint32Array>): Uint32Array {
+/** Numbers of the names of a batch. */
+function nameCodes(batch: RecordBatch, names: NameTable): Uint32Array {
   const data = batch.getChild("name")?.data[0];
   if (!data) throw new Error("The answer lacks the column name.");
-  const dictionary = data.dictionary;
-  let own = known.get(dictionary);
-  if (!own) {
-    const count = dictionary?.length ?? 0;
-    own = new Uint32Array(count);
-    for (let place = 0; place < count; place += 1) {
-      own[place] = names.code((dictionary?.get(place) as string | null) ?? "");
-    }
-    known.set(dictionary, own);
-  }
-  const indices = data.values as Int32Array;
-  const codes = new Uint32Array(batch.numRows);
-  for (let row = 0; row < codes.length; row += 1) codes[row] = own[indices[row]!] ?? 0;
-  return codes;
+  const { dictionary } = data;
+  const own = Uint32Array.from({ length: dictionary?.length ?? 0 }, (_, place) =>
+    names.code((dictionary?.get(place) as string | null) ?? ""),
+  );
+  return Uint32Array.from(data.values as Int32Array, (index) => own[index] ?? 0).subarray(0, batch.numRows);
 }
 
-/** Consecutive rows of equal values: value, first row, row after the last. */
-function* runsOf(values: Values): Generator<readonly [number, number, number]> {
+interface Part {
+  readonly tile: number;
+  readonly track: number;
+  readonly first: number;
+  /** The row after the last. */
+  readonly end: number;
+}
+
+/** Consecutive rows of one track in one tile. */
+function* partsOf(tiles: Values, tracks: Values): Generator<Part> {
   let first = 0;
-  for (let row = 1; row <= values.length; row += 1) {
-    if (row === values.length || values[row] !== values[first]) {
-      if (row > first) yield [values[first]!, first, row];
-      first = row;
-    }
+  for (let row = 1; row <= tiles.length; row += 1) {
+    if (row < tiles.length && tiles[row] === tiles[first] && tracks[row] === tracks[first]) continue;
+    yield { tile: tiles[first]!, track: tracks[first]!, first, end: row };
+    first = row;
   }
 }

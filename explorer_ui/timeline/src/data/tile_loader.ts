@@ -1,6 +1,6 @@
 /** Fetches chunks: what is on screen first, neighbours when nothing else is asked for; stale requests are aborted. */
 
-import { type Chunk, EMPTY_CHUNK, readCounterTiles, readSpanTiles } from "./chunk.js";
+import { EMPTY_CHUNK, readCounterTiles, readSpanTiles, type Tiles } from "./chunk.js";
 import { type ChunkCache, chunkKey } from "./chunk_cache.js";
 import type { NameTable } from "./names.js";
 import { type DataSource, isAbort } from "./source.js";
@@ -173,14 +173,14 @@ export class TileLoader {
     };
     const bytes = await origin.source.request(this.route?.path ?? (isCounter ? "counters" : "timeline"), params, running.abort.signal);
     if (running.abort.signal.aborted) return;
-    const tiles: Map<number, Chunk>[] = isCounter
+    const tiles: Tiles = isCounter
       ? readCounterTiles(bytes, (place) => counterScale(byPlace.get(place)))
       : readSpanTiles(bytes, level, this.names, (place, name) => {
           const track = byPlace.get(place);
           return track && this.slotOf ? this.slotOf(track, name) : this.names.slot(name);
         });
     for (let tile = first; tile < end; tile += 1) {
-      const chunks = tiles[tile - first];
+      const chunks = tiles.get(tile - first);
       for (const track of tracks) {
         this.cache.set(chunkKey(level, tile, track.place), chunks?.get(track.listed) ?? EMPTY_CHUNK);
       }

@@ -41,7 +41,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["P", "Pin the track to the top"],
   ["H", "Light up what belongs to the chosen span"],
   ["C", "Show what the chosen span waited for, and what waited for it"],
-  ["M", "Put a marker at the chosen span or the pointer"],
+  ["M", "Put a marker at the pointer, or take it away"],
   ["/", "Search"],
   ["N  Shift+N", "Next, previous hit"],
   ["Esc", "Clear what is chosen"],

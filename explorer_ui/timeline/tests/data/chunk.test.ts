@@ -12,7 +12,7 @@ describe("chunks of spans", () => {
     { track: 4, depth: 1, start: 24, duration: 3, count: 5, busy: 128, isBucket: true, name: "copy" },
     { track: 9, start: -800_000, duration: 4_000_000, name: "step" },
   ]);
-  const [tile] = readSpanTiles(answer, LEVEL, names);
+  const tile = readSpanTiles(answer, LEVEL, names).get(0);
 
   it("are split by track", () => {
     expect([...tile!.keys()]).toEqual([4, 9]);
@@ -41,5 +41,14 @@ describe("chunks of spans", () => {
 
   it("list the spans that have room for a text", () => {
     expect([...tile!.get(4)!.wide]).toEqual([0]);
+  });
+
+  it("are split by tile, also where some tiles are empty", () => {
+    const rows = [
+      { tile: 1, track: 4, start: 0, duration: 9 },
+      { tile: 3, track: 4, start: 0, duration: 9 },
+    ];
+    expect([...readSpanTiles(spanAnswer(rows), LEVEL, names).keys()]).toEqual([1, 3]);
+    expect(readSpanTiles(spanAnswer([]), LEVEL, names).size).toBe(0);
   });
 });

@@ -11,7 +11,7 @@ const names = new NameTable();
 const folding = { pinned: new Set<string>(), collapsed: new Set<string>(), expanded: new Set<string>() };
 const row = layOut([track(0, { headings: [], depths: 2 })], folding).rows[0] as TrackRow;
 const scale = new TimeScale({ startNs: 1024, endNs: 2048 }, 1024);
-const [tile] = readSpanTiles(
+const tile = readSpanTiles(
   spanAnswer([
     { track: 0, start: 100, duration: 50, name: "a", row: 1 },
     { track: 0, start: 200, duration: 0.5, count: 3, busy: 51, isBucket: true, name: "b", row: 2 },
@@ -19,7 +19,7 @@ const [tile] = readSpanTiles(
   ]),
   0,
   names,
-);
+).get(0);
 const placed = [{ chunk: tile!.get(0)!, level: 0, startNs: 1024, clipLeft: 0, clipRight: 1024, isSharp: true }];
 
 describe("what stands at a point", () => {

@@ -15,7 +15,7 @@ LAYERS = ("/model/a", "/model/a/inner", "/model/b")
 
 
 def write_small_profile(path: Path, duration_ns: int = 6) -> Path:
-    """Instructions of 6 ns (or another duration) every 10 ns in turn on two engines; each third waits for the one before it."""
+    """Instructions every 10 ns, in turn on two engines; each third waits for the one before it."""
     place = np.arange(INSTRUCTIONS)
     with ProfileWriter(path, {"target": "trn2"}) as writer:
         writer.append("ProcessInfo", {"process_idx": np.zeros(1, np.int32), "command": ["train.py"]})

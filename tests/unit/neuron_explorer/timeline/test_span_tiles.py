@@ -5,7 +5,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuron_explorer.timeline.counter_tiles import counter_tiles
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_explorer.timeline.span_tiles import SCHEMA, span_tiles
 from tests.unit.neuron_explorer.timeline.small_profile import INSTRUCTIONS
@@ -13,8 +12,10 @@ from tests.unit.neuron_explorer.timeline.small_profile import INSTRUCTIONS
 END_NS = 6100
 
 
-def rows_of(table):
-    return [batch.to_pylist() for batch in table.to_batches()]
+def rows_of(table, tiles=1):
+    """Rows of each tile."""
+    rows = table.to_pylist()
+    return [[row for row in rows if row["tile"] == tile] for tile in range(tiles)]
 
 
 def test_near_spans_stand_as_they_are(profile, places):
@@ -47,12 +48,12 @@ def test_every_span_is_counted_once_whatever_the_level(profile, places, level, d
         data.draw(st.sampled_from(["engine/Tensor", "engine/Vector", "hlo", "dma_queue/qSyncIn0"]))
     ]
     table = span_tiles(profile, [place], TileRange(level, 0, tiles))
-    assert table.column(0).num_chunks == tiles
+    assert set(table.column("tile").to_pylist()) <= set(range(tiles))
     assert sum(table.column("count").to_pylist()) == profile.tracks()[place].spans
 
 
 def test_a_span_over_several_tiles_stands_in_each(profile, places):
-    tiles = rows_of(span_tiles(profile, [places["hlo"]], TileRange(0, 0, 2)))
+    tiles = rows_of(span_tiles(profile, [places["hlo"]], TileRange(0, 0, 2)), 2)
     second = (
         [row for row in tiles[0] if row["name"] == "fusion.1"],
         [row for row in tiles[1] if row["name"] == "fusion.1"],
@@ -64,9 +65,8 @@ def test_a_span_over_several_tiles_stands_in_each(profile, places):
 def test_rows_come_by_track_depth_and_time(profile, places):
     chosen = sorted(places[name] for name in ("engine/Tensor", "dma_queue/qSyncIn0"))
     table = span_tiles(profile, chosen, TileRange(2, 0, 2))
-    for batch in table.to_batches():
-        keys = np.array([batch.column(name).to_numpy() for name in ("start", "depth", "track")])
-        assert (np.lexsort(keys) == np.arange(batch.num_rows)).all()
+    keys = np.array([table.column(name).to_numpy() for name in ("start", "depth", "track", "tile")])
+    assert (np.lexsort(keys) == np.arange(table.num_rows)).all()
     assert set(table.column("track").to_pylist()) == set(chosen)
     assert set(table.column("depth").to_pylist()) == {0, 1}
 
@@ -82,9 +82,6 @@ def test_a_range_without_spans_is_empty(profile, places):
     assert span_tiles(profile, [places["hlo"]], TileRange(0, 99, 3)).num_rows == 0
 
 
-def test_counters_give_extremes_and_means(profile, places):
-    (rows,) = rows_of(counter_tiles(profile, [places["counter/PendingDma"]], TileRange(0, 0, 1)))
-    assert [(row["bucket"], row["mean"]) for row in rows[:3]] == [(0, 0), (100, 1), (200, 2)]
-    (far,) = rows_of(counter_tiles(profile, [places["counter/PendingDma"]], TileRange(12, 0, 1)))
-    assert sum(row["count"] for row in far) == 60
-    assert (far[0]["least"], far[0]["greatest"]) == (0, 6)
+def test_empty_tiles_leave_their_number_to_others(profile, places):
+    table = span_tiles(profile, [places["hlo"]], TileRange(0, -1, 3))
+    assert set(table.column("tile").to_pylist()) == {1, 2}
