@@ -1,17 +1,9 @@
 """`nki.isa`: the instructions of the NeuronCore's engines, destination first."""
 
 from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.isa.copies import memset, tensor_copy, tensor_copy_predicated
 from neuron_tools.nki.isa.dma import dma_compute, dma_copy, dma_transpose
-from neuron_tools.nki.isa.elementwise import (
-    exponential,
-    memset,
-    reciprocal,
-    scalar_tensor_tensor,
-    tensor_copy,
-    tensor_copy_predicated,
-    tensor_scalar,
-    tensor_tensor,
-)
+from neuron_tools.nki.isa.elementwise import exponential, reciprocal, tensor_tensor
 from neuron_tools.nki.isa.enums import (
     dge_mode,
     dma_engine,
@@ -45,24 +37,17 @@ from neuron_tools.nki.isa.random_numbers import (
     rng,
     set_rng_seed,
 )
-from neuron_tools.nki.isa.reduction import (
-    bn_aggr,
-    bn_stats,
-    max8,
-    nc_find_index8,
-    nc_match_replace8,
-    range_select,
-    select_reduce,
-    tensor_reduce,
-    tensor_scalar_cumulative,
-    tensor_scalar_reduce,
-    tensor_tensor_scan,
-)
+from neuron_tools.nki.isa.range_select import range_select, select_reduce
+from neuron_tools.nki.isa.recurrence import tensor_scalar_cumulative, tensor_tensor_scan
+from neuron_tools.nki.isa.reduction import tensor_reduce, tensor_scalar_reduce
 from neuron_tools.nki.isa.scalar import activate2, activation, activation_reduce
+from neuron_tools.nki.isa.search import max8, nc_find_index8, nc_match_replace8
 from neuron_tools.nki.isa.sequencer import register_alloc, register_load, register_move, register_store
 from neuron_tools.nki.isa.shuffle import nc_stream_shuffle, quantize_mx
+from neuron_tools.nki.isa.statistics import bn_aggr, bn_stats
 from neuron_tools.nki.isa.target import get_nc_sub_version, get_nc_version
 from neuron_tools.nki.isa.tensor_engine import nc_matmul, nc_matmul_mx, nc_transpose
+from neuron_tools.nki.isa.tensor_scalar import scalar_tensor_tensor, tensor_scalar
 from neuron_tools.nki.registers import VirtualRegister
 
 __all__ = [

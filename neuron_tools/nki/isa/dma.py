@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.nki import tracer as tracing
-from neuron_tools.nki.isa.elementwise import converted
+from neuron_tools.nki.isa.copies import converted
 from neuron_tools.nki.isa.enums import dge_mode as modes
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import oob_mode as bounds

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kinds import Kind, Step
+from neuron_tools.nki.operators import Operator
 from neuron_tools.nki.tensor import NkiTensor, ViewForm
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
@@ -132,6 +133,30 @@ def require_column(name: str, operand: str, form: ViewForm | None, partitions: i
         raise refuse(
             f"{name}: {operand} must be a number or a tile of shape ({partitions}, 1), got {form.shape}"
         )
+
+
+def require_integers(name: str, op: Operator, *forms: ViewForm) -> None:
+    """Refuse floats where an operator works on bit patterns.
+
+    Raises:
+        NkiValidationError: Shows the type.
+    """
+    if op.bitwise:
+        for form in forms:
+            if form.dtype.is_float:
+                raise refuse(
+                    f"{name} with {op.name} works on bit patterns of integers, but a tile is {form.dtype}"
+                )
+
+
+def require_reach(name: str, chosen: Engine, *forms: ViewForm | None) -> None:
+    """Refuse tiles in PSUM where GpSimd runs an instruction.
+
+    Raises:
+        NkiValidationError: Says what runs it instead.
+    """
+    if chosen is Engine.GPSIMD and any(f is not None and f.memory is Memory.PSUM for f in forms):
+        raise refuse(f"{name} on GpSimd cannot reach PSUM; use the Vector engine or copy to SBUF first")
 
 
 def compute_step(

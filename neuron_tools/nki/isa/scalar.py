@@ -8,7 +8,6 @@ import numpy as np
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.accumulation import SCALAR, accumulate
-from neuron_tools.nki.isa.elementwise import Operand, apply
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -21,6 +20,7 @@ from neuron_tools.nki.isa.issue import (
     require_same_size,
     require_start_partition,
 )
+from neuron_tools.nki.isa.tensor_scalar import Operand, apply
 from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor, ViewForm

@@ -11,7 +11,7 @@ from neuron_tools.nki import dtypes
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError
-from neuron_tools.nki.isa.elementwise import memset
+from neuron_tools.nki.isa.copies import memset
 from neuron_tools.nki.isa.issue import ready
 from neuron_tools.nki.isa.random_numbers import uniform
 from neuron_tools.nki.layout import row_major

@@ -9,11 +9,14 @@ import numpy as np
 
 from neuron_tools.nki import dtypes, operators
 from neuron_tools.nki.dtypes import DType, as_dtype, promote
-from neuron_tools.nki.isa import elementwise, scalar
-from neuron_tools.nki.isa.elementwise import memset, tensor_copy, tensor_copy_predicated
+from neuron_tools.nki.isa import scalar
+from neuron_tools.nki.isa.copies import memset, tensor_copy, tensor_copy_predicated
+from neuron_tools.nki.isa.elementwise import reciprocal as reciprocal_instruction
+from neuron_tools.nki.isa.elementwise import tensor_tensor
 from neuron_tools.nki.isa.issue import ready, refuse
 from neuron_tools.nki.isa.random_numbers import dropout as dropout_instruction
 from neuron_tools.nki.isa.tensor_engine import nc_matmul, nc_transpose
+from neuron_tools.nki.isa.tensor_scalar import tensor_scalar
 from neuron_tools.nki.language.creation import ndarray
 from neuron_tools.nki.language.movement import assign, copy, in_sbuf
 from neuron_tools.nki.language.results import Restriction, result
@@ -48,7 +51,7 @@ def binary(op: Operator, x: Any, y: Any, dtype: Any = None, mask: Any = None) ->
     left = Restriction(tile.shape, mask)
 
     def emit(target: NkiTensor) -> None:
-        left.run(target, lambda part: elementwise.tensor_scalar(
+        left.run(target, lambda part: tensor_scalar(
             part, left.part(tile), op, other, reverse0=swapped))  # fmt: skip
 
     return result(tile.shape, kind, emit)
@@ -96,10 +99,10 @@ def _is_column(tile: NkiTensor, other: NkiTensor) -> bool:
 def combine_tiles(target: NkiTensor, op: Operator, x: NkiTensor, y: NkiTensor) -> None:
     """Emit x op y into the target, as `tensor_scalar` where one has one element per partition."""
     if _is_column(y, x) and not op.bitwise:
-        elementwise.tensor_scalar(target, x, op, y)
+        tensor_scalar(target, x, op, y)
         return
     if _is_column(x, y) and not op.bitwise:
-        elementwise.tensor_scalar(target, y, op, x, reverse0=True)
+        tensor_scalar(target, y, op, x, reverse0=True)
         return
     if x.buffer is MemoryRegion.psum and y.buffer is MemoryRegion.psum:
         y = in_sbuf(y)
@@ -107,7 +110,7 @@ def combine_tiles(target: NkiTensor, op: Operator, x: NkiTensor, y: NkiTensor) -
         x = x.broadcast_to(target.shape)
     if y.shape != target.shape and y.size != target.size:
         y = y.broadcast_to(target.shape)
-    elementwise.tensor_tensor(target, x, y, op)
+    tensor_tensor(target, x, y, op)
 
 
 def unary(op: Operator, x: Any, dtype: Any = None, mask: Any = None) -> Any:
@@ -126,13 +129,13 @@ def unary(op: Operator, x: Any, dtype: Any = None, mask: Any = None) -> Any:
 
 def _emit_unary(target: NkiTensor, op: Operator, x: NkiTensor) -> None:
     if op.name == "reciprocal":
-        elementwise.reciprocal(target, x)
+        reciprocal_instruction(target, x)
     elif op.name == "negative":
-        elementwise.tensor_scalar(target, x, "multiply", -1.0)
+        tensor_scalar(target, x, "multiply", -1.0)
     elif op.name in _ON_SCALAR:
         scalar.activation(target, op, x)
     else:
-        elementwise.tensor_scalar(target, x, op, None if not op.bitwise else 0)
+        tensor_scalar(target, x, op, None if not op.bitwise else 0)
 
 
 def _binary_function(name: str, about: str) -> Callable[..., Any]:
@@ -256,7 +259,7 @@ def _select(target: NkiTensor, condition: Any, x: Any, y: Any) -> None:
     predicate = condition
     if condition.dtype.is_float or condition.dtype is dtypes.bool_ or condition.shape != target.shape:
         predicate = ndarray(target.shape, dtypes.uint8, MemoryRegion.sbuf)
-        elementwise.tensor_scalar(predicate, condition.broadcast_to(target.shape), "not_equal", 0.0)
+        tensor_scalar(predicate, condition.broadcast_to(target.shape), "not_equal", 0.0)
     if isinstance(y, NkiTensor):
         assign(target, y.broadcast_to(target.shape))
     else:

@@ -9,8 +9,8 @@ import numpy as np
 
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.isa.copies import memset, tensor_copy
 from neuron_tools.nki.isa.dma import dma_copy, dma_transpose
-from neuron_tools.nki.isa.elementwise import memset, tensor_copy
 from neuron_tools.nki.isa.gpsimd import nc_n_gather
 from neuron_tools.nki.isa.issue import ready, refuse
 from neuron_tools.nki.isa.tensor_engine import nc_transpose

@@ -8,10 +8,11 @@ from typing import Any
 from neuron_tools.nki import dtypes, operators
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import as_dtype
-from neuron_tools.nki.isa.elementwise import reciprocal, tensor_scalar, tensor_tensor
+from neuron_tools.nki.isa.elementwise import reciprocal, tensor_tensor
 from neuron_tools.nki.isa.issue import ready, refuse
 from neuron_tools.nki.isa.reduction import tensor_reduce
 from neuron_tools.nki.isa.scalar import activation
+from neuron_tools.nki.isa.tensor_scalar import tensor_scalar
 from neuron_tools.nki.language import math
 from neuron_tools.nki.language.creation import ndarray
 from neuron_tools.nki.language.movement import assign, copy

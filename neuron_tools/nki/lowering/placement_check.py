@@ -151,10 +151,11 @@ def _check(trace: Tracer, rows: npt.NDArray[np.int32], slot: Slot, other: Slot, 
         lost = _lost(at, written, overwritten[:, 0])
         if lost is not None:
             culprit = int(overwritten[np.searchsorted(overwritten[:, 0], lost) - 1, 1])
+            place = f"{owners.buffers[tile].region} byte {max(slot.start, other.start)}"
             raise RaceError(
-                f"the tile {owners.name(tile)} is read, but {owners.name(culprit)}, which the kernel placed at "
-                f"the same address ({owners.buffers[tile].region} byte {max(slot.start, other.start)}), was "
-                "written in between and nothing keeps them apart; give them separate addresses",
+                f"the tile {owners.name(tile)} is read, but {owners.name(culprit)}, which the kernel placed "
+                f"at the same address ({place}), was written in between and nothing keeps them apart; give "
+                "them separate addresses",
                 trace.describe_site(int(rows[lost, 1])),
             )
 

@@ -1,0 +1,108 @@
+"""Copies on chip and by DMA, as results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from neuron_tools.nki import isa
+from neuron_tools.nki.isa.enums import dge_mode as dge_modes
+from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.enums import oob_mode as bounds
+from neuron_tools.nki.language.results import Restriction, result
+from neuron_tools.nki.older.tiles import result_type, tile_result
+from neuron_tools.nki.tensor import NkiTensor
+
+
+def tensor_copy(
+    src: NkiTensor,
+    *,
+    mask: Any = None,
+    dtype: Any = None,
+    engine: engines = engines.unknown,
+    **_options: Any,
+) -> NkiTensor:
+    """A copy of a tile."""
+
+    def emit(target: NkiTensor, left: Restriction) -> None:
+        isa.tensor_copy(target, left.part(src), engine)
+
+    return tile_result(src.shape, result_type(dtype, src.dtype), mask, emit)
+
+
+def tensor_copy_dynamic_src(
+    src: NkiTensor,
+    *,
+    mask: Any = None,
+    dtype: Any = None,
+    engine: engines = engines.unknown,
+    **_options: Any,
+) -> NkiTensor:
+    """A copy of a tile whose place is known only when the kernel runs."""
+    return tensor_copy(src, mask=mask, dtype=dtype, engine=engine)
+
+
+def tensor_copy_dynamic_dst(
+    *,
+    dst: NkiTensor,
+    src: NkiTensor,
+    mask: Any = None,
+    dtype: Any = None,
+    engine: engines = engines.unknown,
+    **_options: Any,
+) -> None:
+    """A copy to a place that is known only when the kernel runs."""
+    Restriction(dst.shape, mask).run(dst, lambda part: isa.tensor_copy(part, src, engine))
+
+
+def tensor_copy_predicated(
+    *,
+    src: Any,
+    dst: NkiTensor,
+    predicate: NkiTensor,
+    reverse_pred: bool = False,
+    mask: Any = None,
+    dtype: Any = None,
+    **_options: Any,
+) -> None:
+    """dst = src where the predicate is not zero."""
+    left = Restriction(dst.shape, mask)
+    left.run(
+        dst,
+        lambda part: isa.tensor_copy_predicated(part, left.part(src), left.part(predicate), reverse_pred),
+    )
+
+
+def dma_copy(
+    *,
+    dst: NkiTensor,
+    src: NkiTensor,
+    mask: Any = None,
+    dst_rmw_op: Any = None,
+    oob_mode: bounds = bounds.error,
+    dge_mode: dge_modes = dge_modes.unknown,
+    **_options: Any,
+) -> None:
+    """dst = src between HBM and SBUF."""
+    left = Restriction(dst.shape, mask)
+    left.run(
+        dst,
+        lambda part: isa.dma_copy(
+            part, left.part(src), oob_mode=oob_mode, dge_mode=dge_mode, dst_rmw_op=dst_rmw_op
+        ),
+    )
+
+
+def dma_transpose(
+    src: NkiTensor,
+    *,
+    axes: Sequence[int] | None = None,
+    mask: Any = None,
+    dtype: Any = None,
+    **_options: Any,
+) -> NkiTensor:
+    """src with its first and last dimensions swapped, by DMA."""
+    orders = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
+    order = tuple(axes) if axes is not None else orders[src.ndim]
+    shape = tuple(src.shape[axis] for axis in order)
+    return result(shape, result_type(dtype, src.dtype), lambda target: isa.dma_transpose(target, src, order))

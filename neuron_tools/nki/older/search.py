@@ -1,0 +1,90 @@
+"""Largest values, gathers and shuffles, as results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from neuron_tools.nki import dtypes, isa
+from neuron_tools.nki.language.results import Restriction, result
+from neuron_tools.nki.older.tiles import result_type, tile_result
+from neuron_tools.nki.tensor import NkiTensor
+
+
+def local_gather(
+    src_buffer: NkiTensor,
+    index: NkiTensor,
+    num_elem_per_idx: int = 1,
+    num_valid_indices: int | None = None,
+    *,
+    mask: Any = None,
+    **_options: Any,
+) -> NkiTensor:
+    """Gather along the free dimension, each group of 16 partitions by its own indices."""
+    partitions = src_buffer.shape[0]
+    count = num_valid_indices or 16 * (index.size // index.shape[0])
+    shape = (partitions, count * num_elem_per_idx) if num_elem_per_idx == 1 else (
+        partitions, count, num_elem_per_idx
+    )  # fmt: skip
+    return result(
+        shape,
+        src_buffer.dtype,
+        lambda target: isa.local_gather(target, src_buffer, index, num_elem_per_idx, num_valid_indices),
+    )
+
+
+def max8(*, src: NkiTensor, mask: Any = None, dtype: Any = None, **_options: Any) -> NkiTensor:
+    """The 8 largest values of each partition."""
+    left = Restriction(src.shape, mask)
+
+    def emit(target: NkiTensor) -> None:
+        place = target if left.rectangle is None else target.within((left.rectangle[0], (0, 8)))
+        isa.max8(place, left.part(src))
+
+    return result((src.shape[0], 8), result_type(dtype, src.dtype), emit, left=left)
+
+
+def nc_find_index8(
+    *, data: NkiTensor, vals: NkiTensor, mask: Any = None, dtype: Any = None, **_options: Any
+) -> NkiTensor:
+    """Index of the first occurrence of each of 8 values per partition."""
+    left = Restriction(data.shape, mask)
+    return result(
+        (data.shape[0], 8),
+        result_type(dtype, dtypes.uint32),
+        lambda target: isa.nc_find_index8(target, left.part(data), vals),
+        left=left,
+    )
+
+
+def nc_match_replace8(
+    *,
+    data: NkiTensor,
+    vals: NkiTensor,
+    imm: float,
+    dst_idx: NkiTensor | None = None,
+    mask: Any = None,
+    dtype: Any = None,
+    **_options: Any,
+) -> NkiTensor:
+    """data with the first occurrence of each of 8 values replaced."""
+    return tile_result(
+        data.shape,
+        result_type(dtype, data.dtype),
+        mask,
+        lambda target, left: isa.nc_match_replace8(target, left.part(data), vals, imm, dst_idx),
+    )
+
+
+def nc_stream_shuffle(
+    src: NkiTensor,
+    dst: NkiTensor,
+    shuffle_mask: Sequence[int],
+    *,
+    dtype: Any = None,
+    mask: Any = None,
+    **_options: Any,
+) -> None:
+    """Movement between the partitions of each quadrant of 32."""
+    left = Restriction(dst.shape, mask)
+    left.run(dst, lambda part: isa.nc_stream_shuffle(part, left.part(src), shuffle_mask))

@@ -1,0 +1,169 @@
+"""Index tiles and selections by position, as results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from neuron_tools.nki import isa
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.index import Condition, Index, Mask, pad
+from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.issue import refuse
+from neuron_tools.nki.language.creation import ndarray
+from neuron_tools.nki.language.movement import in_sbuf
+from neuron_tools.nki.language.results import Restriction, result
+from neuron_tools.nki.memory_region import MemoryRegion
+from neuron_tools.nki.older.tiles import result_type, tile_result
+from neuron_tools.nki.operators import FP32_MINIMUM
+from neuron_tools.nki.tensor import NkiTensor
+
+
+def iota(expr: Any, dtype: Any, *, mask: Any = None, **_options: Any) -> NkiTensor:
+    """The values of an index expression, one per element."""
+    index = expr if isinstance(expr, Index) else Index((1, 1), (0, 0), int(expr))
+    if index.ndim < 2:
+        index = pad(index, 2)
+
+    def emit(target: NkiTensor, left: Restriction) -> None:
+        limits = left.rectangle or tuple((0, extent) for extent in index.extents)
+        pattern, offset, multiplier = _affine_pattern(index, limits)
+        isa.iota(target, pattern, offset, multiplier)
+
+    return tile_result(index.extents, as_dtype(dtype), mask, emit)
+
+
+def _affine_pattern(index: Index, limits: Sequence[tuple[int, int]]) -> tuple[list[list[int]], int, int]:
+    """(pattern, offset, channel multiplier) of an expression over a rectangle."""
+    if index.values is not None:
+        raise refuse("this index expression is not affine, which the GpSimd pattern instructions need")
+    offset = index.offset + sum(s * start for s, (start, _) in zip(index.coefficients, limits))
+    steps = [step if extent > 1 else 0 for step, extent in zip(index.coefficients, index.extents)]
+    pattern = [[step, stop - start] for step, (start, stop) in zip(steps[1:], limits[1:])]
+    return pattern or [[0, 1]], offset, steps[0]
+
+
+def affine_select(
+    pred: Any,
+    on_true_tile: NkiTensor,
+    on_false_value: float,
+    *,
+    mask: Any = None,
+    dtype: Any = None,
+    **_options: Any,
+) -> NkiTensor:
+    """Elements where an index condition holds, a constant elsewhere."""
+    shape = on_true_tile.shape
+    condition = _single_condition(pred, len(shape))
+
+    def emit(target: NkiTensor, left: Restriction) -> None:
+        source = left.part(on_true_tile)
+        limits = left.rectangle or tuple((0, extent) for extent in shape)
+        if condition is None:
+            _select_by_mask(target, source, pred, shape, limits, on_false_value)
+            return
+        if source.buffer is MemoryRegion.psum:
+            source = in_sbuf(source)
+        pattern, offset, multiplier = _affine_pattern(pad(condition.index, len(shape)), limits)
+        names = {"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+                 "ne": "not_equal"}  # fmt: skip
+        place = target
+        if place.buffer is MemoryRegion.psum:
+            place = ndarray(target.shape, target.dtype, MemoryRegion.sbuf)
+        isa.affine_select(
+            place, pattern, multiplier, source, on_false_value, names[condition.relation.__name__], offset
+        )
+        if place is not target:
+            isa.tensor_copy(target, place)
+
+    return tile_result(shape, result_type(dtype, on_true_tile.dtype), mask, emit)
+
+
+def _single_condition(pred: Any, width: int) -> Condition | None:
+    if isinstance(pred, Mask) and len(pred.conditions) == 1 and pred.array is None:
+        condition = pred.conditions[0]
+        if condition.index.values is None and condition.index.ndim <= width:
+            return condition
+    return None
+
+
+def _select_by_mask(
+    target: NkiTensor, source: NkiTensor, pred: Any, shape: Sequence[int], limits: Any, other: float
+) -> None:
+    """Several conditions: one selection after another."""
+    if isinstance(pred, (bool, np.bool_)):
+        if pred:
+            isa.tensor_copy(target, source)
+        else:
+            isa.memset(target, other)
+        return
+    if pred.array is not None or any(c.index.values is not None for c in pred.conditions):
+        raise refuse("affine_select needs affine conditions joined by &")
+    current = source
+    for condition in pred.conditions:
+        single = affine_select(Mask((condition,)), current, other)
+        single.backing  # noqa: B018
+        current = single
+    isa.tensor_copy(target, current)
+
+
+def range_select(
+    *,
+    on_true_tile: NkiTensor,
+    comp_op0: Any,
+    comp_op1: Any,
+    bound0: NkiTensor,
+    bound1: NkiTensor,
+    reduce_cmd: commands = commands.idle,
+    reduce_res: NkiTensor | None = None,
+    reduce_op: Any = np.amax,
+    range_start: int = 0,
+    on_false_value: float = FP32_MINIMUM,
+    mask: Any = None,
+    dtype: Any = None,
+    **_options: Any,
+) -> NkiTensor:
+    """Elements whose index lies within bounds, a constant elsewhere."""
+
+    def emit(target: NkiTensor, left: Restriction) -> None:
+        isa.range_select(
+            target, left.part(on_true_tile), comp_op0, comp_op1, left.part(bound0), left.part(bound1),
+            reduce_cmd, left.part(reduce_res), reduce_op, range_start, on_false_value,
+        )  # fmt: skip
+
+    return tile_result(on_true_tile.shape, result_type(dtype, on_true_tile.dtype), mask, emit)
+
+
+def select_reduce(
+    *,
+    dst: NkiTensor,
+    predicate: NkiTensor,
+    on_true: NkiTensor,
+    on_false: Any,
+    reduce_res: NkiTensor | None = None,
+    reduce_cmd: commands = commands.idle,
+    reduce_op: Any = np.amax,
+    reverse_pred: bool = False,
+    mask: Any = None,
+    dtype: Any = None,
+    **_options: Any,
+) -> None:
+    """dst = on_true where the predicate is not zero, else on_false."""
+    left = Restriction(dst.shape, mask)
+    left.run(
+        dst,
+        lambda part: isa.select_reduce(
+            part, left.part(predicate), left.part(on_true), left.part(on_false), left.part(reduce_res),
+            reduce_cmd, reduce_op, reverse_pred,
+        ),
+    )  # fmt: skip
+
+
+def sequence_bounds(*, segment_ids: NkiTensor, dtype: Any = None, **_options: Any) -> NkiTensor:
+    """Start and end of the segment of each element."""
+    shape = (1, 2, segment_ids.size)
+    return result(
+        shape, result_type(dtype, segment_ids.dtype), lambda target: isa.sequence_bounds(target, segment_ids)
+    )
