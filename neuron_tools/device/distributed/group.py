@@ -284,7 +284,7 @@ class NeuronGroup:
                     "running": self._replication.running,
                     "replicas": self._replication.replicas,
                     "over_replicas": len(ends) > len(self.ranks),
-                    "group": self.name,
+                    "group": self.name if pair is None else f"{self.name} {ends[0]}>{ends[1]}",
                     "steps": spent.steps,
                     "pair": pair is not None,
                 }

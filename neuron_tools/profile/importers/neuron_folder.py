@@ -53,8 +53,10 @@ def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
     Raises:
         TraceError: The folder has no whole table.
     """
+    is_capture = False
     if (path / layout.MANIFEST_NAME).is_file():
         recording.format_name = OWN_NAME
+        is_capture = "host_clock" in layout.read_manifest(path)
     catalog = read_catalog(path)
     for sentence in catalog.missing:
         recording.warn(sentence)
@@ -70,7 +72,7 @@ def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
                 recording.append(name, columns)
     if not recording.row_counts:
         raise TraceError(f"{path} has no whole Parquet table with a published name.")
-    _finish(recording)
+    _finish(recording, is_capture=is_capture)
 
 
 def _batches(table: TableSchema, part: Path, recording: Recording) -> Iterator[dict[str, Any]]:
@@ -112,21 +114,45 @@ def _default(field: Field, rows: int) -> pa.Array:
     return pa.array([values.get(field.type, 0)] * rows, _PLAIN_TYPES[field.type])
 
 
-def _finish(recording: Recording) -> None:
-    """Tells the clock, and how many processes there are."""
+def _finish(recording: Recording, *, is_capture: bool) -> None:
+    """Tells the clock, what happened on all ranks at once, and how many processes there are.
+
+    A capture of ours says of each process when its own clock began, and where in the profile that is.
+    """
     starts: list[int] = []
     hosts: set[str] = set()
     for batch in recording.staged("ProcessInfo"):
         if "start_unix_ns" in batch.schema.names:
-            starts += [start for start in batch.column("start_unix_ns").to_pylist() if start]
+            places = [0] * batch.num_rows
+            if is_capture and "clock_offset_ns" in batch.schema.names:
+                places = batch.column("clock_offset_ns").to_pylist()
+            begins = batch.column("start_unix_ns").to_pylist()
+            starts += [start - place for start, place in zip(begins, places) if start and place is not None]
         if "host" in batch.schema.names:
             hosts |= {host for host in batch.column("host").to_pylist() if host}
     recording.clock = Clock(min(starts, default=None), hosts.pop() if len(hosts) == 1 else None)
+    recording.collectives = _collective_ends(recording)
     if not recording.row_counts["ProcessInfo"]:
         recording.add_process(Process(name=recording.source.stem))
     recording.process_count = 1 + min(_last_process(recording), LARGEST_PROCESS)
     if 0 <= (recording.first_ns or 0) < 1 << 60:
         recording.first_ns = 0
+
+
+def _collective_ends(recording: Recording) -> dict[str, np.ndarray[Any, np.dtype[np.int64]]]:
+    """Ends of the collectives of each group of ranks, by their number in it."""
+    ends: dict[str, dict[int, int]] = {}
+    for batch in recording.staged("CcOp"):
+        if "group_name" not in batch.schema.names:
+            continue
+        columns = (batch.column(name).to_pylist() for name in ("group_name", "op_id", "end_ts"))
+        for group, number, end_ns in zip(*columns):
+            if group is not None:
+                ends.setdefault(group, {}).setdefault(number, end_ns)
+    return {
+        group: np.array([by_number[number] for number in sorted(by_number)], np.int64)
+        for group, by_number in ends.items()
+    }
 
 
 def _last_process(recording: Recording) -> int:

@@ -78,7 +78,8 @@ def loss_of(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
 
 
 def optimizer_of(parameters: Iterator[nn.Parameter]) -> torch.optim.Optimizer:
-    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9)
+    # One by one: PyTorch's grouped form takes no mix of tensors and DTensors.
+    return torch.optim.SGD(parameters, lr=0.1, momentum=0.9, foreach=False)
 
 
 def mine(batch: torch.Tensor) -> torch.Tensor:

@@ -1,0 +1,113 @@
+"""Captured jobs: one profile of all ranks on one clock, whole also where a rank is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import neuron_tools
+from tests.integration.distributed.jobs import capture, torchrun
+
+TRAINING = """
+import torch, torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+dist.init_process_group("neuron")
+rank = dist.get_rank()
+torch.manual_seed(0)
+model = DistributedDataParallel(torch.nn.Linear(64, 64).to("neuron"))
+x = torch.ones(64, 64, device="neuron")
+for step in range(2):
+    for _ in range(20 * rank):
+        x = torch.relu(x)
+    model(x).sum().backward()
+if rank == 0:
+    dist.send(x, 1)
+else:
+    dist.recv(x, 0)
+dist.barrier()
+dist.destroy_process_group()
+"""
+FAULTY = """
+import datetime, os, signal, sys, time, torch, torch.distributed as dist
+dist.init_process_group("neuron", timeout=datetime.timedelta(seconds=4))
+x = torch.ones(8, 8, device="neuron")
+for step in range(4):
+    dist.all_reduce(x)
+    torch.neuron.synchronize()
+    if step == 2 and dist.get_rank() == 1:
+        time.sleep(0.5)  # longer than the log may be behind
+        if sys.argv[1] == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        if sys.argv[1] == "mismatch":
+            dist.broadcast(x, 0)
+        if sys.argv[1] == "timeout":
+            time.sleep(7)
+"""
+COLLECTIVES = """
+SELECT group_name, replica_group, op_id, count(*) AS parts, count(DISTINCT start_ts) AS starts,
+    count(DISTINCT end_ts) AS ends, min(start_ts) - max(trigger_start_ts) AS after_last_ns,
+    max(last_rank) AS last_rank, arg_max(rank, trigger_start_ts) AS latest, max(operation) AS operation
+FROM CcOp JOIN ProcessInfo USING (process_idx) GROUP BY ALL ORDER BY op_id
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text: str) -> Path:
+        path = tmp_path / "job.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def test_all_ranks_stand_in_one_profile_on_one_clock(tmp_path, script):
+    done = capture(torchrun(script(TRAINING), 2), tmp_path / "job.nprof")
+    assert done.returncode == 0, done.stderr[-2000:]
+    with neuron_tools.open_profile(tmp_path / "job.nprof") as profile:
+        rows = profile.query(COLLECTIVES).to_pylist()
+        flows = profile.query("SELECT count(*) AS edges FROM Flow WHERE dependency_type = 'last_rank'")
+        ranks = profile.query("SELECT rank FROM ProcessInfo WHERE rank IS NOT NULL ORDER BY rank")
+    assert ranks.to_pydict()["rank"] == [0, 1]
+    assert {row["operation"] for row in rows} >= {"AllReduce", "Broadcast", "Send", "Barrier"}
+    assert all(row["parts"] == 2 and row["starts"] == row["ends"] == 1 for row in rows)
+    assert all(row["after_last_ns"] >= 0 for row in rows)
+    waited = [row for row in rows if row["operation"] == "AllReduce"]
+    assert {row["last_rank"] for row in waited} == {1} == {row["latest"] for row in waited}
+    assert flows.to_pylist()[0]["edges"] >= len(waited)
+
+
+def test_ranks_that_do_not_run_are_simulated_and_told(tmp_path, script):
+    done = capture(
+        torchrun(script(TRAINING), 2), tmp_path / "job.nprof", "--ranks", "8", "--target", "trn2.48xlarge"
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "8 ranks are simulated and 2 of them ran" in done.stderr.replace("\n", " ")
+    with neuron_tools.open_profile(tmp_path / "job.nprof") as profile:
+        rows = profile.query(
+            "SELECT operation, count(DISTINCT process_idx) AS ranks, max(replica_group) AS members FROM CcOp "
+            "GROUP BY operation"
+        ).to_pylist()
+    reduced = next(row for row in rows if row["operation"] == "AllReduce")
+    assert (reduced["ranks"], reduced["members"]) == (8, "[0,1,2,3,4,5,6,7]")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        ("kill", "rank 1 has ended; it last took part in collective 2: all_reduce of 64 float32 at job.py:6"),
+        ("mismatch", "rank 1 calls broadcast of 64 float32 at job.py:13"),
+        pytest.param("timeout", "rank 1 did not come in time", marks=pytest.mark.slow),
+    ],
+)
+def test_a_lost_rank_is_named_and_the_others_profile_is_whole(tmp_path, script, fault, told):
+    done = capture(torchrun(script(FAULTY), 2, fault), tmp_path / "job.nprof")
+    assert done.returncode != 0
+    assert told in done.stderr
+    assert "at job.py:6" in done.stderr
+    with neuron_tools.open_profile(tmp_path / "job.nprof") as profile:
+        counts = profile.query(
+            "SELECT rank, count(*) AS parts FROM CcOp JOIN ProcessInfo USING (process_idx) GROUP BY rank"
+        ).to_pylist()
+    assert {row["rank"]: row["parts"] for row in counts} == {0: 3, 1: 3}
