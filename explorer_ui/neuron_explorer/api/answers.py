@@ -33,24 +33,13 @@ def identity_json(identity: Identity) -> Json:
     return {**asdict(identity), "path": str(identity.path), "name": identity.name}
 
 
-def sources_json(costs: SourceCosts, recorded: list[Json]) -> Json:
-    """Source files of a profile with the hash of the text that ran.
+def sources_json(files: list[Json], instructions: int) -> Json:
+    """Source files of a profile with the hash of the text that ran, and how large the profile is.
 
     Args:
-        recorded: Rows with `path` and `sha256` of the files that the profile keeps.
+        files: Rows with `path` and `sha256`, null where the profile does not keep the text.
     """
-    hashes = {row["path"]: row["sha256"] for row in recorded}
-    files = sorted(set(hashes) | set(costs.files))
-    return {
-        "device_ns": costs.device_ns,
-        "files": [{"path": file, "sha256": hashes.get(file), **_file_sums(costs, file)} for file in files],
-    }
-
-
-def _file_sums(costs: SourceCosts, file: str) -> Json:
-    lines = costs.files[file].own.values() if file in costs.files else ()
-    device_ns = sum(work.device_ns for work in lines)
-    return {"device_ns": device_ns, "share": share(device_ns, costs.device_ns)}
+    return {"files": files, "instructions": instructions}
 
 
 def file_json(costs: SourceCosts, file: str) -> Json:

@@ -30,6 +30,13 @@ MOST_SPANS = 5_000
 EXPORTS = {"perfetto": ("export_perfetto", ".pftrace"), "chrome": ("export_chrome", ".trace.json")}
 
 
+_FILES = """
+SELECT path, max(sha256) AS sha256 FROM (
+    SELECT path, sha256 FROM SourceFile UNION ALL SELECT name, NULL FROM StackFrameFileName
+) WHERE path <> '' GROUP BY path ORDER BY path
+"""
+
+
 class AddingRefusedError(NeuronToolsError):
     """A profile was to be taken in by somebody who may only look at those that are there."""
 
@@ -71,7 +78,7 @@ class _Profiles:
         self.views: dict[str, Callable[[Profile], Any]] = {
             "identity": self._identity,
             "summary": lambda profile: plain(profile.summary()),
-            "sources": self._sources,
+            "sources": _sources,
             "source": _source,
             "lines": self._lines,
             "spans": self._spans,
@@ -123,10 +130,6 @@ class _Profiles:
 
         return answers.identity_json(identify(profile))
 
-    def _sources(self, profile: Profile) -> Json:
-        recorded = profile.query("SELECT path, sha256 FROM SourceFile ORDER BY path").to_pylist()
-        return answers.sources_json(self._costs(profile), recorded)
-
     def _lines(self, profile: Profile) -> Json:
         return answers.file_json(self._costs(profile), _argument("path"))
 
@@ -144,6 +147,11 @@ class _Profiles:
         from neuron_profile.analysis.hotspots import find_hotspots
 
         return answers.hierarchy_json(self._memo.get(profile, "hierarchy", lambda: find_hotspots(profile)))
+
+
+def _sources(profile: Profile) -> Json:
+    """Files that ran; asked for every Python file that is opened, so it computes no costs."""
+    return answers.sources_json(profile.query(_FILES).to_pylist(), profile.tables().get("Instruction", 0))
 
 
 def _source(profile: Profile) -> Json:

@@ -9,7 +9,16 @@ import { lineText } from "../text/line_text";
 import { HEAT_COLOURS, heatIcon, heatOf } from "./heat";
 
 const EDIT_PAUSE_MS = 150;
+/** Lines above and below those in sight that get their text too: each text is a style rule of its own in the editor. */
+const MARGIN_LINES = 60;
 const MARGIN = "0 0 0 3em";
+
+/** What an editor shows. */
+interface Shown {
+  readonly costs: PlacedCosts | undefined;
+  readonly first: number;
+  readonly last: number;
+}
 
 export class LineDecorations implements vscode.Disposable {
   private readonly text = vscode.window.createTextEditorDecorationType({
@@ -18,11 +27,13 @@ export class LineDecorations implements vscode.Disposable {
   });
   private readonly heat = HEAT_COLOURS.map((colour, step) => heatDecoration(colour, step));
   private readonly subscriptions: vscode.Disposable[];
+  private readonly shown = new WeakMap<vscode.TextEditor, Shown>();
   private readonly pending = new Map<vscode.TextDocument, NodeJS.Timeout>();
 
   constructor(private readonly costs: DocumentCosts) {
     this.subscriptions = [
       vscode.window.onDidChangeVisibleTextEditors(() => this.showAll()),
+      vscode.window.onDidChangeTextEditorVisibleRanges(({ textEditor }) => this.scrolled(textEditor)),
       vscode.workspace.onDidChangeTextDocument(({ document }) => this.showSoon(document)),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("neuron")) this.showAll();
@@ -55,13 +66,14 @@ export class LineDecorations implements vscode.Disposable {
   private async show(editor: vscode.TextEditor): Promise<void> {
     if (editor.document.languageId !== "python") return;
     const { version } = editor.document;
+    this.shown.delete(editor);
     const costs = settings.showsDecorations() ? await this.costs.of(editor.document) : undefined;
     if (editor.document.version === version) this.draw(editor, costs);
   }
 
   private draw(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
+    this.drawTexts(editor, costs);
     const lines = (costs?.lines ?? []).filter(({ work }) => work.device_ns > 0);
-    editor.setDecorations(this.text, endTexts(editor.document, lines, costs?.freshness === "unknown"));
     const hottest = Math.max(0, ...lines.map(({ work }) => work.device_ns));
     this.heat.forEach((decoration, step) => {
       const chosen = lines.filter(({ work }) => heatOf(work.device_ns, hottest) === step);
@@ -70,6 +82,23 @@ export class LineDecorations implements vscode.Disposable {
         chosen.map(({ line }) => editor.document.lineAt(line).range),
       );
     });
+  }
+
+  /** The texts of the lines in sight, and some around them. */
+  private drawTexts(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
+    const ranges = editor.visibleRanges;
+    const first = Math.min(...ranges.map(({ start }) => start.line)) - MARGIN_LINES;
+    const last = Math.max(...ranges.map(({ end }) => end.line)) + MARGIN_LINES;
+    this.shown.set(editor, { costs, first, last });
+    const lines = (costs?.lines ?? []).filter(({ line, work }) => work.device_ns > 0 && line >= first && line <= last);
+    editor.setDecorations(this.text, endTexts(editor.document, lines, costs?.freshness === "unknown"));
+  }
+
+  private scrolled(editor: vscode.TextEditor): void {
+    const shown = this.shown.get(editor);
+    if (!shown?.costs || this.pending.has(editor.document)) return;
+    const isCovered = editor.visibleRanges.every(({ start, end }) => start.line >= shown.first && end.line <= shown.last);
+    if (!isCovered) this.drawTexts(editor, shown.costs);
   }
 }
 

@@ -10,6 +10,7 @@ import { shortened } from "../text/markdown";
 import { findingText, isStrong } from "../text/finding_text";
 
 const SOURCE = "neuron advise";
+const MOST_INSTRUCTIONS = 2_000_000;
 
 /** A diagnostic that knows its finding. */
 export class FindingDiagnostic extends vscode.Diagnostic {
@@ -34,6 +35,7 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
     const update = (): void => void this.update().catch(logError);
     this.subscriptions = [
       costs.data.onDidChange(update),
+      costs.data.onDidFind(update),
       vscode.workspace.onDidSaveTextDocument(({ uri }) => {
         if (this.shown.has(uri.toString())) update();
       }),
@@ -46,8 +48,7 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
   /** Ask for the findings again and show those of files in the workspace. */
   async update(): Promise<void> {
     const round = ++this.round;
-    const isShown = settings.showsDiagnostics() && this.costs.data.registry.current;
-    const findings = isShown ? await this.costs.data.findings() : [];
+    const findings = (await this.isWanted()) ? await this.costs.data.findings() : [];
     const shown = new Map<string, readonly FindingDiagnostic[]>();
     for (const file of new Set(findings.map(({ place }) => place.file))) {
       const located = file === "" ? undefined : await locate(file);
@@ -68,6 +69,13 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
 
   dispose(): void {
     for (const part of [...this.subscriptions, this.collection]) part.dispose();
+  }
+
+  /** Simulating every gain of a very large profile takes minutes: its findings are shown once they are asked for. */
+  private async isWanted(): Promise<boolean> {
+    const { data } = this.costs;
+    if (!settings.showsDiagnostics() || !data.registry.current) return false;
+    return data.hasFindings || (await data.sources()).instructions <= MOST_INSTRUCTIONS;
   }
 
   private async place(uri: vscode.Uri, findings: readonly Finding[]): Promise<FindingDiagnostic[]> {

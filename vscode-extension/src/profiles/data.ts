@@ -9,7 +9,10 @@ import type { ProfileRegistry } from "./registry";
 export class ProfileData implements vscode.Disposable {
   private readonly kept = new Map<string, Promise<unknown>>();
   private readonly changed = new vscode.EventEmitter<void>();
+  private readonly found = new vscode.EventEmitter<void>();
   private readonly subscription: vscode.Disposable;
+  /** The findings are there, because somebody wanted them. */
+  readonly onDidFind = this.found.event;
   /** What was asked before is no longer true. */
   readonly onDidChange = this.changed.event;
 
@@ -36,14 +39,29 @@ export class ProfileData implements vscode.Disposable {
   }
 
   findings(): Promise<readonly Finding[]> {
+    if (!this.hasFindings) void this.tellOfFindings();
     return this.keep("findings", (client, id) => client.findings(id));
+  }
+
+  /** Whether the findings were asked for. */
+  get hasFindings(): boolean {
+    return this.kept.has("findings");
   }
 
   hierarchy(): Promise<Hierarchy> {
     return this.keep("hierarchy", (client, id) => client.hierarchy(id));
   }
 
+  private async tellOfFindings(): Promise<void> {
+    await Promise.resolve(); // until they are kept
+    await this.findings().then(
+      () => this.found.fire(),
+      () => undefined,
+    );
+  }
+
   dispose(): void {
+    this.found.dispose();
     this.subscription.dispose();
     this.changed.dispose();
   }

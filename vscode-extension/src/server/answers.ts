@@ -9,13 +9,12 @@ export interface ProfileEntry {
 export interface SourceFile {
   readonly path: string;
   readonly sha256: string | null;
-  readonly device_ns: number;
-  readonly share: number;
 }
 
 export interface Sources {
-  readonly device_ns: number;
   readonly files: readonly SourceFile[];
+  /** How many the profile has. */
+  readonly instructions: number;
 }
 
 export interface SourceText {

@@ -41,11 +41,11 @@ def view(client: FlaskClient, name: str) -> Any:
     return answer.get_json()
 
 
-def test_sources_have_hashes_and_their_part_of_the_time(client: FlaskClient) -> None:
+def test_sources_have_hashes_and_the_profile_its_size(client: FlaskClient) -> None:
     sources = view(client, "sources")
-    assert sources["device_ns"] == pytest.approx(200)
-    (file,) = sources["files"]
-    assert (file["path"], file["device_ns"], file["share"]) == (SOURCE_PATH, pytest.approx(150), 0.75)
+    assert [file["path"] for file in sources["files"]] == [SOURCE_PATH]
+    assert sources["files"][0]["sha256"]
+    assert sources["instructions"] == 5
     assert view(client, f"source?path={SOURCE_PATH}")["text"] == SOURCE
 
 
