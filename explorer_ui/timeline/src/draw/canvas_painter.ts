@@ -93,7 +93,7 @@ export class CanvasPainter implements Painter {
       if (to <= from) to = from + 1;
       const [slot, solidPart, tintPart] = [(shape >>> 8) & 255, (shape >>> 16) & 255, shape >>> 24];
       if (solidPart === FULL) {
-        if (to - from > GAP_FROM && right <= clipRight) to -= 1;
+        if (to - from > GAP_FROM && right <= clipRight && strip.ink !== "counter") to -= 1;
         this.block(from, to, rowTop, rowBottom, solid[slot]!);
         continue;
       }

@@ -28,7 +28,7 @@ void main() {
   float left = floor(max(x.x, place.z) + 0.5);
   float right = max(floor(min(x.y, place.w) + 0.5), left + 1.0);
   heights = vec2(float((look >> 16) & 255u), float(look >> 24)) / 255.0;
-  if (heights.x == 1.0 && right - left > 3.0 && x.y <= place.w) right -= 1.0;
+  if (heights.x == 1.0 && right - left > 3.0 && x.y <= place.w && ink != ${INKS.indexOf("counter")}) right -= 1.0;
   float full = min(depth, rows.x);
   float thin = max(depth - rows.x, 0.0);
   float rowTop = top + full * rows.y + thin * rows.w;
