@@ -231,8 +231,8 @@ class Context:
 
     def spill_row(self, value: int) -> int:
         """The HLO row of saving a value: it belongs to what made the value."""
-        operation = self.plan.made_by[value]
-        rows, shares = framework_shares([operation], [])
+        maker = self.plan.made_by.get(value)
+        rows, shares = framework_shares([maker] if maker is not None else [], [])
         shape = str(self.type_of(value))
         return self.builder.hlo(HloOperation(self.unique_name("spill"), "spill", rows, shares, 0, shape))
 
