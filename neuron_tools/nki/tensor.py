@@ -8,302 +8,23 @@ interned `ViewForm`s, by which instructions of the same kind are recognised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from neuron_tools.nki import tracer as tracing
-from neuron_tools.nki.buffer import Box, Buffer
-from neuron_tools.nki.dtypes import DType, as_dtype
-from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
-from neuron_tools.nki.index import Index, Rectangle, as_index, pad
-from neuron_tools.nki.layout import merge_strides, reshape_strides, row_major, tile_layout
-from neuron_tools.nki.memory_region import MemoryRegion
-from neuron_tools.nki.registers import VirtualRegister, register_value
-from neuron_tools.simulator.program import Memory
-
-Shape = tuple[int, ...]
-Limits = tuple[tuple[int, int, tuple[int, ...]], ...]
-"""Per indexed dimension: (extent, offset, coefficient per axis of the view), to be checked under a mask."""
+from neuron_tools.nki.dtypes import as_dtype
+from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.layout import Shape, merge_strides, reshape_strides, row_major, tile_layout
+from neuron_tools.nki.registers import register_value
+from neuron_tools.nki.tensor_base import TensorBase
 
 
-class ViewForm:
-    """What the views of one memory, type, shape and layout have in common.
+class NkiTensor(TensorBase):
+    """A tensor or a view of one: the base tells what it is; here are the views that can be taken of it."""
 
-    Attributes:
-        region, memory, dtype, shape, strides: As the view's.
-        partitions: Size of the partition axis.
-        elements: Elements per partition.
-        contiguous: Whether the innermost elements of a partition follow one another.
-        run_bytes: Bytes that lie together in memory, at least one element.
-        line: Partition where it starts (on chip).
-    """
-
-    __slots__ = (
-        "contiguous", "dtype", "elements", "line", "memory", "partitions", "region", "run_bytes", "shape",
-        "size", "strides",
-    )  # fmt: skip
-
-    def __init__(
-        self, region: MemoryRegion, dtype: DType, shape: Shape, strides: Shape, line: int, pitch: int
-    ) -> None:
-        self.region = region
-        self.memory: Memory = region.memory
-        self.dtype = dtype
-        self.shape = shape
-        self.strides = strides
-        self.line = line
-        self.partitions = shape[0] if shape else 1
-        elements = 1
-        for extent in shape[1:]:
-            elements *= extent
-        self.elements = elements
-        self.size = elements * self.partitions
-        run = 1
-        for extent, stride in zip(reversed(shape), reversed(strides)):
-            if extent != 1 and stride != run:
-                break
-            if region.is_on_chip and stride == pitch and extent != 1:
-                break
-            run *= extent
-        self.run_bytes = run * dtype.itemsize
-        self.contiguous = elements == 1 or run > 1
-
-
-class NkiTensor:
-    """A tensor or a view of one.
-
-    Attributes:
-        shape: Size of each dimension. On chip the first is the partition dimension.
-        strides: Elements from one position of each dimension to the next.
-        offset: Elements from the start of the storage.
-        dtype: Element type.
-    """
-
-    __slots__ = (
-        "_array", "_shape", "dtype", "emit", "form", "gather", "limits", "offset", "region",
-        "storage", "strides",
-    )  # fmt: skip
-
-    arithmetic: ClassVar[dict[str, Callable[..., Any]]] = {}
-    """Python's operators by name, filled in by the language: `add(x, y)` and so on."""
-
-    def __init__(
-        self, storage: Buffer | None, dtype: DType, shape: Shape, strides: Shape, offset: int = 0
-    ) -> None:
-        self.storage = storage
-        self.dtype = dtype
-        self._shape = shape
-        self.strides = strides
-        self.offset = offset
-        self.region = -1
-        self.form: Any = None
-        self.emit: Callable[..., None] | None = None
-        self.gather: npt.NDArray[np.int64] | None = None
-        self.limits: Limits | None = None
-        self._array: npt.NDArray[Any] | None = None
-
-    # What it is
-
-    @property
-    def shape(self) -> Shape:
-        """Size of each dimension."""
-        return self._shape
-
-    @property
-    def ndim(self) -> int:
-        """Number of dimensions."""
-        return len(self._shape)
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        size = 1
-        for extent in self._shape:
-            size *= extent
-        return size
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.dtype.itemsize
-
-    @property
-    def buffer(self) -> MemoryRegion:
-        """The memory it lies in."""
-        return self.backing.region
-
-    @property
-    def name(self) -> str:
-        """Name of the tensor it is a view of."""
-        return self.backing.name
-
-    @property
-    def address(self) -> tuple[int, int] | None:
-        """(partition, byte) where the kernel put it; None where that was left open."""
-        backing = self.backing
-        return None if backing.address is None else (backing.partition, backing.address)
-
-    @property
-    def backing(self) -> Buffer:
-        """The buffer, made now if this is a result that nothing has stored yet."""
-        if self.storage is None:
-            tracing.active().flush(self)
-        assert self.storage is not None
-        return self.storage
-
-    @property
-    def array(self) -> npt.NDArray[Any]:
-        """Its elements: a NumPy view of the storage (a copy for indirect accesses)."""
-        if self._array is None:
-            if self.gather is not None:
-                return self.flat[self.gather]
-            item = self.dtype.itemsize
-            self._array = np.ndarray(
-                self._shape,
-                self.dtype.dtype,
-                self.backing.data,
-                self.offset * item,
-                [stride * item for stride in self.strides],
-            )
-        return self._array
-
-    @property
-    def flat(self) -> npt.NDArray[Any]:
-        """The whole storage as one row of this view's type."""
-        data = self.backing.data
-        return data if data.dtype == self.dtype.dtype else data.view(self.dtype.dtype)
-
-    def is_contiguous(self) -> bool:
-        """Whether its elements follow one another in storage; on chip, in each partition."""
-        first = 1 if self.buffer.is_on_chip else 0
-        pairs = zip(self._shape[first:], self.strides[first:], row_major(self._shape)[first:])
-        return self.gather is None and all(extent == 1 or have == want for extent, have, want in pairs)
-
-    def is_indirect(self) -> bool:
-        """Whether its elements are chosen by indices that are known only when the kernel runs."""
-        return self.gather is not None
-
-    def get_pattern(self) -> list[list[int]]:
-        """Access pattern: [stride, count] of each dimension, in elements."""
-        return [[stride, extent] for stride, extent in zip(self.strides, self._shape)]
-
-    def __repr__(self) -> str:
-        return f"NkiTensor(shape={self._shape}, dtype={self.dtype})"
-
-    def __len__(self) -> int:
-        return self._shape[0]
-
-    # Use in instructions
-
-    def resolve(self) -> None:
-        """Give the view its row of the region table and its form."""
-        trace = tracing._ACTIVE
-        if trace is None:
-            trace = tracing.active()
-        storage = self.storage
-        if storage is None:
-            trace.flush(self)
-            storage = self.storage
-            assert storage is not None
-        if self.limits is not None:
-            self._check_limits()
-        alike = self.strides is storage.strides and self._shape is storage.shape
-        if alike and self.dtype is storage.dtype and self.offset == 0 and self.gather is None:
-            self.region, self.form = storage.whole or self._resolve_whole(trace, storage)
-            return
-        place = (self.offset, self._shape, self.strides, self.dtype)
-        if self.gather is None:
-            known = storage.views.get(place)
-            if known is not None:
-                self.region, self.form = known
-                return
-        first, last, low, high = self.box()
-        self.region = trace.add_region(storage.number, first, last, low, high)
-        line = (first % storage.partitions + storage.partition) if storage.on_chip else -1
-        self.form = self._find_form(trace, storage, line)
-        if self.gather is None:
-            storage.views[place] = self.region, self.form
-
-    def _resolve_whole(self, trace: tracing.Tracer, storage: Buffer) -> tuple[int, ViewForm]:
-        region = trace.add_region(storage.number, 0, storage.lines, 0, storage.pitch_bytes)
-        form = self._find_form(trace, storage, storage.partition if storage.on_chip else -1)
-        storage.whole = region, form
-        return storage.whole
-
-    def _find_form(self, trace: tracing.Tracer, storage: Buffer, line: int) -> ViewForm:
-        key = (storage.region, self.dtype, self._shape, self.strides, line)
-        form: ViewForm | None = trace.forms.get(key)
-        if form is None:
-            form = trace.forms[key] = ViewForm(
-                storage.region, self.dtype, self._shape, self.strides, line, storage.pitch
-            )
-        return form
-
-    def box(self) -> Box:
-        """Lines and bytes that the view may touch: (first line, last line, low, high), ends exclusive."""
-        storage = self.storage
-        assert storage is not None
-        whole = self._shape == storage.shape and self.dtype is storage.dtype and self.offset == 0
-        if whole and self.gather is None and self.strides == row_major(self._shape):
-            return 0, storage.lines, 0, storage.pitch_bytes
-        pitch, item = storage.pitch_bytes, self.dtype.itemsize
-        if self.gather is not None:
-            if self.gather.size == 0:
-                return 0, 0, 0, 0
-            start, stop = max(int(self.gather.min()), 0) * item, (int(self.gather.max()) + 1) * item
-            return start // pitch, -(-stop // pitch), 0, pitch
-        start = self.offset
-        for extent, stride in zip(self._shape, self.strides):
-            if stride < 0:
-                start += (extent - 1) * stride
-        first, low = divmod(start * item, pitch)
-        last, high = first + 1, low + item
-        for extent, stride in zip(self._shape, self.strides):
-            reach = (extent - 1) * abs(stride) * item
-            if not reach:
-                continue
-            if (stride * item) % pitch == 0:
-                last += reach // pitch
-            else:
-                high += reach
-        if high > pitch:
-            return first, last + (high - 1) // pitch, 0, pitch
-        return first, last, low, high
-
-    def _check_limits(self) -> None:
-        assert self.limits is not None
-        for extent, offset, coefficients in self.limits:
-            low = high = offset
-            for count, step in zip(self._shape, coefficients):
-                reach = step * (count - 1)
-                low, high = (low + reach, high) if reach < 0 else (low, high + reach)
-            if low < 0 or high >= extent:
-                raise OutOfBoundsError(
-                    f"an index reaches {low} to {high}, but the dimension of tensor {self.name!r} has "
-                    f"{extent} elements; mask the access or shrink it",
-                    tracing.where(),
-                )
-        self.limits = None
-
-    def within(self, rectangle: Rectangle) -> NkiTensor:
-        """The part of the view between (start, stop) per dimension; bounds are not checked."""
-        offset = self.offset
-        for (start, _), stride in zip(rectangle, self.strides):
-            offset += start * stride
-        shape = tuple(stop - start for start, stop in rectangle)
-        part = NkiTensor(self.backing, self.dtype, shape, self.strides, offset)
-        if self.gather is not None:
-            part.gather = self.gather[tuple(slice(*limits) for limits in rectangle)]
-        if self.limits is not None:
-            starts = [start for start, _ in rectangle]
-            part.limits = tuple(
-                (extent, base + sum(step * start for step, start in zip(steps, starts)), steps)
-                for extent, base, steps in self.limits
-            )
-        return part
+    __slots__ = ()
 
     # Views by index
 
@@ -581,7 +302,7 @@ class NkiTensor:
 
     def astype(self, dtype: Any) -> NkiTensor:
         """A copy as another type."""
-        copied: NkiTensor = NkiTensor.arithmetic["copy"](self, dtype=dtype)
+        copied: NkiTensor = self.arithmetic["copy"](self, dtype=dtype)
         return copied
 
     def assert_shape(self, shape: Sequence[int]) -> NkiTensor:
@@ -600,95 +321,6 @@ class NkiTensor:
             view.gather = np.broadcast_to(self.gather, shape) if 0 in strides else self.gather.reshape(shape)
         return view
 
-    # Python's operators
-
-    def _binary(self, name: str, other: Any, swapped: bool = False) -> NkiTensor:
-        function = NkiTensor.arithmetic[name]
-        result: NkiTensor = function(other, self) if swapped else function(self, other)
-        return result
-
-    def __add__(self, other: Any) -> NkiTensor:
-        return self._binary("add", other)
-
-    def __radd__(self, other: Any) -> NkiTensor:
-        return self._binary("add", other, True)
-
-    def __sub__(self, other: Any) -> NkiTensor:
-        return self._binary("subtract", other)
-
-    def __rsub__(self, other: Any) -> NkiTensor:
-        return self._binary("subtract", other, True)
-
-    def __mul__(self, other: Any) -> NkiTensor:
-        return self._binary("multiply", other)
-
-    def __rmul__(self, other: Any) -> NkiTensor:
-        return self._binary("multiply", other, True)
-
-    def __truediv__(self, other: Any) -> NkiTensor:
-        return self._binary("divide", other)
-
-    def __rtruediv__(self, other: Any) -> NkiTensor:
-        return self._binary("divide", other, True)
-
-    def __pow__(self, other: Any) -> NkiTensor:
-        return self._binary("power", other)
-
-    def __and__(self, other: Any) -> NkiTensor:
-        return self._binary("bitwise_and", other)
-
-    def __or__(self, other: Any) -> NkiTensor:
-        return self._binary("bitwise_or", other)
-
-    def __xor__(self, other: Any) -> NkiTensor:
-        return self._binary("bitwise_xor", other)
-
-    def __lshift__(self, other: Any) -> NkiTensor:
-        return self._binary("left_shift", other)
-
-    def __rshift__(self, other: Any) -> NkiTensor:
-        return self._binary("right_shift", other)
-
-    def __lt__(self, other: Any) -> NkiTensor:
-        return self._binary("less", other)
-
-    def __le__(self, other: Any) -> NkiTensor:
-        return self._binary("less_equal", other)
-
-    def __gt__(self, other: Any) -> NkiTensor:
-        return self._binary("greater", other)
-
-    def __ge__(self, other: Any) -> NkiTensor:
-        return self._binary("greater_equal", other)
-
-    def __neg__(self) -> NkiTensor:
-        result: NkiTensor = NkiTensor.arithmetic["negative"](self)
-        return result
-
-    def __invert__(self) -> NkiTensor:
-        result: NkiTensor = NkiTensor.arithmetic["invert"](self)
-        return result
-
-    def __abs__(self) -> NkiTensor:
-        result: NkiTensor = NkiTensor.arithmetic["abs"](self)
-        return result
-
-    def _in_place(self, name: str, other: Any) -> NkiTensor:
-        tracing.active().combine(self, name, other)
-        return self
-
-    def __iadd__(self, other: Any) -> NkiTensor:
-        return self._in_place("add", other)
-
-    def __isub__(self, other: Any) -> NkiTensor:
-        return self._in_place("subtract", other)
-
-    def __imul__(self, other: Any) -> NkiTensor:
-        return self._in_place("multiply", other)
-
-    def __itruediv__(self, other: Any) -> NkiTensor:
-        return self._in_place("divide", other)
-
 
 def _sequence(arguments: tuple[Any, ...]) -> Any:
     """`f((a, b))` and `f(a, b)` alike."""
@@ -705,6 +337,3 @@ def fill_extents(shape: Shape, size: int) -> Shape | None:
     if shape.count(-1) > 1 or known == 0 or size % known:
         return None
     return tuple(size // known if extent == -1 else extent for extent in shape)
-
-
-__all__ = ["Index", "NkiTensor", "ViewForm", "VirtualRegister", "as_index", "fill_extents", "pad"]

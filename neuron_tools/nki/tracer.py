@@ -27,7 +27,8 @@ from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.simulator.program import Frame
 
 if TYPE_CHECKING:
-    from neuron_tools.nki.tensor import NkiTensor, ViewForm
+    from neuron_tools.nki.tensor import NkiTensor
+    from neuron_tools.nki.view_form import ViewForm
 
 ROW_WIDTH = 9
 """Integers of one row: kind, site, iteration, two regions written, four regions read (-1: none)."""

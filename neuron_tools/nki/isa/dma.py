@@ -15,9 +15,10 @@ from neuron_tools.nki.isa.enums import oob_mode as bounds
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.kinds import Kind, Transfer
 from neuron_tools.nki.operators import Operator, find_operator
-from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import exact, single, write
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.simulator.program import Memory
 
 _MADE_BY = {modes.unknown: "", modes.swdge: "software", modes.hwdge: "hardware", modes.none: "runtime"}

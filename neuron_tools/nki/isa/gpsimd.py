@@ -21,8 +21,9 @@ from neuron_tools.nki.isa.issue import (
 )
 from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import find_operator
-from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, cast, exact, single, write
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.simulator.program import Engine, Memory, Opcode
 
 Pattern = Sequence[Sequence[int]]

@@ -11,8 +11,9 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kinds import Kind, Step
 from neuron_tools.nki.operators import Operator
-from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
 
 Array = npt.NDArray[Any]

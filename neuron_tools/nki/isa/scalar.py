@@ -23,8 +23,9 @@ from neuron_tools.nki.isa.issue import (
 from neuron_tools.nki.isa.tensor_scalar import Operand, apply
 from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
-from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, column, fits_out, single, write
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.simulator.program import Engine, Flag, Opcode
 
 

@@ -19,9 +19,10 @@ from neuron_tools.nki.isa.issue import (
     require_on_chip,
 )
 from neuron_tools.nki.kinds import Kind, Step
-from neuron_tools.nki.tensor import NkiTensor, ViewForm
+from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import Array, exact, single, write
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 _SINGLE = (DType.F32, DType.TF32)

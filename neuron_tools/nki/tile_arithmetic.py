@@ -1,0 +1,109 @@
+"""Python's operators on tiles: each is a function of the language."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from neuron_tools.nki import tracer as tracing
+
+if TYPE_CHECKING:
+    from neuron_tools.nki.tensor import NkiTensor
+
+Own = TypeVar("Own", bound="TileArithmetic")
+
+
+class TileArithmetic:
+    """What tensors inherit their operators from."""
+
+    __slots__ = ()
+
+    arithmetic: ClassVar[dict[str, Callable[..., Any]]] = {}
+    """Python's operators by name, filled in by the language: `add(x, y)` and so on."""
+
+    def _binary(self, name: str, other: Any, swapped: bool = False) -> NkiTensor:
+        function = self.arithmetic[name]
+        result: NkiTensor = function(other, self) if swapped else function(self, other)
+        return result
+
+    def __add__(self, other: Any) -> NkiTensor:
+        return self._binary("add", other)
+
+    def __radd__(self, other: Any) -> NkiTensor:
+        return self._binary("add", other, True)
+
+    def __sub__(self, other: Any) -> NkiTensor:
+        return self._binary("subtract", other)
+
+    def __rsub__(self, other: Any) -> NkiTensor:
+        return self._binary("subtract", other, True)
+
+    def __mul__(self, other: Any) -> NkiTensor:
+        return self._binary("multiply", other)
+
+    def __rmul__(self, other: Any) -> NkiTensor:
+        return self._binary("multiply", other, True)
+
+    def __truediv__(self, other: Any) -> NkiTensor:
+        return self._binary("divide", other)
+
+    def __rtruediv__(self, other: Any) -> NkiTensor:
+        return self._binary("divide", other, True)
+
+    def __pow__(self, other: Any) -> NkiTensor:
+        return self._binary("power", other)
+
+    def __and__(self, other: Any) -> NkiTensor:
+        return self._binary("bitwise_and", other)
+
+    def __or__(self, other: Any) -> NkiTensor:
+        return self._binary("bitwise_or", other)
+
+    def __xor__(self, other: Any) -> NkiTensor:
+        return self._binary("bitwise_xor", other)
+
+    def __lshift__(self, other: Any) -> NkiTensor:
+        return self._binary("left_shift", other)
+
+    def __rshift__(self, other: Any) -> NkiTensor:
+        return self._binary("right_shift", other)
+
+    def __lt__(self, other: Any) -> NkiTensor:
+        return self._binary("less", other)
+
+    def __le__(self, other: Any) -> NkiTensor:
+        return self._binary("less_equal", other)
+
+    def __gt__(self, other: Any) -> NkiTensor:
+        return self._binary("greater", other)
+
+    def __ge__(self, other: Any) -> NkiTensor:
+        return self._binary("greater_equal", other)
+
+    def __neg__(self) -> NkiTensor:
+        result: NkiTensor = self.arithmetic["negative"](self)
+        return result
+
+    def __invert__(self) -> NkiTensor:
+        result: NkiTensor = self.arithmetic["invert"](self)
+        return result
+
+    def __abs__(self) -> NkiTensor:
+        result: NkiTensor = self.arithmetic["abs"](self)
+        return result
+
+    def _in_place(self: Own, name: str, other: Any) -> Own:
+        tracing.active().combine(self, name, other)  # type: ignore[arg-type]
+        return self
+
+    def __iadd__(self: Own, other: Any) -> Own:
+        return self._in_place("add", other)
+
+    def __isub__(self: Own, other: Any) -> Own:
+        return self._in_place("subtract", other)
+
+    def __imul__(self: Own, other: Any) -> Own:
+        return self._in_place("multiply", other)
+
+    def __itruediv__(self: Own, other: Any) -> Own:
+        return self._in_place("divide", other)
