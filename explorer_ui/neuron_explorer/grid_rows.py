@@ -147,15 +147,13 @@ def table_rows(table: pa.Table, source: Source, request: Request) -> tuple[list[
     import duckdb
 
     columns = ", ".join(quoted(column.name) for column in source.columns)
+    parameters = list(request.parameters) or None
+    block = f"ORDER BY {_order(source, request)} LIMIT {request.end - request.start} OFFSET {request.start}"
     with duckdb.connect(":memory:") as database:
         database.register("grouped", table)
-        chosen = f"FROM grouped{request.where}"
-        total = database.execute(f"SELECT count(*) {chosen}", request.parameters).fetchone()
-        block = (
-            f"ORDER BY {_order(source, request)} LIMIT {request.end - request.start} OFFSET {request.start}"
-        )
-        rows = database.execute(f"SELECT {columns} {chosen} {block}", request.parameters).to_arrow_table()
-    return _records(rows), int(total[0]) if total else 0
+        total = database.sql(f"SELECT count(*) FROM grouped{request.where}", params=parameters).fetchall()
+        found = database.sql(f"SELECT {columns} FROM grouped{request.where} {block}", params=parameters)
+        return _records(found.to_arrow_table()), int(total[0][0])
 
 
 def _order(source: Source, request: Request) -> str:

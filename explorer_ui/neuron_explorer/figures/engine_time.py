@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from neuron_explorer.theme import BLUE, ORANGE, PINK, SKY, Theme
+from neuron_explorer.theme import BLUE, GREY, ORANGE, PINK, SKY, Theme
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.reports.quantities import duration, percent
 
@@ -24,7 +24,7 @@ _COLOURS = {"busy_ns": BLUE, "dma_ns": ORANGE, "engine_ns": SKY, "other_ns": PIN
 
 
 def _colour(part: str, theme: Theme) -> str:
-    return _COLOURS.get(part) or (theme.line if part == "finished_ns" else theme.empty)
+    return _COLOURS.get(part) or (GREY if part == "finished_ns" else theme.empty)
 
 
 def engine_time_figure(engines: Sequence[EngineTime], theme: Theme) -> Any:

@@ -1,4 +1,4 @@
-"""The hierarchy as an icicle: width is device time, one column of depth after the other."""
+"""The hierarchy as an icicle: height is device time, one column of depth after the other."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from neuron_explorer.theme import Theme
 from neuron_profile.reports.quantities import duration, percent
 
 HEIGHT = 420
+SMALLEST_TEXT = 9
 
 
 def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
@@ -23,8 +24,8 @@ def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
             ids=[str(place) for place in range(len(rows))],
             labels=[plain(row.node.name) for row in rows],
             parents=["" if row.parent < 0 else str(row.parent) for row in rows],
-            values=[round(row.node.device_ns) for row in rows],
-            branchvalues="total",
+            values=_own_parts(rows),
+            branchvalues="remainder",  # totals would have to agree to the last bit
             text=[f"{duration(row.node.device_ns)} · {percent(row.node.device_ns / total)}" for row in rows],
             textinfo="label+text",
             hovertemplate="%{label}<br>%{text}<extra></extra>",
@@ -42,8 +43,23 @@ def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
             sort=False,
         )
     )
-    figure.update_layout(theme.layout(height=HEIGHT, margin={"l": 4, "r": 4, "t": 30, "b": 4}))
+    figure.update_layout(
+        theme.layout(
+            height=HEIGHT,
+            margin={"l": 4, "r": 4, "t": 30, "b": 4},
+            uniformtext={"minsize": SMALLEST_TEXT, "mode": "hide"},
+        )
+    )
     return figure
+
+
+def _own_parts(rows: Sequence[TreeRow]) -> list[float]:
+    """Of each row, what its own rows below do not cover."""
+    parts = [row.node.device_ns for row in rows]
+    for row in rows:
+        if row.parent >= 0:
+            parts[row.parent] -= row.node.device_ns
+    return [round(max(0.0, part), 1) for part in parts]
 
 
 def _backward_share(row: TreeRow) -> float:

@@ -13,20 +13,21 @@ from neuron_explorer.theme import BLUE, CATEGORICAL, ORANGE, Theme
 from neuron_profile.reports.quantities import duration, scaled
 
 HEIGHT, MAP_HEIGHT = 300, 460
-MILLION = 1e6
+UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from that many ns on; ns; its name
 
 
 def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
     """Bytes by category, one area upon the other."""
     figure = go.Figure()
-    times = [time / MILLION for time in series.time_ns]
+    factor, unit = _unit(series.time_ns)
+    times = [time / factor for time in series.time_ns]
     for number, (name, values) in enumerate(series.bytes_by_category.items()):
         figure.add_trace(
             go.Scatter(
                 x=times, y=values, name=name.removesuffix("_bytes").replace("_", " "), stackgroup="all",
                 mode="lines",
                 line={"shape": "hv", "width": 1, "color": CATEGORICAL[number % len(CATEGORICAL)]},
-                hovertemplate="%{y:.4s}B at %{x:.3f} ms<extra>%{fullData.name}</extra>",
+                hovertemplate="%{y:.4s}B at %{x:.6~g} " + unit + "<extra>%{fullData.name}</extra>",
             )
         )  # fmt: skip
     figure.update_layout(
@@ -34,7 +35,7 @@ def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
             height=HEIGHT,
             margin={"t": 36},
             showlegend=True,
-            xaxis={"title": {"text": "ms from the profile's start"}},
+            xaxis={"title": {"text": f"{unit} from the profile's start"}},
             yaxis={
                 "title": {"text": "bytes held"},
                 "tickformat": "~s",
@@ -46,18 +47,25 @@ def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
     return figure
 
 
+def _unit(times_ns: Sequence[int]) -> tuple[float, str]:
+    """Nanoseconds of the unit in which an axis counts times up to these, and its name."""
+    latest = max(times_ns, default=0)
+    return next((factor, name) for least, factor, name in UNITS if latest >= least)
+
+
 def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
     """Greatest fill of SBUF and PSUM in each step of time."""
     figure = go.Figure()
+    factor, unit = _unit([time for one in series for time in one.time_ns])
     several = len({(one.process, one.core) for one in series}) > 1
     for one in series:
         where = f" · p{one.process} c{one.core}" if several else ""
         figure.add_trace(
             go.Scatter(
-                x=[time / MILLION for time in one.time_ns], y=[100 * value for value in one.peak],
+                x=[time / factor for time in one.time_ns], y=[100 * value for value in one.peak],
                 name=one.memory + where, mode="lines",
                 line={"shape": "hv", "width": 1.5, "color": BLUE if one.memory == "SBUF" else ORANGE},
-                hovertemplate="%{y:.1f} % at %{x:.3f} ms<extra>%{fullData.name}</extra>",
+                hovertemplate="%{y:.1f} % at %{x:.6~g} " + unit + "<extra>%{fullData.name}</extra>",
             )
         )  # fmt: skip
     figure.update_layout(
@@ -65,7 +73,7 @@ def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
             height=HEIGHT,
             margin={"t": 36},
             showlegend=True,
-            xaxis={"title": {"text": "ms from the profile's start"}},
+            xaxis={"title": {"text": f"{unit} from the profile's start"}},
             yaxis={"title": {"text": "% full"}, "rangemode": "tozero"},
         )
     )

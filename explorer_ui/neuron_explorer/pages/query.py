@@ -72,7 +72,7 @@ def _editor(view: View, asked: str) -> Any:
             html.Button("Run", id="query-run", className="button primary", title="Ctrl+Enter"),
             html.Details([html.Summary("Saved and sample queries"), _saved(view)]),
             html.Label("Save as", htmlFor="query-name", className="spread"),
-            dcc.Input(id="query-name", type="text", placeholder="name"),
+            dcc.Input(id="query-name", type="text", placeholder="name", style={"minWidth": "140px"}),
             html.Button("Save", id="query-save", className="button"),
             html.Span(id="query-saved", role="status"),
         ],

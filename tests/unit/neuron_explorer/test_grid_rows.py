@@ -2,8 +2,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from neuron_explorer.grid_rows import REACHABLE, GridRequestError, count_rows, read_request, read_rows
-from neuron_explorer.grid_sources import SOURCES
+from neuron_explorer.grid_rows import (
+    REACHABLE,
+    GridRequestError,
+    count_rows,
+    read_request,
+    read_rows,
+    table_rows,
+)
+from neuron_explorer.grid_sources import SOURCES, groups
 from neuron_tools import open_profile
 from neuron_tools.profile.reader import Profile
 
@@ -89,6 +96,21 @@ def test_every_source_reads_every_profile(profile: Profile, make_profile, source
     assert isinstance(rows(profile, source), list)
     with open_profile(make_profile("empty.nprof", {})) as empty:
         assert rows(empty, source) == []
+
+
+@pytest.mark.parametrize("source", sorted(name for name, one in SOURCES.items() if one.is_grouped))
+def test_kept_groups_give_the_same_rows_as_the_database(profile: Profile, source: str) -> None:
+    chosen = SOURCES[source]
+    name = chosen.columns[0].name
+    for asked in (
+        {},
+        {"filterModel": {name: text("contains", "a")}},
+        {"sortModel": [{"colId": name, "sort": "asc"}]},
+    ):
+        request = read_request(chosen, asked)
+        kept, total = table_rows(groups(profile, source), chosen, request)
+        assert kept == read_rows(profile, chosen, request)
+        assert total == count_rows(profile, chosen, request)
 
 
 def test_groups_add_up(profile: Profile) -> None:
