@@ -1,0 +1,124 @@
+"""Rules that look at what a program moves and computes: each fires at its line, and is silent beside it."""
+
+from __future__ import annotations
+
+import pytest
+
+from neuron_profile.analysis.advice.advise import rule
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.rules import recompilation
+from neuron_profile.analysis.compilation import Compilation
+from neuron_tools.profile.reader import Profile
+from neuron_tools.simulator.program import (
+    DType,
+    Engine,
+    Flag,
+    Memory,
+    Opcode,
+    Purpose,
+    QueueKind,
+    TensorKind,
+)
+from tests.unit.neuron_profile.small_capture import FILE, Step, elementwise, open_capture, products, program
+
+TENSOR_BYTES = 1 << 18
+
+
+def transfers(tensors: int, purpose: Purpose = Purpose.WEIGHT):
+    """Twelve loads of whole tensors in turn."""
+
+    def build(builder, hlo):
+        queue = builder.queue("qSyncInput0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
+        rows = [builder.tensor(f"w{n}", TensorKind.WEIGHT, DType.F32, (128, 512)) for n in range(tensors)]
+        for number in range(12):
+            builder.dma(
+                queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=TENSOR_BYTES,
+                descriptor_bytes=2048, partitions=128, tensor=rows[number % tensors], hlo=hlo[0],
+                purpose=purpose,
+            )  # fmt: skip
+
+    return build
+
+
+def flagged(flag: Flag, opcode: Opcode = Opcode.TENSOR_COPY, engine: Engine = Engine.VECTOR):
+    """Instructions with a flag."""
+
+    def build(builder, hlo):
+        for _ in range(50):
+            builder.instruction(
+                engine, opcode, partitions=128, columns=128, elements=512, input_dtype=DType.BF16,
+                output_dtype=DType.BF16, source_memory=Memory.SBUF, destination_memory=Memory.SBUF,
+                hlo=hlo[0], flags=flag,
+            )  # fmt: skip
+
+    return build
+
+
+AGAIN, ONCE = program([("load", 4)], transfers(3)), program([("load", 4)], transfers(12))
+SPILLED = program([("spill", 5)], transfers(12, Purpose.SPILL_RELOAD))
+HOST_CALL = program([("custom_call", 6)], flagged(Flag.ESTIMATE))
+KERNEL = program([("custom_call", 6)], flagged(Flag.NONE))
+SHORT = program([("matmul", 7)], products(30))
+NO_MATMUL = program([("add", 7)], elementwise(100))
+CASES = {
+    "repeated_loads": (AGAIN, ONCE, 4),
+    "spill": (SPILLED, ONCE, 5),
+    "custom_calls": (HOST_CALL, KERNEL, 6),
+}
+
+
+def findings(name, folder, each, steps=10):
+    with open_capture(folder, [each], [Step(0)] * steps) as profile:
+        return list(rule(name)(Context(profile)))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_fires_at_its_line(name, tmp_path):
+    faulty, _, line = CASES[name]
+    (finding,) = findings(name, tmp_path, faulty)
+    assert (finding.place.file, finding.place.line) == (FILE, line)
+    assert finding.gain_ns > 0
+    assert finding.evidence
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_it_is_silent_without_its_fault(name, tmp_path):
+    assert findings(name, tmp_path, CASES[name][1]) == []
+
+
+def test_short_matrix_work_is_throttled(tmp_path):
+    (finding,) = findings("throttling", tmp_path, SHORT)
+    assert finding.device_gain_ns > 0
+
+
+def test_other_work_is_not_throttled(tmp_path):
+    assert findings("throttling", tmp_path, NO_MATMUL) == []
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.3, 1), (0.05, 0)])
+def test_transposes_count_from_a_tenth_of_the_matrix_work(tmp_path, monkeypatch, share, found):
+    monkeypatch.setattr(
+        Profile, "summary", lambda self: {"hardware_flops": 1e9, "transpose_flops": share * 1e9}
+    )
+    turned = program([("transpose", 8)], flagged(Flag.TRANSPOSE, Opcode.TRANSPOSE, Engine.TENSOR))
+    results = findings("transposes", tmp_path, turned)
+    assert [finding.place.line for finding in results] == [8] * found
+
+
+def compilations(count: int, spread_ns: int) -> tuple[Compilation, ...]:
+    """One function, compiled again and again; each takes a millisecond."""
+    return tuple(
+        Compilation(0, f"step_{number}_forward", "step_forward", 1_000_000, False, spread_ns * number)
+        for number in range(count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("count", "spread_ns", "found"),
+    [(5, 10**9, 1), (2, 10**9, 0), (5, 0, 0)],
+    ids=["always", "twice", "warm-up"],
+)
+def test_a_function_that_is_always_compiled(tmp_path, monkeypatch, count, spread_ns, found):
+    monkeypatch.setattr(recompilation, "find_compilations", lambda profile: compilations(count, spread_ns))
+    results = findings("recompilation", tmp_path, NO_MATMUL)
+    assert [finding.gain_ns for finding in results] == [4_000_000] * found
