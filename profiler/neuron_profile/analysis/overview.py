@@ -8,6 +8,7 @@ from typing import Any
 
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
+from neuron_profile.analysis.serving import Serving, measure_serving
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.transfers import (
     HostTransfers,
@@ -62,6 +63,7 @@ class Overview:
     memory: tuple[MemoryPeak, ...]
     warnings: tuple[ProfileWarning, ...]
     texts: SourceTexts
+    serving: Serving | None = None
 
     @property
     def total_ns(self) -> float:
@@ -89,6 +91,7 @@ def make_overview(profile: Profile) -> Overview:
         memory=find_memory_peaks(profile),
         warnings=find_warnings(profile),
         texts=SourceTexts(profile),
+        serving=measure_serving(profile),
     )
 
 

@@ -13,6 +13,7 @@ from neuron_profile.analysis.hotspots import Cost, Hotspots, ModuleNode
 from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.occupancy import Bound, Occupancy
 from neuron_profile.analysis.overview import EngineUse, Overview
+from neuron_profile.analysis.serving import Serving
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.warnings import ProfileWarning
 from neuron_profile.reports.places import place
@@ -97,7 +98,12 @@ def totals(overview: Overview) -> RenderableType:
 
 def total_rows(overview: Overview) -> list[tuple[str, str]]:
     """Names and values of the totals."""
-    return [*_time_rows(overview.occupancy), *_work_rows(overview), *_memory_rows(overview)]
+    return [
+        *_time_rows(overview.occupancy),
+        *_serving_rows(overview.serving),
+        *_work_rows(overview),
+        *_memory_rows(overview),
+    ]
 
 
 def _time_rows(occupancy: Occupancy) -> Iterator[tuple[str, str]]:
@@ -109,6 +115,15 @@ def _time_rows(occupancy: Occupancy) -> Iterator[tuple[str, str]]:
         yield "Device busy", f"{percent(occupancy.busy_share)} of {duration(occupancy.window_ns)}; {idle}"
     wait = f", {duration(occupancy.host_wait_ns)} of it waiting for the device"
     yield "Host time", duration(occupancy.host_ns) + (wait if occupancy.host_wait_ns else "")
+
+
+def _serving_rows(serving: Serving | None) -> Iterator[tuple[str, str]]:
+    if serving is None:
+        return
+    yield "Requests", f"{serving.requests:,} with {count(serving.tokens, 'token')}"
+    first = f"first after {duration(serving.first_token(0.5))} (p99 {duration(serving.first_token(0.99))})"
+    each = f"each further {duration(serving.per_token(0.5))} (p99 {duration(serving.per_token(0.99))})"
+    yield "Tokens", f"{first}, {each}"
 
 
 def _work_rows(overview: Overview) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,50 @@
+"""Time to the first token, and from token to token."""
+
+import pytest
+
+import neuron_tools
+from neuron_profile.analysis.serving import measure_serving
+
+
+def host_spans(*rows):
+    """(name, kind, start, end) each."""
+    names, kinds, starts, ends = zip(*rows)
+    return {
+        "HostSpan": {
+            "name": list(names), "kind": list(kinds), "start_ts": list(starts), "end_ts": list(ends),
+            "duration_ns": [end - start for start, end in zip(starts, ends)],
+            "process_idx": [0] * len(rows), "thread_idx": [0] * len(rows),
+        }
+    }  # fmt: skip
+
+
+def measured(make_profile, *rows):
+    with neuron_tools.open_profile(make_profile(tables=host_spans(*rows))) as profile:
+        return measure_serving(profile)
+
+
+def test_tokens_are_those_of_their_request(make_profile):
+    serving = measured(
+        make_profile,
+        ("request a", "range", 100, 900), ("request b", "range", 200, 900),
+        ("token a", "range", 290, 300), ("token a", "range", 390, 400), ("token a", "range", 590, 600),
+        ("token b", "range", 640, 700),
+    )  # fmt: skip
+    assert (serving.requests, serving.tokens) == (2, 4)
+    assert serving.first_token_ns == (200, 500)
+    assert serving.per_token_ns == (150.0,)
+    assert serving.first_token(0.5) == pytest.approx(350)
+
+
+def test_without_token_ranges_each_outermost_call_is_one(make_profile):
+    serving = measured(
+        make_profile,
+        ("request 0", "range", 0, 1000),
+        ("model", "module", 100, 300), ("model.layer", "module", 110, 290), ("model", "module", 400, 500),
+    )  # fmt: skip
+    assert serving.first_token_ns == (300,)
+    assert serving.per_token_ns == (200.0,)
+
+
+def test_ranges_of_other_names_are_no_requests(make_profile):
+    assert measured(make_profile, ("request for help", "range", 0, 9), ("step", "range", 0, 5)) is None
