@@ -14,10 +14,10 @@ export interface TileSpan {
   readonly end: number;
 }
 
-/** The level whose buckets are the longest that are no longer than a pixel. */
+/** The level whose buckets are nearest to a pixel: from 0.71 to 1.41 pixels. */
 export function levelFor(nsPerPixel: number): number {
   if (!(nsPerPixel > 1)) return 0;
-  return Math.min(Math.floor(Math.log2(nsPerPixel)), COARSEST_LEVEL);
+  return Math.min(Math.round(Math.log2(nsPerPixel)), COARSEST_LEVEL);
 }
 
 /** Length of a bucket in ns. */

@@ -2,10 +2,10 @@ import { describe, expect, it } from "vitest";
 import { bucketNs, COARSEST_LEVEL, levelFor, TILE_BUCKETS, tileNs, tilesOf } from "../../src/data/tile.js";
 
 describe("tiles", () => {
-  it.each([0.01, 1, 1.5, 2, 3.99, 1e6, 1e15])("have buckets no longer than a pixel of %d ns", (nsPerPixel) => {
+  it.each([0.01, 1, 1.5, 2, 3.99, 1e6, 1e15])("have buckets of about a pixel of %d ns", (nsPerPixel) => {
     const level = levelFor(nsPerPixel);
-    expect(bucketNs(level)).toBeLessThanOrEqual(Math.max(nsPerPixel, 1));
-    if (nsPerPixel >= 1) expect(bucketNs(level + 1)).toBeGreaterThan(nsPerPixel);
+    expect(bucketNs(level)).toBeLessThanOrEqual(Math.max(nsPerPixel * Math.SQRT2, 1));
+    if (nsPerPixel >= 1) expect(bucketNs(level) * Math.SQRT2).toBeGreaterThanOrEqual(nsPerPixel);
     expect(level).toBeLessThanOrEqual(COARSEST_LEVEL);
   });
 
