@@ -13,7 +13,7 @@ from tests.unit.neuron_profile.tiny_profile import make_profile, tiny_tables
 from tests.vscode import code_server
 from tests.vscode.conftest import OpenWindow
 from tests.vscode.processes import servers
-from tests.vscode.test_timeline import span_at, track_top
+from tests.vscode.test_timeline import click_span
 from tests.vscode.window import Window
 
 __all__ = ["make_profile", "tiny_tables"]
@@ -67,14 +67,7 @@ def test_scripts_in_names_do_not_run(open_window: OpenWindow, hostile: Path) -> 
 def test_a_file_outside_the_workspace_is_not_opened_silently(open_window: OpenWindow, hostile: Path) -> None:
     window = open_window(hostile)
     window.open_profile("hostile.nprof")
-    plot = window.timeline().locator("#timeline canvas").last.bounding_box()
-    frame = window.timeline().locator("#timeline").bounding_box()
-    row = track_top(window, "Framework operations")
-    for share in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8):
-        span_at(window, plot["x"] - frame["x"] + share * plot["width"], row)
-        window.page.wait_for_timeout(300)
-        if window.page.locator(".notification-toast").count():
-            break
+    click_span(window, "Framework operations")
     window.toast("which is outside this workspace")
     assert window.page.locator(".tab", has_text="hostname").count() == 0
 

@@ -23,6 +23,20 @@ def span_at(window: Window, x: float, y: float) -> None:
     window.page.mouse.click(box["x"] + x, box["y"] + y)
 
 
+def click_span(window: Window, track: str) -> None:
+    """Click along a track until something happens: a span was hit."""
+    plot = window.timeline().locator("#timeline canvas").last.bounding_box()
+    frame = window.timeline().locator("#timeline").bounding_box()
+    top = track_top(window, track)
+    happened = window.page.locator(".notification-toast, .tab")
+    before = happened.count()
+    for step in range(1, 20):
+        span_at(window, plot["x"] - frame["x"] + step / 20 * plot["width"], top)
+        window.page.wait_for_timeout(400)
+        if happened.count() > before:
+            return
+
+
 def track_top(window: Window, name: str) -> float:
     """Middle of the first row of a track, from the top of the timeline."""
     frame = window.timeline().locator("#timeline").bounding_box()

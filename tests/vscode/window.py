@@ -71,8 +71,20 @@ class Window:
 
     def open_file(self, name: str) -> None:
         """Open a file of the folder by its name."""
-        self._pick("Control+P", name, name)
-        self.page.locator(".tab.active", has_text=name).first.wait_for(timeout=TIMEOUT_MS)
+        tab = self.page.locator(".tab.active", has_text=name)
+
+        def opened() -> bool:
+            self._pick("Control+P", name, name)
+            return self._comes(tab)
+
+        self.until(opened)
+
+    def _comes(self, locator: Any, seconds: float = 8.0) -> bool:
+        """Whether something is there soon."""
+        until = time.monotonic() + seconds
+        while not locator.count() and time.monotonic() < until:
+            self.page.wait_for_timeout(100)
+        return bool(locator.count())
 
     def _pick(self, key: str, text: str, row: str) -> None:
         """Open a list, type, take a row. Asks again: a list does not learn of what is found after typing."""
@@ -84,13 +96,13 @@ class Window:
             self.page.keyboard.press(key)
             field.wait_for(timeout=TIMEOUT_MS)
             field.fill(text)
-            self.page.wait_for_timeout(700)
-            if rows.count() == 0:
+            if not self._comes(rows, 2.0):
                 self.page.keyboard.press("Escape")
-            return bool(rows.count())
+                return False
+            rows.first.click()
+            return True
 
         self.until(offered)
-        self.page.keyboard.press("Enter")
 
     def go_to_line(self, line: int) -> None:
         """Put the cursor at the start of a line of the active editor."""
