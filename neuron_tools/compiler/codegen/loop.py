@@ -12,12 +12,13 @@ from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, assign_engines, busiest_ns, joins_scalar
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
+from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.codegen.residency import may_stay, settle
 from neuron_tools.compiler.codegen.row_sums import ACCUMULATOR_BANKS, RowSums
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot
-from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
+from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tables import IDENTITY, load_tables
 from neuron_tools.compiler.codegen.turned_moments import (
     TurnedMoments,
@@ -26,9 +27,8 @@ from neuron_tools.compiler.codegen.turned_moments import (
     turned_load,
 )
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.opcodes import ROTATION
-from neuron_tools.compiler.passes.groups import Domain, Group, Shape, reduction_domain
+from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.simulator.program import DType, Engine, Flag, Opcode
 
 IntArray = npt.NDArray[np.int64]
@@ -90,32 +90,6 @@ def work_of(context: Context, group: Group) -> list[float]:
         size = max((context.type_of(value).element_count for value in values), default=1)
         weights.append(float(size) if operation.opcode != "convert" else size / 4)
     return weights
-
-
-def group_space(context: Context, group: Group) -> Space:
-    """The space of a loop group and how it lies on the chip."""
-    item_bytes = max(
-        (chip_dtype(context.type_of(value).dtype).byte_count for value in group.shapes), default=4
-    )
-    partitions = context.core.sbuf_partitions
-    reductions = [op for op in group.operations if op.opcode in ("reduce", "moments")]
-    if group.domain is None:
-        return flat_space(max(1, group.element_count), item_bytes, partitions)
-    reduces_rows = any(group.shapes[op.results[0]] is Shape.ROW for op in reductions)
-    segment = min([group.domain.rows, *(_segment(context, group, op) for op in reductions)])
-    return row_space(
-        group.domain, item_bytes, segment=segment, reduces_rows=reduces_rows, partitions=partitions
-    )
-
-
-def _segment(context: Context, group: Group, operation: Operation) -> int:
-    """Rows over which a reduction over rows runs; all rows for other reductions."""
-    assert group.domain is not None
-    form = reduction_domain(operation, context.module)
-    results = context.type_of(operation.results[0]).element_count
-    if form is None or form[1] is not Shape.LATE or form[0] is None or results < group.domain.columns:
-        return group.domain.rows
-    return max(1, group.domain.rows // max(1, results // group.domain.columns))
 
 
 def _domain_of(group: Group, space: Space) -> Domain:

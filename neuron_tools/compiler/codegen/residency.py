@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuron_tools.compiler.allocate import latest
+from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.residents import Resident, Stay
 from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
@@ -37,8 +38,6 @@ _PASSED_BY = frozenset(
 
 def rows_and_columns(context: Context, group: Group) -> tuple[int, int] | None:
     """Rows x columns of a group that works on whole rows, 128 of them a tile; None for other groups."""
-    from neuron_tools.compiler.codegen.loop import group_space
-
     partitions = context.core.sbuf_partitions
     if group.kind == "loop" and group.domain is not None:
         space = group_space(context, group)
