@@ -7,11 +7,13 @@ keeps the call under its number, and asks for values or for the form when it nee
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki.abstract import AbstractArray, Form, map_leaves
@@ -156,13 +158,24 @@ class CallTable:
 
     def number(self, call: KernelCall) -> int:
         """The number of a call."""
-        key = (id(call.kernel.func), str(call.kernel.grid), repr((call.arguments, call.keywords)))
+        kernel = call.kernel
+        constants = map_leaves((call.arguments, call.keywords), _is_array, _digest)
+        key = (id(kernel.func), str(kernel.grid), repr(kernel.core), repr(constants))
         with self._lock:
             number = self._numbers.get(key)
             if number is None:
                 number = self._numbers[key] = len(self._calls)
                 self._calls.append(call)
         return number
+
+
+def _is_array(value: Any) -> bool:
+    return isinstance(value, np.ndarray)
+
+
+def _digest(array: Array) -> tuple[Any, ...]:
+    """What stands for an array among the constants: its printed form leaves elements out."""
+    return array.shape, str(array.dtype), hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
 CALLS = CallTable()
