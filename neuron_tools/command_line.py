@@ -23,6 +23,7 @@ EXTRA_OF_MODULE = {
     "numba": "nki",
     "ml_dtypes": "nki",
     "dash": "explorer",
+    "dash_ag_grid": "explorer",
     "plotly": "explorer",
     "orjson": "monitor",
     "textual": "monitor",

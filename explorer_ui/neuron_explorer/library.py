@@ -22,6 +22,7 @@ from neuron_tools.profile.schema import TABLES
 ID_DIGITS = 12
 FOLDER_DEPTH = 3  # below a folder that the user named; deeper ones are not looked into
 PROFILE_SUFFIX = ".nprof"
+RETIRED = 8  # outdated states of profiles that stay open
 
 
 class UnknownProfileError(NeuronToolsError):
@@ -172,10 +173,19 @@ class ProfileLibrary:
             stamp = _stamp(entry.location)
             if opened.profile is None or stamp != opened.stamp:
                 fresh = open_profile(entry.location)
-                if opened.profile is not None:  # another thread may still read it
-                    self._retired.append(opened.profile)
+                if opened.profile is not None:
+                    self._retire(opened.profile)
                 opened.profile, opened.stamp = fresh, stamp
             return opened.profile
+
+    def _retire(self, profile: Profile) -> None:
+        """Keep an outdated profile open for the threads that still read it; they soon have the new one."""
+        with self._lock:
+            self._retired.append(profile)
+            outdated = self._retired[:-RETIRED]
+            del self._retired[:-RETIRED]
+        for old in outdated:
+            old.close()
 
     def drop(self, wanted: str) -> None:
         """Close a profile, and forget it if it was named; one in a folder stays listed while it is there."""

@@ -182,10 +182,6 @@
       link.download = "";
       link.click();
     },
-    "grid-csv": (button) => {
-      const grid = window.dash_ag_grid.getApi(button.dataset.grid);
-      grid.exportDataAsCsv({ fileName: `${button.dataset.name}.csv` });
-    },
     "png": (button) => saveChart(button.closest(".card"), "png"),
     "svg": (button) => saveChart(button.closest(".card"), "svg"),
     "sort": sortTable,
