@@ -1,0 +1,40 @@
+"""Graphs of ATen operators become modules whose results are what has to be in memory."""
+
+from __future__ import annotations
+
+import torch
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
+from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+
+X, W = torch.randn(4, 8), torch.randn(6, 8)
+
+
+def graph_of(function, *arguments):
+    return make_fx(function, tracing_mode="fake")(*arguments).graph, [StoredTensor.of(a) for a in arguments]
+
+
+def test_a_view_of_a_parameter_is_no_result():
+    graph, arguments = graph_of(lambda x, w: (x @ w.t(), w.t()), X, W)
+    module = lower_graph(graph, arguments, "forward")
+    assert [module.values[value].type.shape for value in module.results] == [(4, 6)]
+
+
+def test_views_of_one_value_are_one_result_as_it_lies_in_memory():
+    def heads(x, w):
+        whole = x @ w.t()
+        left, right = whole.split(3, dim=1)
+        return left.t(), right.unsqueeze(0), whole
+
+    graph, arguments = graph_of(heads, X, W)
+    module = lower_graph(graph, arguments, "forward")
+    assert [module.values[value].type.shape for value in module.results] == [(4, 6)]
+    assert "transpose" not in {operation.opcode for operation in module.operations[1:]}
+
+
+def test_the_text_for_other_engines_has_every_output_as_it_is():
+    graph, arguments = graph_of(lambda x, w: ((x @ w.t()).t(), w.t()), X, W)
+    portable = graph_text(graph, arguments)
+    assert len(portable.results) == 2
+    assert portable.results[0] >= 0
