@@ -20,7 +20,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 def compiled(function: Function) -> Function:
     """A function of arrays and numbers as machine code, which runs while other threads run Python."""
-    return cast(Function, numba.njit(cache=True, nogil=True, boundscheck=False)(function))
+    return _compiled(function)
 
 
 def compiled_as(signature: Any) -> Callable[[Function], Function]:
@@ -28,7 +28,14 @@ def compiled_as(signature: Any) -> Callable[[Function], Function]:
     constant or read-only array that it is called with."""
 
     def compile_function(function: Function) -> Function:
-        options = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
-        return cast(Function, numba.njit(signature, **options)(function))
+        return _compiled(function, signature, error_model="numpy")
 
     return compile_function
+
+
+def _compiled(function: Function, *signature: Any, **options: Any) -> Function:
+    options |= {"nogil": True, "boundscheck": False}
+    try:
+        return cast(Function, numba.njit(*signature, cache=True, **options)(function))
+    except RuntimeError:  # no folder can be written to keep the result in: each process compiles anew
+        return cast(Function, numba.njit(*signature, **options)(function))
