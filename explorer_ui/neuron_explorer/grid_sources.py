@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from typing import Any
 
 import pyarrow as pa
 
 from neuron_explorer.analyses import analysis
-from neuron_explorer.grid_rows import Column, Source, count_rows, read_request
+from neuron_explorer.grid_rows import (
+    Column,
+    Request,
+    Source,
+    count_rows,
+    read_keys,
+    read_request,
+    rows_of_keys,
+)
 from neuron_tools.profile.reader import Profile
 
-GROUPS, COUNT = "grid-groups", "grid-count"
+GROUPS, COUNT, KEYS = "grid-groups", "grid-count", "grid-keys"
+KEYS_AT_ONCE = 1_000
 
 _OPERATION_COLUMNS = (
     Column("time_ns", "Time", "time", 110),
@@ -171,3 +182,24 @@ def count(profile: Profile, source: str, filter_model: str) -> int:
     """How many rows of a source a filter leaves; `filter_model` is AG Grid's, as JSON."""
     asked = read_request(SOURCES[source], {"filterModel": json.loads(filter_model)})
     return count_rows(profile, SOURCES[source], asked)
+
+
+@analysis(KEYS, "Sorting")
+def keys(profile: Profile, source: str, asked: str) -> list[int]:
+    """Keys of rows in an order; `asked` is AG Grid's request as JSON."""
+    chosen = SOURCES[source]
+    return read_keys(profile, chosen, read_request(chosen, json.loads(asked)))
+
+
+def keyed_rows(
+    profile: Profile, source: Source, request: Request, keys_of: Callable[[int, int], list[int]]
+) -> list[dict[str, Any]]:
+    """The rows of a request, whose keys are asked for a thousand at a time: the next blocks then know them.
+
+    Args:
+        keys_of: The keys of the rows from a place to another, in the request's order.
+    """
+    first = request.start // KEYS_AT_ONCE * KEYS_AT_ONCE
+    last = max(first + KEYS_AT_ONCE, request.end)
+    known = keys_of(first, last)
+    return rows_of_keys(profile, source, known[request.start - first : request.end - first])

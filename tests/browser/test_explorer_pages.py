@@ -202,7 +202,7 @@ def test_text_of_a_profile_stays_text(chromium: Any, tmp_path: Path) -> None:
         assert found.complaints == []
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.slow)])
 def test_axe_finds_no_serious_breach(
     chromium: Any, explorer: Visit, profiles: dict[str, Path], theme: str, tmp_path: Path
 ) -> None:

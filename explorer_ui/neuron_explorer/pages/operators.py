@@ -8,8 +8,16 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, html, no_update
 
 from neuron_explorer.address import Address
-from neuron_explorer.grid_rows import REACHABLE, Source, parts_of_filter, read_request, read_rows, table_rows
-from neuron_explorer.grid_sources import COUNT, GROUPS, SOURCES
+from neuron_explorer.grid_rows import (
+    REACHABLE,
+    Request,
+    Source,
+    parts_of_filter,
+    read_request,
+    read_rows,
+    table_rows,
+)
+from neuron_explorer.grid_sources import COUNT, GROUPS, KEYS, SOURCES, keyed_rows
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.parts.grid import grid_card, source_grid
 from neuron_explorer.parts.states import empty_state
@@ -108,8 +116,21 @@ def _block(page: View, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
         rows, total = table_rows(page.result(GROUPS, source.name), source, request)
     else:
         total = page.result(COUNT, source.name, json.dumps(asked.get("filterModel") or {}, sort_keys=True))
-        rows = read_rows(page.part, source, request)
+        rows = _rows(page, source, request, asked)
     return {"rowData": rows, "rowCount": min(total, REACHABLE)}, f"{total:,} rows"
+
+
+def _rows(page: View, source: Source, request: Request, asked: dict[str, Any]) -> list[dict[str, Any]]:
+    if not source.key:
+        return read_rows(page.part, source, request)
+
+    def keys_of(first: int, last: int) -> list[int]:
+        wanted = {"startRow": first, "endRow": last, "sortModel": asked.get("sortModel") or [],
+                  "filterModel": asked.get("filterModel") or {}}  # fmt: skip
+        found: list[int] = page.result(KEYS, source.name, json.dumps(wanted, sort_keys=True))
+        return found
+
+    return keyed_rows(page.part, source, request, keys_of)
 
 
 PAGE = Page("/operators", "Operators", layout, register, group="Where time goes")

@@ -10,7 +10,7 @@ from neuron_explorer.grid_rows import (
     read_rows,
     table_rows,
 )
-from neuron_explorer.grid_sources import SOURCES, groups
+from neuron_explorer.grid_sources import SOURCES, groups, keyed_rows
 from neuron_tools import open_profile
 from neuron_tools.profile.reader import Profile
 
@@ -40,6 +40,18 @@ def test_rows_come_in_the_asked_order(profile: Profile) -> None:
     falling = rows(profile, sortModel=[{"colId": "start_ts", "sort": "desc"}])
     assert [row["id"] for row in falling] == [15, 14, 13, 12, 11]
     assert [row["id"] for row in rows(profile)][:2] == [12, 14]  # the longest, by number
+
+
+def test_blocks_share_the_keys_that_one_of_them_asked_for(profile: Profile) -> None:
+    asked: list[tuple[int, int]] = []
+    request = read_request(INSTRUCTIONS, {"startRow": 1, "endRow": 3})
+
+    def keys_of(first: int, last: int) -> list[int]:
+        asked.append((first, last))
+        return [15, 14, 13, 12, 11]
+
+    assert [row["id"] for row in keyed_rows(profile, INSTRUCTIONS, request, keys_of)] == [14, 13]
+    assert asked == [(0, 1000)]
 
 
 def test_a_block_is_a_part_of_the_order(profile: Profile) -> None:
