@@ -57,22 +57,23 @@ def foreign(open_window: OpenWindow, make_profile: Callable[..., Path], tmp_path
     return window
 
 
-def test_a_missing_file_is_explained_and_shown_as_captured(foreign: Window) -> None:
+def test_a_missing_file_is_shown_as_captured_and_a_mapped_one_is_found(
+    foreign: Window, tmp_path: Path
+) -> None:
     click_span(foreign, "Framework operations")
     toast = foreign.toast("/project/train.py is not here")
     toast.get_by_text("Show as Captured").click()
     line = SOURCE.splitlines()[1]
     foreign.page.locator(".view-line", has_text=line).first.wait_for(timeout=45_000)
-
-
-def test_a_mapped_file_is_found(foreign: Window, tmp_path: Path) -> None:
+    assert foreign.until(foreign.end_texts)
+    foreign.command("View: Close All Editors")
     (tmp_path / "here").mkdir()
     (tmp_path / "here/train.py").write_text(SOURCE)
     (tmp_path / ".vscode").mkdir()
     (tmp_path / ".vscode/settings.json").write_text(
         '{"neuron.pathMappings": {"/project": "${workspaceFolder}/here"}}'
     )
-    foreign.page.wait_for_timeout(1000)
+    foreign.open_profile("tiny.nprof")
     click_span(foreign, "Framework operations")
     foreign.page.locator(".tab", has_text="train.py").wait_for(timeout=45_000)
     foreign.until(lambda: foreign.marked_line() in (2, 3))

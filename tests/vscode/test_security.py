@@ -49,11 +49,14 @@ def owned(window: Window) -> bool:
     return any(frame.evaluate("Boolean(window.owned)") for frame in window.page.frames if frame.url)
 
 
-def test_scripts_in_names_do_not_run(open_window: OpenWindow, hostile: Path) -> None:
+def test_names_run_no_scripts_and_paths_open_no_files(open_window: OpenWindow, hostile: Path) -> None:
     window = open_window(hostile)
     complaints: list[str] = []
     window.page.on("dialog", lambda dialog: complaints.append(dialog.message))
     window.open_profile("hostile.nprof")
+    click_span(window, "Framework operations")
+    window.toast("which is outside this workspace")
+    assert window.page.locator(".tab", has_text="hostname").count() == 0
     window.command("Neuron: Focus on Hierarchy View")
     window.page.locator(".pane-body .monaco-list-row", has_text="<img src=x").first.wait_for()
     window.command("Neuron: Run Query...")
@@ -62,14 +65,6 @@ def test_scripts_in_names_do_not_run(open_window: OpenWindow, hostile: Path) -> 
     assert not owned(window)
     assert complaints == []
     assert "owned" not in window.page.title()
-
-
-def test_a_file_outside_the_workspace_is_not_opened_silently(open_window: OpenWindow, hostile: Path) -> None:
-    window = open_window(hostile)
-    window.open_profile("hostile.nprof")
-    click_span(window, "Framework operations")
-    window.toast("which is outside this workspace")
-    assert window.page.locator(".tab", has_text="hostname").count() == 0
 
 
 def test_the_page_allows_only_our_script(window: Window) -> None:

@@ -8,13 +8,22 @@ from pathlib import Path
 import pytest
 
 from neuron_tools import open_profile
+from tests.vscode.conftest import OpenWindow
 from tests.vscode.window import Window
 
 
+@pytest.fixture(scope="module")
+def shared(open_shared_window: OpenWindow, project: Path) -> Window:
+    return open_shared_window(project)
+
+
 @pytest.fixture
-def timeline(window: Window) -> Window:
-    window.open_profile("train.nprof")
-    return window
+def timeline(shared: Window) -> Window:
+    """The profile's timeline, and nothing else, in a window."""
+    shared.page.keyboard.press("Escape")
+    shared.command("View: Close All Editors")
+    shared.open_profile("train.nprof")
+    return shared
 
 
 def span_at(window: Window, x: float, y: float) -> None:

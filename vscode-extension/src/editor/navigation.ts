@@ -5,6 +5,7 @@ import { logError } from "../log";
 import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
 import type { FoundSpan, SourceFrame } from "../server/answers";
 import type { Connection } from "../server/connection";
+import { capturedUri } from "../source/captured";
 import type { DocumentCosts } from "../source/document_costs";
 import { nextHottest } from "../source/file_costs";
 import { locate } from "../source/locate";
@@ -12,7 +13,6 @@ import type { SourceOpener } from "../timeline/session";
 import type { Timelines } from "../timeline/timelines";
 import { duration, percent } from "../text/quantities";
 import { noticeText } from "../text/markdown";
-import { capturedUri } from "./captured_source";
 
 const PAUSE_MS = 250;
 const MARGIN_SHARE = 0.05;

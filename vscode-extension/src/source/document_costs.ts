@@ -4,6 +4,7 @@ import { createHash } from "node:crypto";
 import * as vscode from "vscode";
 import type { ProfileData } from "../profiles/data";
 import { settings } from "../settings";
+import { CAPTURED_SCHEME, readCapturedUri } from "./captured";
 import { placeCosts, type PlacedCosts } from "./file_costs";
 import { isInWorkspace } from "./locate";
 import { recordedPath } from "./paths";
@@ -46,7 +47,8 @@ export class DocumentCosts implements vscode.Disposable {
     const { files } = await this.data.sources();
     const folder = vscode.workspace.getWorkspaceFolder(document.uri);
     const recorded = files.map((file) => file.path);
-    const path = recordedPath(document.uri.path, recorded, settings.pathMappings(folder), folder?.uri.path);
+    const captured = readCapturedUri(document.uri)?.file;
+    const path = captured ?? recordedPath(document.uri.path, recorded, settings.pathMappings(folder), folder?.uri.path);
     if (path === undefined) return undefined;
     const file = files.find((candidate) => candidate.path === path);
     const text = document.getText();
@@ -59,9 +61,10 @@ export class DocumentCosts implements vscode.Disposable {
   }
 }
 
-/** Whether a document may be a file that ran: Python of the workspace, or one that the user opened. */
+/** Whether a document may be a file that ran: Python of the workspace, one that the user opened, or a captured text. */
 function isSource(document: vscode.TextDocument): boolean {
-  const isFile = document.uri.scheme === "file" || isInWorkspace(document.uri);
+  const { scheme } = document.uri;
+  const isFile = scheme === "file" || scheme === CAPTURED_SCHEME || isInWorkspace(document.uri);
   return isFile && document.languageId === "python" && document.lineCount * 8 < LARGEST_DOCUMENT;
 }
 
