@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -77,11 +78,27 @@ def gestures(browser: Any, page: Any, x: float, y: float) -> dict[str, FrameTime
 
 
 def renderer_bytes(browser: Any) -> int:
-    """Memory of the largest of the browser's renderers: what is its own, and its share of what is not."""
+    """Memory of the page's process: what is its own, and its share of what is not."""
+    return _proportional_bytes(renderer(browser))
+
+
+def renderer(browser: Any) -> int:
+    """The process of the browser's page: of its renderers the one with the most memory."""
     session = browser.new_browser_cdp_session()
     processes = session.send("SystemInfo.getProcessInfo")["processInfo"]
     session.detach()
-    return max(_proportional_bytes(process["id"]) for process in processes if process["type"] == "renderer")
+    renderers = [int(process["id"]) for process in processes if process["type"] == "renderer"]
+    return max(renderers, key=_proportional_bytes)
+
+
+def cpu_s(process_id: int) -> float:
+    """CPU time that a process has taken, in seconds; 0 where the system does not tell."""
+    try:
+        text = Path(f"/proc/{process_id}/stat").read_text()
+    except OSError:
+        return 0.0
+    user, system = text.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
 def _proportional_bytes(process_id: int) -> int:
