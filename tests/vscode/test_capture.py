@@ -43,6 +43,7 @@ def test_the_current_file_is_captured_with_arguments_and_shown(open_window, fold
         assert opened.metadata["host_clock"] == "fixed"
         steps = opened.query("SELECT count(*) FROM HostSpan WHERE kind = 'optimizer' AND name LIKE '%step'")
     assert steps.column(0)[0].as_py() >= 1
+    window.page.locator(".view-line", has_text="def train").first.click()  # lenses come with the focus
     assert len(window.until(window.lenses)) == 2
 
 

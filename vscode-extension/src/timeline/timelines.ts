@@ -48,7 +48,9 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
   async open(profile: ProfileRef, column = vscode.ViewColumn.Active): Promise<void> {
     if (profile.remoteId === undefined) {
       const uri = vscode.Uri.joinPath(vscode.Uri.file(profile.path), "profile.json");
-      await vscode.commands.executeCommand("vscode.openWith", uri, VIEW_TYPE, column);
+      // Beside the code, the keyboard stays in the code.
+      const options = { viewColumn: column, preserveFocus: column === vscode.ViewColumn.Beside };
+      await vscode.commands.executeCommand("vscode.openWith", uri, VIEW_TYPE, options);
       return;
     }
     const panel = vscode.window.createWebviewPanel(PANEL_TYPE, profile.name, column, { enableFindWidget: false });
