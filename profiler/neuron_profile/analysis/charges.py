@@ -8,6 +8,7 @@ fused into is charged to all of them, each by its share (table FrameworkShare).
 
 A profile is taken in stretches of time, each with at most about `STRETCH_ROWS` spans, so that memory does not
 grow with its length. A span that reaches beyond its stretch is cut there, and its rest goes to the next one.
+Of a long run of compiled graphs, one execution of each stands for all of them (`repeats`).
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.exposure import Spans, exposed_ns
+from neuron_profile.analysis.repeats import find_repeats
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.schema import TABLES
 
@@ -223,14 +225,17 @@ class _Origins:
 def _charge_core(profile: Profile, core: tuple[int, int], origins: _Origins, exposed: Floats) -> None:
     """Add what one NeuronCore's spans are charged to `exposed`, by origin."""
     whole = _Whole.of(profile, core)
+    repeats = find_repeats(profile, core)
+    if repeats is not None:
+        for repeat in repeats:
+            once = np.zeros(len(exposed))
+            here = whole.starting(profile, core, repeat.begin_ns, repeat.end_ns)
+            _expose([tier.cut(repeat.begin_ns, repeat.end_ns) for tier in here], origins, once)
+            exposed += repeat.count * once
+        return
     rest = [whole.operations.cut(0, 0)] * TIERS
-    edges = _edges(profile, core)
-    for begin, end in pairwise(edges):
-        here = [
-            *whole.loaded(profile, core, begin, end),
-            whole.operations.chosen(_starting(whole.operations, begin, end)),
-            whole.executions.chosen(_starting(whole.executions, begin, end)),
-        ]
+    for begin, end in pairwise(_edges(profile, core)):
+        here = whole.starting(profile, core, begin, end)
         spans = [_joined(kept, new) for kept, new in zip(rest, here)]
         _expose([tier.cut(begin, end) for tier in spans], origins, exposed)
         rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
@@ -282,6 +287,14 @@ class _Whole:
         return cls(
             operations, _with_only_operation(executions.spans, operations), "true" if unowned else "false"
         )
+
+    def starting(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[_Owned]:
+        """All tiers' spans that start in a stretch, by falling priority."""
+        return [
+            *self.loaded(profile, core, begin, end),
+            self.operations.chosen(_starting(self.operations, begin, end)),
+            self.executions.chosen(_starting(self.executions, begin, end)),
+        ]
 
     def loaded(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[_Owned]:
         """Computing instructions, transfers and control instructions that start in a stretch."""

@@ -1,0 +1,70 @@
+"""Executions that run alike: of each compiled graph one stands for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_tools.profile.reader import Profile
+
+REPEATED_FROM = 1 << 20  # instructions: with fewer, looking at all of them takes no longer
+MOST_DISTINCT = 64
+_INSTRUCTIONS = """
+SELECT count(*) AS n FROM Instruction WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ?
+"""
+_EVENTS = """
+SELECT count(*) AS n FROM SystemProfileEvents
+WHERE name = 'nc_exec_running' AND coalesce(process_idx, 0) = ? AND coalesce(nc_idx, 0) = ?
+"""
+_DISTINCT = """
+WITH executions AS (
+    SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable,
+        execution_start_ts AS start_ns, execution_end_ts AS end_ns,
+        execution_start_ts < lag(execution_end_ts) OVER (ORDER BY execution_start_ts) AS is_early
+    FROM ExecutionInfo WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ?
+)
+SELECT executable, end_ns - start_ns AS duration_ns, min(start_ns) AS first_ns, count(*) AS n,
+    coalesce(any_value(kind), '') AS kind, coalesce(bool_or(is_early), false) AS is_early
+FROM executions LEFT JOIN (
+    SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable, kind FROM Executable
+) USING (process, executable)
+GROUP BY executable, duration_ns ORDER BY first_ns
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """One execution, from `begin_ns` to `end_ns`, and how many ran like it, itself included."""
+
+    begin_ns: int
+    end_ns: int
+    count: int
+
+
+def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] | None:
+    """The distinct executions of a NeuronCore that stand for all that ran on it.
+
+    A graph's instructions take the same time, from its start, in each of its executions of one duration. An
+    eager operator's executions come from different places, so that none stands for the others.
+
+    Args:
+        core: Process and core.
+
+    Returns:
+        None where that does not hold, or where there is little to look at anyway.
+    """
+    if _number(profile, _INSTRUCTIONS, core) < REPEATED_FROM:
+        return None
+    rows = profile.query(_DISTINCT, core).to_pylist()
+    if (
+        not rows
+        or len(rows) > MOST_DISTINCT
+        or sum(row["n"] for row in rows) != _number(profile, _EVENTS, core)
+    ):
+        return None
+    if any(row["kind"] != "graph" or row["is_early"] for row in rows):
+        return None
+    return tuple(Repeat(row["first_ns"], row["first_ns"] + row["duration_ns"], row["n"]) for row in rows)
+
+
+def _number(profile: Profile, query: str, core: tuple[int, int]) -> int:
+    return int(profile.query(query, core).to_pylist()[0]["n"])
