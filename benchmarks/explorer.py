@@ -1,7 +1,7 @@
 """The timeline in a browser without a GPU: how soon it is there, how fluid it is, what it holds in memory.
 
-The peer is the real Perfetto UI with the same spans and the same gestures. A million spans take 1.5 GB there; with
-four million it was not ready within two minutes.
+The peer is the real Perfetto UI with the same spans and the same gestures. A million spans take 1.5 GB there;
+with four million it was not ready within two minutes.
 """
 
 from __future__ import annotations
