@@ -175,14 +175,17 @@ class Assembler:
         found = sorted(folder.glob("process-*")) if folder.is_dir() else []
         if self._windows is not None:
             found = [directory for directory in found if directory.name in self._windows]
-        for directory in found[len(self._processes) :]:
-            index = len(self._processes)
+        known = {process.log.directory for process in self._processes}
+        for directory in [each for each in found if each not in known]:
+            number = directory.name.partition("-")[2]
+            index = int(number) if self._windows is None and number.isdecimal() else len(self._processes)
             log = ProcessLog(directory, self._windows[directory.name] if self._windows else None)
             self._processes.append(
                 ProcessAssembler(
                     log, index, self._core, self._writer, self._stacks, self._clock, self._meetings
                 )
             )
+        self._processes.sort(key=lambda process: process.process_idx)
 
     def _profile_metadata(self) -> dict[str, Any]:
         return {

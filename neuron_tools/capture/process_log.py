@@ -14,6 +14,7 @@ from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError
 
 _KINDS = [int(kind) for kind in RecordKind]
+MOST_PROCESSES = 10_000
 _LATEST_NS = 1 << 62  # a time after this, 146 years, is no time
 
 
@@ -128,15 +129,22 @@ def _unwritable(log_directory: Path, error: OSError) -> NeuronToolsError:
     return NeuronToolsError(f"The capture log {log_directory} cannot be written: {error.strerror}.")
 
 
-def claim_process_directory(log_directory: Path) -> Path:
+def claim_process_directory(log_directory: Path, rank: int | None = None, ranks: int = 0) -> Path:
     """Make the next free folder `process-0000`, `process-0001`, ...; safe with many processes.
+
+    Args:
+        log_directory: Where the folders stand.
+        rank: Rank of this process in its job: it gets the folder after its launcher's, so that processes are
+            numbered alike in every run. A process that only inherited the rank comes after all ranks.
+        ranks: Of the job.
 
     Raises:
         NeuronToolsError: The folder cannot be made.
     """
     make_log_directory(log_directory)
     try:
-        for number in range(10_000):
+        first = [] if rank is None else [rank + 1]
+        for number in (*first, *range(ranks + 1 if first else 0, MOST_PROCESSES)):
             directory = log_directory / f"process-{number:04d}"
             try:
                 directory.mkdir()
@@ -145,4 +153,6 @@ def claim_process_directory(log_directory: Path) -> Path:
             return directory
     except OSError as error:
         raise _unwritable(log_directory, error) from error
-    raise NeuronToolsError(f"{log_directory} holds 10,000 processes: capture a command that starts fewer.")
+    raise NeuronToolsError(
+        f"{log_directory} holds {MOST_PROCESSES:,} processes: capture a command that starts fewer."
+    )

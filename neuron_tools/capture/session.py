@@ -48,7 +48,8 @@ class CaptureSession:
         """
         ensure_not_recording(type(self._runtime))
         self._runtime.prepare()
-        directory = claim_process_directory(self.options.log_directory)
+        rank, ranks = _rank(os.environ.get("RANK", "")), _rank(os.environ.get("WORLD_SIZE", "")) or 0
+        directory = claim_process_directory(self.options.log_directory, rank, ranks)
         self._lock = LogLock(self.options.log_directory)
         _running[type(self._runtime)] = self
         try:
@@ -89,9 +90,7 @@ class CaptureSession:
             ) from error
         start_unix_ns = time.time_ns() if measured else 0
         self._write_process(definitions, directory, start_unix_ns)
-        self._runtime.start(
-            Recording(self.options, directory, self.core, definitions, store, start_unix_ns)
-        )
+        self._runtime.start(Recording(self.options, directory, self.core, definitions, store, start_unix_ns))
 
     def _leave(self) -> None:
         """Let another session begin."""

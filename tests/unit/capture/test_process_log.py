@@ -147,3 +147,12 @@ def test_nothing_is_written_after_the_definitions_are_closed(tmp_path):
     writer.name(2, "y")
     writer.close()
     assert len((tmp_path / "definitions.jsonl").read_text().splitlines()) == 1
+
+
+def test_ranks_are_numbered_alike_whichever_comes_first(tmp_path):
+    log = tmp_path / "log"
+    launcher = claim_process_directory(log)
+    ranks = [claim_process_directory(log, rank, 2).name for rank in (1, 0)]
+    worker_of_a_rank = claim_process_directory(log, 1, 2)
+    assert (launcher.name, ranks) == ("process-0000", ["process-0002", "process-0001"])
+    assert worker_of_a_rank.name == "process-0003"
