@@ -9,18 +9,16 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
 
 from neuron_explorer import results
-from neuron_explorer.address import Address
 from neuron_explorer.page import Page, Site, View
+from neuron_explorer.pages.source_detail import DETAIL, asked_line
 from neuron_explorer.parts.card import card
-from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_cell
+from neuron_explorer.parts.quantities import Cell, share_cell, time_cell
 from neuron_explorer.parts.states import empty_state
-from neuron_explorer.parts.table import table, table_card
+from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import Need, Section, section
 from neuron_explorer.source_costs import (
-    LINE_WORK,
     SOURCE_FILES,
     SOURCE_WORK,
-    LineDetail,
     LineWork,
     source_text,
 )
@@ -57,7 +55,7 @@ def SOURCE(view: View) -> Any:
             [_aside(view, files, file, overview), FILE.show(_with_file(view, file))],
             className="source-layout",
         ),
-        dcc.Store(id="source-line", data=_asked_line(view.address)),
+        dcc.Store(id="source-line", data=asked_line(view.address)),
         html.Div(id="source-detail", className="section"),
     ]
 
@@ -73,11 +71,6 @@ def chosen_file(view: View, files: Sequence[str], lines: Sequence[LineCost]) -> 
 def _with_file(view: View, file: str) -> View:
     parameters = {**view.address.parameters, "file": file}
     return replace(view, address=replace(view.address, parameters=parameters))
-
-
-def _asked_line(address: Address) -> int:
-    text = address.get("line")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 9 else 0
 
 
 def _aside(view: View, files: Sequence[str], chosen: str, overview: Overview) -> Any:
@@ -126,7 +119,7 @@ def _draw_file(view: View) -> Any:
     overview: Overview = view.result(results.OVERVIEW)
     times = {row.place.line: row.cost.device_ns for row in overview.hotspots.lines if row.place.file == file}
     texts = source_text(view.profile, file)
-    data = file_data(texts, work, times, _asked_line(view.address))
+    data = file_data(texts, work, times, asked_line(view.address))
     notes = []
     if not texts:
         notes.append(
@@ -218,56 +211,6 @@ def _line(number: int, texts: Sequence[str], work: LineWork | None, device_ns: f
         number, text, round(time), duration(time) if time else "", work.instructions or "",
         scaled(moved, "B") if moved else "", moved or "", parts,
     ]  # fmt: skip
-
-
-def _detail_needs(view: View) -> Sequence[Need]:
-    return [(LINE_WORK, view.address.get("file"), str(_asked_line(view.address)))]
-
-
-def _draw_detail(view: View) -> Any:
-    file, line = view.address.get("file"), _asked_line(view.address)
-    detail: LineDetail = view.result(LINE_WORK, file, str(line))
-    texts = source_text(view.profile, file)
-    lines = range(max(1, line - 3), min(len(texts), line + 3) + 1)
-    source = html.Pre("\n".join(f"{number:5}  {texts[number - 1]}" for number in lines) or "(not kept)")
-    hlo = table(
-        ("HLO operation", "Opcode", "Shape", "Calls", "Time"),
-        [
-            (row["hlo_name"] or "", row["opcode"] or "", row["shape"] or "", count_cell(row["calls"]),
-             time_cell(row["span_ns"]))
-            for row in detail.hlo
-        ],
-        "HLO operations of the line",
-        short=True,
-    )  # fmt: skip
-    instructions = table(
-        ("Engine", "Instruction", "Operands", "HLO", "Time"),
-        [
-            (row["engine"] or "", row["opcode"] or "", Cell((row["operands"] or "")[:80], is_code=True),
-             row["hlo"],
-             time_cell(row["duration_ns"]))
-            for row in detail.instructions
-        ],
-        "Instructions of the line's first execution",
-        short=True,
-    )  # fmt: skip
-    timeline = view.address.to("/timeline", search=f"source_line={line}")
-    show = html.A("Its spans on the timeline", href=timeline, className="button quiet")
-    columns = [
-        html.Div([html.H3("Source"), source]),
-        html.Div([html.H3("HLO"), hlo if detail.hlo else "None."]),
-        html.Div(
-            [
-                html.H3("Instructions of its first execution"),
-                instructions if detail.instructions else "None.",
-            ]
-        ),
-    ]
-    title = f"Line {line} of {file.rpartition('/')[2]}, side by side"
-    return card(title, html.Div(columns, className="side-by-side"), actions=[show])
-
-
-DETAIL = Section("source/detail", _detail_needs, _draw_detail)
 
 
 def register(app: Dash, site: Site) -> None:

@@ -42,16 +42,23 @@ def table(headings: Sequence[str], rows: Iterable[Row], caption: str, *, short: 
 
 
 def table_card(
-    title: str, headings: Sequence[str], rows: Sequence[Row], *, explains: str = "", name: str = ""
+    title: str,
+    headings: Sequence[str],
+    rows: Sequence[Row],
+    *,
+    explains: str = "",
+    name: str = "",
+    short: bool = False,
 ) -> Any:
     """A table in a card with its title and a CSV button.
 
     Args:
         explains: A sentence above the table.
         name: Of the CSV file; the title by default.
+        short: Whether the table's frame is low.
     """
     button = html.Button("CSV", className="button quiet", title="Save as CSV", **{"data-action": "csv"})
-    body = table(headings, rows, title)
+    body = table(headings, rows, title, short=short)
     return card(title, body, actions=[button], explains=explains, name=name or title, flush=True)
 
 
