@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
-from types import CodeType, FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,12 +17,12 @@ import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.buffer import Buffer
+from neuron_tools.nki.call_sites import INTERNAL_MODULES, CallSites
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.errors import NkiValidationError, TracingError, UninitializedReadError
 from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
-from neuron_tools.simulator.program import Frame
 
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
@@ -42,7 +40,6 @@ PARTITIONS = 128
 Int32Array = npt.NDArray[np.int32]
 
 _ACTIVE: Tracer | None = None
-_INTERNAL: set[int] = set()
 _getframe = sys._getframe
 
 
@@ -88,14 +85,6 @@ def where() -> str:
     return _ACTIVE.describe_site(site)
 
 
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A place in the kernel: its frames, innermost first. Code objects are kept so that ids stay unique."""
-
-    frames: tuple[Frame, ...]
-    codes: tuple[CodeType, ...]
-
-
 class Extent(NamedTuple):
     """How a tensor of some shape lies in memory: lines of `pitch` elements in blocks, and its strides."""
 
@@ -135,7 +124,7 @@ def _measure(
     return Extent(max(blocks * partitions, 1), pitch, max(blocks, 1), strides)
 
 
-class Tracer:
+class Tracer(CallSites):
     """State of one run of one kernel instance.
 
     Attributes:
@@ -159,6 +148,7 @@ class Tracer:
         older_dialect: bool = False,
         grid: tuple[int, ...] = (),
     ) -> None:
+        super().__init__()
         self.core = core
         self.values = values
         self.recording = recording
@@ -178,19 +168,13 @@ class Tracer:
         self.extents: dict[Any, Extent] = {}
         self.kinds: dict[Any, Kind] = {}
         self.kind_list: list[Kind] = []
-        self.sites: dict[Any, int] = {}
-        self.site_list: list[Site] = []
-        self.site_override = -1
         self.pending: NkiTensor | None = None
         self.warnings: dict[str, None] = {}
-        self.stop_code: CodeType | None = None
         self.shared: dict[Any, Any] = {}
         self.accumulators: dict[Any, Any] = {}
         self.random = np.random.default_rng(0)
         self.launch: Any = None
         self.data_dependent = False
-        if not _INTERNAL:
-            _note_internal_modules()
 
     # Rows
 
@@ -203,7 +187,7 @@ class Tracer:
         site = self.site_override
         if site < 0:
             frame = _getframe(2)
-            while id(frame.f_globals) in _INTERNAL:
+            while id(frame.f_globals) in INTERNAL_MODULES:
                 frame = frame.f_back  # type: ignore[assignment]
             back = frame.f_back
             found = None
@@ -230,65 +214,6 @@ class Tracer:
         self.kind_list.append(kind)
         self.kinds[key] = kind
         return kind
-
-    def site(self) -> int:
-        """Number of the kernel's current call site, with all its callers inside the kernel."""
-        if self.site_override >= 0:
-            return self.site_override
-        frame: FrameType | None = _getframe(2)
-        internal = _INTERNAL
-        while frame is not None and id(frame.f_globals) in internal:
-            if frame.f_code is self.stop_code:
-                return -1
-            frame = frame.f_back
-        if frame is None:
-            return -1
-        inner = frame
-        key: Any = (id(frame.f_code), frame.f_lasti)
-        back = frame.f_back
-        if back is None:
-            return -1
-        if back.f_code is not self.stop_code:
-            chain = [*key]
-            stop = self.stop_code
-            while back is not None and back.f_code is not stop:
-                if id(back.f_globals) not in internal:
-                    chain.append(id(back.f_code))
-                    chain.append(back.f_lasti)
-                back = back.f_back
-            if back is None:
-                return -1
-            key = tuple(chain)
-        found = self.sites.get(key)
-        if found is not None:
-            return found
-        if _is_internal(inner):
-            _INTERNAL.add(id(inner.f_globals))
-            return self.site()
-        return self._new_site(key, inner)
-
-    def _new_site(self, key: Any, inner: FrameType) -> int:
-        frames: list[Frame] = []
-        codes: list[CodeType] = []
-        frame: FrameType | None = inner
-        while frame is not None and frame.f_code is not self.stop_code:
-            if id(frame.f_globals) not in _INTERNAL:
-                code = frame.f_code
-                name = getattr(code, "co_qualname", code.co_name)
-                frames.append(Frame(code.co_filename, frame.f_lineno or 0, name))
-                codes.append(code)
-            frame = frame.f_back
-        number = len(self.site_list)
-        self.site_list.append(Site(tuple(frames), tuple(codes)))
-        self.sites[key] = number
-        return number
-
-    def describe_site(self, site: int) -> str:
-        """A call site as "file:line in function"."""
-        if not 0 <= site < len(self.site_list) or not self.site_list[site].frames:
-            return ""
-        frame = self.site_list[site].frames[0]
-        return f"{frame.file}:{frame.line} in {frame.function}"
 
     # Loops
 
@@ -465,18 +390,6 @@ class HeldEmission:
     def __call__(self, target: NkiTensor) -> None:
         """Emit into `target`."""
         self.function(target, **self.arguments)
-
-
-def _is_internal(frame: FrameType) -> bool:
-    """Whether a frame is of this package: modules that were imported after the first trace began."""
-    return str(frame.f_globals.get("__name__", "")).startswith("neuron_tools.")
-
-
-def _note_internal_modules() -> None:
-    """Remember the modules of this package, whose frames are not the kernel's."""
-    for name, module in list(sys.modules.items()):
-        if name.startswith("neuron_tools.") or getattr(module, "__nki_names__", False):
-            _INTERNAL.add(id(vars(module)))
 
 
 def grid_size(grid: Sequence[int]) -> int:
