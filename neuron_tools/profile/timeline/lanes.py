@@ -46,7 +46,7 @@ class LaneWriter:
         """Add spans; they start after all that were added before have ended."""
         if not len(spans):
             return
-        self._held.append(spans)
+        self._held.append(spans.apart())
         self.spans += len(spans)
         self._last_start_ns = int(spans.start_ns[-1])
         self.end_ns = max(self.end_ns, self._last_start_ns + int(spans.duration_ns[-1]))

@@ -38,6 +38,13 @@ class Segment:
             self.start_ns[chosen], self.duration_ns[chosen], self.name[chosen], self.row[chosen], layer
         )
 
+    def apart(self) -> Segment:
+        """The same; what is a small part of larger arrays is copied, so that it does not keep them in memory."""
+        layer = None if self.layer is None else _apart(self.layer)
+        return Segment(
+            _apart(self.start_ns), _apart(self.duration_ns), _apart(self.name), _apart(self.row), layer
+        )
+
     def before(self, time_ns: int) -> tuple[Segment, Segment]:
         """The spans that start before a time, and the others."""
         cut = int(np.searchsorted(self.start_ns, time_ns))
@@ -66,3 +73,9 @@ def joined(parts: Sequence[Segment | TrackRows]) -> Segment:
         np.concatenate([part.row for part in parts]),
         np.concatenate(layers) if layers else None,
     )
+
+
+def _apart(values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    base = values.base
+    is_small_part = isinstance(base, np.ndarray) and 2 * values.nbytes < base.nbytes
+    return values.copy() if is_small_part else values

@@ -38,7 +38,7 @@ class TrackBuilder:
     ) -> None:
         self.is_ordered = self.is_ascending = True
         self._source, self._key, self._labels = source, key, labels
-        self._held: list[Segment | TrackRows] = []
+        self._held: list[Segment] = []
         self._held_spans = 0
         self._last_ns: int | None = None
         self._depths = DepthAssigner()
@@ -57,7 +57,7 @@ class TrackBuilder:
         self._last_ns = last
         if not self.is_ordered:
             return
-        self._held.append(rows)
+        self._held.append(Segment(rows.start_ns, rows.duration_ns, rows.name, rows.row, rows.layer).apart())
         self._held_spans += len(rows.start_ns)
         if self._held_spans >= BLOCK_SPANS:
             self._build()

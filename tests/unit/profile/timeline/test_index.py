@@ -118,3 +118,14 @@ def test_columns_that_a_foreign_table_lacks_are_not_needed(tmp_path):
     pq.write_table(pa.table(chosen), tmp_path / "aws" / "Instruction.parquet")
     with open_profile(tmp_path / "aws") as profile:
         assert [track.id for track in profile.tracks()] == ["p0/core0/engine/Tensor"]
+
+
+def test_small_parts_of_large_arrays_are_copied():
+    from neuron_tools.profile.timeline.segment import Segment
+
+    columns = (np.arange(1000), np.ones(1000, np.int64), np.zeros(1000, np.int32), np.arange(1000))
+    whole = Segment(*columns)
+    part = whole.take(slice(10, 20)).apart()
+    assert part.start_ns.tolist() == list(range(10, 20))
+    assert all(values.base is None for values in (part.start_ns, part.duration_ns, part.name, part.row))
+    assert whole.take(slice(0, 900)).apart().start_ns.base is columns[0]
