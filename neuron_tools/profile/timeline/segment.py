@@ -39,7 +39,7 @@ class Segment:
         )
 
     def apart(self) -> Segment:
-        """The same; what is a small part of larger arrays is copied, so that it does not keep them in memory."""
+        """The same; what is a small part of larger arrays is copied: it would keep them in memory."""
         layer = None if self.layer is None else _apart(self.layer)
         return Segment(
             _apart(self.start_ns), _apart(self.duration_ns), _apart(self.name), _apart(self.row), layer
