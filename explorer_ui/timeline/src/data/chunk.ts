@@ -188,7 +188,10 @@ function nameCodes(batch: RecordBatch, names: NameTable): Uint32Array {
   const own = Uint32Array.from({ length: dictionary?.length ?? 0 }, (_, place) =>
     names.code((dictionary?.get(place) as string | null) ?? ""),
   );
-  return Uint32Array.from(data.values as Int32Array, (index) => own[index] ?? 0).subarray(0, batch.numRows);
+  const indices = data.values as Int32Array;
+  const codes = new Uint32Array(batch.numRows);
+  for (let row = 0; row < codes.length; row += 1) codes[row] = own[indices[row]!]!;
+  return codes;
 }
 
 interface Part {
