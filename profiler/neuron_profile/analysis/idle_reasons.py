@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_profile.analysis.repeats import Repeat, find_repeats
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -36,8 +37,11 @@ _INSTRUCTIONS = """
 SELECT start_ts AS start_ns, end_ts AS end_ns, coalesce(dma_wait_time_ns, 0) AS dma_ns,
     coalesce(evt_wait_time_ns, 0) AS wait_ns
 FROM Instruction
-WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ? AND engine = ? ORDER BY start_ts, end_ts
+WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ? AND engine = ?
+    AND start_ts >= ? AND start_ts < ?
+ORDER BY start_ts, end_ts
 """
+_EVER = (-(1 << 62), 1 << 62)
 _ENGINES = """
 SELECT DISTINCT engine FROM Instruction
 WHERE coalesce(process_idx, 0) = ? AND coalesce(pcore_idx, 0) = ? AND engine IS NOT NULL ORDER BY engine
@@ -83,16 +87,51 @@ def idle_reasons(profile: Profile) -> tuple[EngineTime, ...]:
         if not executions.num_rows:
             executions = profile.query(_WHOLE, where)
         starts, ends = _column(executions, "start_ns"), _column(executions, "end_ns")
+        repeats = find_repeats(profile, (row["process"], row["core"]))
         for engine in profile.query(_ENGINES, where).to_pylist():
-            instructions = profile.query(_INSTRUCTIONS, [*where, engine["engine"]])
-            columns = [_column(instructions, name) for name in ("start_ns", "end_ns", "dma_ns", "wait_ns")]
-            found.append(_engine_time(row["process"], row["core"], engine["engine"], starts, ends, columns))
+            here = _Engine(row["process"], row["core"], engine["engine"])
+            if repeats is None:
+                found.append(_engine_time(here, starts, ends, _instructions(profile, here, _EVER)))
+            else:
+                found.append(_repeated_time(profile, here, starts, ends, repeats))
     return tuple(found)
 
 
-def _engine_time(
-    process: int, core: int, engine: str, starts: Ints, ends: Ints, columns: Sequence[Ints]
+@dataclass(frozen=True, slots=True)
+class _Engine:
+    process: int
+    core: int
+    name: str
+
+
+def _instructions(profile: Profile, engine: _Engine, within: tuple[int, int]) -> list[Ints]:
+    """Start, end, wait for DMA and other waits of an engine's instructions in a stretch of time."""
+    rows = profile.query(_INSTRUCTIONS, [engine.process, engine.core, engine.name, *within])
+    return [_column(rows, name) for name in ("start_ns", "end_ns", "dma_ns", "wait_ns")]
+
+
+def _repeated_time(
+    profile: Profile, engine: _Engine, starts: Ints, ends: Ints, repeats: Sequence[Repeat]
 ) -> EngineTime:
+    """The same from one execution of each graph, as often as it ran."""
+    parts = dict.fromkeys(PARTS, 0)
+    window, covered = int(ends.max() - starts[0]), 0
+    for repeat in repeats:
+        begin, end = np.array([repeat.begin_ns]), np.array([repeat.end_ns])
+        columns = _instructions(profile, engine, (repeat.begin_ns, repeat.end_ns))
+        duration = repeat.end_ns - repeat.begin_ns
+        covered += repeat.count * duration
+        if not len(columns[0]):
+            parts["finished_ns"] += repeat.count * duration
+            continue
+        once = _engine_time(engine, begin, end, columns)
+        for name in PARTS:
+            parts[name] += repeat.count * int(getattr(once, name))
+    parts["host_ns"] = window - covered
+    return EngineTime(engine.process, engine.core, engine.name, window, **parts)
+
+
+def _engine_time(engine: _Engine, starts: Ints, ends: Ints, columns: Sequence[Ints]) -> EngineTime:
     begin, end, dma, wait = columns
     window = int(ends.max() - starts[0])
     covered = _union_ns(starts, ends)
@@ -112,8 +151,9 @@ def _engine_time(
     finished = int((ends[execution[last]] - np.minimum(reached[last], ends[execution[last]])).sum())
     unused = covered - total[0] - total[3] - finished  # executions in which the engine did nothing
     return EngineTime(
-        process, core, engine, window, busy_ns=total[0], dma_ns=total[1], engine_ns=total[2],
-        other_ns=total[3] - total[1] - total[2], finished_ns=finished + unused, host_ns=window - covered,
+        engine.process, engine.core, engine.name, window, busy_ns=total[0], dma_ns=total[1],
+        engine_ns=total[2], other_ns=total[3] - total[1] - total[2], finished_ns=finished + unused,
+        host_ns=window - covered,
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from neuron_profile.analysis import charges as charges_module
 from neuron_profile.analysis import repeats
 from neuron_profile.analysis.charges import Charge, Origin, charge_device_time
 from neuron_tools import open_profile
+from tests.unit.neuron_profile.analysis.repeated_graph import repeated_graph
 
 
 def test_charges_add_up_to_the_execution_spans(make_profile) -> None:
@@ -83,39 +84,6 @@ def test_a_fused_operation_is_charged_to_its_parts_by_their_shares(make_profile,
     assert moved == pytest.approx(0.25 * 30)  # 20 ns alone and half of 20 ns beside instruction 13
     assert before[first] - after[first] == pytest.approx(moved)
     assert charges.device_ns == pytest.approx(200)
-
-
-def repeated_graph(tables, kind="graph"):
-    """The tiny profile's second execution alone, three times, a microsecond apart."""
-    found = {}
-    for name, rows in tables.items():
-        times = [column for column in ("start_ts", "end_ts") if column in rows]
-        if not times or name not in ("Instruction", "FrameworkInstruction", "SystemProfileEvents"):
-            continue
-        kept = [row for row, start in enumerate(rows["start_ts"]) if 1200 <= start < 1300]
-        found[name] = {
-            column: [
-                values[row]
-                + 1000 * number * (column in times)
-                + 100 * number * (column in ("id", "raw_framework_id"))
-                for number in range(3)
-                for row in kept
-            ]
-            if column in (*times, "id", "raw_framework_id")
-            else [values[row] for _ in range(3) for row in kept]
-            for column, values in rows.items()
-        }
-    starts = [1200, 2200, 3200]
-    found["ExecutionInfo"] = {
-        "execution_index": [0, 1, 2], "executable_idx": [1] * 3, "process_idx": [0] * 3, "pcore_idx": [0] * 3,
-        "execution_start_ts": starts, "execution_end_ts": [start + 100 for start in starts],
-        "neff_name": ["g"] * 3, "num_subgraphs": [1] * 3, "row_count": [0] * 3,
-    }  # fmt: skip
-    found["Executable"] = {
-        "executable_idx": [1], "process_idx": [0], "name": ["g"], "kind": [kind], "instruction_count": [2],
-        "duration_ns": [100], "hlo_operation_count": [2], "execution_count": [3],
-    }  # fmt: skip
-    return {name: rows for name, rows in tables.items() if name != "DmaPacketAggregated"} | found
 
 
 @pytest.mark.parametrize(("kind", "stands_for_all"), [("graph", True), ("eager", False)])

@@ -1,5 +1,7 @@
 import neuron_tools
+from neuron_profile.analysis import repeats
 from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
+from tests.unit.neuron_profile.analysis.repeated_graph import repeated_graph
 
 
 def test_the_window_of_each_engine_is_divided_to_the_nanosecond(make_profile):
@@ -28,3 +30,12 @@ def test_waits_are_told_by_their_cause(make_profile, tiny_tables):
         (tensor,) = [engine for engine in idle_reasons(profile) if engine.engine == "Tensor"]
     assert (tensor.dma_ns, tensor.engine_ns, tensor.other_ns) == (6, 9, 5)
     assert tensor.parts_ns == 300
+
+
+def test_one_execution_of_a_graph_stands_for_all(make_profile, tiny_tables, monkeypatch):
+    with neuron_tools.open_profile(make_profile(tables=repeated_graph(tiny_tables))) as profile:
+        expected = idle_reasons(profile)
+        monkeypatch.setattr(repeats, "REPEATED_FROM", 0)
+        assert repeats.find_repeats(profile, (0, 0))
+        assert idle_reasons(profile) == expected
+    assert {row.window_ns for row in expected} == {2100}
