@@ -39,4 +39,9 @@ def read_fault(path: Path) -> Fault:
     return Fault(path.stem, "\n".join(lines) + "\n", "\n".join(mended) + "\n", line)
 
 
-FAULTS = {path.stem: read_fault(path) for path in sorted(FOLDER.glob("*.py"))}
+def _is_of_one_process(path: Path) -> bool:
+    return "torchrun" not in path.read_text()
+
+
+FAULTS = {path.stem: read_fault(path) for path in sorted(FOLDER.glob("*.py")) if _is_of_one_process(path)}
+"""Faults of programs of one process; those of several ranks are started by torchrun and tested with it."""
