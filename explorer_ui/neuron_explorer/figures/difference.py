@@ -37,6 +37,7 @@ def difference_figure(deltas: Sequence[Delta], theme: Theme) -> Any:
             xaxis={"title": {"text": "change in µs of device time"}},
             yaxis={
                 "automargin": False,
+                "showgrid": False,
                 "tickvals": list(range(len(rows))),
                 "ticktext": [_label(delta) for delta in rows],
             },

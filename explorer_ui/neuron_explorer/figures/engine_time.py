@@ -39,7 +39,7 @@ def engine_time_figure(engines: Sequence[EngineTime], theme: Theme) -> Any:
             height=110 + BAR_HEIGHT_PIXELS * max(len(rows), 1),
             margin={"t": 40},
             xaxis={"title": {"text": "% of the window"}, "range": [0, 100], "fixedrange": True},
-            yaxis={"fixedrange": True},
+            yaxis={"fixedrange": True, "showgrid": False},
             legend={"traceorder": "normal"},
             bargap=0.3,
         )

@@ -45,7 +45,7 @@ def engine_use_figure(engines: Sequence[EngineUse], theme: Theme) -> Any:
                 "tickvals": TICKS,
                 "fixedrange": True,
             },
-            yaxis={"fixedrange": True},
+            yaxis={"fixedrange": True, "showgrid": False},
             bargap=0.3,
         )
     )
