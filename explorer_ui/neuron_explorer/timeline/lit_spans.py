@@ -46,7 +46,7 @@ class LitSpans:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[int, str, str], dict[int, LitTrack]] = OrderedDict()
+        self._kept: OrderedDict[tuple[Profile, str, str], dict[int, LitTrack]] = OrderedDict()
 
     def of(self, profile: Profile, by: str, value: str) -> dict[int, LitTrack]:
         """Lit spans by the track's place.
@@ -59,17 +59,14 @@ class LitSpans:
         """
         if by not in KEYS or (by.startswith("raw_") and not value.removeprefix("-").isdecimal()):
             raise ParameterError(f"Spans cannot be lit up by {by!r}: take one of {', '.join(KEYS)}.")
-        key = (id(profile), by, value)
-        with self._lock:
-            known = self._kept.get(key)
-        if known is None:
-            known = _found(profile, by, value)
-        with self._lock:
-            self._kept[key] = known
+        key = (profile, by, value)
+        with self._lock:  # a search reads whole tables: those that wait for the same answer wait for one
+            if key not in self._kept:
+                self._kept[key] = _found(profile, by, value)
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-        return known
+            return self._kept[key]
 
     def tiles(
         self, profile: Profile, by: str, value: str, places: list[int], tiles: TileRange, origin_ns: int = 0
