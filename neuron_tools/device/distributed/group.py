@@ -21,6 +21,7 @@ from neuron_tools.device.distributed import header, peers, session, timing
 from neuron_tools.device.distributed.call import Call
 from neuron_tools.device.distributed.errors import LostRankError, MismatchError
 from neuron_tools.device.distributed.header import Header
+from neuron_tools.device.distributed.host_clocks import HostOffset, measure_offset
 from neuron_tools.device.distributed.host_values import HostValues
 from neuron_tools.device.distributed.operation import Lane, Operation, paused_clock
 from neuron_tools.device.distributed.peers import Peer
@@ -32,6 +33,7 @@ from neuron_tools.simulator.collectives import CollectiveCost
 
 _links_clock = timing.LinkClock()
 _known_peers: dict[int, Peer] = {}
+_host_offset = HostOffset()
 
 
 class IssuedCall:
@@ -60,8 +62,10 @@ class IssuedCall:
 
     @property
     def base_ns(self) -> int:
-        """Job time of this process's virtual time 0."""
-        return self.session.start_unix_ns if self.session is not None else 0
+        """Job time of this process's virtual time 0: Unix time by the first rank's clock."""
+        if self.session is None or not self.session.start_unix_ns:
+            return 0
+        return self.session.start_unix_ns - _host_offset.offset_ns
 
     @property
     def job_ready_ns(self) -> int:
@@ -105,6 +109,7 @@ class NeuronGroup:
         self._signatures: dict[tuple[object, ...], int] = {}
         self._transfers: Counter[tuple[int, int]] = Counter()
         self._links: tuple[Links, tuple[int, ...]] | None = None
+        self._session_number = session.number()
         self._simulated = self.ranks
         self._replication = replication(size, 0)
         self._meet_peers()
@@ -211,7 +216,14 @@ class NeuronGroup:
             return ""
         return f"; it last took part in collective {seen[0].sequence}: {seen[0].text}"
 
+    def _begin_session(self) -> None:
+        """Forget what belongs to another session's time and machine."""
+        if self._session_number != session.number():
+            self._session_number, self._ended_ns, self._links = session.number(), 0, None
+            _links_clock.begin(session.number())
+
     def _header(self, issued: IssuedCall) -> Header:
+        self._begin_session()
         call = issued.call
         agreed = header.fingerprint(f"{call.title}|{call.dtype}|{call.agreed}")
         free_ns = self.reserve(issued, self.cost(call))
@@ -309,6 +321,10 @@ class NeuronGroup:
 
     def _meet_peers(self) -> None:
         """Tell each other where every rank runs."""
+        is_whole_job = not dist.is_initialized()  # its default group is being made
+        if is_whole_job:
+            _known_peers.clear()
+            _links_clock.clear()
         own = peers.this_rank(self.ranks[self.rank])
         if self.size == 1:
             _known_peers[own.rank] = own
@@ -321,6 +337,11 @@ class NeuronGroup:
         for packed in received:
             peer = peers.unpack(packed)
             _known_peers[peer.rank] = peer
+        if is_whole_job:
+            global _host_offset
+            with paused_clock():
+                members = [_known_peers[rank] for rank in self.ranks]
+                _host_offset = measure_offset(self.values.gloo, self.rank, members)
 
 
 _GRACE_S = 0.5  # between the moments at which ranks of one collective give up

@@ -30,6 +30,7 @@ class TimedSession:
 
 
 _current: TimedSession | None = None
+_count = 0
 
 
 def current() -> TimedSession | None:
@@ -37,10 +38,16 @@ def current() -> TimedSession | None:
     return _current
 
 
+def number() -> int:
+    """Which session of this process the last one was: virtual time begins anew with each."""
+    return _count
+
+
 def install(session: TimedSession) -> Callable[[], None]:
     """Let collectives take time; returns what ends it."""
-    global _current
+    global _current, _count
     _current = session
+    _count += 1
     return _uninstall
 
 

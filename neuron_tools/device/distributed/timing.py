@@ -50,6 +50,13 @@ class LinkClock:
 
     def __init__(self) -> None:
         self._free_ns: dict[str, int] = {}
+        self._session = 0
+
+    def begin(self, session: int) -> None:
+        """Begin anew unless this session began already."""
+        if session != self._session:
+            self._session = session
+            self.clear()
 
     def reserve(self, level: str, ready_ns: int, transfer_ns: float) -> int:
         """Take the links for one more transfer.
