@@ -8,7 +8,8 @@ export PATH := $(abspath $(VENV))/bin:$(PATH)
 INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh scripts/system_packages.sh
 TIMELINE_SOURCES := package-lock.json $(shell find explorer_ui/timeline/src -type f) $(wildcard explorer_ui/timeline/*.*)
 EXTENSION_SOURCES := $(shell find vscode-extension/src vscode-extension/webview -type f) $(wildcard vscode-extension/*.*)
-DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/csrc/*)
+DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/csrc/*) \
+    $(wildcard neuron_tools/device/distributed/csrc/*)
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint bench coverage-models docs clean

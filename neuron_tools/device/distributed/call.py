@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import timedelta
 
 import torch
@@ -45,7 +45,6 @@ class Call:
     timeout: timedelta | None = None
     blocks_host: bool = False
     asynchronous: bool = True
-    devices: tuple[torch.device, ...] = field(default=())
 
     @property
     def byte_count(self) -> int:

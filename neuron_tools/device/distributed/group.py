@@ -6,10 +6,8 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any
 
 import torch
 import torch.distributed as dist
@@ -143,6 +141,7 @@ class NeuronGroup:
         Args:
             ends: Places in the group of those that take part; all if None.
         """
+        self._begin_session()
         known = self._simulated_links()
         if known is None or call.device is None:
             return None
@@ -223,7 +222,6 @@ class NeuronGroup:
             _links_clock.begin(session.number())
 
     def _header(self, issued: IssuedCall) -> Header:
-        self._begin_session()
         call = issued.call
         agreed = header.fingerprint(f"{call.title}|{call.dtype}|{call.agreed}")
         free_ns = self.reserve(issued, self.cost(call))
@@ -357,8 +355,3 @@ _NO_COST = CollectiveCost("local", 0, 0.0, 0.0, 0, 0.0)
 @lru_cache(maxsize=8)
 def _machine_links(core: hardware.NeuronCore) -> Links:
     return hardware.links(hardware.device_of(core))
-
-
-def unchanged(call: Call, **fields: Any) -> Call:
-    """A call with other fields."""
-    return replace(call, **fields)
