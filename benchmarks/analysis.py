@@ -223,7 +223,7 @@ def _traces(trace: str, warm: str, folder: str) -> dict[str, Any]:
     from neuron_tools.profile.importers import import_traces
 
     def read(source: str, destination: str) -> Any:
-        import_traces([source], destination)
+        import_traces([source], destination, arguments=False)  # as HTA: it keeps a few columns
         return open_profile(destination)
 
     names = {name: name.replace(" ", "-") for name in BREAKDOWNS}

@@ -227,7 +227,9 @@ class ChromeReader:
         }
 
     def _arguments(self, rows: JsonRows) -> pa.StringArray:
-        """JSON objects; a value that is none becomes the only member of one."""
+        """JSON objects; a value that is none becomes the only member of one. Nulls if they are not wanted."""
+        if not self._recording.with_arguments:
+            return pa.nulls(len(rows), pa.string())
         arguments = rows.json("args")
         lost = int(rows.has("args").sum()) - len(arguments) + arguments.null_count
         self._recording.warn("Arguments that are no valid JSON were left out.", count=lost)

@@ -80,6 +80,7 @@ class Recording:
         summary: The Summary row that the tool itself gave; None if it gave none.
         collectives: Ends of collective operations by name and number of occurrence: these happen at one
             time on all ranks. Sequences of int64 nanoseconds on the file's clock.
+        with_arguments: Whether spans of Chrome traces keep what is in no column of its own.
     """
 
     source: Path
@@ -98,6 +99,7 @@ class Recording:
     last_ns: int | None = None
     row_counts: Counter[str] = field(default_factory=Counter)
     process_count: int = 1
+    with_arguments: bool = True
     _writers: dict[str, tuple[pa.OSFile, pa.RecordBatchStreamWriter]] = field(default_factory=dict)
 
     def append(self, table: str, columns: Mapping[str, Any]) -> None:

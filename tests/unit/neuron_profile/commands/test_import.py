@@ -111,3 +111,17 @@ def test_every_table_is_a_csv_file(trace, command, tmp_path):
         rows = list(csv.DictReader(stream))
     assert len(rows) == 31
     assert {"aten::mm", "cudaLaunchKernel"} <= {row["name"] for row in rows}
+
+
+def test_spans_without_their_arguments(trace, command, tmp_path):
+    path = trace(kineto_document())
+    columns = "id, name, category, start_ts, end_ts, correlation_id"
+    found = []
+    for name, options in (("with", []), ("without", ["--no-arguments"])):
+        assert command("import", path, "-o", tmp_path / f"{name}.nprof", *options).status == 0
+        with open_profile(tmp_path / f"{name}.nprof") as profile:
+            kept = profile.query("SELECT count(arguments_json) AS n FROM TraceSpan").to_pylist()[0]["n"]
+            found.append((kept, profile.query(f"SELECT {columns} FROM TraceSpan ORDER BY id").to_pylist()))
+    (kept, spans), (none, same) = found
+    assert kept > 0 == none
+    assert spans == same
