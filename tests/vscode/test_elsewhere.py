@@ -19,6 +19,7 @@ from tests.vscode.test_timeline import click_span
 from tests.vscode.window import Window
 
 __all__ = ["make_profile", "tiny_tables"]
+OPERATION = 1030 / 1310  # middle of the first framework operation, as a part of the timeline
 
 
 @contextmanager
@@ -60,7 +61,7 @@ def foreign(open_window: OpenWindow, make_profile: Callable[..., Path], tmp_path
 def test_a_missing_file_is_shown_as_captured_and_a_mapped_one_is_found(
     foreign: Window, tmp_path: Path
 ) -> None:
-    click_span(foreign, "Framework operations")
+    click_span(foreign, "Framework operations", OPERATION)
     toast = foreign.toast("/project/train.py is not here")
     toast.get_by_text("Show as Captured").click()
     line = SOURCE.splitlines()[1]
@@ -74,6 +75,6 @@ def test_a_missing_file_is_shown_as_captured_and_a_mapped_one_is_found(
         '{"neuron.pathMappings": {"/project": "${workspaceFolder}/here"}}'
     )
     foreign.open_profile("tiny.nprof")
-    click_span(foreign, "Framework operations")
+    click_span(foreign, "Framework operations", OPERATION)
     foreign.page.locator(".tab", has_text="train.py").wait_for(timeout=45_000)
     foreign.until(lambda: foreign.marked_line() in (2, 3))

@@ -17,6 +17,7 @@ from tests.vscode.test_timeline import click_span
 from tests.vscode.window import Window
 
 __all__ = ["make_profile", "tiny_tables"]
+OPERATION = 1030 / 1310  # middle of the first framework operation, as a part of the timeline
 MARK = "document.title='owned';window.owned=1"
 SCRIPT = f'<img src=x onerror="{MARK}"><script>{MARK}</script>[x](command:workbench.action.quit)'
 
@@ -54,7 +55,7 @@ def test_names_run_no_scripts_and_paths_open_no_files(open_window: OpenWindow, h
     complaints: list[str] = []
     window.page.on("dialog", lambda dialog: complaints.append(dialog.message))
     window.open_profile("hostile.nprof")
-    click_span(window, "Framework operations")
+    click_span(window, "Framework operations", OPERATION)
     window.toast("which is outside this workspace")
     assert window.page.locator(".tab", has_text="hostname").count() == 0
     window.command("Neuron: Focus on Hierarchy View")

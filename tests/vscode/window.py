@@ -130,8 +130,18 @@ class Window:
 
     def open_profile(self, name: str) -> None:
         """Open a profile's timeline and wait until it has painted."""
-        self.command("Neuron: Open Profile...")
-        self.choose(name)
+        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=name)
+        tab = self.page.locator(".tab.active", has_text=name)
+
+        def opened() -> bool:
+            self.command("Neuron: Open Profile...")
+            if not self._comes(row):
+                self.page.keyboard.press("Escape")
+                return False
+            row.first.click()
+            return self._comes(tab)
+
+        self.until(opened, 2 * TIMEOUT_MS / 1000)
         self.painted()
 
     def painted(self) -> None:
