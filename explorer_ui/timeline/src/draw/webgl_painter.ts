@@ -81,6 +81,7 @@ export class WebGlPainter implements Painter {
   private width = 1;
   private height = 1;
   private ratio = 1;
+  private isDestroyed = false;
   private background: Rgb = [0, 0, 0];
 
   /** @param onLost Called when the browser takes the context away. */
@@ -97,7 +98,7 @@ export class WebGlPainter implements Painter {
     this.isSoftware = isSoftware(gl);
     canvas.addEventListener("webglcontextlost", (event) => {
       event.preventDefault();
-      onLost();
+      if (!this.isDestroyed) onLost();
     });
     this.program = link(gl);
     const names = ["size", "place", "rows", "top", "ink", "solids", "tints", "only"];
@@ -185,6 +186,7 @@ export class WebGlPainter implements Painter {
   }
 
   destroy(): void {
+    this.isDestroyed = true;
     for (const shapes of [...this.held.keys()]) this.release(shapes);
     this.gl.getExtension("WEBGL_lose_context")?.loseContext();
     for (const element of this.elements) element.remove();

@@ -38,7 +38,7 @@ export const STYLES = `
 .nt-search { display: flex; align-items: center; gap: 2px; border: 1px solid var(--nt-border); border-radius: 4px;
   background: var(--nt-background); height: 26px; }
 .nt-search:focus-within { border-color: var(--nt-accent); }
-.nt-search input { border: 0; background: none; width: 220px; padding: 0 8px; height: 24px; outline: none; }
+.nt-search input { border: 0; background: none; width: 256px; padding: 0 8px; height: 24px; outline: none; }
 .nt-search .nt-button { height: 22px; min-width: 22px; padding: 0 4px; }
 .nt-hits { color: var(--nt-muted); padding: 0 6px; white-space: nowrap; font-variant-numeric: tabular-nums; }
 .nt-status { margin-left: auto; color: var(--nt-muted); white-space: nowrap; font-variant-numeric: tabular-nums; }
