@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from threading import Lock, Semaphore
+from time import monotonic
 from typing import Any
 
-from neuron_explorer.jobs import CancelledError, Job, Progress, WatchedProfile
+from neuron_explorer.jobs import Job, Progress, WatchedProfile
 from neuron_explorer.library import ProfileLibrary
 from neuron_tools.profile.reader import Profile
 
@@ -19,6 +20,7 @@ KEPT = 400
 SLICES = 8
 """Ranges of profiles that stay open."""
 POLL_S = 0.2
+CLOSING_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +63,12 @@ class Analyses:
         self._turn = Semaphore(1)
         self._jobs: dict[tuple[str, str, Range | None, int], Job] = {}
         self._slices: dict[tuple[str, Range, int], Profile] = {}
+        library.call_before_close(self.close)
 
     def job(self, profile_id: str, name: str, *arguments: str, range_ns: Range | None = None) -> Job:
         """The job that computes, or has computed, an analysis; begun if there is none.
+
+        One that was cancelled stays so until `retry`: whoever asks on must not begin it again.
 
         Args:
             arguments: Texts that the analysis takes besides the profile.
@@ -81,7 +86,7 @@ class Analyses:
         key = (profile_id, "\0".join((name, *arguments)), chosen, id(profile))
         with self._lock:
             found = self._jobs.pop(key, None)
-            if found is None or isinstance(found.error, CancelledError):
+            if found is None:
                 found = Job(self._work(self._part(profile_id, profile, chosen), entry, given), name)
             self._jobs[key] = found
             _drop_first(self._jobs, KEPT)
@@ -111,7 +116,7 @@ class Analyses:
             return self._part(profile_id, profile, range_ns)
 
     def retry(self, profile_id: str, name: str, *arguments: str, range_ns: Range | None = None) -> None:
-        """Drop an analysis that failed, so that it is computed again when it is next asked for."""
+        """Drop an analysis that failed or was cancelled, so that it is computed when it is next asked for."""
         failed = self.job(profile_id, name, *arguments, range_ns=range_ns)
         if failed.error is not None:
             with self._lock:
@@ -125,6 +130,14 @@ class Analyses:
                 self._jobs.pop(key).progress.cancel()
             for place in [place for place in self._slices if place[0] == profile_id]:
                 self._slices.pop(place).close()
+
+    def close(self) -> None:
+        """Cancel all work, and wait a moment for it to end."""
+        with self._lock:
+            running = [job for job in self._jobs.values() if not job.is_done]
+        until = monotonic() + CLOSING_S
+        for job in running:
+            job.stop(max(POLL_S, until - monotonic()))
 
     def _part(self, profile_id: str, profile: Profile, range_ns: Range | None) -> Profile:
         if range_ns is None:

@@ -18,6 +18,8 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile import sandbox
 from neuron_tools.profile.reader import Profile
 
+STOP_AGAIN_S = 0.02
+
 
 class CancelledError(NeuronToolsError):
     """The user stopped the work."""
@@ -107,6 +109,17 @@ class Job:
         """Wait for the end, at most so long; whether it has come."""
         return self._done.wait(timeout_s)
 
+    def stop(self, timeout_s: float) -> bool:
+        """Cancel the job and wait for its end, at most so long; whether it has come.
+
+        It is told again and again: a query that has not quite begun does not hear it.
+        """
+        until = monotonic() + timeout_s
+        self.progress.cancel()
+        while not self.wait(STOP_AGAIN_S) and monotonic() < until:
+            self.progress.cancel()
+        return self.is_done
+
     def _run(self) -> None:
         try:
             self.result = self._function(self.progress)
@@ -166,6 +179,7 @@ class WatchedProfile(Profile):
         self._progress.check()
         sandbox.check_query(query)
         with self._connection.cursor() as cursor, self._progress.interrupting(cursor.interrupt):
+            self._progress.check()
             try:
                 with sandbox.bounded(cursor, limit_s):
                     return relation(cursor).to_arrow_table()

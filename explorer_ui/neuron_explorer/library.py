@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
@@ -90,6 +91,7 @@ class ProfileLibrary:
         self._folders: list[Path] = []
         self._opened: dict[str, _Opened] = {}
         self._retired: list[Profile] = []
+        self._before_close: list[Callable[[], None]] = []
         for path in paths:
             self.add(path)
 
@@ -185,7 +187,7 @@ class ProfileLibrary:
             outdated = self._retired[:-RETIRED]
             del self._retired[:-RETIRED]
         for old in outdated:
-            old.close()
+            _close(old)
 
     def drop(self, wanted: str) -> None:
         """Close a profile, and forget it if it was named; one in a folder stays listed while it is there."""
@@ -193,17 +195,23 @@ class ProfileLibrary:
             opened = self._opened.pop(wanted, None)
             self._named.pop(wanted, None)
         if opened is not None and opened.profile is not None:
-            opened.profile.close()
+            _close(opened.profile)
+
+    def call_before_close(self, function: Callable[[], None]) -> None:
+        """Have something called before the profiles are closed, such as what ends work on them."""
+        self._before_close.append(function)
 
     def close(self) -> None:
         """Close all profiles."""
+        for function in self._before_close:
+            function()
         with self._lock:
             profiles = [opened.profile for opened in self._opened.values() if opened.profile is not None]
             profiles.extend(self._retired)
             self._opened.clear()
             self._retired.clear()
         for profile in profiles:
-            profile.close()
+            _close(profile)
 
     def _name(self, location: str) -> str:
         entry = ProfileEntry(profile_id(location), location)
@@ -227,6 +235,14 @@ def _profiles_below(folder: Path, depth: int) -> Iterator[Path]:
 
 def _is_plain_folder(entry: os.DirEntry[str]) -> bool:
     return not entry.name.startswith(".") and entry.is_dir(follow_symlinks=False)
+
+
+def _close(profile: Profile) -> None:
+    """Close a profile; one that a thread still reads is closed when that thread is done with it."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        profile.close()
 
 
 def _exists(location: str) -> bool:

@@ -80,7 +80,7 @@ def register(app: Dash, site: Site) -> None:
         clicked = (ctx.triggered_id or {}).get("type")
         for need in found.needs(view):
             if clicked == CANCEL and cancels:
-                view.job(*need).progress.cancel()
+                view.job(*need).stop(PATIENCE_S)
             elif clicked == RETRY and retries:
                 site.analyses.retry(view.address.profile, *need, range_ns=view.range_ns)
         return _content(found, view, ticks or 0)

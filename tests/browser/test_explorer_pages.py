@@ -114,6 +114,30 @@ def test_a_query_that_writes_or_reads_files_is_refused(
     assert "root:" not in explorer.page.inner_text("#query-result")
 
 
+def test_long_work_is_told_and_cancelled(explorer: Visit, profiles: dict[str, Path]) -> None:
+    explorer.go(f"/query?profile={profile_id(profiles['tiny'])}")
+    explorer.page.fill("#query-text", "SELECT count(*) FROM range(100000000000) a, range(1000) b")
+    explorer.page.click("#query-run")
+    explorer.page.wait_for_selector("#query-result .state.loading >> text=Running the query")
+    explorer.page.click("#query-result >> text=Cancel")
+    explorer.page.wait_for_selector("#query-result >> text=Cancelled")
+    explorer.page.fill("#query-text", "SELECT 42 AS answer")
+    explorer.page.click("#query-run")
+    explorer.page.wait_for_selector(".ag-cell >> text=42")
+
+
+def test_a_chosen_range_goes_along_and_is_removed(explorer: Visit, profiles: dict[str, Path]) -> None:
+    explorer.go(f"/overview?profile={profile_id(profiles['tiny'])}&start_ns=1200&end_ns=1300")
+    assert "100 ns" in explorer.page.inner_text(".figures")
+    explorer.page.click("nav >> text=Hierarchy")
+    explorer.page.wait_for_selector("h1 >> text=Hierarchy")
+    explorer.settle()
+    assert "start_ns=1200" in explorer.page.url
+    explorer.page.click("a[aria-label='Show all of the profile']")
+    explorer.page.wait_for_selector("#tree-table >> text=aten::addmm", state="attached")
+    assert "start_ns" not in explorer.page.url
+
+
 def test_two_profiles_are_compared(explorer: Visit, profiles: dict[str, Path]) -> None:
     tiny, aws = profile_id(profiles["tiny"]), profile_id(profiles["aws"])
     explorer.go(f"/diff?profile={tiny}&base={aws}")

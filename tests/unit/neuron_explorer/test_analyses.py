@@ -6,7 +6,7 @@ import pytest
 
 from neuron_explorer import analyses
 from neuron_explorer.analyses import Analyses, analysis
-from neuron_explorer.jobs import CancelledError
+from neuron_explorer.jobs import CancelledError, WatchedProfile
 from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_tools.errors import NeuronToolsError
 
@@ -98,7 +98,24 @@ def test_heavy_work_runs_one_at_a_time_and_is_cancelled_while_it_waits(found: An
     go_on.set()
     assert running.wait(30)
     assert running.result == "first"
+    assert found.job(wanted, "second") is waiting
+    found.retry(wanted, "second")
     assert found.now(wanted, "second") == "second"
+
+
+def test_closing_the_library_ends_what_runs(path: Path) -> None:
+    begun = threading.Event()
+
+    def count(profile: WatchedProfile) -> int:
+        begun.set()
+        return profile.query("SELECT count(*) AS n FROM range(100000000000) a, range(1000) b")["n"][0].as_py()
+
+    analysis("count", "Counting")(count)
+    with ProfileLibrary([path]) as library:
+        job = Analyses(library).job(profile_id(path), "count")
+        assert begun.wait(30)
+    assert job.is_done
+    assert isinstance(job.error, CancelledError)
 
 
 def test_a_forgotten_profile_is_computed_again(found: Analyses, path: Path) -> None:
