@@ -20,14 +20,13 @@ export function tryWebGl(onLost: () => void): WebGlPainter | null {
   }
 }
 
-/** The painter to begin with. `isSettled` is false where the other one is worth a try. */
+/**
+ * The painter to begin with. `isSettled` is false where the other one is worth a try: making a WebGL2 context takes
+ * time that the first picture should not wait for.
+ */
 export function firstPainter(choice: PainterChoice, onLost: () => void): { painter: Painter; isSettled: boolean } {
-  if (choice === "canvas2d") return { painter: new CanvasPainter(), isSettled: true };
-  const painter = tryWebGl(onLost);
-  if (!painter) return { painter: new CanvasPainter(), isSettled: true };
-  if (choice === "webgl2" || !painter.isSoftware) return { painter, isSettled: true };
-  painter.destroy();
-  return { painter: new CanvasPainter(), isSettled: false };
+  const painter = choice === "webgl2" ? tryWebGl(onLost) : null;
+  return { painter: painter ?? new CanvasPainter(), isSettled: choice !== "auto" };
 }
 
 const SAMPLE_SHAPES = 400;

@@ -66,17 +66,23 @@ export class Renderer {
     this.painter.release(chunk.shapes);
   }
 
-  /** Draw a picture with either painter, and keep whichever is done sooner; once, and only without a GPU. */
+  /** Change to WebGL2 on a GPU; without one, to whichever painter draws a picture sooner. Only once. */
   settle(): void {
     if (this.isSettled || !this.theme) return;
     this.isSettled = true;
     const other = tryWebGl(() => this.use(new CanvasPainter()));
     if (!other) return;
-    const own = new CanvasPainter();
-    this.costs = { webgl2: sampleCost(other, this.theme), canvas2d: sampleCost(own, this.theme) };
-    own.destroy();
-    if (this.costs["webgl2"]! < this.costs["canvas2d"]! * WORTH) this.use(other);
+    if (!other.isSoftware || this.isSlower(other, this.theme)) this.use(other);
     else other.destroy();
+  }
+
+  /** Whether a canvas takes longer than the other painter. */
+  private isSlower(other: Painter, theme: Theme): boolean {
+    const own = new CanvasPainter();
+    const [webgl2, canvas2d] = [sampleCost(other, theme), sampleCost(own, theme)];
+    own.destroy();
+    this.costs = { webgl2, canvas2d };
+    return webgl2 < canvas2d * WORTH;
   }
 
   destroy(): void {
