@@ -16,7 +16,7 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.process_log import ProcessLog
-from neuron_tools.capture.replicas import replica_process_row, replicated_executions
+from neuron_tools.capture.replicas import replica_process_row
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
@@ -172,8 +172,6 @@ class ProcessAssembler:
         )
         self._next_event_id += 2 * len(records)
         self._writer.append("SystemProfileEvents", events)
-        for copied in replicated_executions(events, self._collectives.replicas):
-            self._writer.append("SystemProfileEvents", copied)
         if self._memory is None:
             self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core, self.log.held_bytes)
         self._writer.append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))

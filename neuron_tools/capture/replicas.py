@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 PROCESS_STRIDE = 256
 """Process p in replica k of the job has process_idx p + k * PROCESS_STRIDE."""
 _ID_SHIFT = 48
-_HARDWARE = "neuron_hw"
 
 
 def replica_process(process_idx: int, replica: int) -> int:
@@ -27,22 +24,6 @@ def replicated(columns: Mapping[str, Any], replica: int) -> dict[str, Any]:
     if "id" in moved:
         moved["id"] = np.asarray(columns["id"], np.int64) + (replica * PROCESS_STRIDE << _ID_SHIFT)
     return moved
-
-
-def replicated_executions(events: Mapping[str, Any], replicas: int) -> Iterator[dict[str, Any]]:
-    """SystemProfileEvents of the device, for each further replica.
-
-    The host's calls and what the executions consist of stand only where they ran.
-    """
-    if replicas < 2:
-        return
-    table = pa.table(dict(events))
-    sources = table["trace_event_source"].cast(pa.string())
-    on_device = table.filter(pc.equal(sources, _HARDWARE)).drop_columns(["flow_id"])
-    columns = {name: on_device[name].combine_chunks() for name in on_device.column_names}
-    numbers = {name: columns[name].to_numpy(zero_copy_only=False) for name in ("id", "process_idx")}
-    for replica in range(1, replicas):
-        yield {**columns, **replicated(numbers, replica)}
 
 
 def replica_process_row(row: Mapping[str, list[Any]], replica: int, running: int) -> dict[str, list[Any]]:
