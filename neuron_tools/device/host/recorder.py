@@ -83,7 +83,14 @@ class PythonRecorder:
                     self._names[text] = number
         return number
 
-    def execute(self, executable: int, duration_ns: int, name: str, cores: Sequence[int] = (0,)) -> int:
+    def stack(self) -> int:
+        """Number of the calling thread's stack."""
+        return self._stacks.current()
+
+    def execute(
+        self, executable: int, duration_ns: int, name: str, cores: Sequence[int] = (0,),
+        stack: int | None = None,
+    ) -> int:  # fmt: skip
         """Place one execution on the cores, which start it together, and record it; returns when it ends.
 
         Args:
@@ -91,11 +98,13 @@ class PythonRecorder:
             duration_ns: Its device time.
             name: What to call it.
             cores: NeuronCores of this process.
+            stack: Number of the stack that launched it; None: the calling thread's.
         """
         with self.clock.paused() as host_start_ns:
             host_end_ns = self.clock.dispatch()
             start_ns, end_ns = self._timeline.place(cores, host_end_ns, duration_ns)
-            stack = self._stacks.current()
+            if stack is None:
+                stack = self._stacks.current()
             for core in cores:
                 record = self._record(RecordKind.GRAPH, host_start_ns, host_end_ns, stack, name)
                 record.device, record.executable = core, executable
@@ -135,11 +144,15 @@ class PythonRecorder:
                 RecordKind.COPY_TO_HOST, host_start_ns, self.clock.now_ns(), times, byte_count, core
             )
 
-    def memory(self, byte_count: int, address: int, core: int, *, freed: bool = False) -> None:
-        """Record that a core's memory was taken, or given back."""
+    def memory(
+        self, byte_count: int, address: int, core: int, *, freed: bool = False, stack: int | None = None
+    ) -> None:
+        """Record that a core's memory was taken (from `stack`; None: the calling thread's), or given back."""
         with self.clock.paused() as now_ns:
             kind = RecordKind.FREE if freed else RecordKind.ALLOCATE
-            record = self._record(kind, now_ns, now_ns, 0 if freed else self._stacks.current(), "")
+            if freed or stack is None:
+                stack = 0 if freed else self._stacks.current()
+            record = self._record(kind, now_ns, now_ns, stack, "")
             record.device, record.byte_count, record.address = core, byte_count, address
             self._log.append(record)
 

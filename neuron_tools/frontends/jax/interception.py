@@ -140,10 +140,11 @@ class Interception:
                 arrays = [array for array in inner if isinstance(array, ArrayImpl)]
                 block(arrays)
                 cores = sorted({int(device.id) for device in execute._local_devices})
-                finish_ns = self._place(execute, cores)
+                stack = self._recorder.stack()
+                finish_ns = self._place(execute, cores, stack)
                 self._memory.release_donated(arguments)
                 for array in arrays:
-                    self._memory.hold(array)
+                    self._memory.hold(array, stack)
             for array in arrays:
                 setattr(array, _FINISH, finish_ns)
                 setattr(array, _CORES, cores)
@@ -151,14 +152,14 @@ class Interception:
 
         return wrapper
 
-    def _place(self, execute: Any, cores: Sequence[int]) -> int:
+    def _place(self, execute: Any, cores: Sequence[int], stack: int) -> int:
         computation = self._computations.get(execute)
         if computation is None:
             return self._recorder.finish_ns(cores)
         number, duration_ns = self._provider.executable_for(
             computation.lower, computation.key, computation.name
         )
-        return self._recorder.execute(number, duration_ns, computation.name, cores)
+        return self._recorder.execute(number, duration_ns, computation.name, cores, stack)
 
     def _waiting(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """Lets the host's clock reach the time at which the array is there."""
