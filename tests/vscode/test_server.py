@@ -27,7 +27,7 @@ def test_none_starts_before_it_is_needed_and_one_serves_all(window: Window, vs_c
 def test_it_is_gone_when_the_window_is_closed(window: Window, vs_code: CodeServer) -> None:
     window.open_profile("train.nprof")
     (server,) = servers(vs_code)
-    window.page.close(run_before_unload=True)
+    window.close()
     waiting = os.pidfd_open(server)
     import select
 
@@ -53,7 +53,7 @@ def test_two_windows_have_one_each(open_window, project: Path, vs_code: CodeServ
     one.open_profile("train.nprof")
     other.open_profile("train.nprof")
     assert len(servers(vs_code)) == 2
-    one.page.close(run_before_unload=True)
+    one.close()
     other.until(lambda: len(servers(vs_code)) == 1)
     other.open_file("train.py")
     assert other.until(other.end_texts)

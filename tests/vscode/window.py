@@ -48,6 +48,11 @@ class Window:
         self.page.locator(".monaco-workbench").wait_for(timeout=TIMEOUT_MS)
         self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for(timeout=TIMEOUT_MS)
 
+    def close(self) -> None:
+        """Close the window as a user does."""
+        with self.page.expect_event("close"):
+            self.page.close(run_before_unload=True)
+
     def focus(self) -> None:
         """Take the keyboard out of a webview, which would keep it."""
         self.page.locator(".part.titlebar").click(position={"x": 300, "y": 10}, force=True)
