@@ -105,7 +105,9 @@ def capture(
         repetition = Repetition(num_exec, profile_nth_exec)
         directory = capture_artifact(neff, session_file or output, target, chosen, repetition, arguments)
         _print_summary(directory)
-        path = _shown(directory)
+        from neuron_profile.launch.destination import shown
+
+        path = shown(directory)
         click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
         return 0
     if last is None and rules:
@@ -122,7 +124,7 @@ def _capture_command(
     ranks: int,
 ) -> int:
     lnc, host_clock, settings = chosen
-    from neuron_profile.launch.destination import default_name, find_destination
+    from neuron_profile.launch.destination import default_name, find_destination, shown
     from neuron_profile.launch.preflight import check
     from neuron_profile.launch.target_command import understand
     from neuron_tools.capture.options import CaptureOptions, simulated_core
@@ -138,7 +140,7 @@ def _capture_command(
         from neuron_profile.launch.look_back import look_back_over
 
         return look_back_over(understood.arguments, options, last, rules)
-    click.echo(f"neuron-profile: capturing on {target} (simulated) into {_shown(directory)}", err=True)
+    click.echo(f"neuron-profile: capturing on {target} (simulated) into {shown(directory)}", err=True)
     from neuron_profile.launch.recording import record
 
     return _report(record(understood.arguments, options), options)
@@ -146,7 +148,9 @@ def _capture_command(
 
 def _report(recording: Recording, options: CaptureOptions) -> int:
     """Tell how it went; the exit status is the command's, or 1 where only the recording failed."""
-    ending, path = recording.ending, _shown(options.directory)
+    from neuron_profile.launch.destination import shown
+
+    ending, path = recording.ending, shown(options.directory)
     click.echo(err=True)
     if recording.report is not None:
         _print_summary(options.directory)
@@ -181,12 +185,3 @@ def _print_summary(directory: Path) -> None:
         print_summaries([str(directory)], error_console())
     except NeuronToolsError as error:
         click.echo(f"Error: {error}", err=True)
-
-
-def _shown(directory: Path) -> str:
-    """The folder as a command line in the working directory would name it."""
-    import os
-    import shlex
-
-    relative = os.path.relpath(directory)
-    return shlex.quote(str(directory) if relative.startswith("..") else relative)

@@ -24,7 +24,7 @@ def snapshot(output: Path | None, last: str | None, reason: str, process_id: int
 
     PID is a process of a command that was started with `neuron-profile capture --last TIME -- COMMAND`.
     """
-    from neuron_profile.launch.destination import find_destination
+    from neuron_profile.launch.destination import find_destination, shown
     from neuron_profile.launch.look_back import parse_time_ns
     from neuron_tools.capture.look_back.snapshot import Snapshot, options_of_process, write_snapshot
 
@@ -32,5 +32,7 @@ def snapshot(output: Path | None, last: str | None, reason: str, process_id: int
     options = options_of_process(process_id)
     directory = find_destination(output, "snapshot", Path.cwd()).absolute()
     report = write_snapshot(Snapshot(options, last_ns, reason or "asked for"), directory)
-    click.echo(f"Profile: {directory}  ({report.executions} executions of {report.processes} processes)")
+    click.echo(
+        f"Profile: {shown(directory)}  ({report.executions} executions of {report.processes} processes)"
+    )
     return 0

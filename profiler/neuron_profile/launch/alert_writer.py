@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from neuron_profile.launch.destination import shown
 from neuron_tools.capture.look_back.snapshot import Snapshot, write_snapshot
 from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.errors import NeuronToolsError
@@ -21,7 +22,7 @@ def main(arguments: list[str]) -> int:
     except NeuronToolsError as error:
         print(f"Error: {error}", file=sys.stderr)
         return error.exit_status
-    print(f"Profile: {directory}", file=sys.stderr)
+    print(f"Profile: {shown(Path(directory))}", file=sys.stderr)
     return 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -55,6 +56,12 @@ def find_destination(asked: Path | None, name: str, folder: Path) -> Path:
     finally:
         _remove(made)
     return directory
+
+
+def shown(directory: Path) -> str:
+    """The folder as a command line in the working directory would name it."""
+    relative = os.path.relpath(directory)
+    return shlex.quote(str(directory) if relative.startswith("..") else relative)
 
 
 def _first_free(name: str, folder: Path) -> Path:

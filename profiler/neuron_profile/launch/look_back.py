@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from neuron_profile.launch.child import Ending, run
-from neuron_profile.launch.destination import SUFFIX, find_destination
+from neuron_profile.launch.destination import SUFFIX, find_destination, shown
 from neuron_tools.capture.environment import child_environment
 from neuron_tools.capture.look_back.rules import Alert, Rule, parse_rule
 from neuron_tools.capture.look_back.snapshot import Snapshot, write_snapshot
@@ -121,7 +121,7 @@ class _Session:
         directory = self._free_directory()
         try:
             write_snapshot(Snapshot(self._options, reason=f"error: the command ended with {what}"), directory)
-            click.echo(f"Profile: {directory}", err=True)
+            click.echo(f"Profile: {shown(directory)}", err=True)
         except NeuronToolsError as error:
             click.echo(f"Error: {error}", err=True)
 
