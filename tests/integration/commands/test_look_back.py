@@ -53,7 +53,7 @@ def test_a_rule_that_is_met_names_the_profile(workplace: Workplace) -> None:
     assert "alert: range:request > 1ns: request:" in run.stderr
     named = re.search(r"Profile: (\S+)", run.stderr)
     assert named is not None
-    manifest = json.loads((Path(named[1]) / "profile.json").read_text())
+    manifest = json.loads((workplace.folder / named[1] / "profile.json").read_text())
     assert manifest["snapshot"]["reason"].startswith("range:request > 1ns: request:")
 
 
