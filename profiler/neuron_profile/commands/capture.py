@@ -100,13 +100,12 @@ def capture(
     chosen = (lnc, host_clock, settings)
     if neff is not None:
         from neuron_profile.launch.artifact import capture_artifact
+        from neuron_profile.launch.destination import shown
         from neuron_tools.capture.artifact import Repetition
 
         repetition = Repetition(num_exec, profile_nth_exec)
         directory = capture_artifact(neff, session_file or output, target, chosen, repetition, arguments)
         _print_summary(directory)
-        from neuron_profile.launch.destination import shown
-
         path = shown(directory)
         click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
         return 0

@@ -32,7 +32,6 @@ def snapshot(output: Path | None, last: str | None, reason: str, process_id: int
     options = options_of_process(process_id)
     directory = find_destination(output, "snapshot", Path.cwd()).absolute()
     report = write_snapshot(Snapshot(options, last_ns, reason or "asked for"), directory)
-    click.echo(
-        f"Profile: {shown(directory)}  ({report.executions} executions of {report.processes} processes)"
-    )
+    counts = f"{report.executions} executions of {report.processes} processes"
+    click.echo(f"Profile: {shown(directory)}  ({counts})")
     return 0

@@ -88,7 +88,8 @@ def test_the_framework_operation_is_the_registered_operator_when_compiled(profil
 
 
 def test_backward_kernels_stand_at_the_forward_call_eager_and_compiled(profile: Profile):
-    query = "SELECT DISTINCT hlo_name, layer, is_backward FROM Instruction WHERE hlo_name LIKE 'nki%' ORDER BY ALL"
+    columns = "hlo_name, layer, is_backward"
+    query = f"SELECT DISTINCT {columns} FROM Instruction WHERE hlo_name LIKE 'nki%' ORDER BY ALL"
     found = [tuple(row.values()) for row in profile.query(query).to_pylist()]
     assert found == [
         ("nki_kernel.sine_kernel", "/loss_of()", True),
