@@ -7,5 +7,9 @@ cd "$(dirname "$0")/.."
 scripts/install_code_server.sh
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 run=(timeout --foreground "${VSCODE_TESTS_SECONDS:-600}" python -m pytest -m vscode tests/vscode)
-# An editor, a server and a browser start from nothing: what failed because that was slow is tried once more, alone.
-"${run[@]}" "$@" || exec "${run[@]}" --last-failed "$@"
+# An editor, a server and a browser start from nothing here: what failed because that was slow is tried again, alone.
+"${run[@]}" "$@" && exit
+for _ in 1 2; do
+    "${run[@]}" --last-failed "$@" && exit
+done
+exec "${run[@]}" --last-failed "$@"

@@ -99,7 +99,7 @@ def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -
     timeline.page.locator(".tab", has_text="train.nprof").first.click()
     timeline.painted()
     assert in_sight(timeline) == zoomed
-    timeline.page.wait_for_timeout(1000)
+    timeline.page.wait_for_timeout(5000)  # VS Code writes what a page remembers a while later
     timeline.page.reload()
     timeline.painted()
     assert in_sight(timeline) == zoomed
