@@ -18,7 +18,8 @@ class Target:
 
     def holds(self, value: float) -> bool:
         """Whether a value keeps the bound; NaN never does."""
-        return value <= self.limit if self.relation == "<=" else value >= self.limit
+        # A NumPy comparison gives a NumPy truth value, which is neither True nor False itself.
+        return bool(value <= self.limit if self.relation == "<=" else value >= self.limit)
 
     def __str__(self) -> str:
         return f"{self.relation} {self.limit:g}"
@@ -78,7 +79,7 @@ class Figure:
 
 
 def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+    return float(value) if value is not None and math.isfinite(value) else None
 
 
 def fastest_in_turn(candidates: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:

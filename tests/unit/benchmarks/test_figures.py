@@ -1,6 +1,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from benchmarks.__main__ import available_names, main
@@ -58,3 +59,8 @@ def test_an_unknown_benchmark_is_a_usage_error(capsys):
     assert caught.value.code == 2
     assert "capture" in capsys.readouterr().err
     assert "capture" in available_names()
+
+
+def test_a_numpy_value_is_judged_as_a_number_is():
+    assert Figure("x", np.float64(2.0), "us", Target("<=", 1.0)).holds is False
+    assert Figure("x", np.float64(0.5), "us", Target("<=", 1.0)).holds is True
