@@ -21,6 +21,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, sync_playwright
 
 from neuron_explorer.library import profile_id
+from neuron_tools.profile.reader import open_profile
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 VIEWPORT = {"width": 1280, "height": 800}
@@ -68,12 +69,23 @@ def take(page: Page, target: Path) -> None:
     print(target)
 
 
+def longest_execution(profile: Path) -> dict[str, str]:
+    """The range of a profile's longest execution, for the timeline: what a reader would zoom to."""
+    columns = "execution_start_ts AS start_ns, execution_end_ts AS end_ns"
+    with open_profile(profile) as opened:
+        (row,) = opened.query(
+            f"SELECT {columns} FROM ExecutionInfo ORDER BY end_ns - start_ns DESC LIMIT 1"
+        ).to_pylist()
+    return {name: str(time) for name, time in row.items()}
+
+
 def addresses(profiles: Sequence[Path], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Name and address of each page."""
     base = {"base": profile_id(profiles[1])} if len(profiles) > 1 else {}
     for name in names or PAGES:
         path, parameters = PAGES[name]
-        shown = {"profile": profile_id(profiles[0]), **parameters, **(base if name == "diff" else {})}
+        extra = base if name == "diff" else longest_execution(profiles[0]) if name == "timeline" else {}
+        shown = {"profile": profile_id(profiles[0]), **parameters, **extra}
         yield name, f"{path}?{urlencode(shown)}"
 
 
