@@ -48,13 +48,20 @@ def test_exports_have_a_name_by_default_and_never_overwrite(
     assert "exists" in again.err
 
 
-def test_several_profiles_are_for_summaries_only(make_profile, command) -> None:
+def test_an_export_takes_one_profile(make_profile, command) -> None:
     profiles = make_profile("a.nprof"), make_profile("b.nprof")
-    for options in ((), ("--output-format", "perfetto")):
-        answer = command("view", *profiles, *options)
-        assert answer.status == 2
-        assert answer.err.startswith("Error: ")
-        assert answer.err.count("\n") == 1
+    answer = command("view", *profiles, "--output-format", "perfetto")
+    assert answer.status == 2
+    assert answer.err.startswith("Error: ")
+    assert answer.err.count("\n") == 1
+
+
+def test_the_explorer_takes_several_profiles(make_profile, command, monkeypatch: pytest.MonkeyPatch) -> None:
+    served = []
+    monkeypatch.setattr("neuron_explorer.server.serve", lambda *given, **options: served.append(given))
+    profiles = make_profile("a.nprof"), make_profile("b.nprof")
+    assert command("view", *profiles, "-p", "0", "--no-browser").status == 0
+    assert served == [(tuple(map(str, profiles)), 0)]
 
 
 def test_wrong_usage_is_one_line(command) -> None:
