@@ -103,7 +103,7 @@ def test_a_host_array_is_copied_to_the_device(recorded):
 
 def test_reading_values_copies_them_once_and_the_host_waits(recorded):
     def program():
-        x = jnp.ones((SIDE, SIDE)) + 1
+        x = jnp.ones((SIDE, SIDE), jnp.float32) + 1
         x.tolist()
         x.tolist()
 
