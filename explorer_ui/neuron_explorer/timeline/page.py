@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -11,15 +12,22 @@ from dash import html
 
 from neuron_explorer.address import Address
 from neuron_explorer.page import Page, View
+from neuron_explorer.parts.states import empty_state
 from neuron_explorer.timeline.component import NeuronTimeline
 
 LISTS = ("pinned", "collapsed", "expanded")
 RECORDS = ("span", "highlight", "markers", "selection")
 MOST_ENTRIES = 500
+BUNDLE = Path(__file__).parent / "static" / "neuron_timeline.js"
+NOT_BUILT = (
+    "The timeline is not built here: run 'scripts/front_ends.sh timeline' in the checkout, then start again."
+)
 
 
 def timeline_page(view: View) -> Any:
     """The timeline of the profile that the address names, as the address says."""
+    if not BUNDLE.is_file():
+        return empty_state(NOT_BUILT)
     address = view.address
     timeline = NeuronTimeline(
         id="timeline",

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuron_explorer.address import Address
-from neuron_explorer.timeline.page import timeline_state
+from neuron_explorer.timeline import page
+from neuron_explorer.timeline.page import timeline_page, timeline_state
 
 SPAN = {"track": "p0/core0/hlo", "row": 3, "startNs": 5, "durationNs": 7, "name": "dot"}
 
@@ -47,3 +48,8 @@ def test_what_makes_no_sense_is_left_out(parameters):
 @given(st.dictionaries(st.sampled_from(["pinned", "span", "markers", "selection", "highlight"]), st.text()))
 def test_any_text_gives_a_state(parameters):
     json.dumps(state(**parameters))
+
+
+def test_where_the_component_is_not_built_the_page_says_how(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    monkeypatch.setattr(page, "BUNDLE", tmp_path / "none.js")
+    assert "scripts/front_ends.sh timeline" in str(timeline_page(None).to_plotly_json())
