@@ -19,7 +19,7 @@ LISTS = ("pinned", "collapsed", "expanded")
 RECORDS = ("span", "highlight", "markers", "selection")
 MOST_ENTRIES = 500
 BUNDLE = Path(__file__).parent / "static" / "neuron_timeline.js"
-NOT_BUILT = "The timeline is not built here: run 'scripts/front_ends.sh timeline' in the checkout, and start anew."
+NOT_BUILT = "The timeline is not built: run 'scripts/front_ends.sh timeline' in the checkout, and start anew."
     "The timeline is not built here: run 'scripts/front_ends.sh timeline' in the checkout, then start again."
 )
 
