@@ -20,8 +20,6 @@ RECORDS = ("span", "highlight", "markers", "selection")
 MOST_ENTRIES = 500
 BUNDLE = Path(__file__).parent / "static" / "neuron_timeline.js"
 NOT_BUILT = "The timeline is not built: run 'scripts/front_ends.sh timeline' in the checkout, and start anew."
-    "The timeline is not built here: run 'scripts/front_ends.sh timeline' in the checkout, then start again."
-)
 
 
 def timeline_page(view: View) -> Any:
