@@ -30,6 +30,7 @@ def folder(tmp_path: Path) -> Path:
     return found
 
 
+@pytest.mark.unsteady
 def test_the_current_file_is_captured_with_arguments_and_shown(open_window, folder: Path) -> None:
     window = open_window(folder)
     window.open_file("train.py")

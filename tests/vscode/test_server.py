@@ -7,12 +7,15 @@ import shutil
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.vscode import code_server
 from tests.vscode.code_server import CodeServer
 from tests.vscode.processes import servers
 from tests.vscode.window import Window
 
 
+@pytest.mark.unsteady
 def test_none_starts_before_it_is_needed_and_one_serves_all(window: Window, vs_code: CodeServer) -> None:
     window.open_file("train.py")
     window.page.locator(".activitybar .action-label[aria-label*='Neuron']").first.click()

@@ -81,6 +81,7 @@ def in_sight(window: Window) -> str:
     return str(window.timeline().get_by_text(re.compile("s in sight$")).inner_text())
 
 
+@pytest.mark.unsteady
 def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -> None:
     whole = in_sight(timeline)
     box = timeline.timeline().locator("#timeline canvas").last.bounding_box()
@@ -105,6 +106,7 @@ def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -
     assert in_sight(timeline) == zoomed
 
 
+@pytest.mark.unsteady
 def test_several_profiles_stand_side_by_side(open_window, project: Path, tmp_path: Path) -> None:
     folder = tmp_path / "two"
     folder.mkdir()
