@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.profile.compiled import compiled_as
+from neuron_tools.profile.compiled import compiled, compiled_as
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Unsigned: TypeAlias = "npt.NDArray[np.uint64]"
@@ -29,6 +29,106 @@ EVENT_BYTES, ANNOTATION_BYTES, FLOW_BYTES = 112, 24, 10
 
 _INTS, _BYTES, _FLAGS = types.int64[::1], types.uint8[::1], types.boolean[:, ::1]
 _READ_BYTES = types.Array(types.uint8, 1, "C", readonly=True)
+
+
+@compiled
+def put_varint(out: Bytes, at: int, value: int) -> int:
+    """Write an unsigned number at a place; the place behind it."""
+    rest = np.uint64(value)
+    while rest > np.uint64(0x7F):
+        out[at] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
+        rest >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(rest)
+    return at + 1
+
+
+@compiled
+def varint_bytes(value: int) -> int:
+    """How many bytes `put_varint` takes."""
+    length, rest = 1, np.uint64(value) >> np.uint64(7)
+    while rest > np.uint64(0):
+        length += 1
+        rest >>= np.uint64(7)
+    return length
+
+
+@compiled
+def put_fixed64(out: Bytes, at: int, value: int) -> int:
+    """Write eight bytes, lowest first; the place behind them."""
+    rest = np.uint64(value)
+    for place in range(8):
+        out[at + place] = np.uint8(rest & np.uint64(0xFF))
+        rest >>= np.uint64(8)
+    return at + 8
+
+
+@compiled
+def put_bytes(out: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
+    """Write a part of some bytes; the place behind it."""
+    for place in range(begin, end):
+        out[at + place - begin] = data[place]
+    return at + end - begin
+
+
+@compiled
+def put_names(event: Bytes, at: int, iids: tuple[Ints, Ints, Ints], own: int) -> int:
+    """Write the ids of a row's name, source location and category, where it has them."""
+    for which in range(3):
+        if which > 0 and len(iids[which]) == 0:
+            continue
+        iid = iids[which][own]
+        if iid == 0:
+            continue
+        key = (NAME_KEY, LOCATION_KEY, CATEGORY_KEY)[which]
+        at = put_varint(event, put_varint(event, at, key), iid)
+    return at
+
+
+@compiled
+def put_annotations(
+    event: Bytes, at: int, heads: Bytes, head_bytes: Ints, values: Ints, present: Flags, own: int
+) -> int:
+    """Write the annotations that a row has, each with its length before it."""
+    for argument in range(len(head_bytes)):
+        if not present[argument, own]:
+            continue
+        event[at] = ANNOTATION_KEY
+        begin = at + 2
+        at = put_bytes(event, begin, heads[argument], 0, abs(head_bytes[argument]))
+        if head_bytes[argument] < 0:
+            at = put_fixed64(event, at, values[argument, own])
+        else:
+            at = put_varint(event, at, values[argument, own])
+        event[begin - 1] = np.uint8(at - begin)
+    return at
+
+
+@compiled
+def put_flows(
+    event: Bytes, at: int, flow_offsets: tuple[Ints, Ints], flows: tuple[Unsigned, Unsigned], own: int
+) -> int:
+    """Write the numbers of a row's flows, both kinds."""
+    for side in range(2):
+        if len(flow_offsets[side]) == 0:
+            continue
+        for place in range(flow_offsets[side][own], flow_offsets[side][own + 1]):
+            at = put_fixed64(event, put_varint(event, at, FLOW_KEY), flows[side][place])
+    return at
+
+
+@compiled
+def put_packet(out: Bytes, at: int, time_ns: int, sequence: Bytes, event: Bytes, event_bytes: int) -> int:
+    """Write a packet: time, what every packet of the sequence has, and the event."""
+    body = 2 + varint_bytes(time_ns) + len(sequence) + varint_bytes(event_bytes) + event_bytes
+    out[at] = PACKET_KEY
+    at = put_varint(out, at + 1, body)
+    out[at] = TIMESTAMP_KEY
+    at = put_varint(out, at + 1, time_ns)
+    at = put_bytes(out, at, sequence, 0, len(sequence))
+    out[at] = TRACK_EVENT_KEY
+    at = put_varint(out, at + 1, event_bytes)
+    return put_bytes(out, at, event, 0, event_bytes)
 
 
 @compiled_as(
@@ -84,106 +184,14 @@ def encode_events(
     """
     filled = 0
     for number in range(len(row)):
-        at, own = 0, row[number]
-        event[0], event[1], event[2], at = TYPE_KEY, BEGIN if own >= 0 else END, TRACK_KEY, 3
-        rest = np.uint64(track_uid[number])
-        while rest > np.uint64(0x7F):
-            event[at] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
-            rest >>= np.uint64(7)
-            at += 1
-        event[at] = np.uint8(rest)
-        at += 1
+        own = row[number]
+        event[0], event[1], event[2] = TYPE_KEY, BEGIN if own >= 0 else END, TRACK_KEY
+        at = put_varint(event, 3, track_uid[number])
         if own >= 0:
-            for which in range(3):
-                if which > 0 and len(iids[which]) == 0:
-                    continue
-                rest = np.uint64(iids[which][own])
-                if rest == np.uint64(0):
-                    continue
-                if which == 1:
-                    event[at], event[at + 1] = LOCATION_KEY & 0x7F | 0x80, LOCATION_KEY >> 7
-                    at += 2
-                else:
-                    event[at] = NAME_KEY if which == 0 else CATEGORY_KEY
-                    at += 1
-                while rest > np.uint64(0x7F):
-                    event[at] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
-                    rest >>= np.uint64(7)
-                    at += 1
-                event[at] = np.uint8(rest)
-                at += 1
-            for argument in range(len(head_bytes)):
-                if not present[argument, own]:
-                    continue
-                event[at] = ANNOTATION_KEY
-                begin = at + 2
-                at = begin
-                for step in range(abs(head_bytes[argument])):
-                    event[at] = heads[argument, step]
-                    at += 1
-                rest = np.uint64(values[argument, own])
-                if head_bytes[argument] < 0:
-                    for _ in range(8):
-                        event[at] = np.uint8(rest & np.uint64(0xFF))
-                        rest >>= np.uint64(8)
-                        at += 1
-                else:
-                    while rest > np.uint64(0x7F):
-                        event[at] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
-                        rest >>= np.uint64(7)
-                        at += 1
-                    event[at] = np.uint8(rest)
-                    at += 1
-                event[begin - 1] = np.uint8(at - begin)
+            at = put_names(event, at, iids, own)
+            at = put_annotations(event, at, heads, head_bytes, values, present, own)
             if len(json_offsets) > 0:
-                for place in range(json_offsets[own], json_offsets[own + 1]):
-                    event[at] = json[place]
-                    at += 1
-            for side in range(2):
-                if len(flow_offsets[side]) == 0:
-                    continue
-                for place in range(flow_offsets[side][own], flow_offsets[side][own + 1]):
-                    event[at], event[at + 1] = FLOW_KEY & 0x7F | 0x80, FLOW_KEY >> 7
-                    at += 2
-                    rest = flows[side][place]
-                    for _ in range(8):
-                        event[at] = np.uint8(rest & np.uint64(0xFF))
-                        rest >>= np.uint64(8)
-                        at += 1
-        # The packet: key, length, time, sequence, event.
-        time_bytes, event_bytes = 1, 1
-        rest = np.uint64(time_ns[number]) >> np.uint64(7)
-        while rest > np.uint64(0):
-            time_bytes += 1
-            rest >>= np.uint64(7)
-        rest = np.uint64(at) >> np.uint64(7)
-        while rest > np.uint64(0):
-            event_bytes += 1
-            rest >>= np.uint64(7)
-        lengths = (np.uint64(2 + time_bytes + len(sequence) + event_bytes + at), np.uint64(time_ns[number]))
-        for which in range(2):
-            out[filled] = PACKET_KEY if which == 0 else TIMESTAMP_KEY
-            filled += 1
-            rest = lengths[which]
-            while rest > np.uint64(0x7F):
-                out[filled] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
-                rest >>= np.uint64(7)
-                filled += 1
-            out[filled] = np.uint8(rest)
-            filled += 1
-        for place in range(len(sequence)):
-            out[filled + place] = sequence[place]
-        filled += len(sequence)
-        out[filled] = TRACK_EVENT_KEY
-        filled += 1
-        rest = np.uint64(at)
-        while rest > np.uint64(0x7F):
-            out[filled] = np.uint8(rest & np.uint64(0x7F)) | np.uint8(0x80)
-            rest >>= np.uint64(7)
-            filled += 1
-        out[filled] = np.uint8(rest)
-        filled += 1
-        for place in range(at):
-            out[filled + place] = event[place]
-        filled += at
+                at = put_bytes(event, at, json, json_offsets[own], json_offsets[own + 1])
+            at = put_flows(event, at, flow_offsets, flows, own)
+        filled = put_packet(out, filled, time_ns[number], sequence, event, at)
     return filled
