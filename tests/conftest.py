@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -28,6 +29,29 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return BROWSER if nodeid.startswith(BROWSERS) else nodeid.split("::", 1)[0]
 
     return FileScheduling(config, log)
+
+
+def _settings() -> dict[str, Any]:
+    """What one test could leave changed for those that run after it in the same process."""
+    settings: dict[str, Any] = {"folder": os.getcwd()}
+    settings |= {name: value for name, value in os.environ.items() if name.startswith(("NEURON_", "JAX_"))}
+    if (torch := sys.modules.get("torch")) is not None:
+        settings["torch dtype"] = torch.get_default_dtype()
+        settings["torch deterministic"] = torch.are_deterministic_algorithms_enabled()
+    if (jax := sys.modules.get("jax")) is not None:
+        settings["jax x64"] = jax.config.jax_enable_x64
+    return settings
+
+
+@pytest.fixture(scope="module", autouse=True)
+def settings_stay_as_found() -> Iterator[None]:
+    """Fail the module that changes a setting of the whole process, not the one that meets it later."""
+    before = _settings()
+    yield
+    after = _settings()
+    changed = [name for name, value in before.items() if after.get(name) != value]
+    added = [name for name in after.keys() - before.keys() if name.isupper()]
+    assert not changed + added, f"changed and not restored: {', '.join(changed + added)}"
 
 
 @pytest.fixture(scope="session")
