@@ -15,6 +15,7 @@ from neuron_tools.hardware.device import Chip, Device, Instance
 from neuron_tools.hardware.errors import UnknownFigureError, UnknownTargetError
 from neuron_tools.hardware.links import Links, Place, links
 from neuron_tools.hardware.neuron_core import NeuronCore
+from neuron_tools.hardware.on_chip import psum_bandwidth, sbuf_bandwidth
 from neuron_tools.hardware.settings import apply_settings
 
 __all__ = [
@@ -36,5 +37,7 @@ __all__ = [
     "get",
     "instances",
     "links",
+    "psum_bandwidth",
+    "sbuf_bandwidth",
     "targets",
 ]

@@ -24,7 +24,6 @@ import pyarrow as pa
 from neuron_profile.analysis.exposure import Spans, exposed_ns
 from neuron_profile.analysis.repeats import find_repeats
 from neuron_tools.profile.reader import Profile
-from neuron_tools.profile.schema import TABLES
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -68,10 +67,7 @@ _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
     f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
 )
-SHARES = "FrameworkShare"
-_SHARES = f"""
-SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM {SHARES} ORDER BY hlo, owner
-"""
+_SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner"
 _ORIGIN_NAMES = "module, operation, backward, stack"
 _ORIGINS = f"""
 WITH operations AS (
@@ -194,8 +190,6 @@ class _Origins:
         ids, codes = _ints(numbered, "id"), _ints(numbered, "code")
         order = np.argsort(ids)
         alone = cls(rows, ids[order], codes[order], _NONE, _NONE, [])
-        if SHARES not in TABLES:
-            return alone
         shares = profile.query(_SHARES)
         if not shares.num_rows:
             return alone

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankPartial
+from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankKey, RankPartial
 
 Ints = npt.NDArray[np.int64]
 STRAGGLER = 1.05  # times the median of the ranks
@@ -77,10 +78,25 @@ class CollectiveCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Bystander:
+    """A process that used no device; it is not compared with the ranks.
+
+    Attributes:
+        role: "launcher", or "rank 3" where the profile gives it a rank.
+    """
+
+    role: str
+    host: str
+    command: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """All ranks together; operations and collectives by falling time."""
 
     ranks: tuple[RankTime, ...]
+    without_device_work: tuple[Bystander, ...]
     engines: tuple[EngineSpread, ...]
     operations: tuple[OperationSpread, ...]
     collectives: tuple[CollectiveCost, ...]
@@ -93,20 +109,34 @@ class Job:
 
 def reduce_ranks(partials: Iterable[RankPartial]) -> Job:
     """Put the ranks together. Memory grows with the partial results, not with the profiles."""
-    ordered = sorted(partials, key=lambda partial: (partial.key.rank, partial.key.process))
+    every = sorted(partials, key=lambda partial: partial.key.order)
+    ordered = [partial for partial in every if partial.used_device]
+    numbers = _numbers([partial.key for partial in ordered])
     waits = _Waits(len(ordered))
     costs = waits.add_all(ordered)
     own = [partial.device_ns - waits.waited[place] for place, partial in enumerate(ordered)]
     median = float(np.median(own)) if own else 0.0
     rows = tuple(
         RankTime(
-            partial.key.rank, partial.key.host, partial.device_ns, partial.window_ns - partial.device_ns,
+            rank, partial.key.host, partial.device_ns, partial.window_ns - partial.device_ns,
             int(waits.waited[place]), int(waits.waited_for[place]), partial.peak_hbm_bytes,
             bool(own[place] > STRAGGLER * median),
         )
-        for place, partial in enumerate(ordered)
+        for place, (rank, partial) in enumerate(zip(numbers, ordered))
     )  # fmt: skip
-    return Job(rows, _engines(ordered), _operations(ordered), costs)
+    bystanders = tuple(_bystander(partial.key) for partial in every if not partial.used_device)
+    return Job(rows, bystanders, _engines(ordered), _operations(ordered, numbers), costs)
+
+
+def _numbers(keys: Sequence[RankKey]) -> list[int]:
+    """The ranks' numbers: those of the profiles; ranks without one come after all that have one."""
+    free = count(max((key.rank + 1 for key in keys if key.rank is not None), default=0))
+    return [next(free) if key.rank is None else key.rank for key in keys]
+
+
+def _bystander(key: RankKey) -> Bystander:
+    role = "launcher" if key.rank is None else f"rank {key.rank}"
+    return Bystander(role, key.host, key.command, key.path)
 
 
 class _Waits:
@@ -161,11 +191,11 @@ def _engines(partials: Sequence[RankPartial]) -> tuple[EngineSpread, ...]:
     return tuple(found)
 
 
-def _operations(partials: Sequence[RankPartial]) -> tuple[OperationSpread, ...]:
+def _operations(partials: Sequence[RankPartial], numbers: Sequence[int]) -> tuple[OperationSpread, ...]:
     times: defaultdict[str, list[tuple[float, int, int]]] = defaultdict(list)
-    for partial in partials:
+    for rank, partial in zip(numbers, partials):
         for name, (time_ns, calls) in partial.operations.items():
-            times[name].append((time_ns, calls, partial.key.rank))
+            times[name].append((time_ns, calls, rank))
     rows = [
         OperationSpread(
             name, sum(time for time, _, _ in found), sum(calls for _, calls, _ in found), len(found),

@@ -19,7 +19,8 @@ MOST_OPERATIONS = 200
 MOST_CALLS = 1 << 16
 
 _PROCESS = """
-SELECT process_idx AS process, rank, coalesce(host, '') AS host FROM ProcessInfo ORDER BY process_idx
+SELECT process_idx AS process, rank, coalesce(host, '') AS host, coalesce(command, '') AS command
+FROM ProcessInfo ORDER BY process_idx
 """
 _EXECUTIONS = f"""
 SELECT count(*) AS executions, coalesce(CAST(sum(end_ts - start_ts) AS BIGINT), 0) AS device_ns,
@@ -45,13 +46,22 @@ class RankKey:
     """One rank's profile: where it is, and which process of it.
 
     Attributes:
-        rank: As the profile says; else its place among the ranks that were given.
+        rank: As the profile says; None = it does not, as of a launcher or of a program of one process.
+        command: What the process ran.
+        place: Among the processes that were given.
     """
 
     path: str
     process: int
-    rank: int
+    rank: int | None
     host: str = ""
+    command: str = ""
+    place: int = 0
+
+    @property
+    def order(self) -> tuple[bool, int, int]:
+        """Sorts ranks by number, before what has none, which stays as it was given."""
+        return self.rank is None, self.rank or 0, self.place
 
 
 @dataclass(frozen=True)
@@ -89,6 +99,11 @@ class RankPartial:
     operations: dict[str, tuple[float, int]]
     collectives: dict[str, CollectiveCalls] = field(default_factory=dict)
 
+    @property
+    def used_device(self) -> bool:
+        """Whether anything ran on a device; nothing does in a launcher."""
+        return self.executions > 0 or bool(self.collectives)
+
 
 def find_ranks(paths: list[str]) -> list[RankKey]:
     """The ranks of some profiles: each process of each, by rank.
@@ -96,16 +111,12 @@ def find_ranks(paths: list[str]) -> list[RankKey]:
     Raises:
         NotAProfileError: One of them cannot be opened.
     """
-    found = []
+    keys: list[RankKey] = []
     for path in paths:
         with open_profile(path) as profile:
-            rows = profile.query(_PROCESS).to_pylist() or [{"process": 0, "rank": None, "host": ""}]
-        found += [(row["rank"], path, int(row["process"]), row["host"]) for row in rows]
-    keys = [
-        RankKey(path, process, place if rank is None else int(rank), host)
-        for place, (rank, path, process, host) in enumerate(found)
-    ]
-    return sorted(keys, key=lambda key: (key.rank, key.path, key.process))
+            rows = profile.query(_PROCESS).to_pylist() or [{"process": 0, "rank": None}]
+        keys += [RankKey(path, **row, place=place) for place, row in enumerate(rows, len(keys))]
+    return sorted(keys, key=lambda key: key.order)
 
 
 def measure_rank(key: RankKey) -> RankPartial:

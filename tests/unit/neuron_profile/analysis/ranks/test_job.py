@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.ranks.job import CollectiveCost, reduce_ranks
+from neuron_profile.analysis.ranks.job import Bystander, CollectiveCost, reduce_ranks
 from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankKey, RankPartial
 
 GROUP = "[0,1,2]"
@@ -57,6 +58,25 @@ def test_operations_and_engines_over_the_ranks():
     (engine,) = job.engines
     assert (engine.mean_ns, engine.least_ns, engine.most_ns) == (5.0, 0, 10)
     assert [row.idle_ns for row in job.ranks] == [10, 10]
+
+
+def test_a_launcher_is_named_and_not_compared():
+    launcher = RankPartial(RankKey("job.nprof", 0, None, "head", "torchrun train.py"), 0, 0, 0, 0, {}, {})
+    lost = RankPartial(RankKey("job.nprof", 9, 3), 0, 0, 0, 0, {}, {})
+    job = reduce_ranks([launcher, lost, *RANKS])
+    assert job.without_device_work == (
+        Bystander("rank 3", "", "", "job.nprof"),
+        Bystander("launcher", "head", "torchrun train.py", "job.nprof"),
+    )
+    assert replace(job, without_device_work=()) == reduce_ranks(RANKS)
+
+
+def test_ranks_without_a_number_stay_in_the_order_given():
+    keys = [RankKey(path, 0, None, place=place) for place, path in enumerate(["a", "rank10", "rank9"])]
+    launcher = RankPartial(keys[0], 0, 0, 0, 0, {}, {})
+    working = [RankPartial(key, 1, 100 + key.place, 200, 0, {}, {}) for key in keys[1:]]
+    job = reduce_ranks([working[1], launcher, working[0]])
+    assert [(row.rank, row.device_ns) for row in job.ranks] == [(0, 101), (1, 102)]
 
 
 def test_no_ranks_at_all():
