@@ -19,6 +19,7 @@ import { reportProblem } from "./server/problems";
 import { settings } from "./settings";
 import { CAPTURED_SCHEME } from "./source/captured";
 import { DocumentCosts } from "./source/document_costs";
+import { KeptViews } from "./timeline/kept_views";
 import { Timelines } from "./timeline/timelines";
 import { DevicesView } from "./views/devices_view";
 import { FindingsView } from "./views/findings_view";
@@ -40,7 +41,7 @@ export function activate(context: vscode.ExtensionContext): void {
   const data = keep(new ProfileData(connection, registry));
   const costs = keep(new DocumentCosts(data));
   const navigation = keep(new Navigation(connection, registry, costs, () => settings.followsCursor()));
-  const timelines = keep(new Timelines(context.extensionUri, connection, registry, navigation));
+  const timelines = keep(new Timelines(context.extensionUri, connection, registry, navigation, new KeptViews(context.workspaceState)));
   navigation.timelines = timelines;
   const results = new ResultDocuments();
   registerEditorFeatures(keep, costs);

@@ -6,7 +6,9 @@ const REQUEST = { type: "request", id: 1, path: "timeline", params: { tracks: "1
 describe("readMessage", () => {
   it("takes what the page says", () => {
     expect(readMessage(REQUEST)).toEqual(REQUEST);
-    expect(readMessage({ type: "ready", more: 1 })).toEqual({ type: "ready" });
+    expect(readMessage({ type: "ready", page: "a-1", isNew: true, more: 1 })).toEqual({ type: "ready", page: "a-1", isNew: true });
+    const view = { range: { startNs: 1, endNs: 2 } };
+    expect(readMessage({ type: "view", view, savedAt: 5, more: 1 })).toEqual({ type: "view", view, savedAt: 5 });
     expect(readMessage({ type: "cancel", id: 3 })).toEqual({ type: "cancel", id: 3 });
     expect(readMessage({ type: "select", span: null })).toEqual({ type: "select", span: null });
     expect(readMessage({ type: "select", span: { track: "p0", row: 7, name: "x" } })).toEqual({
@@ -20,6 +22,11 @@ describe("readMessage", () => {
     "ready",
     [],
     { type: "other" },
+    { type: "ready" },
+    { type: "ready", page: "../x", isNew: false },
+    { type: "view", view: [], savedAt: 1 },
+    { type: "view", view: {}, savedAt: "1" },
+    { type: "view", view: { search: "x".repeat(100_000) }, savedAt: 1 },
     { ...REQUEST, path: "../api/editor/profiles" },
     { ...REQUEST, path: "a/b" },
     { ...REQUEST, id: "1" },

@@ -1,7 +1,7 @@
 /** The page of the timeline in VS Code: the same engine as in the browser, fed by the extension host. */
 
-import { createTimeline, type Selection, type TimelineHandle, type TimelineView } from "@neuron-tools/timeline";
-import type { FromWebview, ProfileMessage, ShowMessage, ToWebview } from "../src/timeline/messages";
+import { createTimeline, type Selection, type SpanRef, type TimelineHandle, type TimelineView } from "@neuron-tools/timeline";
+import type { FromWebview, ProfileMessage, ShowMessage, ToWebview, ViewMessage } from "../src/timeline/messages";
 import { HostSource } from "./source";
 import { editorTheme, onThemeChange } from "./theme";
 
@@ -13,8 +13,12 @@ interface VsCodeApi {
 
 /** What survives hiding and reloading. */
 interface SavedState {
-  readonly profile: ProfileMessage;
-  readonly view: TimelineView | undefined;
+  /** Name of this page, by which the extension host knows it again. */
+  readonly page: string;
+  readonly profile: ProfileMessage | undefined;
+  readonly view: Partial<TimelineView> | undefined;
+  /** When the view was there, in ms since 1970. */
+  readonly savedAt: number;
 }
 
 declare function acquireVsCodeApi(): VsCodeApi;
@@ -26,21 +30,26 @@ const vscode = acquireVsCodeApi();
 const source = new HostSource((message) => vscode.postMessage(message));
 const container = document.getElementById("timeline")!;
 const note = document.getElementById("note")!;
+const remembered = vscode.getState();
+let state: SavedState = remembered ?? { page: crypto.randomUUID(), profile: undefined, view: undefined, savedAt: 0 };
 let timeline: TimelineHandle | undefined;
 let originNs = 0;
+let told: string | undefined;
 
-function open(profile: ProfileMessage): void {
-  const saved = vscode.getState();
-  const view = timeline?.view ?? (saved?.profile.path === profile.path ? saved.view : undefined);
-  vscode.setState({ profile, view });
+function open(profile: ProfileMessage, kept: ViewMessage | undefined): void {
+  const view = timeline?.view ?? savedView(profile, kept);
+  remember({ profile, view });
+  told = spanKey(view?.span);
   timeline?.destroy();
   note.hidden = true;
+  container.setAttribute("aria-label", `Timeline of ${profile.name}`);
+  container.setAttribute("aria-busy", "true");
   const opened = createTimeline(container, {
     source,
     theme: editorTheme(),
     budgetBytes: BUDGET_BYTES,
     ...(view && { view }),
-    onViewChange: (now) => vscode.setState({ profile, view: now }),
+    onViewChange: moved,
     onSelect: tellOfSpan,
     onOpenSource: ({ file, line }) => vscode.postMessage({ type: "source", file, line }),
     onError: (error) => console.error(error.message),
@@ -48,15 +57,34 @@ function open(profile: ProfileMessage): void {
   timeline = opened;
   void opened.ready.then((summary) => {
     originNs = Number(summary.originNs);
+    container.setAttribute("aria-busy", "false");
     vscode.postMessage({ type: "painted", milliseconds: performance.now() });
   });
 }
 
-let told: string | undefined;
+/** The newer one of what the workbench and what the extension kept. */
+function savedView(profile: ProfileMessage, kept: ViewMessage | undefined): Partial<TimelineView> | undefined {
+  const own = state.profile?.path === profile.path ? state.view : undefined;
+  return kept && (!own || kept.savedAt > state.savedAt) ? kept.view : own;
+}
+
+function moved(view: TimelineView): void {
+  remember({ view, savedAt: Date.now() });
+  vscode.postMessage({ type: "view", view: { ...view }, savedAt: state.savedAt });
+}
+
+function remember(change: Partial<SavedState>): void {
+  state = { ...state, ...change };
+  vscode.setState(state);
+}
+
+function spanKey(span: SpanRef | null | undefined): string | undefined {
+  return span ? `${span.track} ${span.row}` : undefined;
+}
 
 /** Tell the extension host of a span that was clicked, once: details of it arrive later. */
 function tellOfSpan({ span }: Selection): void {
-  const key = span ? `${span.track} ${span.row}` : undefined;
+  const key = spanKey(span);
   if (key === told) return;
   told = key;
   vscode.postMessage({ type: "select", span: span && { track: span.track, row: span.row } });
@@ -77,10 +105,10 @@ function fail(message: string): void {
 
 window.addEventListener("message", (event: MessageEvent<ToWebview>) => {
   const message = event.data;
-  if (message.type === "open") open(message.profile);
+  if (message.type === "open") open(message.profile, message.kept);
   else if (message.type === "show") void show(message.show);
   else if (message.type === "failure") fail(message.message);
   else source.receive(message);
 });
 onThemeChange(() => timeline?.setTheme(editorTheme()));
-vscode.postMessage({ type: "ready" });
+vscode.postMessage({ type: "ready", page: state.page, isNew: remembered === undefined });

@@ -9,13 +9,17 @@ import { lineText } from "../text/line_text";
 import { HEAT_COLOURS, heatIcon, heatOf } from "./heat";
 
 const EDIT_PAUSE_MS = 150;
-/** Lines above and below those in sight that get their text too: each text is a style rule of its own in the editor. */
+/** Lines above and below those in sight that get their text too, a moment later: each text is a style rule of its own. */
 const MARGIN_LINES = 60;
+const MARGIN_PAUSE_MS = 120;
+/** Lines taken for those in sight of an editor that is not laid out yet. */
+const FIRST_LINES = 60;
 const MARGIN = "0 0 0 3em";
 
-/** What an editor shows. */
+/** What an editor shows: costs of lines from `first` to `last`. */
 interface Shown {
-  readonly costs: PlacedCosts | undefined;
+  readonly costs: PlacedCosts;
+  readonly version: number;
   readonly first: number;
   readonly last: number;
 }
@@ -29,6 +33,9 @@ export class LineDecorations implements vscode.Disposable {
   private readonly subscriptions: vscode.Disposable[];
   private readonly shown = new WeakMap<vscode.TextEditor, Shown>();
   private readonly pending = new Map<vscode.TextDocument, NodeJS.Timeout>();
+  private readonly margins = new Map<vscode.TextEditor, NodeJS.Timeout>();
+  /** The last time that each editor was to be drawn: an answer that is overtaken by another is not drawn. */
+  private readonly rounds = new WeakMap<vscode.TextEditor, number>();
 
   constructor(private readonly costs: DocumentCosts) {
     this.subscriptions = [
@@ -38,7 +45,7 @@ export class LineDecorations implements vscode.Disposable {
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("neuron")) this.showAll();
       }),
-      costs.data.onDidChange(() => this.showAll()),
+      costs.onDidChange(() => this.showAll()),
     ];
     this.showAll();
   }
@@ -48,7 +55,7 @@ export class LineDecorations implements vscode.Disposable {
   }
 
   dispose(): void {
-    for (const timer of this.pending.values()) clearTimeout(timer);
+    for (const timer of [...this.pending.values(), ...this.margins.values()]) clearTimeout(timer);
     for (const part of [...this.subscriptions, this.text, ...this.heat]) part.dispose();
   }
 
@@ -65,40 +72,57 @@ export class LineDecorations implements vscode.Disposable {
 
   private async show(editor: vscode.TextEditor): Promise<void> {
     if (editor.document.languageId !== "python") return;
+    const round = (this.rounds.get(editor) ?? 0) + 1;
+    this.rounds.set(editor, round);
     const { version } = editor.document;
-    this.shown.delete(editor);
     const costs = settings.showsDecorations() ? await this.costs.of(editor.document) : undefined;
-    if (editor.document.version === version) this.draw(editor, costs);
+    if (editor.document.version === version && this.rounds.get(editor) === round) this.draw(editor, costs);
   }
 
   private draw(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
-    this.drawTexts(editor, costs);
-    const lines = (costs?.lines ?? []).filter(({ work }) => work.device_ns > 0);
-    const hottest = Math.max(0, ...lines.map(({ work }) => work.device_ns));
-    this.heat.forEach((decoration, step) => {
-      const chosen = lines.filter(({ work }) => heatOf(work.device_ns, hottest) === step);
-      editor.setDecorations(
-        decoration,
-        chosen.map(({ line }) => editor.document.lineAt(line).range),
-      );
-    });
+    clearTimeout(this.margins.get(editor));
+    this.shown.delete(editor);
+    if (costs) this.drawTexts(editor, costs, 0);
+    else editor.setDecorations(this.text, []);
+    this.drawHeat(editor, costs);
   }
 
-  /** The texts of the lines in sight, and some around them. */
-  private drawTexts(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
+  private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
+    const lines = (costs?.lines ?? []).filter(({ work }) => work.device_ns > 0);
+    const hottest = Math.max(0, ...lines.map(({ work }) => work.device_ns));
+    const ranges = HEAT_COLOURS.map((): vscode.Range[] => []);
+    for (const { line, work } of lines) ranges[heatOf(work.device_ns, hottest)]?.push(editor.document.lineAt(line).range);
+    this.heat.forEach((decoration, step) => editor.setDecorations(decoration, ranges[step] ?? []));
+  }
+
+  /** The texts of the lines in sight at once, and of some around them a moment later. */
+  private drawTexts(editor: vscode.TextEditor, costs: PlacedCosts, margin: number): void {
     const ranges = editor.visibleRanges;
-    const first = Math.min(...ranges.map(({ start }) => start.line)) - MARGIN_LINES;
-    const last = Math.max(...ranges.map(({ end }) => end.line)) + MARGIN_LINES;
-    this.shown.set(editor, { costs, first, last });
-    const lines = (costs?.lines ?? []).filter(({ line, work }) => work.device_ns > 0 && line >= first && line <= last);
-    editor.setDecorations(this.text, endTexts(editor.document, lines, costs?.freshness === "unknown"));
+    const first = Math.min(...ranges.map(({ start }) => start.line), Infinity) - margin;
+    const last = Math.max(...ranges.map(({ end }) => end.line), -Infinity) + margin;
+    const sight = ranges.length > 0 ? { first, last } : { first: 0, last: FIRST_LINES };
+    this.shown.set(editor, { costs, version: editor.document.version, ...sight });
+    const lines = costs.lines.filter(({ line, work }) => work.device_ns > 0 && line >= sight.first && line <= sight.last);
+    editor.setDecorations(this.text, endTexts(editor.document, lines, costs.freshness === "unknown"));
+    if (margin === 0) this.drawMarginSoon(editor);
+  }
+
+  private drawMarginSoon(editor: vscode.TextEditor): void {
+    clearTimeout(this.margins.get(editor));
+    const draw = (): void => {
+      this.margins.delete(editor);
+      const shown = this.shown.get(editor);
+      const isThere = vscode.window.visibleTextEditors.includes(editor);
+      if (shown && isThere && shown.version === editor.document.version) this.drawTexts(editor, shown.costs, MARGIN_LINES);
+    };
+    this.margins.set(editor, setTimeout(draw, MARGIN_PAUSE_MS));
   }
 
   private scrolled(editor: vscode.TextEditor): void {
     const shown = this.shown.get(editor);
-    if (!shown?.costs || this.pending.has(editor.document)) return;
+    if (!shown || shown.version !== editor.document.version) return;
     const isCovered = editor.visibleRanges.every(({ start, end }) => start.line >= shown.first && end.line <= shown.last);
-    if (!isCovered) this.drawTexts(editor, shown.costs);
+    if (!isCovered) this.drawTexts(editor, shown.costs, 0);
   }
 }
 

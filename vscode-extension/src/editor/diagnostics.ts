@@ -34,7 +34,7 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
   constructor(private readonly costs: DocumentCosts) {
     const update = (): void => void this.update().catch(logError);
     this.subscriptions = [
-      costs.data.onDidChange(update),
+      costs.onDidChange(update),
       costs.data.onDidFind(update),
       vscode.workspace.onDidSaveTextDocument(({ uri }) => {
         if (this.shown.has(uri.toString())) update();

@@ -13,7 +13,7 @@ export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposabl
 
   constructor(private readonly costs: DocumentCosts) {
     this.subscriptions = [
-      costs.data.onDidChange(() => this.changed.fire()),
+      costs.onDidChange(() => this.changed.fire()),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("neuron")) this.changed.fire();
       }),

@@ -1,5 +1,6 @@
 /** The profiles of the workspace, and the one whose costs the editor shows. */
 
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import * as vscode from "vscode";
@@ -46,7 +47,7 @@ export class ProfileRegistry implements vscode.Disposable {
     this.chosen = memory.get<ProfileRef>(CHOSEN_KEY);
     this.tell();
     this.watcher.onDidCreate(() => this.listChanged.fire());
-    this.watcher.onDidDelete((uri) => this.deleted(uri));
+    this.watcher.onDidDelete((uri) => void this.deleted(uri).catch(logError));
     this.watcher.onDidChange((uri) => {
       this.listChanged.fire();
       if (dirname(uri.fsPath) === this.chosen?.path) this.changed.fire();
@@ -104,9 +105,10 @@ export class ProfileRegistry implements vscode.Disposable {
     this.listChanged.dispose();
   }
 
-  private deleted(uri: vscode.Uri): void {
-    if (dirname(uri.fsPath) === this.chosen?.path) this.choose(undefined).catch(logError);
+  private async deleted(uri: vscode.Uri): Promise<void> {
     this.listChanged.fire();
+    // A file that was written anew by renaming is told as deleted too.
+    if (dirname(uri.fsPath) === this.chosen?.path && !existsSync(uri.fsPath)) await this.choose(undefined);
   }
 
   private tell(): void {

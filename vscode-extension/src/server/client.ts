@@ -26,9 +26,21 @@ export class RefusedError extends Error {
   }
 }
 
-/** Nobody answered: the server is gone. */
+/** Nobody answered. */
 export class UnreachableError extends Error {
   override readonly name = "UnreachableError";
+  /** @param isGone Whether nobody listens there, not only a connection that broke off. */
+  constructor(
+    message: string,
+    readonly isGone = true,
+  ) {
+    super(message);
+  }
+}
+
+/** The server lives, but its answer takes longer than anybody waits. */
+export class SlowError extends Error {
+  override readonly name = "SlowError";
 }
 
 type Parameters = Readonly<Record<string, string>>;
@@ -106,26 +118,36 @@ export class Client {
     signal?: AbortSignal,
   ): Promise<ArrayBuffer> {
     const query = new URLSearchParams(params).toString();
-    const response = await this.fetch(`${this.endpoint.baseUrl}/${path}${query ? `?${query}` : ""}`, body, signal);
-    if (!response.ok) throw new RefusedError(await refusal(response), response.status);
-    return response.arrayBuffer();
-  }
-
-  private async fetch(url: string, body: object | undefined, signal: AbortSignal | undefined): Promise<Response> {
-    const headers: Record<string, string> = { Authorization: `Bearer ${this.endpoint.token}` };
-    if (body) headers["Content-Type"] = "application/json";
     try {
-      return await fetch(url, {
-        headers,
-        redirect: "error",
-        ...(body && { method: "POST", body: JSON.stringify(body) }),
-        ...(signal && { signal }),
-      });
+      const response = await this.fetch(`${this.endpoint.baseUrl}/${path}${query ? `?${query}` : ""}`, body, signal);
+      if (!response.ok) throw new RefusedError(await refusal(response), response.status);
+      return await response.arrayBuffer();
     } catch (error) {
-      if (signal?.aborted) throw error;
-      throw new UnreachableError(`The Neuron Explorer at ${this.endpoint.baseUrl} does not answer.`);
+      if (signal?.aborted || error instanceof RefusedError) throw error;
+      throw failure(this.endpoint.baseUrl, error);
     }
   }
+
+  private fetch(url: string, body: object | undefined, signal: AbortSignal | undefined): Promise<Response> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${this.endpoint.token}` };
+    if (body) headers["Content-Type"] = "application/json";
+    return fetch(url, {
+      headers,
+      redirect: "error",
+      ...(body && { method: "POST", body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+    });
+  }
+}
+
+/** What a failed `fetch` means; its cause has the code of the system or of undici. */
+function failure(baseUrl: string, error: unknown): Error {
+  const code = ((error as { cause?: { code?: unknown } }).cause ?? {}).code;
+  if (code === "UND_ERR_HEADERS_TIMEOUT" || code === "UND_ERR_BODY_TIMEOUT") {
+    return new SlowError("The Neuron Explorer took too long for an answer: ask for a smaller part of the profile.");
+  }
+  const isBroken = code === "ECONNRESET" || code === "EPIPE" || code === "UND_ERR_SOCKET";
+  return new UnreachableError(`The Neuron Explorer at ${baseUrl} does not answer.`, !isBroken);
 }
 
 async function refusal(response: Response): Promise<string> {

@@ -18,14 +18,23 @@ interface Kept {
 
 export class DocumentCosts implements vscode.Disposable {
   private kept = new WeakMap<vscode.TextDocument, Kept>();
-  private readonly subscription: vscode.Disposable;
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly subscriptions: vscode.Disposable[];
+  /** What was answered before is no longer true: another profile, another server, or other rules for paths. */
+  readonly onDidChange = this.changed.event;
 
   constructor(readonly data: ProfileData) {
-    this.subscription = data.onDidChange(() => (this.kept = new WeakMap()));
+    this.subscriptions = [
+      data.onDidChange(() => this.forget()),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("neuron.pathMappings")) this.forget();
+      }),
+    ];
   }
 
   /**
-   * The costs of a document's lines; undefined where the profile has nothing of it.
+   * The costs of a document's lines, of the profile that is chosen when they are known; undefined where it has
+   * nothing of the document.
    *
    * @throws As `Connection.ask`.
    */
@@ -33,14 +42,33 @@ export class DocumentCosts implements vscode.Disposable {
     if (!this.data.registry.current || !isSource(document)) return Promise.resolve(undefined);
     const known = this.kept.get(document);
     if (known?.version === document.version) return known.costs;
-    const costs = this.compute(document);
-    this.kept.set(document, { version: document.version, costs });
-    costs.catch(() => this.kept.delete(document));
-    return costs;
+    const kept = { version: document.version, costs: this.newest(document) };
+    this.kept.set(document, kept);
+    kept.costs.catch(() => {
+      if (this.kept.get(document) === kept) this.kept.delete(document);
+    });
+    return kept.costs;
   }
 
   dispose(): void {
-    this.subscription.dispose();
+    for (const part of [...this.subscriptions, this.changed]) part.dispose();
+  }
+
+  private forget(): void {
+    this.kept = new WeakMap();
+    this.changed.fire();
+  }
+
+  /** Costs that were overtaken while the server was asked are asked for again. */
+  private async newest(document: vscode.TextDocument): Promise<PlacedCosts | undefined> {
+    const { kept } = this;
+    try {
+      const costs = await this.compute(document);
+      if (kept === this.kept) return costs;
+    } catch (error) {
+      if (kept === this.kept) throw error;
+    }
+    return this.of(document);
   }
 
   private async compute(document: vscode.TextDocument): Promise<PlacedCosts | undefined> {

@@ -7,7 +7,8 @@ export interface SpanMessage {
 }
 
 export type FromWebview =
-  | { readonly type: "ready" }
+  | { readonly type: "ready"; readonly page: string; readonly isNew: boolean }
+  | { readonly type: "view"; readonly view: Readonly<Record<string, unknown>>; readonly savedAt: number }
   | { readonly type: "request"; readonly id: number; readonly path: string; readonly params: Readonly<Record<string, string>> }
   | { readonly type: "cancel"; readonly id: number }
   | { readonly type: "select"; readonly span: SpanMessage | null }
@@ -27,8 +28,14 @@ export interface ProfileMessage {
   readonly remoteId?: string | undefined;
 }
 
+/** Where the user was, and when (ms since 1970). */
+export interface ViewMessage {
+  readonly view: Readonly<Record<string, unknown>>;
+  readonly savedAt: number;
+}
+
 export type ToWebview =
-  | { readonly type: "open"; readonly profile: ProfileMessage }
+  | { readonly type: "open"; readonly profile: ProfileMessage; readonly kept?: ViewMessage | undefined }
   | { readonly type: "answer"; readonly id: number; readonly bytes: ArrayBuffer }
   | { readonly type: "refusal"; readonly id: number; readonly message: string }
   | { readonly type: "show"; readonly show: ShowMessage }
@@ -38,13 +45,17 @@ const ROUTE = /^[a-z][a-z_-]{0,39}$/;
 const MOST_PARAMETERS = 20;
 const LONGEST_PARAMETER = 64 << 10;
 const LONGEST_PATH = 4096;
+const LONGEST_VIEW = 64 << 10;
+const PAGE = /^[\w-]{1,64}$/;
 
 /** A message that is what it should be; undefined for anything else. */
 export function readMessage(value: unknown): FromWebview | undefined {
   if (!isRecord(value)) return undefined;
   switch (value["type"]) {
     case "ready":
-      return { type: "ready" };
+      return readReady(value);
+    case "view":
+      return readView(value);
     case "painted":
       return isNumber(value["milliseconds"]) ? { type: "painted", milliseconds: value["milliseconds"] } : undefined;
     case "cancel":
@@ -58,6 +69,16 @@ export function readMessage(value: unknown): FromWebview | undefined {
     default:
       return undefined;
   }
+}
+
+function readReady({ page, isNew }: Record<string, unknown>): FromWebview | undefined {
+  if (typeof page !== "string" || !PAGE.test(page)) return undefined;
+  return { type: "ready", page, isNew: isNew === true };
+}
+
+function readView({ view, savedAt }: Record<string, unknown>): FromWebview | undefined {
+  if (!isRecord(view) || !isNumber(savedAt) || JSON.stringify(view).length > LONGEST_VIEW) return undefined;
+  return { type: "view", view, savedAt };
 }
 
 function readSelect(span: unknown): FromWebview | undefined {

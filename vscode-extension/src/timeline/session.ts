@@ -4,6 +4,7 @@ import * as vscode from "vscode";
 import { logError, messageOf } from "../log";
 import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
 import type { Connection } from "../server/connection";
+import type { KeptViews } from "./kept_views";
 import { readMessage, type FromWebview, type ShowMessage, type ToWebview } from "./messages";
 import { timelinePage } from "./page";
 
@@ -19,6 +20,7 @@ export class TimelineSession implements vscode.Disposable {
   private readonly painted = new vscode.EventEmitter<number>();
   private isReady = false;
   private waiting: ShowMessage | undefined;
+  private page: { readonly name: string; readonly isNew: boolean } | undefined;
   /** The timeline was drawn for the first time; milliseconds since its page was loaded. */
   readonly onDidPaint = this.painted.event;
 
@@ -29,6 +31,7 @@ export class TimelineSession implements vscode.Disposable {
     private readonly connection: Connection,
     private readonly registry: ProfileRegistry,
     private readonly opener: SourceOpener,
+    private readonly views: KeptViews,
   ) {
     const { webview } = panel;
     webview.options = { enableScripts: true, localResourceRoots: [vscode.Uri.joinPath(extensionUri, "dist")] };
@@ -59,7 +62,10 @@ export class TimelineSession implements vscode.Disposable {
   private async receive(message: FromWebview): Promise<void> {
     switch (message.type) {
       case "ready":
+        this.page = { name: message.page, isNew: message.isNew };
         return this.open();
+      case "view":
+        return this.keepView(message.view, message.savedAt);
       case "request":
         return this.answer(message.id, message.path, message.params);
       case "cancel":
@@ -81,7 +87,9 @@ export class TimelineSession implements vscode.Disposable {
   private async open(): Promise<void> {
     try {
       await this.registry.idOf(this.profile);
-      this.send({ type: "open", profile: this.profile });
+      const { path } = this.profile;
+      const kept = this.views.of(path, this.page?.isNew === true ? undefined : this.page?.name);
+      this.send({ type: "open", profile: this.profile, kept: kept && { view: kept.view, savedAt: kept.savedAt } });
       this.isReady = true;
       if (this.waiting) this.send({ type: "show", show: this.waiting });
       this.waiting = undefined;
@@ -89,6 +97,15 @@ export class TimelineSession implements vscode.Disposable {
       this.send({ type: "failure", message: messageOf(error) });
       throw error;
     }
+  }
+
+  private async keepView(view: Readonly<Record<string, unknown>>, savedAt: number): Promise<void> {
+    if (this.page) await this.views.keep({ page: this.page.name, profile: this.profile.path, view, savedAt });
+  }
+
+  /** The user closed it: the next time it begins with the whole profile. */
+  async forget(): Promise<void> {
+    if (this.page) await this.views.forget(this.page.name);
   }
 
   private async answer(id: number, path: string, params: Readonly<Record<string, string>>): Promise<void> {

@@ -5,6 +5,7 @@ import { logError } from "../log";
 import { profileAt, type ProfileRef, type ProfileRegistry } from "../profiles/registry";
 import type { Connection } from "../server/connection";
 import { reportProblem } from "../server/problems";
+import type { KeptViews } from "./kept_views";
 import type { ShowMessage } from "./messages";
 import { TimelineSession, type SourceOpener } from "./session";
 
@@ -20,6 +21,7 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
     private readonly connection: Connection,
     private readonly registry: ProfileRegistry,
     private readonly opener: SourceOpener,
+    private readonly views: KeptViews,
   ) {
     this.subscriptions = [
       vscode.window.registerCustomEditorProvider(VIEW_TYPE, this, { supportsMultipleEditorsPerDocument: true }),
@@ -96,10 +98,12 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
       this.connection,
       this.registry,
       this.opener,
+      this.views,
     );
     this.sessions.add(session);
     panel.onDidDispose(() => {
       this.sessions.delete(session);
+      session.forget().catch(logError);
       session.dispose();
     });
     this.registry.choose(profile).catch(logError);
