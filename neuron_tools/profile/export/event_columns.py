@@ -21,7 +21,7 @@ from neuron_tools.profile.export.slice_kernel import (
 )
 from neuron_tools.profile.export.timeline import TEXTS, Int64Array, SliceEvents, Slices
 
-LARGEST_CHUNK_BYTES = 1 << 25
+LARGEST_CHUNK_BYTES = 1 << 23
 SEQUENCE_ID = protos.TracePacket.DESCRIPTOR.fields_by_name["trusted_packet_sequence_id"].number
 SEQUENCE_FLAGS = protos.TracePacket.DESCRIPTOR.fields_by_name["sequence_flags"].number
 NEEDS_STATE = protos.TracePacket.SEQ_NEEDS_INCREMENTAL_STATE

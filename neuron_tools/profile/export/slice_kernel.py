@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.profile.compiled import compiled, compiled_as
+from neuron_tools.profile.compiled import compiled, compiled_as, copy_bytes
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Unsigned: TypeAlias = "npt.NDArray[np.uint64]"
@@ -66,8 +66,7 @@ def put_fixed64(out: Bytes, at: int, value: int) -> int:
 @compiled
 def put_bytes(out: Bytes, at: int, data: Bytes, begin: int, end: int) -> int:
     """Write a part of some bytes; the place behind it."""
-    for place in range(begin, end):
-        out[at + place - begin] = data[place]
+    copy_bytes(out, at, data, begin, end - begin)
     return at + end - begin
 
 

@@ -1,4 +1,4 @@
-"""Encodes and writes in a thread of its own, in order, while the caller prepares what comes next."""
+"""Encodes in one thread and writes in another, in order, while the caller prepares what comes next."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import BinaryIO, TypeAlias
 
 Buffer: TypeAlias = "bytes | memoryview"
 PIECES_IN_FLIGHT = 2
+BUFFERS_IN_FLIGHT = 4
 
 
 class WritingThread:
@@ -21,8 +22,10 @@ class WritingThread:
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="export-writer")
-        self._pending: deque[Future[None]] = deque()
+        self._encoder = ThreadPoolExecutor(1, thread_name_prefix="export-encoder")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="export-writer")
+        self._encoded: deque[Future[None]] = deque()
+        self._written: deque[Future[int]] = deque()  # used by the encoder's thread, and when that has ended
 
     def __enter__(self) -> WritingThread:
         return self
@@ -31,9 +34,12 @@ class WritingThread:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            self._wait(0 if kind is None else None)
+            if kind is None:
+                _wait(self._encoded, 0)
+                _wait(self._written, 0)
         finally:
-            self._executor.shutdown(cancel_futures=True)
+            self._encoder.shutdown(cancel_futures=True)
+            self._writer.shutdown(cancel_futures=True)
 
     def write(self, encode: Callable[[], Iterable[Buffer]]) -> None:
         """Encode and write a piece soon. Waits while two are in flight.
@@ -41,14 +47,16 @@ class WritingThread:
         Raises:
             Exception: Encoding or writing an earlier one failed.
         """
-        self._wait(PIECES_IN_FLIGHT - 1)
-        self._pending.append(self._executor.submit(self._write, encode))
+        _wait(self._encoded, PIECES_IN_FLIGHT - 1)
+        self._encoded.append(self._encoder.submit(self._encode, encode))
 
-    def _write(self, encode: Callable[[], Iterable[Buffer]]) -> None:
-        for piece in encode():
-            self._stream.write(piece)
+    def _encode(self, encode: Callable[[], Iterable[Buffer]]) -> None:
+        for buffer in encode():
+            _wait(self._written, BUFFERS_IN_FLIGHT - 1)
+            self._written.append(self._writer.submit(self._stream.write, buffer))
 
-    def _wait(self, most: int | None) -> None:
-        """Wait until at most so many pieces are in flight; None does not wait."""
-        while most is not None and len(self._pending) > most:
-            self._pending.popleft().result()
+
+def _wait(pending: deque[Future[None]] | deque[Future[int]], most: int) -> None:
+    """Wait until at most so many are pending; the first failure is raised."""
+    while len(pending) > most:
+        pending.popleft().result()
