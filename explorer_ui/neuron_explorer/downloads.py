@@ -10,15 +10,15 @@ from typing import Any
 
 from flask import Flask, Response, request, send_file
 
-from neuron_explorer.grid_rows import Request, Source, parts_of_filter, read_request
+from neuron_explorer.grid_rows import Request, Source, ordered_rows, parts_of_filter, read_request
 from neuron_explorer.grid_sources import SOURCES
 from neuron_explorer.jobs import Progress, WatchedProfile
-from neuron_explorer.page import Site
+from neuron_explorer.operator_times import grouped_rows
+from neuron_explorer.page import Site, View
 from neuron_explorer.parts.card import file_name
 from neuron_explorer.query_results import TIMEOUT_S
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.catalog import quoted
-from neuron_tools.profile.reader import Profile
 
 MOST_ROWS = 1_000_000
 CHUNK_ROWS = 5_000
@@ -33,16 +33,16 @@ def register(server: Flask, site: Site) -> None:
         if found is None:
             return _refused("There is no such table.")
         try:
-            profile = _asked_profile(site)
+            view = _asked_view(site)
             asked = parts_of_filter(json.loads(request.args.get("grid", "{}")))
             wanted = read_request(found, asked)
-            return _csv(f"{file_name(profile.path.stem)}-{found.name}", _lines(profile, found, wanted))
+            return _csv(f"{file_name(view.profile.path.stem)}-{found.name}", _lines(view, found, wanted))
         except (NeuronToolsError, ValueError) as error:
             return _refused(str(error))
 
     def query() -> Response:
         try:
-            profile = _asked_profile(site)
+            profile = _asked_view(site).part
             watched = WatchedProfile(profile, Progress())
             table = watched.first_rows(request.args.get("sql", ""), MOST_ROWS, TIMEOUT_S)
             return _csv(f"{file_name(profile.path.stem)}-query", csv_lines(table))
@@ -61,17 +61,19 @@ def register(server: Flask, site: Site) -> None:
     server.add_url_rule("/download/export/<task_id>", "download_export", export)
 
 
-def _asked_profile(site: Site) -> Profile:
+def _asked_view(site: Site) -> View:
     """The profile, or the range of it, that a request names."""
-    return site.view(request.path, request.query_string.decode()).part
+    return site.view(request.path, request.query_string.decode())
 
 
-def _lines(profile: Profile, source: Source, wanted: Request) -> Iterator[str]:
+def _lines(view: View, source: Source, wanted: Request) -> Iterator[str]:
+    if source.is_grouped:
+        return csv_lines(ordered_rows(grouped_rows(view, source.name), source, wanted, MOST_ROWS))
     columns = ", ".join(quoted(column.name) for column in source.columns)
     order = ", ".join(f"{quoted(name)} {'DESC' if falling else 'ASC'}" for name, falling in wanted.sort)
     query = f"SELECT {columns} FROM ({source.query}){wanted.where}"
     query += f" ORDER BY {order}" if order else ""
-    table = profile.query(f"{query} LIMIT {MOST_ROWS}", wanted.parameters)
+    table = view.part.query(f"{query} LIMIT {MOST_ROWS}", wanted.parameters)
     return csv_lines(table)
 
 

@@ -157,16 +157,28 @@ def count_rows(profile: Profile, source: Source, request: Request) -> int:
 
 def table_rows(table: pa.Table, source: Source, request: Request) -> tuple[list[dict[str, Any]], int]:
     """The rows of a request, and how many there are in all, from a table with the source's columns."""
+    found, total = _ordered(table, source, request, request.end - request.start, request.start)
+    return _records(found), total
+
+
+def ordered_rows(table: pa.Table, source: Source, request: Request, most: int) -> pa.Table:
+    """All rows of a table with the source's columns that a request asks for, in its order, in one piece."""
+    return _ordered(table, source, request, most, 0)[0]
+
+
+def _ordered(
+    table: pa.Table, source: Source, request: Request, most: int, offset: int
+) -> tuple[pa.Table, int]:
     import duckdb
 
     columns = ", ".join(quoted(column.name) for column in source.columns)
     parameters = list(request.parameters) or None
-    block = f"ORDER BY {_order(source, request)} LIMIT {request.end - request.start} OFFSET {request.start}"
+    block = f"ORDER BY {_order(source, request)} LIMIT {most} OFFSET {offset}"
     with duckdb.connect(":memory:") as database:
         database.register("grouped", table)
         total = database.sql(f"SELECT count(*) FROM grouped{request.where}", params=parameters).fetchall()
         found = database.sql(f"SELECT {columns} FROM grouped{request.where} {block}", params=parameters)
-        return _records(found.to_arrow_table()), int(total[0][0])
+        return found.to_arrow_table(), int(total[0][0])
 
 
 def _order(source: Source, request: Request) -> str:

@@ -33,15 +33,24 @@ _OPERATION_COLUMNS = (
     Column("flops", "Model FLOPs", "number", 110),
     Column("flops_per_byte", "FLOPs per byte", "number", 120),
 )
+# HLO operations of one graph overlap: a moment in which several of a group run counts once.
 _GROUPED_OPERATIONS = """
-SELECT *, time_ns / sum(time_ns) OVER () AS share,
+SELECT *, time_ns / sum(time_ns) OVER () AS share, time_ns / calls AS mean_ns,
     CASE WHEN hbm_bytes > 0 THEN flops / hbm_bytes END AS flops_per_byte
 FROM (
-    SELECT {key} AS name, CAST(sum(end_ts - start_ts) AS BIGINT) AS time_ns, count(*) AS calls,
-        CAST(avg(end_ts - start_ts) AS DOUBLE) AS mean_ns, max(end_ts - start_ts) AS longest_ns,
+    SELECT name, count(*) AS calls, max(end_ts - start_ts) AS longest_ns,
+        CAST(sum(greatest(0, end_ts - greatest(start_ts, coalesce(covered_until, start_ts)))) AS DOUBLE)
+            AS time_ns,
         CAST(sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS BIGINT) AS hbm_bytes,
-        CAST(sum(coalesce(model_flops, 0)) AS DOUBLE) AS flops
-    FROM HloInstruction GROUP BY ALL
+        CAST(nullif(sum(model_flops), 0) AS DOUBLE) AS flops
+    FROM (
+        SELECT *, {key} AS name, max(end_ts) OVER (
+            PARTITION BY {key}, process_idx, pcore_idx ORDER BY start_ts, end_ts
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS covered_until
+        FROM HloInstruction
+    )
+    GROUP BY name
 )
 """
 _LINE = "CASE WHEN source_file IS NULL THEN '' ELSE source_file || ':' || coalesce(source_line, 0) END"
@@ -87,7 +96,7 @@ SELECT *, time_ns / sum(time_ns) OVER () AS share FROM (
         ),
         Source(
             "operations",
-            "Every operation",
+            "Operations",
             (
                 Column("framework_name", "Operation", "text", 260),
                 Column("layer", "Module", "text", 260),
@@ -110,7 +119,7 @@ FROM FrameworkInstruction
         ),
         Source(
             "instructions",
-            "Every instruction",
+            "Instructions",
             (
                 Column("engine", "Engine", "text", 90),
                 Column("opcode", "Instruction", "text", 160),
@@ -132,7 +141,7 @@ FROM FrameworkInstruction
         ),
         Source(
             "spans",
-            "Every host span",
+            "Host spans",
             (
                 Column("name", "Name", "text", 320),
                 Column("category", "Kind", "text", 120),

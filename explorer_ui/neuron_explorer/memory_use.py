@@ -163,13 +163,24 @@ def _entry(use: ProgramUse, name: str) -> ProgramEntry:
     return ProgramEntry(f"{process}-{executable}", name, use.count, use.simulation.duration_ps / 1000)
 
 
+def has_tiles(use: ProgramUse, memory: str) -> bool:
+    """Whether a program used any tile of a memory."""
+    return bool(len(_used_tiles(use, memory)))
+
+
+def _used_tiles(use: ProgramUse, memory: str) -> Ints:
+    tiles = use.program.tiles
+    used: Ints = np.flatnonzero(
+        (tiles["memory"] == Memory[memory].value) & (tiles["first_use"] >= 0) & (tiles["last_use"] >= 0)
+    )
+    return used
+
+
 def address_map(use: ProgramUse, memory: str) -> AddressMap:
     """Where the tiles of a memory stood, and when, in one execution."""
     program, simulation = use.program, use.simulation
     tiles = program.tiles
-    chosen = np.flatnonzero(
-        (tiles["memory"] == Memory[memory].value) & (tiles["first_use"] >= 0) & (tiles["last_use"] >= 0)
-    )
+    chosen = _used_tiles(use, memory)
     first, last = tiles["first_use"][chosen], tiles["last_use"][chosen]
     start = simulation.start_ps[first] / 1000
     end = np.maximum(_ends_ns(use)[last], start)

@@ -13,6 +13,7 @@ from neuron_profile.reports.quantities import duration
 from neuron_tools.errors import NeuronToolsError
 
 PROFILES = "/"
+_UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"))
 
 
 def frame() -> Any:
@@ -92,12 +93,26 @@ def _range(view: View, page: Page) -> list[Any]:
     address = view.address
     if address.start_ns is None or address.end_ns is None:
         return []
-    text = f"{duration(address.start_ns)} to {duration(address.end_ns)}"
+    text = range_text(address.start_ns, address.end_ns)
     if not page.follows_range:
         text = f"all of the profile, not only {text}"
     whole = replace(address, start_ns=None, end_ns=None).to()
     remove = html.A("×", href=whole, className="remove", **{"aria-label": "Show all of the profile"})
     return [html.Span([text, remove], className="chip", title="Chosen range of time")]
+
+
+def range_text(start_ns: int, end_ns: int) -> str:
+    """A range of time: its length, and its start as exactly as that length asks for.
+
+    Example:
+        >>> range_text(2_468_450_000, 2_468_686_000)
+        '236 µs from 2.46845 s'
+    """
+    factor, unit = next((step for step in _UNITS if start_ns >= step[0]), (1, "ns"))
+    digits = max(0, len(str(int(factor))) - len(str(max(1, (end_ns - start_ns) // 10))))
+    start = f"{start_ns / factor:.{digits}f}"
+    start = start.rstrip("0").rstrip(".") if "." in start else start
+    return f"{duration(end_ns - start_ns)} from {start} {unit}"
 
 
 def _name(view: View) -> str:

@@ -85,6 +85,12 @@ def engine_colour(engine: str) -> str:
     return ENGINE_COLOURS.get(engine.lower(), GREY)
 
 
+def engine_place(engine: str) -> int:
+    """Place of an engine in the order in which all pages show them; what is not known comes last."""
+    names = list(ENGINE_COLOURS)
+    return names.index(engine.lower()) if engine.lower() in names else len(names)
+
+
 def _merged(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """Dictionaries merged all the way down."""
     result = dict(base)

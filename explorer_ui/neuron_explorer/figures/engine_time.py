@@ -30,7 +30,10 @@ def _colour(part: str, theme: Theme) -> str:
 def engine_time_figure(engines: Sequence[EngineTime], theme: Theme) -> Any:
     """One bar per engine, the first on top; parts as shares of the window."""
     rows = list(reversed(engines))
-    names = [f"{engine.engine} · p{engine.process} c{engine.core}" for engine in rows]
+    several = len({(engine.process, engine.core) for engine in rows}) > 1
+    names = [
+        f"{engine.engine} · p{engine.process} c{engine.core}" if several else engine.engine for engine in rows
+    ]
     bars = [_bar(names, rows, part, _colour(part, theme)) for part in PARTS]
     figure = go.Figure(bars)
     figure.update_layout(
@@ -55,7 +58,7 @@ def _bar(names: list[str], rows: Sequence[EngineTime], part: str, colour: str) -
         x=[100 * share for share in shares],
         orientation="h",
         name=TITLES[part],
-        marker_color=colour,
+        marker={"color": colour, "line": {"width": 0}},
         text=[f"{duration(time)} ({percent(share)})" for time, share in zip(times, shares)],
         textposition="none",
         hovertemplate="%{y}: %{text}<extra>" + TITLES[part] + "</extra>",

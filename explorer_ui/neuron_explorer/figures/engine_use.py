@@ -21,12 +21,14 @@ def engine_use_figure(engines: Sequence[EngineUse], theme: Theme) -> Any:
     names = [engine.name for engine in rows]
     shares = [100 * engine.of_device for engine in rows]
     texts = [f"{percent(engine.of_device)}  ({duration(engine.active_ns)})" for engine in rows]
-    frame = go.Bar(y=names, x=[100] * len(rows), orientation="h", marker_color=theme.empty, hoverinfo="skip")
+    frame = go.Bar(
+        y=names, x=[100] * len(rows), orientation="h", marker=_plain(theme.empty), hoverinfo="skip"
+    )
     active = go.Bar(
         y=names,
         x=shares,
         orientation="h",
-        marker_color=[engine_colour(name) for name in names],
+        marker=_plain([engine_colour(name) for name in names]),
         text=texts,
         textposition="outside",
         cliponaxis=False,
@@ -50,3 +52,7 @@ def engine_use_figure(engines: Sequence[EngineUse], theme: Theme) -> Any:
         )
     )
     return figure
+
+
+def _plain(colour: str | list[str]) -> dict[str, Any]:
+    return {"color": colour, "line": {"width": 0}}

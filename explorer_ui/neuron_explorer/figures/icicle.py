@@ -14,10 +14,13 @@ from neuron_profile.reports.quantities import duration, percent
 
 HEIGHT = 420
 SMALLEST_TEXT = 9
+NEUTRAL = "#dde3ea"
+TINTS = ("#9ccbe8", "#f3cf86", "#9fdcc4", "#e8c0d8", "#f2b48c", "#c3cbf0", "#eee69a", "#c9d3a8")
+"""Okabe and Ito's colours, so light that dark text can be read on all of them."""
 
 
 def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
-    """Rows of the tree, coloured by the share of backward time."""
+    """Rows of the tree; parts of equal name, whatever number they have, are of one colour."""
     total = rows[0].node.device_ns or 1.0
     figure = go.Figure(
         go.Icicle(
@@ -30,10 +33,7 @@ def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
             textinfo="label+text",
             hovertemplate="%{label}<br>%{text}<extra></extra>",
             marker={
-                "colors": [_backward_share(row) for row in rows],
-                "colorscale": [[0, "#a6cee8"], [1, "#f2cf8d"]],
-                "cmin": 0,
-                "cmax": 1,
+                "colors": _colours(rows),
                 "line": {"color": theme.paper, "width": 1},
             },
             textfont={"color": "#15202b"},
@@ -62,5 +62,13 @@ def _own_parts(rows: Sequence[TreeRow]) -> list[float]:
     return [round(max(0.0, part), 1) for part in parts]
 
 
-def _backward_share(row: TreeRow) -> float:
-    return row.node.backward_ns / row.node.device_ns if row.node.device_ns else 0.0
+def _colours(rows: Sequence[TreeRow]) -> list[str]:
+    """Of each row the colour of its name: the names with the most time are told apart first."""
+    times: dict[str, float] = {}
+    for row in rows[1:]:
+        name = row.node.name
+        if not name.isdigit():
+            times[name] = max(times.get(name, 0.0), row.node.device_ns)
+    ordered = sorted(times, key=lambda name: -times[name])
+    colours = {name: TINTS[place % len(TINTS)] for place, name in enumerate(ordered)}
+    return [colours.get(row.node.name, NEUTRAL) if row.parent >= 0 else NEUTRAL for row in rows]

@@ -13,6 +13,7 @@ from neuron_explorer.theme import BLUE, CATEGORICAL, ORANGE, Theme
 from neuron_profile.reports.quantities import duration, scaled
 
 HEIGHT, MAP_HEIGHT = 300, 460
+DASHES = ("solid", "dot", "dash", "dashdot")  # of one core after the other
 UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from that many ns on; ns; its name
 
 
@@ -57,14 +58,18 @@ def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
     """Greatest fill of SBUF and PSUM in each step of time."""
     figure = go.Figure()
     factor, unit = _unit([time for one in series for time in one.time_ns])
-    several = len({(one.process, one.core) for one in series}) > 1
+    cores = list(dict.fromkeys((one.process, one.core) for one in series))
+    several = len(cores) > 1
     for one in series:
         where = f" · p{one.process} c{one.core}" if several else ""
         figure.add_trace(
             go.Scatter(
                 x=[time / factor for time in one.time_ns], y=[100 * value for value in one.peak],
                 name=one.memory + where, mode="lines",
-                line={"shape": "hv", "width": 1.5, "color": BLUE if one.memory == "SBUF" else ORANGE},
+                line={
+                    "shape": "hv", "width": 1.5, "color": BLUE if one.memory == "SBUF" else ORANGE,
+                    "dash": DASHES[cores.index((one.process, one.core)) % len(DASHES)],
+                },
                 hovertemplate="%{y:.1f} % at %{x:.6~g} " + unit + "<extra>%{fullData.name}</extra>",
             )
         )  # fmt: skip

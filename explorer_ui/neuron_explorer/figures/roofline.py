@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import plotly.graph_objects as go
 
 from neuron_explorer.parts.chart import plain
 from neuron_explorer.theme import BLUE, GREEN, ORANGE, PINK, Theme
-from neuron_profile.analysis.roofline import Roofline
+from neuron_profile.analysis.roofline import Point, Roofline
 from neuron_profile.reports.quantities import duration, percent, scaled
 
-_INTENSITIES = (0.01, 10_000.0)
+_INTENSITIES = (0.1, 1000.0)
+"""What is shown at least, in FLOPs per byte."""
+NAMED, LONGEST_LABEL = 8, 28
+"""Of the longest points, so many have their name beside them."""
 _COLOURS = {"f32": PINK, "bf16": BLUE, "fp8": GREEN}
 
 
 def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
     """Points by intensity and rate, sized by their time; one roof per element type, dotted if throttled."""
     figure = go.Figure()
+    points = [point for point in roofline.points if point.flops and point.hbm_bytes][:most]
+    shown = _shown_intensities(points)
     for dtype, peak in roofline.peak_flops.items():
         colour = _COLOURS.get(dtype, theme.faint)
-        figure.add_trace(_roof(roofline, dtype, peak, colour, "solid"))
+        figure.add_trace(_roof(roofline, dtype, peak, colour, "solid", shown))
         figure.add_trace(
-            _roof(roofline, f"{dtype}, throttled", roofline.throttled_flops[dtype], colour, "dot")
+            _roof(roofline, f"{dtype}, throttled", roofline.throttled_flops[dtype], colour, "dot", shown)
         )
-    points = [point for point in roofline.points if point.flops and point.hbm_bytes][:most]
     longest = max((point.span_ns for point in points), default=1)
     figure.add_trace(
         go.Scatter(
             x=[point.intensity for point in points],
             y=[point.flops_per_second for point in points],
-            mode="markers",
+            mode="markers+text",
             name=roofline.level,
+            text=[_label(point.name) if place < NAMED else "" for place, point in enumerate(points)],
+            textposition="bottom center",
+            textfont={"size": 11, "color": theme.faint},
             marker={
                 "size": [6 + 24 * (point.span_ns / longest) ** 0.5 for point in points],
                 "color": ORANGE,
                 "line": {"color": theme.paper, "width": 0.5},
                 "opacity": 0.8,
             },
-            text=[
+            hovertext=[
                 f"{plain(point.name)}<br>{duration(point.span_ns)}, {percent(point.of_bound)} of the bound "
                 f"({point.bound}), {scaled(point.flops_per_second, 'FLOP/s')}"
                 for point in points
             ],
-            hovertemplate="%{text}<extra></extra>",
+            hovertemplate="%{hovertext}<extra></extra>",
         )
     )
     figure.update_layout(
@@ -57,10 +65,26 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
     return figure
 
 
-def _roof(roofline: Roofline, name: str, peak: float, colour: str, dash: str) -> Any:
+def _shown_intensities(points: Sequence[Point]) -> tuple[float, float]:
+    """The range of the axis: all points, and where the roofs bend."""
+    found = [point.intensity for point in points]
+    return min([_INTENSITIES[0], *(value / 3 for value in found)]), max(
+        [_INTENSITIES[1], *(value * 3 for value in found)]
+    )
+
+
+def _label(name: str) -> str:
+    """The end of a name that tells it from others."""
+    last = plain(name).rpartition("/")[2].rpartition("::")[2]
+    return last if len(last) <= LONGEST_LABEL else f"{last[: LONGEST_LABEL - 1]}…"
+
+
+def _roof(
+    roofline: Roofline, name: str, peak: float, colour: str, dash: str, shown: tuple[float, float]
+) -> Any:
     bandwidth = roofline.hbm_bytes_per_second
     ridge = peak / bandwidth
-    x = [_INTENSITIES[0], ridge, max(_INTENSITIES[1], 10 * ridge)]
+    x = [shown[0], ridge, max(shown[1], 3 * ridge)]
     return go.Scatter(
         x=x, y=[x[0] * bandwidth, peak, peak], mode="lines", name=name, line={"color": colour, "dash": dash},
         hoverinfo="skip",

@@ -64,20 +64,15 @@ def layout(view: View) -> list[Any]:
     """Components of the page."""
     buttons = [
         html.Li(
-            html.Div(
-                [
-                    html.Button(
-                        entry.title, id={"type": "export", "format": name}, className="button primary"
-                    ),
-                    html.Span(entry.says, className="faint"),
-                ],
-                className="bar",
-            )
+            [
+                html.Button(entry.title, id={"type": "export", "format": name}, className="button primary"),
+                html.Span(entry.says, className="faint"),
+            ]
         )
         for name, entry in FORMATS.items()
     ]
     return [
-        card("Export as", html.Ul(buttons, className="plain tasks")),
+        card("Export as", html.Ul(buttons, className="plain formats")),
         card(
             "Exports of this run",
             [html.Div(_list(view), id="export-tasks"), _tick(view)],

@@ -63,7 +63,7 @@ def TREE(view: View) -> Any:
         chart_card(
             "Device time by module",
             icicle_figure(tree_rows(root, CELLS), view.theme),
-            explains="Height is time; blue ran forward, yellow backward. Click a part to go into it.",
+            explains="Height is time. Equal names have one colour, numbers none. Click a part to go into it.",
         ),
         card(
             "Modules and operations",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dash import html
@@ -17,6 +17,7 @@ from neuron_explorer.memory_use import (
     HbmSeries,
     ProgramEntry,
     address_map,
+    has_tiles,
 )
 from neuron_explorer.page import Page, View
 from neuron_explorer.parts.card import card
@@ -30,6 +31,7 @@ from neuron_profile.analysis.advice.context import ProgramUse
 from neuron_profile.analysis.memory import MemoryUse
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
+from neuron_profile.reports.quantities import duration
 
 CHOICES, SPILLS = 12, 200
 MEMORIES = {"SBUF": "SBUF", "PSUM": "PSUM"}
@@ -66,11 +68,13 @@ def ADDRESSES(view: View) -> Any:
     found: tuple[tuple[ProgramEntry, ProgramUse], ...] = view.result(PROGRAMS)
     if not found:
         return []
-    chosen = next((item for item in found if item[0].key == view.address.get("program")), found[0])
     memory = view.address.get("memory") if view.address.get("memory") in MEMORIES else "SBUF"
+    asked = [item for item in found if item[0].key == view.address.get("program")]
+    filled = [item for item in found if has_tiles(item[1], memory)]
+    chosen = next(iter([*asked, *filled, *found]))
     tiles = address_map(chosen[1], memory)
-    names = {entry.key: f"{entry.name or entry.key} × {entry.count:,}" for entry, _ in found[:CHOICES]}
-    names.setdefault(chosen[0].key, chosen[0].name)
+    names = {entry.key: label for label, entry in _different(entry for entry, _ in found).items()}
+    names = dict(list(names.items())[:CHOICES]) | {chosen[0].key: _label(chosen[0])}
     hidden = f" The {tiles.hidden:,} smallest tiles are left out." if tiles.hidden else ""
     chart = (
         chart_card(
@@ -88,6 +92,18 @@ def ADDRESSES(view: View) -> Any:
     ]
 
 
+def _label(entry: ProgramEntry) -> str:
+    return f"{entry.name or entry.key} · {duration(entry.duration_ns)} × {entry.count:,}"
+
+
+def _different(entries: Iterable[ProgramEntry]) -> dict[str, ProgramEntry]:
+    """Programs by label; of those that every rank ran alike, the first."""
+    found: dict[str, ProgramEntry] = {}
+    for entry in entries:
+        found.setdefault(_label(entry), entry)
+    return found
+
+
 @section("memory/tensors", MEMORY)
 def TENSORS(view: View) -> Any:
     """Peaks, tensors and spills in numbers."""
@@ -98,7 +114,7 @@ def TENSORS(view: View) -> Any:
 def _fill_table(use: MemoryUse) -> Any:
     rows: list[Sequence[Cell | str]] = [
         (f"{row.memory} (process {row.process}, core {row.core})", share_cell(row.peak, bar=True),
-         share_cell(row.mean), time_cell(row.peak_at_ns), "")
+         share_cell(row.mean), time_cell(row.peak_at_ns), bytes_cell(None))
         for row in use.on_chip
     ]  # fmt: skip
     rows += [

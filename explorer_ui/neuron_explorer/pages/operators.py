@@ -7,6 +7,7 @@ from typing import Any
 
 from dash import ClientsideFunction, Dash, Input, Output, State, html, no_update
 
+from neuron_explorer import operator_times
 from neuron_explorer.address import Address
 from neuron_explorer.grid_rows import (
     REACHABLE,
@@ -17,57 +18,97 @@ from neuron_explorer.grid_rows import (
     read_rows,
     table_rows,
 )
-from neuron_explorer.grid_sources import COUNT, GROUPS, KEYS, SOURCES, keyed_rows
+from neuron_explorer.grid_sources import COUNT, KEYS, KEYS_AT_ONCE, SOURCES, keyed_rows
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.parts.grid import grid_card, source_grid
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.tabs import tabs
+from neuron_explorer.sections import Need, Section
 from neuron_tools.errors import NeuronToolsError
 
 NEEDS = {
     "opcode": ("Instruction",), "instructions": ("Instruction",), "operations": ("FrameworkInstruction",),
     "spans": ("HostSpan", "TraceSpan"), "names": ("HostSpan", "TraceSpan"),
 }  # fmt: skip
+_OVERLAPPING = "Time is that in which one of them ran. "
 
 
 def layout(view: View) -> list[Any]:
     """Components of the page; `by` in the address chooses the table, `grid` its order and filter."""
+    usable = _usable(view)
+    if not usable:
+        return [empty_state("This profile has no operations, instructions or spans to list.")]
+    chosen = _chosen(view).name
+    summed = {name: source.title for name, source in usable.items() if source.is_grouped}
+    single = {name: source.title for name, source in usable.items() if not source.is_grouped}
+    choices = [
+        tabs(view, "by", label, titles, chosen)
+        for label, titles in (("Summed up by", summed), ("One by one", single))
+        if titles
+    ]
+    return [html.Div(choices, className="bar"), GRID.show(view)]
+
+
+def _usable(view: View) -> dict[str, Source]:
+    """The sources that the profile has rows for."""
     present = view.profile.tables()
-    usable = {
+    return {
         name: source
         for name, source in SOURCES.items()
         if any(present.get(table) for table in NEEDS.get(name, ("HloInstruction",)))
     }
-    if not usable:
-        return [empty_state("This profile has no operations, instructions or spans to list.")]
+
+
+def _chosen(view: View) -> Source:
+    usable = _usable(view)
     asked = view.address.get("by")
-    source = usable[asked] if asked in usable else next(iter(usable.values()))
-    choices = {name: entry.title for name, entry in usable.items()}
+    return usable[asked] if asked in usable else next(iter(usable.values()))
+
+
+def _needs(view: View) -> list[Need]:
+    """What the first block of rows waits for."""
+    source = _chosen(view)
+    if source.is_grouped:
+        return operator_times.needs(source.name)
+    state = _state(view.address)
+    state["sortModel"] = state.get("sortModel") or [{"colId": source.order, "sort": "desc"}]
+    keys = [(KEYS, source.name, _asked_keys(state, 0, KEYS_AT_ONCE))] if source.key else []
+    return [(COUNT, source.name, _asked_filter(state)), *keys]
+
+
+def _draw(view: View) -> Any:
+    source = _chosen(view)
     download = html.Button(
         "CSV", className="button quiet", title="Save all rows of this filter as CSV",
         **{"data-action": "grid-download", "data-grid": "operators-grid", "data-source": source.name},
     )  # fmt: skip
-    return [
-        tabs(view, "by", "Show", choices, source.name),
-        grid_card(
-            _title(source),
-            source_grid(source, "operators-grid", _state(view.address)),
-            explains=(
-                "Sort by a heading, filter in the row below it; times are filtered in ns. "
-                f"The first {REACHABLE:,} rows of an order can be scrolled to; the CSV file has all."
-            ),
-            actions=[html.Span(id="operators-count", className="faint", role="status"), download],
+    about = _OVERLAPPING if source.name == "hlo" else ""
+    return grid_card(
+        f"By {_lowered(source.title)}" if source.is_grouped else source.title,
+        source_grid(source, "operators-grid", _state(view.address)),
+        explains=(
+            f"{about}Sort by a heading, filter in the row below it; times are filtered in ns. "
+            f"The first {REACHABLE:,} rows of an order can be scrolled to; the CSV file has all."
         ),
-    ]
-
-
-def _title(source: Source) -> str:
-    grouped = source.name not in ("operations", "instructions", "spans")
-    return (
-        f"By {source.title[0].lower() + source.title[1:]}"
-        if grouped and source.name != "hlo"
-        else source.title
+        actions=[html.Span(id="operators-count", className="faint", role="status"), download],
     )
+
+
+GRID = Section("operators/grid", _needs, _draw)
+
+
+def _lowered(title: str) -> str:
+    return title if title.startswith("HLO") else title[0].lower() + title[1:]
+
+
+def _asked_filter(asked: dict[str, Any]) -> str:
+    return json.dumps(asked.get("filterModel") or {}, sort_keys=True)
+
+
+def _asked_keys(asked: dict[str, Any], first: int, last: int) -> str:
+    wanted = {"startRow": first, "endRow": last, "sortModel": asked.get("sortModel") or [],
+              "filterModel": asked.get("filterModel") or {}}  # fmt: skip
+    return json.dumps(wanted, sort_keys=True)
 
 
 def _state(address: Address) -> dict[str, Any]:
@@ -103,34 +144,26 @@ def register(app: Dash, site: Site) -> None:
     )
 
 
-def _block(page: View, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    present = page.profile.tables()
-    name = page.address.get("by")
-    if name not in SOURCES:
-        name = next(
-            key for key in SOURCES if any(present.get(table) for table in NEEDS.get(key, ("HloInstruction",)))
-        )
-    source = SOURCES[name]
+def _block(view: View, asked: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    source = _chosen(view)
     request = read_request(source, asked)
     if source.is_grouped:
-        rows, total = table_rows(page.result(GROUPS, source.name), source, request)
+        rows, total = table_rows(operator_times.grouped_rows(view, source.name), source, request)
     else:
-        total = page.result(COUNT, source.name, json.dumps(asked.get("filterModel") or {}, sort_keys=True))
-        rows = _rows(page, source, request, asked)
+        total = view.result(COUNT, source.name, _asked_filter(asked))
+        rows = _rows(view, source, request, asked)
     return {"rowData": rows, "rowCount": min(total, REACHABLE)}, f"{total:,} rows"
 
 
-def _rows(page: View, source: Source, request: Request, asked: dict[str, Any]) -> list[dict[str, Any]]:
+def _rows(view: View, source: Source, request: Request, asked: dict[str, Any]) -> list[dict[str, Any]]:
     if not source.key:
-        return read_rows(page.part, source, request)
+        return read_rows(view.part, source, request)
 
     def keys_of(first: int, last: int) -> list[int]:
-        wanted = {"startRow": first, "endRow": last, "sortModel": asked.get("sortModel") or [],
-                  "filterModel": asked.get("filterModel") or {}}  # fmt: skip
-        found: list[int] = page.result(KEYS, source.name, json.dumps(wanted, sort_keys=True))
+        found: list[int] = view.result(KEYS, source.name, _asked_keys(asked, first, last))
         return found
 
-    return keyed_rows(page.part, source, request, keys_of)
+    return keyed_rows(view.part, source, request, keys_of)
 
 
 PAGE = Page("/operators", "Operators", layout, register, group="Where time goes")

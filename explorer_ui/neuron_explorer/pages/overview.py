@@ -16,6 +16,7 @@ from neuron_explorer.parts.findings import finding_list
 from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_cell
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import section
+from neuron_explorer.theme import engine_place
 from neuron_profile.analysis.hotspots import Hotspots
 from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
@@ -84,9 +85,10 @@ def _figure(name: str, value: str, note: str) -> Any:
 @section("overview/engine-time", results.IDLE)
 def ENGINE_TIME(view: View) -> Any:
     """How each engine spent its time."""
-    engines: tuple[EngineTime, ...] = view.result(results.IDLE)
-    if not engines:
+    found: tuple[EngineTime, ...] = view.result(results.IDLE)
+    if not found:
         return []
+    engines = sorted(found, key=lambda row: (row.process, row.core, engine_place(row.engine)))
     headings = ("Engine", "Window", *(TITLES[part] for part in PARTS))
     return [
         chart_card(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from time import time_ns
@@ -30,7 +31,7 @@ SPAN_TABLES = ("Instruction", "DmaPacketAggregated", "DmaPacket", "HloInstructio
                "HostSpan", "TraceSpan", "SystemProfileEvents", "CcOp")  # fmt: skip
 PARTS = frozenset({folder_layout.MANIFEST_NAME, "catalog.json", "timeline", "programs", "log"})
 """What a profile's folder has besides its tables."""
-HEADINGS = ("Name", "Status", "Tags", "Made by", "Target", "Command", "Changed", "Rows of spans", "Size", "")
+HEADINGS = ("Name", "Status", "Tags", "Target", "Command", "Changed", "Spans", "Size", "")
 ROWS = 150
 TICK_MS = 700
 
@@ -82,11 +83,10 @@ def _row(view: View, entry: ProfileEntry) -> list[Any]:
     command = command_text(manifest.get("command") or "")
     return [
         Cell(entry.name, href=to("/overview", profile=here), title=entry.location, style="name"),
-        _status(manifest),
+        replace(_status(manifest), title=f"Made by {manifest.get('producer', 'another tool')}"),
         Cell("", " ".join(link.text for link in tags), links=tags),
-        Cell(str(manifest.get("producer", "another tool")), style="name"),
         str(manifest.get("target", "")),
-        Cell(command[-80:], command, title=command, is_code=True),
+        Cell(command[:80], command, title=command, is_code=True),
         _changed(entry),
         count_cell(spans or None),
         bytes_cell(size or None),

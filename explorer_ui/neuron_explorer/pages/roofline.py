@@ -46,7 +46,10 @@ def _draw(view: View) -> Any:
     return [
         chart_card(
             "Roofline of one NeuronCore", roofline_figure(roofline, view.theme, POINTS),
-            explains="A point's size is its time. Roofs are the chip's limits, dotted while it is throttled.",
+            explains=(
+                "A point's size is its time. Roofs are the chip's limits, dotted while it is throttled. "
+                "What computes no FLOPs of the model stands in the table only."
+            ),
         ),
         table_card("The same in numbers", _HEADINGS, rows, name=f"roofline {roofline.level}"),
     ]  # fmt: skip
@@ -56,8 +59,8 @@ def _row(point: Point) -> list[Any]:
     return [
         point.name or "(none)",
         time_cell(point.span_ns),
-        rate_cell(point.flops_per_second, "FLOP/s"),
-        Cell(f"{point.intensity:.3g}", point.intensity, True),
+        rate_cell(point.flops_per_second or None, "FLOP/s"),
+        Cell(f"{point.intensity:.3g}" if point.flops else "", point.intensity, True),
         point.bound,
         share_cell(point.of_bound, bar=True),
     ]

@@ -94,10 +94,11 @@ def _aside(view: View, files: Sequence[str], chosen: str, overview: Overview) ->
 
 def _hot_lines(view: View, overview: Overview) -> Any:
     device_ns = overview.hotspots.device_ns
+    several = len({row.place.file for row in overview.hotspots.lines}) > 1
     rows = [
         (
             Cell(
-                f"{row.place.line} · {row.place.file.rpartition('/')[2]}",
+                f"{row.place.line} · {row.place.file.rpartition('/')[2] if several else row.function}",
                 href=view.address.to(file=row.place.file, line=row.place.line),
                 title=f"{row.place.file} in {row.function}",
             ),

@@ -15,6 +15,8 @@ from neuron_profile.reports.quantities import duration, percent
 
 LEAST_GAIN = 0.0005  # part of the program's time below which it is not worth a figure
 
+LEAST_SHARE = 0.0001  # what is less would be written as 0.00 %
+
 
 def finding_list(view: View, findings: Sequence[Finding]) -> Any:
     """The findings in the given order."""
@@ -45,10 +47,14 @@ def _gain(finding: Finding) -> Any:
     if finding.gain_ns is None:
         return html.Div("gain not simulated", className="gain none")
     if finding.gain >= LEAST_GAIN or not finding.device_gain_ns:
-        saved = html.Div(f"saves {percent(finding.gain)}", className="faint")
+        saved = html.Div(f"saves {_share(finding.gain)}", className="faint")
         return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
     gain = html.Div(duration(max(0, finding.device_gain_ns)), className="gain none")
     return html.Div([gain, html.Div("of device time, which nothing waits for now", className="faint")])
+
+
+def _share(gain: float) -> str:
+    return "less than 0.01 %" if gain < LEAST_SHARE else percent(gain)
 
 
 def _evidence(finding: Finding) -> str:

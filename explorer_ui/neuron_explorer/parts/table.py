@@ -22,12 +22,13 @@ def table(headings: Sequence[str], rows: Iterable[Row], caption: str, *, short: 
     """A table in a frame that scrolls.
 
     Args:
-        headings: One per column; a column stands on the right where its first row's cell is a number.
+        headings: One per column; a column stands on the right where its rows' cells are numbers.
         caption: What the table is, for screen readers.
         short: Whether the frame is low.
     """
     cells = [[_as_cell(value) for value in row] for row in rows]
-    numbers = [cell.is_number for cell in cells[0]] if cells else [False] * len(headings)
+    numbers = [any(column) for column in zip(*([cell.is_number for cell in row] for row in cells))]
+    numbers += [False] * (len(headings) - len(numbers))
     data = {
         "caption": caption,
         "headings": [[text, number] for text, number in zip(headings, numbers)],
