@@ -14,9 +14,11 @@ SELECT '{name}' AS memory, coalesce(process_idx, 0) AS process, coalesce(pcore_i
 FROM {table} GROUP BY ALL ORDER BY ALL
 """
 _TENSORS = """
-SELECT variable_name AS name, type AS kind, format AS dtype, shape, any_value(size) AS byte_count,
+SELECT variable_name AS name, coalesce(type, '') AS kind, coalesce(format, '') AS dtype,
+    coalesce(shape, '') AS shape, any_value(size) AS byte_count,
     coalesce(max(load_to_sbuf_repeat_factor), 0) AS loads
-FROM TensorInfo GROUP BY ALL ORDER BY byte_count DESC, name, shape LIMIT ?
+FROM TensorInfo WHERE variable_name IS NOT NULL AND size IS NOT NULL
+GROUP BY ALL ORDER BY byte_count DESC, name, shape LIMIT ?
 """
 _SPILLS = """
 SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line,

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import count
 
 import numpy as np
-import numpy.typing as npt
 
-from neuron_profile.analysis.ranks.partial import CollectiveCalls, RankKey, RankPartial
+from neuron_profile.analysis.ranks.partial import RankKey, RankPartial
+from neuron_profile.analysis.ranks.waits import CollectiveCost, Waits
 
-Ints = npt.NDArray[np.int64]
 STRAGGLER = 1.05  # times the median of the ranks
 
 
@@ -22,9 +21,10 @@ class RankTime:
 
     Attributes:
         idle_ns: Its window without its executions.
-        waited_ns: In collectives for ranks that joined later.
+        waited_ns: Part of its window in which it had joined a collective and another rank had not; once where
+            several are under way.
         waited_for_ns: What the other ranks waited because this one joined last.
-        straggler: Its time without waiting is over `STRAGGLER` times the median.
+        straggler: Its window without waiting is over `STRAGGLER` times the median.
     """
 
     rank: int
@@ -58,23 +58,6 @@ class OperationSpread:
     least_ns: float
     most_ns: float
     most_rank: int
-
-
-@dataclass(frozen=True, slots=True)
-class CollectiveCost:
-    """Calls of one operation and size, over all groups.
-
-    Attributes:
-        transfer_ns: Of one rank, over all calls: what the rank that joined last took.
-        waited_ns: Mean over the ranks: the rest of their time, for which they waited for the last.
-    """
-
-    operation: str
-    input_bytes: int
-    calls: int
-    ranks: int
-    transfer_ns: int
-    waited_ns: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +95,15 @@ def reduce_ranks(partials: Iterable[RankPartial]) -> Job:
     every = sorted(partials, key=lambda partial: partial.key.order)
     ordered = [partial for partial in every if partial.used_device]
     numbers = _numbers([partial.key for partial in ordered])
-    waits = _Waits(len(ordered))
+    waits = Waits(len(ordered))
     costs = waits.add_all(ordered)
-    own = [partial.device_ns - waits.waited[place] for place, partial in enumerate(ordered)]
+    waited, waited_for = waits.within([(each.begin_ns, each.window_ns) for each in ordered])
+    own = [each.window_ns - spent for each, spent in zip(ordered, waited.tolist())]
     median = float(np.median(own)) if own else 0.0
     rows = tuple(
         RankTime(
             rank, partial.key.host, partial.device_ns, partial.window_ns - partial.device_ns,
-            int(waits.waited[place]), int(waits.waited_for[place]), partial.peak_hbm_bytes,
+            int(waited[place]), int(waited_for[place]), partial.peak_hbm_bytes,
             bool(own[place] > STRAGGLER * median),
         )
         for place, (rank, partial) in enumerate(zip(numbers, ordered))
@@ -137,49 +121,6 @@ def _numbers(keys: Sequence[RankKey]) -> list[int]:
 def _bystander(key: RankKey) -> Bystander:
     role = "launcher" if key.rank is None else f"rank {key.rank}"
     return Bystander(role, key.host, key.command, key.path)
-
-
-class _Waits:
-    """Time in collectives, apart: transfer and waiting for the last rank."""
-
-    def __init__(self, ranks: int) -> None:
-        self.waited = np.zeros(ranks, np.int64)
-        self.waited_for = np.zeros(ranks, np.int64)
-
-    def add_all(self, partials: Sequence[RankPartial]) -> tuple[CollectiveCost, ...]:
-        """The cost of each operation and size; adds to the ranks' waits."""
-        groups: defaultdict[str, list[tuple[int, CollectiveCalls]]] = defaultdict(list)
-        for place, partial in enumerate(partials):
-            for members, calls in partial.collectives.items():
-                groups[members].append((place, calls))
-        totals: defaultdict[tuple[str, int], list[float]] = defaultdict(lambda: [0, 0, 0, 0.0])
-        for parts in groups.values():
-            self._add_group(parts, totals)
-        costs = [
-            CollectiveCost(operation, size, int(row[0]), int(row[1]), int(row[2]), row[3])
-            for (operation, size), row in totals.items()
-        ]
-        return tuple(sorted(costs, key=lambda cost: (-cost.transfer_ns - cost.waited_ns, cost.operation)))
-
-    def _add_group(
-        self, parts: Sequence[tuple[int, CollectiveCalls]], totals: dict[tuple[str, int], list[float]]
-    ) -> None:
-        """The n-th call of a rank on a group meets the n-th of the others."""
-        places = np.array([place for place, _ in parts])
-        calls = min(len(each.taken_ns) for _, each in parts)
-        taken = np.stack([each.taken_ns[:calls] for _, each in parts])
-        transfer = taken.min(axis=0) if calls else np.zeros(0, np.int64)
-        waited = taken - transfer
-        self.waited[places] += waited.sum(axis=1)
-        if len(parts) > 1 and calls:
-            np.add.at(self.waited_for, places[taken.argmin(axis=0)], waited.sum(axis=0))
-        first = parts[0][1]
-        for call in range(calls):
-            row = totals[first.operation[call], int(first.input_bytes[call])]
-            row[0] += 1
-            row[1] = max(row[1], len(parts))
-            row[2] += int(transfer[call])
-            row[3] += float(waited[:, call].mean())
 
 
 def _engines(partials: Sequence[RankPartial]) -> tuple[EngineSpread, ...]:

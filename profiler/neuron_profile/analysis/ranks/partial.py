@@ -24,7 +24,7 @@ FROM ProcessInfo ORDER BY process_idx
 """
 _EXECUTIONS = f"""
 SELECT count(*) AS executions, coalesce(CAST(sum(end_ts - start_ts) AS BIGINT), 0) AS device_ns,
-    coalesce(max(end_ts) - min(start_ts), 0) AS window_ns
+    coalesce(min(start_ts), 0) AS begin_ns, coalesce(max(end_ts) - min(start_ts), 0) AS window_ns
 FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ?
 """
 _ENGINES = """
@@ -70,11 +70,13 @@ class CollectiveCalls:
 
     Attributes:
         operation, input_bytes: (calls,) of each.
+        joined_ns: (calls,) int64, when the rank was ready.
         taken_ns: (calls,) int64, from joining to the end.
     """
 
     operation: list[str]
     input_bytes: Ints
+    joined_ns: Ints
     taken_ns: Ints
 
 
@@ -84,7 +86,7 @@ class RankPartial:
 
     Attributes:
         device_ns: Time in executions, or in kernels of an imported trace.
-        window_ns: From first to last; the difference is idle.
+        begin_ns, window_ns: From first to last; the difference to `device_ns` is idle.
         engines_ns: Busy time by engine; of a trace, by kind of kernel.
         operations: Time and calls of the costliest operations (kernels of a trace), by name.
         collectives: Calls by the members of their group.
@@ -93,6 +95,7 @@ class RankPartial:
     key: RankKey
     executions: int
     device_ns: int
+    begin_ns: int
     window_ns: int
     peak_hbm_bytes: int
     engines_ns: dict[str, int]
@@ -140,7 +143,8 @@ def _of_capture(profile: Profile, key: RankKey) -> RankPartial | None:
         entry[0] += charge.device_ns
         entry[1] += charge.count
     return RankPartial(
-        key, int(row["executions"]), int(row["device_ns"]), int(row["window_ns"]), int(peak["peak"]), engines,
+        key, int(row["executions"]), int(row["device_ns"]), int(row["begin_ns"]), int(row["window_ns"]),
+        int(peak["peak"]), engines,
         _costliest({name: (time, int(count)) for name, (time, count) in times.items()}),
         _collectives(profile, key.process),
     )  # fmt: skip
@@ -158,7 +162,8 @@ def _of_trace(profile: Profile, key: RankKey) -> RankPartial:
     }
     kernels = [kernel for kernel in find_kernels(profile) if kernel.process == key.process]
     return RankPartial(
-        key, sum(kernel.calls for kernel in kernels), device.window_ns - device.idle_ns, device.window_ns, 0,
+        key, sum(kernel.calls for kernel in kernels), device.window_ns - device.idle_ns,
+        int(spans.start_ns.min()) if len(spans) else 0, device.window_ns, 0,
         {name: time for name, time in engines.items() if time},
         _costliest({kernel.name: (float(kernel.total_ns), kernel.calls) for kernel in kernels}),
     )  # fmt: skip
@@ -187,6 +192,7 @@ def _collectives(profile: Profile, process: int) -> dict[str, CollectiveCalls]:
         found[group] = CollectiveCalls(
             [operation[place] for place in mine],
             columns["input_bytes"][mine],
+            columns["joined_ns"][mine],
             columns["end_ns"][mine] - columns["joined_ns"][mine],
         )
     return found

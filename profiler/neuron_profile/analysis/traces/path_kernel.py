@@ -97,6 +97,9 @@ def walk(
 def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Array) -> int:
     """What a thread was in: stretches of time with the innermost span, -1 outside all.
 
+    A span that reaches beyond the one around it (times are rounded, tracers miss the end of some calls) is
+    taken to end with it.
+
     Args:
         start, end: Spans of one thread, by start, longer ones first.
         at, owner: (2 * spans + 1,) take the stretches: start of each, and its span.
@@ -104,18 +107,19 @@ def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Ar
     Returns:
         Stretches that were written; the last lasts for ever.
     """
-    stack = np.empty(len(start) + 1, np.int64)
+    stack, until = np.empty(len(start) + 1, np.int64), np.empty(len(start) + 1, np.int64)
     depth = count = 0
     for span in range(len(start) + 1):
         now = start[span] if span < len(start) else np.iinfo(np.int64).max
-        while depth and end[stack[depth - 1]] <= now:
+        while depth and until[depth - 1] <= now:
             depth -= 1
-            at[count], owner[count] = end[stack[depth]], stack[depth - 1] if depth else -1
+            at[count], owner[count] = until[depth], stack[depth - 1] if depth else -1
             count += 1
         if span < len(start):
             at[count], owner[count] = now, span
             count += 1
             stack[depth] = span
+            until[depth] = min(end[span], until[depth - 1]) if depth else end[span]
             depth += 1
     return count
 

@@ -1,0 +1,93 @@
+"""How each list of an analysis's result is shown: what it tells, its headings, which numbers are shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+LEADS: Mapping[str, str] = {
+    "EngineTime": "Each engine's time from its core's first execution to its last. Engines wait for a DMA, "
+    "for another engine's semaphore, for issue and queues; a core without an execution waits for the host.",
+    "StreamTime": "Each stream's time from its first span to its last. A gap is the host's where the next "
+    "kernel was not launched yet, a launch's where it is short, and something else's otherwise.",
+    "PathEntry": "What made the program take as long as it did, one after the other; the parts add up to its "
+    "time. What is not listed could take longer without delaying the end.",
+    "Point": "At best each is as fast as the Tensor engine, or as the memory that moves its bytes; it "
+    "reaches a part of that.",
+    "MemoryPeak": "When a device's memory was fullest.",
+    "OnChipUse": "Parts of the memories on the core that were in use.",
+    "TensorSize": "Tensors in HBM, the largest first; loads: how often all of one is loaded in an execution.",
+    "Spill": "What did not fit SBUF, was saved to HBM and loaded back.",
+    "CollectiveKind": "Collectives by kind and size; waited: until the last rank had joined.",
+    "DeviceTime": "Each device's time: computing, else communicating, else copying, else idle.",
+    "Kernel": "Kernels by the time they take.",
+    "RankTime": "Each rank from its first execution to its last; waited: in collectives, until the last rank "
+    "had joined. A straggler's own time is over 1.05 times the median.",
+    "Bystander": "Processes that used no device; they are not compared.",
+    "EngineSpread": "Busy time of each engine over the ranks.",
+    "OperationSpread": "Device time of each operation over the ranks.",
+    "CollectiveCost": "Collectives of all groups; transfer: what the rank that joined last took.",
+}
+"""One or two sentences above a table, by the class of its rows."""
+
+SHARE_OF_TOTAL = "of_total_ns"
+"""A path's time once more, told as its part of the whole."""
+
+HEADINGS: Mapping[str, Mapping[str, str]] = {
+    "": {
+        "hbm_bytes_per_second": "HBM bandwidth",
+        "sbuf_bytes_per_second": "SBUF bandwidth",
+        "psum_bytes_per_second": "PSUM bandwidth",
+        "peak_flops": "Peak",
+        "throttled_flops": "Throttled",
+    },
+    "EngineTime": {
+        "window_ns": "Total",
+        "dma_ns": "Waits: DMA",
+        "engine_ns": "engine",
+        "other_ns": "issue",
+        "host_ns": "host",
+        "finished_ns": "Done early",
+    },
+    "StreamTime": {
+        "window_ns": "Total",
+        "host_ns": "Not launched",
+        "launch_ns": "Launching",
+        "other_ns": "Other",
+    },
+    "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
+    "Point": {"span_ns": "Time", "bound": "Bound by", "of_bound": "Reached"},
+    "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
+    "OnChipUse": {"peak_at_ns": "At"},
+    "TensorSize": {"byte_count": "Size"},
+    "CollectiveKind": {
+        "duration_ns": "Time",
+        "algorithm_bandwidth": "Rate",
+        "bus_bandwidth": "Bus rate",
+        "wait_ns": "Waited",
+    },
+    "DeviceTime": {
+        "window_ns": "Total",
+        "exposed_communication_ns": "Communicating alone",
+        "exposed_memory_ns": "Copying alone",
+        "communication_ns": "Communicating",
+        "hidden_ns": "hidden",
+    },
+    "Kernel": {"total_ns": "Time", "deviation_ns": "Deviation"},
+    "OperationSpread": {"most_rank": "by rank"},
+}
+"""Headings that do not follow from the field's name, by the class of the rows; "" = of the result itself."""
+
+SHARES_OF: Mapping[str, str] = {
+    "EngineTime": "window_ns",
+    "StreamTime": "window_ns",
+    "DeviceTime": "window_ns",
+}
+"""Classes whose other times are told as parts of one of them."""
+
+FRACTIONS = frozenset({"of_bound", "peak", "mean"})
+"""Fields that are parts of a whole, 0 to 1."""
+
+HIDDEN_WHERE_EMPTY = frozenset(
+    {"process", "core", "device_idx", "host", "place", "layer", "dtype", "straggler", "loads", "algorithm"}
+)
+"""Fields that say nothing where they are empty, or 0, in all rows."""
