@@ -2,6 +2,8 @@
 (function () {
   "use strict";
 
+  const { answer } = window.neuronElements;
+
   function threeDigits(value) {
     const size = Math.abs(value);
     if (size >= 99.95) return value.toFixed(0);
@@ -37,8 +39,7 @@
     return sortModel.length || Object.keys(filterModel).length ? JSON.stringify({ sortModel, filterModel }) : null;
   }
 
-  window.dash_clientside = Object.assign({}, window.dash_clientside);
-  window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
+  answer({
     keep_grid_state(request) {
       if (request) window.neuronExplorer.setAddress({ grid: state(request) });
       return window.dash_clientside.no_update;

@@ -2,12 +2,7 @@
 (function () {
   "use strict";
 
-  function element(tag, className, text) {
-    const made = document.createElement(tag);
-    if (className) made.className = className;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  }
+  const { element, answer } = window.neuronElements;
 
   function nameButton(text, title) {
     const button = element("button", "", text);
@@ -45,8 +40,7 @@
     document.getElementById("query-run").click();
   });
 
-  window.dash_clientside = Object.assign({}, window.dash_clientside);
-  window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
+  answer({
     show_schema: showSchema,
     keep_query(clicks, sql) {
       if (clicks) window.neuronExplorer.setAddress({ sql });

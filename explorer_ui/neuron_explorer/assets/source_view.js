@@ -2,12 +2,7 @@
 (function () {
   "use strict";
 
-  function element(tag, className, text) {
-    const made = document.createElement(tag);
-    if (className) made.className = className;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  }
+  const { element, answer } = window.neuronElements;
 
   function split(parts) {
     const bar = element("span", "split");
@@ -99,6 +94,5 @@
     window.dash_clientside.set_props("source-line", { data: line });
   });
 
-  window.dash_clientside = Object.assign({}, window.dash_clientside);
-  window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, { show_source: showSource });
+  answer({ show_source: showSource });
 })();

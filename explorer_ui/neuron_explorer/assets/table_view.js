@@ -2,12 +2,7 @@
 (function () {
   "use strict";
 
-  function element(tag, className, text) {
-    const made = document.createElement(tag);
-    if (className) made.className = className;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  }
+  const { element } = window.neuronElements;
 
   function link(text, href, className, label) {
     const made = element("a", className, text);

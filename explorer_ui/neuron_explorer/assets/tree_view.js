@@ -2,12 +2,7 @@
 (function () {
   "use strict";
 
-  function element(tag, className, text) {
-    const made = document.createElement(tag);
-    if (className) made.className = className;
-    if (text !== undefined) made.textContent = text;
-    return made;
-  }
+  const { element, answer } = window.neuronElements;
 
   function nameCell(depth, name, path, open, isParent, link) {
     const cell = element("th");
@@ -74,6 +69,5 @@
     return window.dash_clientside.no_update;
   }
 
-  window.dash_clientside = Object.assign({}, window.dash_clientside);
-  window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, { show_tree: showTree });
+  answer({ show_tree: showTree });
 })();

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log10
 from typing import Any
 
 import plotly.graph_objects as go
@@ -14,8 +15,10 @@ from neuron_profile.reports.quantities import duration, percent, scaled
 
 _INTENSITIES = (0.1, 1000.0)
 """What is shown at least, in FLOPs per byte."""
-NAMED, LONGEST_LABEL = 8, 28
-"""Of the longest points, so many have their name beside them."""
+NAMED, LONGEST_LABEL = 8, 32
+"""So many of the longest points have their name beside them, with at most so many letters."""
+APART = (0.9, 0.12)
+"""Decades that names must be apart in one direction or the other."""
 _COLOURS = {"f32": PINK, "bf16": BLUE, "fp8": GREEN}
 
 
@@ -37,8 +40,8 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
             y=[point.flops_per_second for point in points],
             mode="markers+text",
             name=roofline.level,
-            text=[_label(point.name) if place < NAMED else "" for place, point in enumerate(points)],
-            textposition="bottom center",
+            text=_labels(points),
+            textposition="middle right",
             textfont={"size": 11, "color": theme.faint},
             marker={
                 "size": [6 + 24 * (point.span_ns / longest) ** 0.5 for point in points],
@@ -71,6 +74,19 @@ def _shown_intensities(points: Sequence[Point]) -> tuple[float, float]:
     return min([_INTENSITIES[0], *(value / 3 for value in found)]), max(
         [_INTENSITIES[1], *(value * 3 for value in found)]
     )
+
+
+def _labels(points: Sequence[Point]) -> list[str]:
+    """Names beside the longest points, as far as they do not run into each other; "" for the others."""
+    taken: list[tuple[float, float]] = []
+    texts = []
+    for point in points:
+        place = log10(point.intensity), log10(point.flops_per_second)
+        is_free = all(abs(place[0] - x) > APART[0] or abs(place[1] - y) > APART[1] for x, y in taken)
+        texts.append(f"  {_label(point.name)}" if is_free and len(taken) < NAMED else "")
+        if texts[-1]:
+            taken.append(place)
+    return texts
 
 
 def _label(name: str) -> str:
