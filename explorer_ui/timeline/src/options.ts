@@ -45,8 +45,6 @@ export interface TimelineOptions {
 /** How drawing goes, for measurements. */
 export interface TimelineStatistics {
   readonly painter: "webgl2" | "canvas2d";
-  /** Milliseconds that each painter took for the same frame; empty where they were not compared. */
-  readonly painterCosts: Readonly<Record<string, number>>;
   readonly frames: number;
   /** Milliseconds of script of the last frames, the newest last. */
   readonly frameMs: readonly number[];

@@ -112,10 +112,6 @@ export class CanvasPainter implements Painter {
     this.pen.setTransform(this.ratio, 0, 0, this.ratio, 0, 0);
   }
 
-  finish(): void {
-    this.pen.getImageData(0, 0, 1, 1);
-  }
-
   release(): void {
     // Nothing is held of shapes.
   }

@@ -48,8 +48,6 @@ export interface Painter {
   strip(strip: Strip): void;
   /** Show the frame. */
   end(): void;
-  /** Wait until everything is drawn; for measuring only. */
-  finish(): void;
   /** Free what is held of shapes that are no longer used. */
   release(shapes: Shapes): void;
   destroy(): void;

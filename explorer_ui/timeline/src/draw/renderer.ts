@@ -1,24 +1,20 @@
-/** Owns the painter: draws frames when asked, measures them, and changes to the faster painter by itself. */
+/** Owns the painter: draws frames when asked, measures them, and changes to WebGL2 by itself where a GPU draws it. */
 
 import type { Chunk } from "../data/chunk.js";
 import { CanvasPainter } from "./canvas_painter.js";
 import { type DrawnRow, FrameDrawer, type FrameInput } from "./frame.js";
 import { inkTable } from "./inks.js";
 import type { Painter } from "./painter.js";
-import { firstPainter, type PainterChoice, sampleCost, tryWebGl } from "./painter_choice.js";
+import { firstPainter, type PainterChoice, tryWebGl } from "./painter_choice.js";
 import type { Theme } from "./theme.js";
 
 const KEPT_FRAMES = 600;
-/** How much sooner the other painter must be done to be changed to. */
-const WORTH = 0.85;
 
 export class Renderer {
   /** Milliseconds of script of the last frames. */
   readonly frameMs: number[] = [];
   frames = 0;
   rows: readonly DrawnRow[] = [];
-  /** Milliseconds that each painter took for the same picture, where both were tried. */
-  costs: Readonly<Record<string, number>> = {};
   private readonly drawer = new FrameDrawer();
   private painter: Painter;
   private isSettled: boolean;
@@ -66,23 +62,12 @@ export class Renderer {
     this.painter.release(chunk.shapes);
   }
 
-  /** Change to WebGL2 on a GPU; without one, to whichever painter draws a picture sooner. Only once. */
+  /** Change to WebGL2 where a GPU draws it. Only once. */
   settle(): void {
     if (this.isSettled || !this.theme) return;
     this.isSettled = true;
-    const other = tryWebGl(() => this.use(new CanvasPainter()));
-    if (!other) return;
-    if (!other.isSoftware || this.isSlower(other, this.theme)) this.use(other);
-    else other.destroy();
-  }
-
-  /** Whether a canvas takes longer than the other painter. */
-  private isSlower(other: Painter, theme: Theme): boolean {
-    const own = new CanvasPainter();
-    const [webgl2, canvas2d] = [sampleCost(other, theme), sampleCost(own, theme)];
-    own.destroy();
-    this.costs = { webgl2, canvas2d };
-    return webgl2 < canvas2d * WORTH;
+    const other = tryWebGl(() => this.use(new CanvasPainter()), true);
+    if (other) this.use(other);
   }
 
   destroy(): void {

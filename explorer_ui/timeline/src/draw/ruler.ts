@@ -2,7 +2,7 @@
 
 import { ROW_PADDING } from "../view/layout.js";
 import type { TimeScale } from "../view/time_scale.js";
-import { tickText, ticks } from "../view/time_text.js";
+import { axisBase, exactText, tickText, ticks } from "../view/time_text.js";
 import type { Theme } from "./theme.js";
 
 /** Pixels at which ticks stand, and their times. */
@@ -25,10 +25,22 @@ export function drawRuler(pen: CanvasRenderingContext2D, scale: TimeScale, heigh
   pen.font = `11px ${theme.font}`;
   pen.textBaseline = "middle";
   pen.textAlign = "left";
+  const baseNs = axisBase(scale.range.startNs, scale.range.endNs, stepNs);
+  const left = baseNs > 0 ? drawBase(pen, baseNs, height, theme) : 0;
   for (const [x, timeNs] of places) {
     pen.fillStyle = theme.border;
     pen.fillRect(Math.round(x), height - 9, 1, 9);
+    if (x < left) continue;
     pen.fillStyle = theme.mutedText;
-    pen.fillText(tickText(timeNs, stepNs), Math.round(x) + ROW_PADDING + 1, height / 2 - 1);
+    const text = baseNs > 0 ? `+${tickText(timeNs - baseNs, stepNs)}` : tickText(timeNs, stepNs);
+    pen.fillText(text, Math.round(x) + ROW_PADDING + 1, height / 2 - 1);
   }
+}
+
+/** Write what ticks are counted from; the pixel at which it ends. */
+function drawBase(pen: CanvasRenderingContext2D, baseNs: number, height: number, theme: Theme): number {
+  const text = exactText(baseNs).replace(/(\.\d*?)0+ /, "$1 ").replace(". ", " ");
+  pen.fillStyle = theme.text;
+  pen.fillText(text, ROW_PADDING, height / 2 - 1);
+  return pen.measureText(text).width + 2 * ROW_PADDING;
 }

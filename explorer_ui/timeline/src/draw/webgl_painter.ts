@@ -72,8 +72,6 @@ export class WebGlPainter implements Painter {
   readonly kind = "webgl2";
   readonly elements: readonly HTMLCanvasElement[];
   readonly pen: CanvasRenderingContext2D;
-  /** Whether the "GPU" is a program on the CPU. */
-  readonly isSoftware: boolean;
   private readonly gl: WebGL2RenderingContext;
   private readonly program: WebGLProgram;
   private readonly uniforms: Readonly<Record<string, WebGLUniformLocation | null>>;
@@ -84,18 +82,25 @@ export class WebGlPainter implements Painter {
   private isDestroyed = false;
   private background: Rgb = [0, 0, 0];
 
-  /** @param onLost Called when the browser takes the context away. */
-  constructor(onLost: () => void) {
+  /**
+   * @param onLost Called when the browser takes the context away.
+   * @param needsGpu Whether a context that a program on the CPU draws will not do.
+   */
+  constructor(onLost: () => void, needsGpu: boolean) {
     const canvas = newCanvas("nt-canvas");
-    const gl = canvas.getContext("webgl2", { alpha: false, antialias: false, depth: false, stencil: false });
+    const looks = { alpha: false, antialias: false, depth: false, stencil: false };
+    const gl = canvas.getContext("webgl2", { ...looks, failIfMajorPerformanceCaveat: needsGpu });
     if (!gl) throw new WebGlUnavailableError("This browser gives no WebGL2.");
+    if (needsGpu && isSoftware(gl)) {
+      gl.getExtension("WEBGL_lose_context")?.loseContext();
+      throw new WebGlUnavailableError("This browser draws WebGL2 by a program on the CPU.");
+    }
     const text = newCanvas("nt-canvas");
     const pen = text.getContext("2d");
     if (!pen) throw new WebGlUnavailableError("This browser gives no 2D canvas.");
     this.gl = gl;
     this.pen = pen;
     this.elements = [canvas, text];
-    this.isSoftware = isSoftware(gl);
     canvas.addEventListener("webglcontextlost", (event) => {
       event.preventDefault();
       if (!this.isDestroyed) onLost();
@@ -171,10 +176,6 @@ export class WebGlPainter implements Painter {
 
   end(): void {
     this.gl.flush();
-  }
-
-  finish(): void {
-    this.gl.readPixels(0, 0, 1, 1, this.gl.RGBA, this.gl.UNSIGNED_BYTE, new Uint8Array(4));
   }
 
   release(shapes: Shapes): void {

@@ -3,6 +3,7 @@
 import type { Core } from "../core.js";
 import { ChunkCache } from "../data/chunk_cache.js";
 import type { Chunk } from "../data/chunk.js";
+import { requestJson } from "../data/source.js";
 import { TileLoader } from "../data/tile_loader.js";
 import type { TileSpan } from "../data/tile.js";
 import { demandsFor } from "../view/demands.js";
@@ -61,6 +62,22 @@ export class Lit {
     const demands = demandsFor(this.core.layout, this.core.viewport).filter((demand) => demand.isUrgent);
     this.loader.want(demands.map((demand) => ({ ...demand, tracks: demand.tracks.filter((track) => !track.isCounter) })));
     this.cache.trim(() => false);
+  }
+
+  /** Light up what the chosen span belongs to most closely; where something is lit, nothing any more. */
+  async toggleChosen(): Promise<void> {
+    const { core } = this;
+    const { span, highlight } = core.view;
+    const track = span && core.track(span.track);
+    if (highlight || !span || !track) {
+      core.update({ highlight: null });
+      return;
+    }
+    const params = { track: String(track.listed), row: String(span.row), depth: String(span.depth ?? 0) };
+    const { source } = core.originOf(track);
+    const answer = await requestJson<{ belongs: (Highlight & { name: string })[] }>(source, "details", params, core.abort.signal);
+    const first = answer.belongs[0];
+    core.update({ highlight: first ? { by: first.by, value: first.value, label: first.name } : { by: "name", value: span.name } });
   }
 
   destroy(): void {

@@ -1,6 +1,6 @@
 /** Mouse, wheel, trackpad and touch on the plot. */
 
-import { moved, type TimeRange, zoomed } from "../view/time_range.js";
+import { lengthOf, moved, type TimeRange, zoomed } from "../view/time_range.js";
 import type { TimeScale } from "../view/time_scale.js";
 
 /** What gestures act on. */
@@ -149,8 +149,9 @@ export class Gestures {
     const apart = Math.max(Math.hypot(before.x - other.x, before.y - other.y), 1);
     const factor = apart / Math.max(Math.hypot(x - other.x, y - other.y), 1);
     const middleNs = scale.toNs((before.x + other.x) / 2);
-    const byNs = ((before.x - x) / 2) * scale.nsPerPixel;
-    this.target.setRange(moved(zoomed(scale.range, factor, middleNs), byNs));
+    const next = zoomed(scale.range, factor, middleNs);
+    // What was between the fingers stays there: their middle moves by pixels of the new scale.
+    this.target.setRange(moved(next, ((before.x - x) / 2) * (lengthOf(next) / scale.width)));
     this.target.scrollBy((before.y - y) / 2);
   }
 

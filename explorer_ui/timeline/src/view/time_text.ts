@@ -24,6 +24,17 @@ export function tickText(timeNs: number, stepNs: number): string {
   return `${(timeNs / unitNs).toFixed(decimals)} ${name}`;
 }
 
+/** Decimals of an axis from which on times are written relative to one that stands at its left. */
+const MANY_DECIMALS = 4;
+
+/** What ticks are counted from: 0, or a round time at the left where times since 0 would be long to read. */
+export function axisBase(startNs: number, endNs: number, stepNs: number): number {
+  const [unitNs] = UNITS.find(([unit]) => Math.max(endNs, stepNs) >= unit) ?? [1];
+  if (stepNs * 10 ** (MANY_DECIMALS - 1) > unitNs || startNs <= 0) return 0;
+  const block = 10 ** Math.ceil(Math.log10(endNs - startNs));
+  return Math.floor(startNs / block) * block;
+}
+
 /** A time to the nanosecond, in the largest unit that it fills: `1.234567890 s`. */
 export function exactText(timeNs: number): string {
   const size = Math.abs(timeNs);

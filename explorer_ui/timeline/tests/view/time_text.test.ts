@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { countText, durationText, exactText, shareText, tickText, ticks, valueText } from "../../src/view/time_text.js";
+import { axisBase, countText, durationText, exactText, shareText, tickText, ticks, valueText } from "../../src/view/time_text.js";
 
 describe("texts of quantities", () => {
   it.each([
@@ -34,4 +34,11 @@ describe("texts of quantities", () => {
     expect(valueText(1.25e9, "bytes/s")).toBe("1.250 GB/s");
     expect(valueText(0.5, "fraction")).toBe("50 %");
   });
+});
+
+it("counts on an axis far from the start from a round time at its left", () => {
+  expect(axisBase(2_468_450_000, 2_468_686_000, 50_000)).toBe(2_468_000_000);
+  expect(axisBase(2_468_450_000, 2_468_450_100, 10)).toBe(2_468_450_000);
+  expect(axisBase(1_000_000, 5_000_000, 1_000_000)).toBe(0);
+  expect(axisBase(-500, 2_000_000_000, 10)).toBe(0);
 });
