@@ -245,8 +245,11 @@ class IndexGrid:
         return Grid(grid)
 
 
+_FREE_AXES = "xyzw"
+
+
 class Grid(tuple):  # type: ignore[type-arg]
-    """The expressions of `nl.mgrid`, also reachable as `.p`, `.x`, `.y`, `.z`, `.w`."""
+    """The expressions of `nl.mgrid`, also reachable by axis: `.p`, then `.x`, `.y`, `.z`, `.w`."""
 
     @property
     def p(self) -> Index:
@@ -255,9 +258,9 @@ class Grid(tuple):  # type: ignore[type-arg]
         return found
 
     def __getattr__(self, name: str) -> Index:
-        free = {"x": -1, "y": -2, "z": -3, "w": -4}
-        if name in free and len(self) >= 1 - free[name]:
-            found: Index = self[free[name]]
+        axis = _FREE_AXES.find(name) + 1
+        if len(name) == 1 and 0 < axis < len(self):
+            found: Index = self[axis]
             return found
         raise AttributeError(name)
 

@@ -15,6 +15,10 @@ from neuron_tools.nki.registers import VirtualRegister, register_value
 UNNAMED = "_"
 
 
+class LoopIndex(int):
+    """A loop variable's value that knows, by its identity, which loop it counts (older dialect)."""
+
+
 class LoopRange:
     """A range of a kernel: as Python's, but instructions know the iteration that they belong to."""
 
@@ -29,9 +33,22 @@ class LoopRange:
 
     def __iter__(self) -> Iterator[int]:
         trace = tracing.running()
-        if trace is None or not trace.recording:
+        if trace is None:
             return iter(self._numbers)
-        return self._iterate(trace)
+        if trace.older_dialect:
+            return self._iterate_indices(trace)
+        return self._iterate(trace) if trace.recording else iter(self._numbers)
+
+    def _iterate_indices(self, trace: tracing.Tracer) -> Iterator[int]:
+        depth = len(trace.open_loops)
+        try:
+            for value in self._iterate(trace) if trace.recording else self._numbers:
+                index = LoopIndex(value)
+                del trace.open_loops[depth:]
+                trace.open_loops.append(index)
+                yield index
+        finally:
+            del trace.open_loops[depth:]
 
     def _iterate(self, trace: tracing.Tracer) -> Iterator[int]:
         loop = loop_number(trace, self._name, self._path, self._line)

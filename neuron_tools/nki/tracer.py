@@ -136,6 +136,8 @@ class Tracer(CallSites):
         regions, iterations: Rows of REGION_WIDTH and ITERATION_WIDTH integers.
         buffers: Buffers in order of declaration.
         kinds, kind_list: Kinds by key and by number.
+        open_loops: Variables of the loops under way, outermost first (older dialect).
+        ties: (later, earlier) instructions that the kernel tied to one another.
         program_ids, grid: Place in the launch grid, and the grid.
     """
 
@@ -163,6 +165,8 @@ class Tracer(CallSites):
         self.iteration = -1
         self.loops: list[tuple[str, str, int]] = []
         self.loop_numbers: dict[Any, int] = {}
+        self.open_loops: list[int] = []
+        self.ties: list[tuple[int, int]] = []
         self.buffers: list[Buffer] = []
         self.forms: dict[Any, ViewForm] = {}
         self.extents: dict[Any, Extent] = {}

@@ -28,6 +28,7 @@ from neuron_tools.nki.isa.gpsimd import (
     tensor_partition_reduce,
     topk,
 )
+from neuron_tools.nki.isa.instruction import NkiInstruction, dependency
 from neuron_tools.nki.isa.multicore import core_barrier, sendrecv
 from neuron_tools.nki.isa.random_numbers import (
     dropout,
@@ -51,12 +52,12 @@ from neuron_tools.nki.isa.tensor_scalar import scalar_tensor_tensor, tensor_scal
 from neuron_tools.nki.registers import VirtualRegister
 
 __all__ = [
-    "NkiValidationError", "VirtualRegister", "activate2", "activation", "activation_reduce", "affine_select",
-    "bn_aggr", "bn_stats", "core_barrier", "dge_mode", "dma_compute", "dma_copy", "dma_engine",
-    "dma_transpose", "dropout", "engine", "exponential", "get_nc_sub_version", "get_nc_version",
-    "gpsimd_engine", "iota", "local_gather", "matmul_perf_mode", "max8", "memset", "nc_find_index8",
-    "nc_match_replace8", "nc_matmul", "nc_matmul_mx", "nc_n_gather", "nc_stream_shuffle", "nc_transpose",
-    "nc_version", "nonzero_with_count", "oob_mode", "quantize_mx", "rand2", "rand_get_state",
+    "NkiInstruction", "NkiValidationError", "VirtualRegister", "activate2", "activation", "activation_reduce",
+    "affine_select", "bn_aggr", "bn_stats", "core_barrier", "dependency", "dge_mode", "dma_compute",
+    "dma_copy", "dma_engine", "dma_transpose", "dropout", "engine", "exponential", "get_nc_sub_version",
+    "get_nc_version", "gpsimd_engine", "iota", "local_gather", "matmul_perf_mode", "max8", "memset",
+    "nc_find_index8", "nc_match_replace8", "nc_matmul", "nc_matmul_mx", "nc_n_gather", "nc_stream_shuffle",
+    "nc_transpose", "nc_version", "nonzero_with_count", "oob_mode", "quantize_mx", "rand2", "rand_get_state",
     "rand_set_state", "range_select", "reciprocal", "reduce_cmd", "register_alloc", "register_load",
     "register_move", "register_store", "rng", "scalar_engine", "scalar_tensor_tensor", "select_reduce",
     "sendrecv", "sequence_bounds", "set_rng_seed", "tensor_copy", "tensor_copy_predicated", "tensor_engine",

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -29,7 +30,7 @@ from neuron_tools.simulator.program import Engine, Opcode
 
 def tensor_copy(
     dst: NkiTensor, src: NkiTensor, engine: engines = engines.unknown, name: str | None = None
-) -> None:
+) -> NkiInstruction:
     """dst = src, between SBUF and PSUM; bit for bit where the types are equal, through fp32 otherwise.
 
     Args:
@@ -59,6 +60,7 @@ def tensor_copy(
         trace.mark_written(dst)
     if trace.values:
         write(dst, converted(src, dst))
+    return NkiInstruction(trace)
 
 
 def converted(src: NkiTensor, dst: NkiTensor) -> Array:
@@ -82,7 +84,7 @@ def _copy_kind(dst: ViewForm, src: ViewForm, engine: engines) -> Kind:
 
 def tensor_copy_predicated(
     dst: NkiTensor, src: Any, predicate: NkiTensor, reverse_pred: bool = False, name: str | None = None
-) -> None:
+) -> NkiInstruction:
     """dst = src where the predicate is not zero; elsewhere `dst` stays.
 
     Args:
@@ -113,6 +115,7 @@ def tensor_copy_predicated(
             chosen = ~chosen
         new = shaped(converted(src, dst), shape) if form is not None else cast(np.float32(src), dst.dtype)
         write(dst, np.where(chosen, new, dst.array))
+    return NkiInstruction(trace)
 
 
 def _predicated_kind(dst: ViewForm, src: ViewForm | None, predicate: ViewForm) -> Kind:
@@ -127,7 +130,9 @@ def _predicated_kind(dst: ViewForm, src: ViewForm | None, predicate: ViewForm) -
     return Kind(name, (compute_step(Engine.VECTOR, Opcode.TENSOR_COPY_PREDICATED, dst, read, predicate),))
 
 
-def memset(dst: NkiTensor, value: Any, engine: engines = engines.unknown, name: str | None = None) -> None:
+def memset(
+    dst: NkiTensor, value: Any, engine: engines = engines.unknown, name: str | None = None
+) -> NkiInstruction:
     """Fill a tile with a constant.
 
     Args:
@@ -162,3 +167,4 @@ def memset(dst: NkiTensor, value: Any, engine: engines = engines.unknown, name: 
             target[...] = number if number.dtype.kind in "iub" else cast(number.astype(np.float32), dst.dtype)
         else:
             write(dst, np.float32(value))
+    return NkiInstruction(trace)

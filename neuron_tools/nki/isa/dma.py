@@ -12,6 +12,7 @@ from neuron_tools.nki.isa.copies import converted
 from neuron_tools.nki.isa.enums import dge_mode as modes
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import oob_mode as bounds
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.kinds import Kind, Transfer
 from neuron_tools.nki.operators import Operator, find_operator
@@ -36,7 +37,7 @@ def dma_copy(
     name: str | None = None,
     dst_rmw_op: Any = None,
     unique_indices: bool = True,
-) -> None:
+) -> NkiInstruction:
     """dst = src between HBM and SBUF, converted through fp32 where the types differ.
 
     Args:
@@ -76,6 +77,7 @@ def dma_copy(
             move(dst, src, oob_mode, dst_rmw_op)
         else:
             write(dst, converted(src, dst))
+    return NkiInstruction(trace)
 
 
 def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
@@ -170,7 +172,7 @@ def dma_transpose(
     dge_mode: modes = modes.unknown,
     oob_mode: bounds = bounds.error,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = src with its first and last dimensions swapped, by the DMA engines.
 
     Args:
@@ -202,6 +204,7 @@ def dma_transpose(
         values = exact(src) if not indirect else _taken(src, oob_mode)
         turned = values.transpose(order)
         write(dst, turned if turned.size == dst.size else turned.reshape(-1)[: dst.size])
+    return NkiInstruction(trace)
 
 
 def dma_compute(
@@ -212,7 +215,7 @@ def dma_compute(
     unique_indices: bool = True,
     oob_mode: bounds = bounds.error,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = sum of the scaled sources, computed in fp32 by the DMA engines.
 
     Args:
@@ -244,6 +247,7 @@ def dma_compute(
     del forms
     if trace.values:
         _sum_sources(dst, srcs, factors, find_operator(reduce_op), oob_mode)
+    return NkiInstruction(trace)
 
 
 def _sum_sources(

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -37,7 +38,7 @@ def tensor_tensor(
     op: Any,
     engine: engines = engines.unknown,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = data1 op data2, element by element, in fp32 (int32 and uint32 natively on GpSimd).
 
     Args:
@@ -75,6 +76,7 @@ def tensor_tensor(
         trace.mark_written(dst)
     if trace.values:
         _combine(dst, data1, data2, find_operator(op), engine)
+    return NkiInstruction(trace)
 
 
 def native_integers(forms: tuple[ViewForm, ...], engine: engines) -> bool:
@@ -118,7 +120,7 @@ def _tensor_tensor_kind(
     return Kind(name, (compute_step(chosen, Opcode.TENSOR_TENSOR, dst, data1, data2),))
 
 
-def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> None:
+def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """dst = 1 / data on the Vector engine.
 
     Args:
@@ -144,6 +146,7 @@ def reciprocal(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> None
     issue(trace, kind, dst, data)
     if trace.values:
         write(dst, np.float32(1.0) / single(data))
+    return NkiInstruction(trace)
 
 
 def exponential(
@@ -154,7 +157,7 @@ def exponential(
     reduce_cmd: Any = None,
     reduce_init: Operand = 0.0,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = exp(src - max_value) on the Vector engine, with an optional sum (NeuronCore-v4).
 
     Args:
@@ -188,3 +191,4 @@ def exponential(
         result = np.exp(values - column(max_value, src.form.partitions, values.ndim))
         write(dst, result)
         accumulate(trace, VECTOR, result, find_operator("add"), reduce_cmd, reduce_res, reduce_init)
+    return NkiInstruction(trace)

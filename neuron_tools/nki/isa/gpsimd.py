@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -57,7 +58,7 @@ def iota(
     offset: int = 0,
     channel_multiplier: int = 0,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Fill a tile with offset + partition * channel_multiplier + an affine pattern of the position.
 
     Args:
@@ -82,6 +83,7 @@ def iota(
     issue(trace, kind, dst)
     if trace.values:
         write(dst, affine_values(pattern, form.partitions, offset, channel_multiplier))
+    return NkiInstruction(trace)
 
 
 def affine_select(
@@ -93,7 +95,7 @@ def affine_select(
     cmp_op: Any = "equal",
     offset: int = 0,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Keep elements where an affine value of the position compares true with 0; fill the others.
 
     Args:
@@ -130,6 +132,7 @@ def affine_select(
         chosen = find_operator(cmp_op).function(affine, 0) != 0
         values = single(on_true_tile).reshape(form.partitions, -1)
         write(dst, np.where(chosen, values, np.float32(on_false_value)))
+    return NkiInstruction(trace)
 
 
 def local_gather(
@@ -139,7 +142,7 @@ def local_gather(
     num_elem_per_idx: int = 1,
     num_valid_indices: int | None = None,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Gather along the free dimension, each group of 16 partitions by its own indices.
 
     Args:
@@ -174,6 +177,7 @@ def local_gather(
     issue(trace, kind, dst, src_buffer, index)
     if trace.values:
         write(dst, _gathered_by_core(dst, src_buffer, index, num_elem_per_idx, num_valid_indices))
+    return NkiInstruction(trace)
 
 
 def _gathered_by_core(
@@ -191,7 +195,9 @@ def _gathered_by_core(
     return result
 
 
-def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str | None = None) -> None:
+def nc_n_gather(
+    dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str | None = None
+) -> NkiInstruction:
     """dst[p, i] = data[p, indices[p, i]]: each partition gathers from itself.
 
     Args:
@@ -223,6 +229,7 @@ def nc_n_gather(dst: NkiTensor, data: NkiTensor, indices: NkiTensor, name: str |
                 "partition"
             )
         write(dst, np.take_along_axis(values, where_from, axis=1))
+    return NkiInstruction(trace)
 
 
 def nonzero_with_count(
@@ -231,7 +238,7 @@ def nonzero_with_count(
     index_offset: int = 0,
     padding_val: int = -1,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Positions of the nonzero elements of partitions 0, 16, ... 112, padded, then their count.
 
     Args:
@@ -267,9 +274,12 @@ def nonzero_with_count(
             result[partition, : len(positions)] = positions + index_offset
             result[partition, -1] = len(positions)
         write(dst, result)
+    return NkiInstruction(trace)
 
 
-def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, name: str | None = None) -> None:
+def tensor_partition_reduce(
+    dst: NkiTensor, op: Any, data: NkiTensor, name: str | None = None
+) -> NkiInstruction:
     """dst = reduction of `data` over its partitions.
 
     Args:
@@ -299,9 +309,10 @@ def tensor_partition_reduce(dst: NkiTensor, op: Any, data: NkiTensor, name: str 
         assert operator.reduce is not None
         values = exact(data) if operator.bitwise else single(data)
         write(dst, operator.reduce(values, axis=0))
+    return NkiInstruction(trace)
 
 
-def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = None) -> None:
+def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = None) -> NkiInstruction:
     """First and last position (exclusive) of the segment of each element; padding (id 0) gets n and -1.
 
     Args:
@@ -327,6 +338,7 @@ def sequence_bounds(dst: NkiTensor, segment_ids: NkiTensor, name: str | None = N
     issue(trace, kind, dst, segment_ids)
     if trace.values:
         write(dst, bounds_of_segments(single(segment_ids).reshape(-1)))
+    return NkiInstruction(trace)
 
 
 def bounds_of_segments(segments: Array) -> Array:
@@ -342,7 +354,9 @@ def bounds_of_segments(segments: Array) -> Array:
     ).astype(np.float32)  # fmt: skip
 
 
-def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, name: str | None = None) -> None:
+def topk(
+    val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, name: str | None = None
+) -> NkiInstruction:
     """The largest values of each group of 16 partitions and their positions.
 
     Elements are numbered along the 16 partitions first, then along the free dimension.
@@ -381,3 +395,4 @@ def topk(val_dst: NkiTensor, idx_dst: NkiTensor, src: NkiTensor, n: int, name: s
             best[group] = flat[grid].reshape(best.shape[1], rows).T
         write(val_dst, cast(best, val_dst.dtype))
         write(idx_dst, places)
+    return NkiInstruction(trace)

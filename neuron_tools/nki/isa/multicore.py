@@ -6,6 +6,7 @@ from typing import Any
 
 from neuron_tools.nki.isa.enums import dma_engine as dma_engines
 from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.kinds import Kind, Step, Transfer
 from neuron_tools.nki.tensor import NkiTensor
@@ -19,7 +20,7 @@ def core_barrier(
     cores: Any = (0, 1),
     engine: engines = engines.gpsimd,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Wait until all cores of the logical NeuronCore have come here.
 
     Args:
@@ -39,6 +40,7 @@ def core_barrier(
     trace.record(kind, region, -1, region)
     if trace.launch is not None:
         trace.launch.barrier(trace)
+    return NkiInstruction(trace)
 
 
 def sendrecv(
@@ -49,7 +51,7 @@ def sendrecv(
     pipe_id: int = 0,
     dma_engine: dma_engines = dma_engines.dma,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Send `src` to another core's `dst`, and receive into the own `dst`.
 
     Args:
@@ -88,3 +90,4 @@ def sendrecv(
     issue(trace, kind, dst, src)
     if trace.values:
         write(dst, received)
+    return NkiInstruction(trace)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -36,7 +37,7 @@ def _random_kind(trace: Tracer, call: Any, name: str, dst: NkiTensor, engine: En
     return kind
 
 
-def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> None:
+def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> NkiInstruction:
     """Fill an integer tile with random bits.
 
     Raises:
@@ -50,9 +51,10 @@ def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = No
     if trace.values:
         bits = trace.random.integers(0, 2**32, dst.shape, np.uint32)
         write(dst, bits.astype(np.dtype(f"u{dst.dtype.itemsize}")).view(dst.dtype.dtype))
+    return NkiInstruction(trace)
 
 
-def rand2(dst: NkiTensor, min: Any, max: Any, name: str | None = None) -> None:
+def rand2(dst: NkiTensor, min: Any, max: Any, name: str | None = None) -> NkiInstruction:
     """Fill a tile with numbers uniform in [min, max) (NeuronCore-v4).
 
     Raises:
@@ -62,6 +64,7 @@ def rand2(dst: NkiTensor, min: Any, max: Any, name: str | None = None) -> None:
     if trace.core.generation < 4:
         raise refuse(f"rand2 needs NeuronCore-v4 or newer, the target is {trace.core.name}")
     uniform(dst, min, max)
+    return NkiInstruction(trace)
 
 
 def uniform(dst: NkiTensor, low: Any, high: Any) -> None:
@@ -76,15 +79,18 @@ def uniform(dst: NkiTensor, low: Any, high: Any) -> None:
         write(dst, start + span * trace.random.random(dst.shape, np.float32))
 
 
-def set_rng_seed(src_seeds: NkiTensor, name: str | None = None) -> None:
+def set_rng_seed(src_seeds: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Seed the Vector engine's generator from a [1, 1] tile."""
     trace = ready()
     form_of(src_seeds)
     if trace.values:
         trace.random = np.random.default_rng(int(exact(src_seeds).reshape(-1)[0]) & 0xFFFFFFFF)
+    return NkiInstruction(trace)
 
 
-def rand_set_state(src_seeds: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> None:
+def rand_set_state(
+    src_seeds: NkiTensor, engine: engines = engines.unknown, name: str | None = None
+) -> NkiInstruction:
     """Seed an engine's generator from a uint32 tile of its state words."""
     trace = ready()
     form_of(src_seeds)
@@ -92,9 +98,12 @@ def rand_set_state(src_seeds: NkiTensor, engine: engines = engines.unknown, name
         words = exact(src_seeds).astype(np.uint32)
         trace.shared[_WORDS] = words.copy()
         trace.random = np.random.default_rng([int(word) for word in words.reshape(-1)[:64]])
+    return NkiInstruction(trace)
 
 
-def rand_get_state(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> None:
+def rand_get_state(
+    dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None
+) -> NkiInstruction:
     """The state words that seed an engine's generator."""
     trace = ready()
     kind = _random_kind(trace, rand_get_state, "rand_get_state", dst, engine.chosen or Engine.GPSIMD)
@@ -104,9 +113,10 @@ def rand_get_state(dst: NkiTensor, engine: engines = engines.unknown, name: str 
         if words is None or words.size != dst.size:
             words = trace.random.integers(0, 2**32, dst.shape, np.uint32)
         write(dst, words.reshape(dst.shape))
+    return NkiInstruction(trace)
 
 
-def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None) -> None:
+def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None) -> NkiInstruction:
     """dst = data with elements replaced by 0, each with probability `prob` (a number or a tile (P, 1)).
 
     Raises:
@@ -127,3 +137,4 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None)
         values = exact(data)
         kept = trace.random.random(values.shape, np.float32) >= column(prob, values.shape[0], values.ndim)
         write(dst, np.where(kept, values, np.zeros((), values.dtype)))
+    return NkiInstruction(trace)

@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -39,7 +40,7 @@ def range_select(
     range_start: int = 0,
     on_false_value: float = FP32_MINIMUM,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Keep elements whose index lies within two bounds per partition; fill the others.
 
     Args:
@@ -79,6 +80,7 @@ def range_select(
         result = np.where(inside, values, np.float32(on_false_value))
         write(dst, result)
         accumulate(trace, VECTOR, result, find_operator(reduce_op), reduce_cmd, reduce_res)
+    return NkiInstruction(trace)
 
 
 def select_reduce(
@@ -91,7 +93,7 @@ def select_reduce(
     reduce_op: Any = "maximum",
     reverse_pred: bool = False,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = on_true where the predicate is not zero, else on_false; optionally the maximum of that.
 
     Args:
@@ -126,3 +128,4 @@ def select_reduce(
         result = np.where(chosen, values, column(on_false, dst.form.partitions, values.ndim))
         write(dst, result.astype(np.float32))
         accumulate(trace, VECTOR, result, find_operator(reduce_op), reduce_cmd, reduce_res)
+    return NkiInstruction(trace)

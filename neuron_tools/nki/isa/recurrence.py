@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -37,7 +38,7 @@ def tensor_scalar_cumulative(
     imm1: Operand = None,
     reduce_cmd: commands = commands.reset_reduce,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst[i] = op1(src[i] op0 imm0, dst[i - 1]): a running reduction along the free dimensions.
 
     Args:
@@ -65,6 +66,7 @@ def tensor_scalar_cumulative(
     issue(trace, kind, dst, src, imm0, imm1)
     if trace.values:
         _cumulate(trace, dst, src, (find_operator(op0), imm0), find_operator(op1), (reduce_cmd, imm1))
+    return NkiInstruction(trace)
 
 
 def _cumulate(
@@ -103,7 +105,7 @@ def tensor_tensor_scan(
     reverse0: bool = False,
     reverse1: bool = False,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst[i] = (data0[i] op0 dst[i - 1]) op1 data1[i] along the free dimension, fp32.
 
     Args:
@@ -142,3 +144,4 @@ def tensor_tensor_scan(
             find_operator(op0), find_operator(op1), reverse0, reverse1,
         )  # fmt: skip
         write(dst, result)
+    return NkiInstruction(trace)

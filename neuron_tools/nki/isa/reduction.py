@@ -9,6 +9,7 @@ from typing import Any
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -37,7 +38,7 @@ def tensor_reduce(
     negate: bool = False,
     keepdims: bool = False,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = reduction of `data` over its last free dimensions, in fp32.
 
     Args:
@@ -73,6 +74,7 @@ def tensor_reduce(
         assert operator.reduce is not None
         result = operator.reduce(values, axis=axes if len(axes) > 1 else axes[0])
         write(dst, -result if negate else result)
+    return NkiInstruction(trace)
 
 
 def _trailing(axis: int, data: NkiTensor, dst: NkiTensor) -> tuple[int, ...]:
@@ -126,7 +128,7 @@ def tensor_scalar_reduce(
     reduce_init: Operand = None,
     reduce_res_negate: bool = False,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = data op0 operand0, and reduce_res = the reduction of that over all free dimensions.
 
     Args:
@@ -163,3 +165,4 @@ def tensor_scalar_reduce(
         write(dst, result)
         accumulate(trace, VECTOR, result, find_operator(reduce_op), reduce_cmd, reduce_res, reduce_init,
                    reduce_res_negate)  # fmt: skip
+    return NkiInstruction(trace)

@@ -9,6 +9,7 @@ import numpy as np
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.accumulation import SCALAR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
+from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -39,7 +40,7 @@ def activation(
     reduce_res: NkiTensor | None = None,
     reduce_cmd: commands = commands.idle,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = op(data * scale + bias) in fp32, with an optional running sum along the free dimensions.
 
     Args:
@@ -83,11 +84,12 @@ def activation(
         operator = find_operator(op)
         if reduce_res is None and reduce_cmd is commands.idle:
             _activate(dst, data, operator, bias, scale)
-            return
+            return NkiInstruction(trace)
         result = operator.function(scaled(data, bias, scale))
         write(dst, result)
         reduction = find_operator(reduce_op if reduce_op is not None else "add")
         accumulate(trace, SCALAR, result, reduction, reduce_cmd, reduce_res)
+    return NkiInstruction(trace)
 
 
 def _activate(dst: NkiTensor, data: NkiTensor, op: Operator, bias: Any, scale: Any) -> None:
@@ -142,7 +144,7 @@ def activation_reduce(
     bias: Operand = None,
     scale: Operand = 1.0,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """`activation` that also writes the reduction of its result: `reset_reduce` into `reduce_res`.
 
     Args:
@@ -159,6 +161,7 @@ def activation_reduce(
         NkiValidationError: A rule of the engine is broken.
     """
     activation(dst, op, data, bias, scale, reduce_op, reduce_res, commands.reset_reduce, name)
+    return issued()
 
 
 def activate2(
@@ -176,7 +179,7 @@ def activate2(
     reduce_res: NkiTensor | None = None,
     reduce_cmd: commands = commands.idle,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = op((data op0 imm0) op1 imm1), with an optional reduction (NeuronCore-v4).
 
     Args:
@@ -222,3 +225,4 @@ def activate2(
         write(dst, result)
         reduction = find_operator(reduce_op if reduce_op is not None else "add")
         accumulate(trace, SCALAR, result, reduction, reduce_cmd, reduce_res)
+    return NkiInstruction(trace)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -26,7 +27,7 @@ _LARGEST_SEARCH = 16384
 _WIDTH = 8
 
 
-def max8(dst: NkiTensor, src: NkiTensor, name: str | None = None) -> None:
+def max8(dst: NkiTensor, src: NkiTensor, name: str | None = None) -> NkiInstruction:
     """The 8 largest values of each partition, in descending order.
 
     Args:
@@ -43,6 +44,7 @@ def max8(dst: NkiTensor, src: NkiTensor, name: str | None = None) -> None:
     if trace.values:
         values = single(src).reshape(src.form.partitions, -1)
         write(dst, -np.sort(-values, axis=1, kind="stable")[:, :_WIDTH])
+    return NkiInstruction(trace)
 
 
 def _search_kind(trace: Tracer, call: Any, name: str, opcode: Opcode, dst: NkiTensor, src: NkiTensor) -> Kind:
@@ -60,7 +62,9 @@ def _search_kind(trace: Tracer, call: Any, name: str, opcode: Opcode, dst: NkiTe
     return kind
 
 
-def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str | None = None) -> None:
+def nc_find_index8(
+    dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str | None = None
+) -> NkiInstruction:
     """Index of the first occurrence in `data` of each of 8 values per partition.
 
     Equal values among the 8 find successive occurrences.
@@ -82,6 +86,7 @@ def nc_find_index8(dst: NkiTensor, data: NkiTensor, vals: NkiTensor, name: str |
         found = _first_matches(single(data).reshape(data.form.partitions, -1),
                                single(vals).reshape(data.form.partitions, -1))  # fmt: skip
         write(dst, found.astype(np.int64))
+    return NkiInstruction(trace)
 
 
 def _first_matches(values: Array, wanted: Array) -> Array:
@@ -105,7 +110,7 @@ def nc_match_replace8(
     imm: float,
     dst_idx: NkiTensor | None = None,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """Copy `data` with the first occurrence of each of 8 values per partition replaced by `imm`.
 
     Args:
@@ -132,3 +137,4 @@ def nc_match_replace8(
         write(dst, values)
         if dst_idx is not None:
             write(dst_idx, found)
+    return NkiInstruction(trace)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import compute_step, form_of, issue, ready, refuse
 from neuron_tools.nki.kinds import Kind, Step
 from neuron_tools.nki.registers import VirtualRegister
@@ -23,12 +24,13 @@ def register_alloc(x: int | None = None) -> VirtualRegister:
     return VirtualRegister(None if x is None else int(x))
 
 
-def register_move(dst: VirtualRegister, src: int | VirtualRegister) -> None:
+def register_move(dst: VirtualRegister, src: int | VirtualRegister) -> NkiInstruction:
     """dst = src, a number or another register."""
     dst.value = int(src)
+    return issued()
 
 
-def register_load(dst: VirtualRegister, src: NkiTensor) -> None:
+def register_load(dst: VirtualRegister, src: NkiTensor) -> NkiInstruction:
     """dst = the single element of `src` (HBM or SBUF).
 
     Raises:
@@ -50,9 +52,10 @@ def register_load(dst: VirtualRegister, src: NkiTensor) -> None:
     trace.record(kind, -1, -1, src.region)
     trace.needs_values()
     dst.value = int(src.array.reshape(-1)[0])
+    return NkiInstruction(trace)
 
 
-def register_store(dst: NkiTensor, src: VirtualRegister) -> None:
+def register_store(dst: NkiTensor, src: VirtualRegister) -> NkiInstruction:
     """The single element of `dst` (HBM or SBUF) = src.
 
     Raises:
@@ -71,3 +74,4 @@ def register_store(dst: NkiTensor, src: VirtualRegister) -> None:
     if trace.values:
         value: Any = src.read() if isinstance(src, VirtualRegister) else int(src)
         write(dst, np.array([value], np.int64))
+    return NkiInstruction(trace)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -29,7 +30,7 @@ KEEP = 255
 
 def nc_stream_shuffle(
     dst: NkiTensor, src: NkiTensor, shuffle_mask: Sequence[int], name: str | None = None
-) -> None:
+) -> NkiInstruction:
     """dst[i] = src[shuffle_mask[i]] between the partitions of each quadrant of 32.
 
     Args:
@@ -68,9 +69,12 @@ def nc_stream_shuffle(
         moved = (chosen != KEEP) & (source < len(values))
         result[moved] = values[source[moved]]
         write(dst, result)
+    return NkiInstruction(trace)
 
 
-def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, name: str | None = None) -> None:
+def quantize_mx(
+    dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, name: str | None = None
+) -> NkiInstruction:
     """Quantize groups of 8 partitions x 4 elements to MX types with one shared exponent each.
 
     Args:
@@ -109,3 +113,4 @@ def quantize_mx(dst: NkiTensor, src: NkiTensor, dst_scale: NkiTensor, name: str 
         places = scale_partitions(src.form.partitions, rows)
         held[places, : scales.shape[1]] = scales
         write(dst_scale, held)
+    return NkiInstruction(trace)

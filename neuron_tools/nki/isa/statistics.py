@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -18,7 +19,7 @@ from neuron_tools.nki.values import single, write
 from neuron_tools.simulator.program import Engine, Opcode
 
 
-def bn_stats(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> None:
+def bn_stats(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Count, mean and variance x count of the even and of the odd elements of each partition.
 
     Args:
@@ -52,9 +53,10 @@ def bn_stats(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> None:
             spread = half.var(axis=1) * count if count else np.zeros(len(half), np.float32)
             columns += [np.full(len(half), count, np.float32), mean, spread]
         write(dst, np.stack(columns, axis=1))
+    return NkiInstruction(trace)
 
 
-def bn_aggr(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> None:
+def bn_aggr(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:
     """Mean and variance of each partition from triples of `bn_stats`.
 
     Args:
@@ -86,3 +88,4 @@ def bn_aggr(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> None:
         overall = (count * mean).sum(axis=1) / total
         variance = (spread + count * (mean - overall[:, None]) ** 2).sum(axis=1) / total
         write(dst, np.stack([overall, variance], axis=1))
+    return NkiInstruction(trace)

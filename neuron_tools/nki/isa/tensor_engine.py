@@ -10,6 +10,7 @@ from neuron_tools.nki import dtypes
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import matmul_perf_mode
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     issue,
@@ -41,7 +42,7 @@ def nc_matmul(
     tile_size: tuple[int, ...] = (),
     perf_mode: matmul_perf_mode = matmul_perf_mode.none,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = stationary.T @ moving on the Tensor engine, accumulated in fp32 in PSUM.
 
     Args:
@@ -89,6 +90,7 @@ def nc_matmul(
         trace.mark_written(dst)
     if trace.values:
         _multiply(dst, stationary, moving, is_transpose, bool(add), perf_mode)
+    return NkiInstruction(trace)
 
 
 def _multiply(
@@ -216,7 +218,7 @@ def nc_transpose(
     data: NkiTensor,
     engine: engines = engines.unknown,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = data.T between partitions and free dimensions.
 
     Args:
@@ -242,6 +244,7 @@ def nc_transpose(
     issue(trace, kind, dst, data)
     if trace.values:
         write(dst, _flat(exact(data)).T)
+    return NkiInstruction(trace)
 
 
 def _transpose_kind(trace: Tracer, dst: ViewForm, data: ViewForm, engine: engines) -> Kind:
@@ -289,7 +292,7 @@ def nc_matmul_mx(
     tile_size: Any = None,
     accumulate: bool | None = None,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = stationary.T @ moving of MX operands, scaled per group of 8 partitions x 4 packed values.
 
     Args:
@@ -324,6 +327,7 @@ def nc_matmul_mx(
         right = dequantized(moving, moving_scale)
         product = left.T @ right
         write(dst, product + single(dst).reshape(product.shape) if add else product)
+    return NkiInstruction(trace)
 
 
 def _mx_kind(trace: Tracer, dst: ViewForm, stationary: ViewForm, moving: ViewForm, add: bool) -> Kind:

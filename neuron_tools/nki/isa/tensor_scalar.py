@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
@@ -51,7 +52,7 @@ def tensor_scalar(
     reverse1: bool = False,
     engine: engines = engines.unknown,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = (data op0 operand0) op1 operand1, the operands broadcast along the free dimensions.
 
     Args:
@@ -91,6 +92,7 @@ def tensor_scalar(
         issue(trace, kind, dst, data, operand0, operand1)
     if trace.values:
         _tensor_scalar_values(dst, data, (op0, operand0, reverse0), (op1, operand1, reverse1))
+    return NkiInstruction(trace)
 
 
 def _tensor_scalar_values(
@@ -163,7 +165,7 @@ def scalar_tensor_tensor(
     reverse0: bool = False,
     reverse1: bool = False,
     name: str | None = None,
-) -> None:
+) -> NkiInstruction:
     """dst = (data op0 operand0) op1 operand1, with `operand0` a scalar and `operand1` a tile.
 
     Args:
@@ -199,6 +201,7 @@ def scalar_tensor_tensor(
         scalar = column(operand0, data.form.partitions, values.ndim)
         result = apply(find_operator(op0), values, scalar, reverse0)
         write(dst, apply(find_operator(op1), result, shaped(single(operand1), result.shape), reverse1))
+    return NkiInstruction(trace)
 
 
 def _scalar_tensor_tensor_kind(

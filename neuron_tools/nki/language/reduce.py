@@ -19,6 +19,7 @@ from neuron_tools.nki.language.movement import assign, copy
 from neuron_tools.nki.language.results import Restriction, result
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tracer import Tracer
 
 Axis = int | Sequence[int]
 
@@ -211,22 +212,28 @@ def loop_reduce(
     """Reduction of a tile over the iterations of loops around it (older dialect).
 
     Each call adds this iteration's tile to those of the iterations before; the first iteration of the named
-    loops starts anew.
+    loops starts anew. Every iteration of the other loops around it has a total of its own.
     """
     trace = ready()
     operator = operators.find_operator(op)
-    key = ("loop_reduce", trace.site())
+    key = ("loop_reduce", trace.site(), _loops_kept(trace, loop_indices))
     indices = tuple(int(index) for index in loop_indices)
     held = trace.shared.get(key)
-    source = x
+    restriction = Restriction(x.shape, mask)
     if held is None or indices <= held[0]:
         total = ndarray(x.shape, as_dtype(dtype) if dtype is not None else x.dtype, MemoryRegion.sbuf)
-        assign(total, source)
+        restriction.run(total, lambda part: assign(part, restriction.part(x)))
     else:
         total = held[1]
-        tensor_tensor(total, total, source, operator)
+        restriction.run(total, lambda part: tensor_tensor(part, part, restriction.part(x), operator))
     trace.shared[key] = (indices, total)
     return total
+
+
+def _loops_kept(trace: Tracer, reduced: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """(Depth, value) of the loops under way that are not among those reduced over."""
+    gone = {id(index) for index in reduced}
+    return tuple((depth, int(index)) for depth, index in enumerate(trace.open_loops) if id(index) not in gone)
 
 
 def all_reduce(

@@ -175,7 +175,16 @@ class _Lowering:
             self.rows, self.regions, written, buckets, addresses.predecessor_start, addresses.predecessors,
             streams.of_row, ordered,
         )  # fmt: skip
-        return found
+        return self._with_ties(*found)
+
+    def _with_ties(self, consumers: Ints, producers: Ints, slots: Any, hazards: Ints) -> tuple[Any, ...]:
+        """The dependencies with those that the kernel itself asked for."""
+        if not self.trace.ties:
+            return consumers, producers, slots, hazards
+        ties = np.array(self.trace.ties, consumers.dtype)
+        first_operand = np.zeros(len(ties), slots.dtype)
+        return (np.concatenate([consumers, ties[:, 0]]), np.concatenate([producers, ties[:, 1]]),
+                np.concatenate([slots, first_operand]), hazards)  # fmt: skip
 
     # Rows
 

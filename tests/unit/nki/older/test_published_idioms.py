@@ -199,3 +199,54 @@ def test_a_block_that_is_overwritten_before_it_is_read_is_refused(names):
     trace = turns(names, 1).run(numbers(4, 128, 64)).traces[0]
     with pytest.raises(RaceError, match=r"\(block 0\) is read, but .*\(block 1\).* same address"):
         lower(trace, "turns")
+
+
+def test_a_grid_names_its_axes_in_order(names):
+    nki, nl, nisa = names
+
+    @nki.jit
+    def positions():
+        grid = nl.mgrid[0:4, 0:3, 0:5, 0:2]
+        result = nl.ndarray((4, 3, 5, 2), dtype=nl.int32, buffer=nl.shared_hbm)
+        nl.store(result, nisa.iota(100 * grid.p + 1000 * grid.x + 10 * grid.y + grid.z, dtype=nl.int32))
+        return result
+
+    p, x, y, z = np.mgrid[0:4, 0:3, 0:5, 0:2]
+    np.testing.assert_array_equal(positions(), 100 * p + 1000 * x + 10 * y + z)
+
+
+def test_a_loop_reduction_keeps_a_total_for_each_iteration_of_the_other_loops(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def sums(x):
+        result = nl.ndarray((2, 3, 4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+        for outer in nl.affine_range(2):
+            totals = nl.ndarray((3, nl.par_dim(4), 8), dtype=x.dtype, buffer=nl.sbuf)
+            for reduced in nl.affine_range(5):
+                for inner in nl.affine_range(3):
+                    tile = nl.load(x[outer, reduced, inner])
+                    totals[inner] = nl.loop_reduce(tile, op=np.add, loop_indices=[reduced])
+            for inner in nl.affine_range(3):
+                nl.store(result[outer, inner], totals[inner])
+        return result
+
+    x = numbers(2, 5, 3, 4, 8)
+    np.testing.assert_allclose(sums(x), x.sum(1), rtol=1e-6)
+    np.testing.assert_allclose(nki.simulate_kernel(sums, x), x.sum(1), rtol=1e-6)
+
+
+def test_a_loop_reduction_leaves_out_masked_iterations(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def sums(x):
+        result = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+        total = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+        for i in nl.affine_range(4):
+            total[...] = nl.loop_reduce(nl.load(x[i]), op=np.add, loop_indices=[i], mask=i < 2)
+        nl.store(result, total)
+        return result
+
+    x = numbers(4, 4, 8)
+    np.testing.assert_allclose(sums(x), x[0] + x[1], rtol=1e-6)
