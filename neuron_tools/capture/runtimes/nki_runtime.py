@@ -3,27 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from neuron_tools.capture.runtimes.published import PublishedRecording
+from neuron_tools.capture.runtimes.python_runtime import PythonRuntime
 from neuron_tools.capture.runtimes.runtime import Recording
-from neuron_tools.device.host.recorder import PythonRecorder
-from neuron_tools.device.record import EVENTS_FILE
-
-if TYPE_CHECKING:
-    from neuron_tools.frontends.nki.recording import KernelRecording
 
 
-class NkiRuntime:
+class NkiRuntime(PythonRuntime):
     """The runtime of a process that calls NKI kernels without a framework."""
-
-    def __init__(self) -> None:
-        self._recorder: PythonRecorder | None = None
-        self._published: PublishedRecording | None = None
-        self._recording: KernelRecording | None = None
-
-    def prepare(self) -> None:
-        """Nothing has to be built."""
 
     def facts(self) -> Mapping[str, Any]:
         """NumPy's version."""
@@ -37,51 +25,7 @@ class NkiRuntime:
         from neuron_tools.nki.target import set_core
 
         set_core(recording.core)
-        options = recording.options
-        recorder = self._recorder = PythonRecorder(
-            recording.directory / EVENTS_FILE,
-            recording.definitions.stack,
-            recording.definitions.name,
-            launch_overhead_ns=round(recording.core.launch_overhead_ns),
-            fixed_ns_per_dispatch=options.fixed_ns_per_dispatch if options.host_clock == "fixed" else None,
-        )
-        self._published = PublishedRecording(recorder, recording)
-        self._recording = KernelRecording(recorder, recording.store)
-        self._recording.install()
-
-    def stop(self) -> int:
-        """Listen no longer and write what was recorded."""
-        self._leave()
-        if self._recorder is None:
-            return 0
-        end_ns = self._recorder.clock.now_ns()
-        if self._published is not None:
-            self._published.end()
-        self._recorder.close()
-        return end_ns
-
-    def abandon(self) -> None:
-        """Stop without writing."""
-        self._leave()
-        if self._recorder is not None:
-            self._recorder.abandon()
-        if self._published is not None:
-            self._published.abandon()
-
-    @property
-    def error(self) -> str | None:
-        """Why writing the log stopped."""
-        return self._recorder.error if self._recorder else None
-
-    @property
-    def record_count(self) -> int:
-        """Records made."""
-        return self._recorder.record_count if self._recorder else 0
-
-    def _leave(self) -> None:
-        from neuron_tools.nki.target import set_core
-
-        set_core(None)
-        if self._recording is not None:
-            self._recording.uninstall()
-            self._recording = None
+        self._undo.append(partial(set_core, None))
+        kernels = KernelRecording(self._record(recording), recording.store)
+        kernels.install()
+        self._undo.append(kernels.uninstall)
