@@ -1,4 +1,8 @@
-"""Collectives that follow one another with nothing computed meanwhile, and what one of them would cost."""
+"""Collectives that follow one another with nothing computed meanwhile, and what they would leave to wait for.
+
+Mended as DistributedDataParallel does it, small ones are joined into buckets and each begins when the
+backward pass has made its input: what remains is what outlasts the backward pass, at least the last bucket.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_profile.analysis.spans import Union, overlap_ns, union
 from neuron_tools import hardware
@@ -15,6 +20,7 @@ from neuron_tools.profile.reader import Profile
 from neuron_tools.simulator.collectives import cost
 from neuron_tools.simulator.program import CollectiveKind
 
+Ints = npt.NDArray[np.int64]
 KINDS = {
     "AllReduce": CollectiveKind.ALL_REDUCE,
     "AllGather": CollectiveKind.ALL_GATHER,
@@ -22,6 +28,8 @@ KINDS = {
     "AllToAll": CollectiveKind.ALL_TO_ALL,
     "Broadcast": CollectiveKind.BROADCAST,
 }
+BUCKET_BYTES = 25 << 20  # DistributedDataParallel's default
+ISSUE_NS = 50_000  # longest time between two of a run that is taken for the host issuing the next
 _ROWS = """
 SELECT operation, coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line,
     coalesce(layer, '') AS layer, coalesce(replica_group, '') AS ranks, dtype,
@@ -34,6 +42,10 @@ FROM CcOp WHERE group_name IS NOT NULL AND coalesce(process_idx, 0) = ? ORDER BY
 _COMPUTING = """
 SELECT start_ts AS start_ns, end_ts AS end_ns FROM ActiveTime
 WHERE coalesce(process_idx, 0) = ? AND engine IN ('tensor', 'vector', 'scalar', 'gpsimd') ORDER BY start_ts
+"""
+_BACKWARD = """
+SELECT start_ts AS start_ns FROM FrameworkInstruction
+WHERE coalesce(process_idx, 0) = ? AND is_backward ORDER BY start_ts
 """
 
 
@@ -65,8 +77,8 @@ class SerialRun:
         count: How many.
         byte_count: Bytes of all.
         exposed_ns: Time from the first's start to the last's end in which nothing was computed.
-        joined_ns: What one collective of all their bytes takes by the link model.
-        computed_ns: Time that was computed since the run before: what it could hide behind.
+        backward_ns: From the begin of the backward pass before it to its first's start.
+        remaining_ns: What would still be waited for if each bucket began when its input was made.
     """
 
     file: str
@@ -76,13 +88,13 @@ class SerialRun:
     count: int
     byte_count: int
     exposed_ns: int
-    joined_ns: int
-    computed_ns: int
+    backward_ns: int
+    remaining_ns: int
 
     @property
     def gain_ns(self) -> int:
-        """Time saved by issuing one joined collective that computing hides as far as there is some."""
-        return max(0, self.exposed_ns - max(0, self.joined_ns - self.computed_ns))
+        """Time saved by buckets that begin early."""
+        return max(0, self.exposed_ns - self.remaining_ns)
 
 
 def serial_runs(profile: Profile, process: int) -> Iterator[SerialRun]:
@@ -91,11 +103,18 @@ def serial_runs(profile: Profile, process: int) -> Iterator[SerialRun]:
     rows = [Row(**row) for row in profile.query(_ROWS, [process]).to_pylist()]
     busy = profile.query(_COMPUTING, [process])
     computing = union(*(busy[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
+    backward = profile.query(_BACKWARD, [process])["start_ns"].to_numpy().astype(np.int64)
     before_ns = 0
     for run in _runs(rows, computing):
         if run[0].operation in KINDS:
-            yield _run(run, before_ns, computing, device)
+            yield _run(run, _backward_ns(backward, before_ns, run[0].start_ns), computing, device)
         before_ns = run[-1].end_ns
+
+
+def _backward_ns(starts: Ints, after_ns: int, until_ns: int) -> int:
+    """How long before a moment the backward pass began; 0 where there was none since another moment."""
+    place = int(np.searchsorted(starts, after_ns))
+    return until_ns - int(starts[place]) if place < len(starts) and starts[place] < until_ns else 0
 
 
 def _runs(rows: list[Row], computing: Union) -> Iterator[list[Row]]:
@@ -110,31 +129,54 @@ def _runs(rows: list[Row], computing: Union) -> Iterator[list[Row]]:
 
 
 def _continues(one: Row, other: Row, computing: Union) -> bool:
-    """Whether less is computed between two collectives of one line than they take themselves."""
-    if one.key != other.key:
+    """Whether two collectives of one line follow one another, and less is computed between than they take."""
+    lengths = one.end_ns - one.start_ns, other.end_ns - other.start_ns
+    if one.key != other.key or other.start_ns - one.end_ns > max(*lengths, ISSUE_NS):
         return False
-    computed_ns = overlap_ns(_span(one.end_ns, other.start_ns), computing)
-    return computed_ns <= min(one.end_ns - one.start_ns, other.end_ns - other.start_ns)
+    return overlap_ns(_span(one.end_ns, other.start_ns), computing) <= min(lengths)
 
 
-def _run(rows: list[Row], before_ns: int, computing: Union, device: Device | None) -> SerialRun:
+def _run(rows: list[Row], backward_ns: int, computing: Union, device: Device | None) -> SerialRun:
     first = rows[0]
-    moving = union(np.array([row.start_ns for row in rows]), np.array([row.end_ns for row in rows]))
     whole = _span(first.start_ns, rows[-1].end_ns)
-    exposed_ns = rows[-1].end_ns - first.start_ns - overlap_ns(whole, computing)
-    total = sum(row.byte_count for row in rows)
-    busy_ns = int((moving[1] - moving[0]).sum())
     return SerialRun(
-        first.file, first.line, first.layer, first.operation, len(rows), total, exposed_ns,
-        _joined_ns(first, total, busy_ns, device), overlap_ns(_span(before_ns, first.start_ns), computing),
+        first.file, first.line, first.layer, first.operation, len(rows), sum(row.byte_count for row in rows),
+        rows[-1].end_ns - first.start_ns - overlap_ns(whole, computing), backward_ns,
+        _remaining_ns(rows, backward_ns, device),
     )  # fmt: skip
 
 
-def _joined_ns(first: Row, byte_count: int, busy_ns: int, device: Device | None) -> int:
-    """What one collective of so many bytes takes; never more than the single ones took."""
+def _remaining_ns(rows: list[Row], backward_ns: int, device: Device | None) -> int:
+    """How long after the backward pass the last bucket ends; it makes inputs at a steady rate of bytes."""
+    total = max(1, sum(row.byte_count for row in rows))
+    free_ns, made = -backward_ns, 0
+    for bucket in _buckets(rows):
+        made += sum(row.byte_count for row in bucket)
+        ready_ns = round(-backward_ns * (1 - made / total))
+        free_ns = max(free_ns, ready_ns) + _bucket_ns(bucket, device)
+    return max(0, free_ns)
+
+
+def _buckets(rows: list[Row]) -> Iterator[list[Row]]:
+    bucket: list[Row] = []
+    for row in rows:
+        bucket.append(row)
+        if sum(each.byte_count for each in bucket) >= BUCKET_BYTES:
+            yield bucket
+            bucket = []
+    if bucket:
+        yield bucket
+
+
+def _bucket_ns(bucket: list[Row], device: Device | None) -> int:
+    """What one collective of a bucket's bytes takes; never more than the single ones took."""
+    first = bucket[0]
+    moving = union(np.array([row.start_ns for row in bucket]), np.array([row.end_ns for row in bucket]))
+    busy_ns = int((moving[1] - moving[0]).sum())
     if device is None:
         return busy_ns
     ranks = json.loads(first.ranks or "[]")
+    byte_count = sum(row.byte_count for row in bucket)
     return min(busy_ns, round(cost(KINDS[first.operation], byte_count, ranks, device).duration_ns))
 
 

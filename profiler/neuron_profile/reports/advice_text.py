@@ -16,6 +16,8 @@ from neuron_profile.reports.places import place as short_place
 from neuron_profile.reports.quantities import duration, percent
 from neuron_profile.reports.tables import data_table
 
+SMALL, SMALL_OF_LARGEST = 0.001, 0.02  # of the program's time; of the largest gain of device time
+
 
 def as_json(findings: Sequence[Finding]) -> str:
     """The findings as one JSON object; times in nanoseconds, gains as fractions."""
@@ -23,16 +25,26 @@ def as_json(findings: Sequence[Finding]) -> str:
     return json.dumps({"findings": rows}, indent=2, default=str)
 
 
-def print_findings(console: Console, findings: Sequence[Finding]) -> None:
-    """Print each finding with its place, its gain and what to change."""
+def print_findings(console: Console, findings: Sequence[Finding], lacking: str = "") -> None:
+    """Print each finding with place, gain and what to change; those of hardly any gain in a line each.
+
+    Args:
+        lacking: What the profile lacks that rules look at, as a sentence.
+    """
     if not findings:
         console.print("Nothing found that would make it faster.")
-        return
-    for number, finding in enumerate(findings, 1):
+    small = [finding for finding in findings if _is_small(finding, findings)]
+    for number, finding in enumerate((each for each in findings if each not in small), 1):
         console.print(f"{number}. {finding.title}", style="bold")
         console.print(Padding(_where(finding.place), (0, 0, 0, 3)))
         console.print(Padding(_gain(finding), (0, 0, 0, 3)))
         console.print(Padding(finding.change, (0, 0, 1, 3)))
+    if small:
+        console.print("Found too, with hardly any gain:", style="bold")
+    for finding in small:
+        console.print(Padding(f"{finding.title} ({_where(finding.place)})", (0, 0, 0, 3)))
+    if lacking:
+        console.print(lacking, style="dim")
 
 
 def gains_as_json(gains: Sequence[Gain]) -> str:
@@ -63,10 +75,19 @@ def _where(place: Place) -> str:
     return f"{short_place(SourceLine(place.file, place.line))}{inside}"
 
 
+def _is_small(finding: Finding, findings: Sequence[Finding]) -> bool:
+    """Whether it saves next to nothing of the program, and of the device time less than others do."""
+    if finding.gain_ns is None or finding.gain >= SMALL:
+        return False
+    most_ns = max(other.device_gain_ns or 0 for other in findings)
+    return (finding.device_gain_ns or 0) <= SMALL_OF_LARGEST * most_ns
+
+
 def _gain(finding: Finding) -> str:
     if finding.gain_ns is None:
         return "Gain: not simulated"
-    saved = f"Gain: {duration(max(0, finding.gain_ns))} of the program ({percent(finding.gain)})"
-    if finding.device_gain_ns:
-        saved += f", {duration(finding.device_gain_ns)} of the device time"
-    return saved
+    device = f"{duration(finding.device_gain_ns)} of the device time" if finding.device_gain_ns else ""
+    if finding.gain_ns <= 0 and device:
+        return f"Gain: {device}, none of the program, which waits for something else"
+    saved = f"Gain: {duration(max(0, finding.gain_ns))} of {finding.gain_of} ({percent(finding.gain)})"
+    return f"{saved}, {device}" if device else saved

@@ -35,6 +35,7 @@ class Finding:
         gain_ns: Time of the whole program that the change would save, simulated; None = not simulated.
         device_gain_ns: Device time that it would save.
         total_ns: Time of the whole program as it is.
+        gain_of: What `gain_ns` and `total_ns` are times of.
         what_if: The change that was simulated, as `neuron-profile whatif --set` takes it; "" = none.
         evidence: Numbers that show it, by name.
     """
@@ -46,6 +47,7 @@ class Finding:
     gain_ns: int | None = None
     device_gain_ns: int | None = None
     total_ns: int = 0
+    gain_of: str = "the program"
     what_if: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
 

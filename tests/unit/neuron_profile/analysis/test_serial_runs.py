@@ -1,7 +1,7 @@
 """Collectives with nothing computed meanwhile, and what one of them would cost."""
 
 import neuron_tools
-from neuron_profile.analysis.serial_runs import serial_runs
+from neuron_profile.analysis import serial_runs
 
 
 def rows(spans, line=7):
@@ -19,13 +19,14 @@ def rows(spans, line=7):
 
 def runs(make_profile, tables):
     with neuron_tools.open_profile(make_profile(tables=tables)) as profile:
-        return list(serial_runs(profile, 0))
+        return list(serial_runs.serial_runs(profile, 0))
 
 
 def test_neighbours_of_one_line_are_one_run(make_profile):
     (run,) = runs(make_profile, {"CcOp": rows([(0, 100), (110, 210), (220, 320)])})
     assert (run.count, run.byte_count, run.exposed_ns, run.line) == (3, 3 << 16, 320, 7)
-    assert run.joined_ns <= 300
+    assert run.remaining_ns <= 300
+    assert run.gain_ns == 320 - run.remaining_ns
 
 
 def test_computing_between_them_ends_a_run(make_profile, tiny_tables):
@@ -34,7 +35,32 @@ def test_computing_between_them_ends_a_run(make_profile, tiny_tables):
     assert [run.count for run in found] == [1, 1]
 
 
-def test_what_was_computed_before_can_hide_a_joined_one(make_profile, tiny_tables):
-    (run,) = runs(make_profile, {**tiny_tables, "CcOp": rows([(1300, 1330), (1335, 1350)])})
-    assert run.computed_ns == 80
-    assert run.gain_ns == run.exposed_ns - max(0, run.joined_ns - 80)
+def test_collectives_far_apart_are_runs_of_their_own(make_profile):
+    assert [run.count for run in runs(make_profile, {"CcOp": rows([(0, 100), (1_000_000, 1_000_100)])})] == [
+        1,
+        1,
+    ]
+
+
+def test_the_backward_pass_before_a_run_is_what_can_hide_it(make_profile, tiny_tables):
+    (run,) = runs(make_profile, {**tiny_tables, "CcOp": rows([(2000, 2030), (2035, 2050)])})
+    assert run.backward_ns == 2000 - 1230  # aten::mul of the tiny profile
+
+
+def test_without_a_backward_pass_joining_is_all_there_is_to_gain(make_profile):
+    (run,) = runs(make_profile, {"CcOp": rows([(2000, 2030), (2035, 2050)])})
+    assert run.backward_ns == 0
+    assert run.remaining_ns == 45  # the link model has more for so few bytes
+
+
+def test_buckets_begin_when_the_backward_pass_has_made_them(monkeypatch):
+    monkeypatch.setattr(serial_runs, "BUCKET_BYTES", 100)
+    each = [
+        serial_runs.Row("AllReduce", "f", 1, "", "[0,1]", "f32", at, at + 40, 100) for at in (0, 50, 100, 150)
+    ]
+    # Made at -60, -40, -20 and 0, moved in 40 each from -60 on: the last one ends at 100.
+    assert serial_runs._remaining_ns(each, 80, None) == 100
+    # Made at -300, -200, -100 and 0: only the last one is left.
+    assert serial_runs._remaining_ns(each, 400, None) == 40
+    monkeypatch.setattr(serial_runs, "BUCKET_BYTES", 1000)
+    assert serial_runs._remaining_ns(each, 400, None) == 160  # one bucket begins when all is made

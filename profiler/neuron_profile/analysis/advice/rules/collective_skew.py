@@ -10,6 +10,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.late_lines import late_line
 from neuron_profile.analysis.rank_meetings import rank_meetings
+from neuron_profile.reports.quantities import duration
 
 MINIMUM_SHARE = 0.05
 MINIMUM_MEETINGS = 2
@@ -30,11 +31,11 @@ def find(context: Context) -> Iterator[Finding]:
         meetings.ranks[late],
         late_line(context.profile, meetings.processes, meetings.processes[late]),
     )
-    waited_us = lateness[late] / 1e3
     where = "" if line is None else f", {'on the device' if line.on_device else 'on the host'}"
     yield Finding(
         "collective_skew",
-        f"Rank {rank} comes late to the collectives{where}: the others wait {waited_us:,.0f} us for it",
+        f"Rank {rank} comes late to the collectives{where}: "
+        f"the others wait {duration(int(lateness[late]))} for it",
         f"Give rank {rank} as much work as the others: even batches and sequence lengths, layers spread "
         "evenly over pipeline stages, nothing that one rank alone does between collectives (logging, "
         "checkpoints, data loading).",

@@ -9,6 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
+from neuron_profile.reports.quantities import duration
 from neuron_tools.simulator.program import DType, Opcode, Program
 
 MINIMUM_SHARE = 0.02
@@ -22,7 +23,7 @@ def find(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "fp32_matmul",
-        f"Matrix products in fp32 keep the Tensor engine busy for {hot.busy_ns / 1e3:,.0f} us",
+        f"Matrix products in fp32 keep the Tensor engine busy for {duration(hot.busy_ns)}",
         "Compute in bf16: torch.autocast('neuron', torch.bfloat16) around the forward pass, or "
         "model.bfloat16(); in JAX give the operands dtype bfloat16.",
         parse_change("dtype=bf16"),

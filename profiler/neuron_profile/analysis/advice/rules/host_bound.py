@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.collective_waits import collective_wait_ns
-from neuron_profile.analysis.occupancy import Bound
+from neuron_profile.analysis.occupancy import Bound, Occupancy
 
 _BUSIEST = """
 SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line, count(*) AS calls
@@ -16,7 +16,10 @@ FROM HostSpan WHERE kind = 'dispatch' GROUP BY ALL ORDER BY calls DESC, file, li
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """A finding where the device is busy for less than 90 % of the time after the first step."""
+    """A finding where the device is busy for less than 90 % of the time after the first step.
+
+    What the host does before the device first runs, and in the first step, is no part of the gain.
+    """
     occupancy = context.occupancy
     if occupancy.bound not in (Bound.HOST, Bound.BOTH) or context.what_if is None:
         return
@@ -36,7 +39,7 @@ def find(context: Context) -> Iterator[Finding]:
         + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
         + "larger batches give the device more work for each; prepare inputs beside the computation.",
         place,
-        gain_ns=max(0, total_ns - context.what_if.without_host_ns() - waits_ns),
+        gain_ns=max(0, min(_idle_ns(occupancy), total_ns - context.what_if.without_host_ns() - waits_ns)),
         device_gain_ns=0,
         total_ns=total_ns,
         evidence={
@@ -45,3 +48,11 @@ def find(context: Context) -> Iterator[Finding]:
             "idle_ns": occupancy.idle_ns,
         },
     )
+
+
+def _idle_ns(occupancy: Occupancy) -> int:
+    """Gaps between executions of one core, after the first step where there are several."""
+    idle_ns = occupancy.idle_ns
+    if occupancy.has_steps:
+        idle_ns = occupancy.steady_window_ns - occupancy.steady_device_ns
+    return idle_ns // max(occupancy.cores, 1)

@@ -9,6 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask, ProgramUse
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
+from neuron_profile.reports.quantities import duration
 from neuron_tools.simulator.program import Engine, Memory, Program
 
 MINIMUM_SHARE = 0.05
@@ -26,7 +27,7 @@ def find(context: Context) -> Iterator[Finding]:
     hot = context.hotspot(_evacuating)
     yield context.finding(
         "psum_evacuation",
-        f"The Tensor engine waits {waited_ns / 1e3:,.0f} us for results to be taken out of PSUM",
+        f"The Tensor engine waits {duration(waited_ns)} for results to be taken out of PSUM",
         "Take results out on the Vector and Scalar engines in turn, sum over more of the contraction before "
         "taking one out, and use all eight banks so that the next product need not wait.",
         rows_change("psum_evacuation=0.5", _evacuating, SHARED),

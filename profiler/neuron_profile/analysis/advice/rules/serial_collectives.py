@@ -9,6 +9,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.rank_meetings import rank_meetings
 from neuron_profile.analysis.serial_runs import SerialRun, serial_runs
+from neuron_profile.reports.quantities import duration
 
 MINIMUM_SHARE = 0.05
 
@@ -34,7 +35,7 @@ def _finding(runs: Sequence[SerialRun], gain_ns: int, total_ns: int, rank: int) 
     several = "one after the other, " if count > len(runs) else ""
     return Finding(
         "serial_collectives",
-        f"{count} x {first.operation} {several}{exposed_ns / 1e3:,.0f} us in which nothing is computed",
+        f"{count} x {first.operation} {several}{duration(exposed_ns)} in which nothing is computed",
         "Join them into few large ones and begin each as soon as its input is ready, with async_op=True "
         "(DistributedDataParallel does both): collectives then travel while the rest is computed.",
         Place(first.file, first.line, "", first.layer, first.operation),
@@ -45,7 +46,7 @@ def _finding(runs: Sequence[SerialRun], gain_ns: int, total_ns: int, rank: int) 
             "collectives": count,
             "runs": len(runs),
             "exposed_ns": exposed_ns,
-            "joined_ns": sum(run.joined_ns for run in runs),
+            "remaining_ns": sum(run.remaining_ns for run in runs),
             "bytes": sum(run.byte_count for run in runs),
             "rank": rank,
         },

@@ -24,7 +24,7 @@ def find(context: Context) -> Iterator[Finding]:
     )
     yield context.finding(
         "spill",
-        f"{moved / 1e6:,.1f} MB are spilled to HBM and loaded back, because a tile does not fit SBUF",
+        f"{_bytes(moved)} are spilled to HBM and loaded back, because a tile does not fit SBUF",
         "Use smaller tiles, or a smaller working set: split the batch or the sequence, recompute "
         "instead of keeping.",
         parse_change("spill=0"),
@@ -35,3 +35,7 @@ def find(context: Context) -> Iterator[Finding]:
 
 def _spilling(program: Program) -> tuple[Mask, Mask]:
     return np.zeros(len(program.instructions), bool), spills(program)
+
+
+def _bytes(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:,} bytes"

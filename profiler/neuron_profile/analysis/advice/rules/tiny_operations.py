@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.reports.quantities import duration
 
 TINY_NS = 10_000
 MINIMUM_COUNT = 100
@@ -32,8 +33,8 @@ def find(context: Context) -> Iterator[Finding]:
     rows = context.profile.query(_LINE, [TINY_NS]).to_pylist()
     yield Finding(
         "tiny_operations",
-        f"{count:,} executions take at most {TINY_NS // 1000} us each, less than launching them "
-        f"({launch_ns / 1e3:.1f} us)",
+        f"{count:,} executions take at most {duration(TINY_NS)} each, less than launching them "
+        f"({duration(launch_ns)})",
         "Compile the step (torch.compile, jax.jit): one launch for all, and intermediate values stay "
         "on the chip.",
         Place(rows[0]["file"], rows[0]["line"]) if rows else Place(),

@@ -11,6 +11,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.reports.quantities import duration
 from neuron_tools.simulator.cost_scale import CostScale
 from neuron_tools.simulator.program import Engine, Program
 
@@ -27,7 +28,7 @@ def find(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "underfilled_tiles",
-        f"Instructions on at most {FEW} of {PARTITIONS} partitions take {hot.busy_ns / 1e3:,.0f} us",
+        f"Instructions on at most {FEW} of {PARTITIONS} partitions take {duration(hot.busy_ns)}",
         "Put a dimension of at least 128 on the partitions: merge small dimensions (batch and heads, "
         "say), or batch several small operations into one.",
         Change("underfilled_tiles", _filled),

@@ -10,6 +10,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.whatif.change import rows_change
+from neuron_profile.reports.quantities import duration
 from neuron_tools.simulator.program import Program
 
 MINIMUM_SHARE = 0.05
@@ -25,7 +26,7 @@ def find(context: Context) -> Iterator[Finding]:
         return
     yield context.finding(
         "unoverlapped_collectives",
-        f"Collectives take {communication.exposed_ns / 1e3:,.0f} us in which nothing is computed",
+        f"Collectives take {duration(communication.exposed_ns)} in which nothing is computed",
         "Start them as soon as their input is ready and compute meanwhile: smaller gradient buckets, "
         "prefetching of sharded parameters, asynchronous collectives.",
         rows_change("collectives=0", _collectives, 0.0),
