@@ -39,6 +39,7 @@ HTA_BLOCKING = (
 )  # fmt: skip
 BREAKDOWNS = ("idle", "kernels", "communication", "critical path")
 ROUNDS = 2
+OTHER_ANALYSES = ("idle", "critical path", "memory", "roofline", "diff")
 INSTRUCTIONS, QUICK_INSTRUCTIONS = 10_000_000, 400_000
 SUMMARY_TARGET, SUMMARY_MEMORY_TARGET = Target("<=", 10), Target("<=", 2048)
 RANKS, QUICK_RANKS = (32, 64, 128, 256), (2, 4)
@@ -138,8 +139,18 @@ def summary_figures(folder: Path, instructions: int) -> list[Figure]:
         f"with {found['findings']} findings; a program of {long_capture.PROGRAM_INSTRUCTIONS:,} instructions"
     )
     full = instructions >= INSTRUCTIONS
+    others = [
+        Figure(
+            f"{name} of {instructions:,} instructions",
+            found[name][0],
+            "s",
+            note=f"processor time {found[name][1]:.1f} s",
+        )
+        for name in OTHER_ANALYSES
+    ]
     return [
         Figure(title, seconds, "s", SUMMARY_TARGET if full else None, note=note),
+        *others,
         Figure(
             f"memory of the {title}",
             found["peak_bytes"] / MIB,
@@ -194,7 +205,7 @@ def _agreement(ours: dict[str, Any], peer: dict[str, Any]) -> Figure:
     note = (
         f"{', '.join(differences)}; largest at {worst} (HTA rounds percentages to 0.01). The parts of the "
         f"critical path are those of {SHORT_EVENTS:,} events. Ours also has the host between operators and "
-        "in blocking calls, so that it covers the trace; where a wait ends with several streams, ours follows "
+        "in blocking calls, so that it covers the trace; where a wait ends with several streams, ours takes "
         "the one that ended last and HTA's the one with most work, so that longer traces differ"
     )
     return Figure("difference from HTA's numbers", differences[worst], "", Target("<=", 1e-3), note=note)
@@ -296,9 +307,11 @@ def _path_parts(path: Any, kernels: Any) -> dict[str, float]:
 
 
 def _summary(path: str) -> dict[str, Any]:
-    """Summary and advice of a profile, kernels loaded before."""
+    """Summary, advice and the other analyses of a profile, kernels loaded before."""
     from neuron_profile.analysis import exposure_kernel
     from neuron_profile.analysis.advice.advise import advise
+    from neuron_profile.analysis.analyses import run_analysis
+    from neuron_profile.analysis.comparison.difference import compare
     from neuron_profile.analysis.overview import make_overview
     from neuron_tools import open_profile
     from neuron_tools.simulator import kernel
@@ -308,7 +321,13 @@ def _summary(path: str) -> dict[str, Any]:
     with open_profile(path) as profile:
         _, summary = _timed(lambda: make_overview(profile))
         findings, advice = _timed(lambda: advise(profile))
-    return {"summary": summary, "advice": advice, "findings": len(findings)}
+        found: dict[str, Any] = {
+            name: _timed(partial(run_analysis, profile, name.replace(" ", "-")))[1]
+            for name in OTHER_ANALYSES[:-1]
+        }
+        with open_profile(path) as same:
+            found["diff"] = _timed(lambda: compare(profile, same))[1]
+    return {"summary": summary, "advice": advice, "findings": len(findings), **found}
 
 
 def _ranks(folder: str, counts: str) -> dict[str, Any]:
