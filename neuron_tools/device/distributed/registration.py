@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from neuron_tools.device.distributed import attention_rules, context_parallel
+from neuron_tools.device.distributed.late_import import after_import
+
 BACKEND = "neuron"
 
 
@@ -14,6 +17,10 @@ def register() -> None:
     if not dist.is_available() or hasattr(dist.Backend, BACKEND.upper()):
         return
     dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron", "cpu"])
+    after_import("torch.distributed.tensor", attention_rules.register)
+    after_import(
+        "torch.distributed.tensor.experimental._context_parallel._attention", context_parallel.register
+    )
 
 
 def _create(options: Any, _backend_options: Any) -> Any:

@@ -1,6 +1,6 @@
 """Runs PyTorch's own distributed tests on the neuron back end, many tests in one set of processes.
 
-`torchrun --nproc_per_node 3 pytorch_suite.py [PATTERN...]`. The tests are those of
+`torchrun --nproc_per_node 4 pytorch_suite.py [PATTERN...]`. The tests are those of
 `torch.testing._internal.distributed.distributed_test`, taken as for gloo: tests for other back ends skip
 themselves. Their tensors are made on the neuron device. Rank 0 prints one JSON line for each test.
 """
@@ -8,19 +8,16 @@ themselves. Their tensors are made on the neuron device. Rank 0 prints one JSON 
 from __future__ import annotations
 
 import fnmatch
-import json
 import os
 import sys
-import tempfile
-import traceback
-import unittest
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import Any
 
-RANK, SIZE = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+sys.path.insert(0, str(Path(__file__).parents[3]))
+from tests.integration.distributed.suite import FOLDER, RANK, SIZE, run_together
+
 TIMEOUT_S = 20
-FOLDER = Path(tempfile.gettempdir()) / f"neuron-distributed-{os.getppid()}"
 for name in ("barrier", "test_dir", "init_dir"):
     (FOLDER / name).mkdir(parents=True, exist_ok=True)
 os.environ.update(BACKEND="gloo", TEMP_DIR=str(FOLDER), INIT_METHOD="env://")
@@ -55,71 +52,31 @@ class NeuronDistributed(distributed_test.DistributedTest._DistTestBase, distribu
         """Nor ended."""
 
 
-def outcome_of(name: str, store: dist.Store) -> str:
-    """Run one test in a process group of its own: "pass", "skip ..." or "fail ..."."""
+def run_one(name: str, store: dist.Store) -> None:
+    """One test in a process group of its own."""
     test = NeuronDistributed(name)
     test.rank = RANK
     test.file_name = str(FOLDER / name)
-    prefix = dist.PrefixStore(name, store)
     os.environ["TORCH_DISTRIBUTED_DEBUG"] = "OFF"
     dist.set_debug_level(dist.DebugLevel.OFF)
     on_host = any(fnmatch.fnmatch(name, pattern) for pattern in HOST_TESTS)
+    dist.init_process_group(
+        "neuron", store=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=TIMEOUT_S)
+    )
+    torch.set_default_device("cpu" if on_host else "neuron")
     try:
-        dist.init_process_group(
-            "neuron", store=prefix, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=TIMEOUT_S)
-        )
-        torch.set_default_device("cpu" if on_host else "neuron")
         getattr(test, name)()
-        return "pass"
-    except unittest.SkipTest as skip:
-        return f"skip {skip}"
-    except SystemExit as skip:
-        return f"skip exit {skip.code}"
-    except BaseException as error:
-        if RANK == 0 or os.environ.get("VERBOSE"):
-            traceback.print_exc()
-        lines = str(error).splitlines() or [""]
-        return f"fail {type(error).__name__}: {lines[0]}"
     finally:
         torch.set_default_device("cpu")
-        leave()
-
-
-def leave() -> None:
-    """End the test's groups, whatever state they are in."""
-    try:
-        if dist.is_initialized():
-            dist.destroy_process_group()
-    except Exception as error:
-        print(f"rank {RANK}: leaving: {error}", file=sys.stderr)
-
-
-def meet(store: dist.Store, name: str, outcome: str) -> list[str]:
-    """All ranks' outcomes."""
-    store.set(f"outcome/{name}/{RANK}", outcome)
-    return [store.get(f"outcome/{name}/{rank}").decode() for rank in range(SIZE)]
-
-
-def worst(outcomes: list[str]) -> str:
-    """The outcome of a test: a failure of any rank is one."""
-    order: dict[str, int] = {"fail": 0, "pass": 1, "skip": 2}
-    return min(outcomes, key=lambda outcome: order[outcome.split()[0]])
 
 
 def main(patterns: list[str]) -> int:
     torch.set_num_threads(1)
     distributed_test.default_pg_timeout = TIMEOUT_S
-    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]) + 1, SIZE, RANK == 0)
-    store.set_timeout(timedelta(seconds=300))
     names = [name for name in dir(NeuronDistributed) if name.startswith("test_")]
     wanted = [name for name in names if any(fnmatch.fnmatch(name, p) for p in patterns or ["*"])]
     chosen = [name for name in wanted if not any(fnmatch.fnmatch(name, p) for p in NOT_FOR_US)]
-    results: dict[str, Any] = {}
-    for name in chosen:
-        outcomes = meet(store, name, outcome_of(name, store))
-        results[name] = worst(outcomes)
-        if RANK == 0:
-            print(json.dumps({"test": name, "outcome": results[name]}), flush=True)
+    run_together((name, partial(run_one, name)) for name in chosen)
     return 0
 
 

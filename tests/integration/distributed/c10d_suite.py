@@ -1,0 +1,125 @@
+"""Runs PyTorch's tests of c10d with gloo (`test_c10d_common.py`, `test_c10d_gloo.py`) on the neuron back end.
+
+`torchrun --nproc_per_node 4 c10d_suite.py FOLDER [PATTERN...]`, FOLDER being `test/distributed` of PyTorch's
+sources. The files are read with "neuron" in the place of "gloo", and of "cuda" in the tests for GPUs; the
+other tests make their tensors on the neuron device.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+import sys
+import types
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[3]))
+import torch
+import torch.distributed as dist
+from torch.testing._internal.common_distributed import MultiProcessTestCase
+
+from tests.integration.distributed.suite import FOLDER, RANK, run_together
+
+TIMEOUT_S = 30
+REPLACED = (
+    (r"@skip_if_lt_x_gpu\(\d+\)", ""),
+    (r"\.cuda\(\)", '.to("neuron")'),
+    (r"\.cuda\([^)]+\)", '.to("neuron")'),
+    (r'"cuda:%d" % (self\.rank|int_devices\[0\])', '"neuron"'),
+    (r'f"cuda:\{[^}]*\}"', '"neuron"'),
+    (r"torch\.cuda\.set_device\([^)]*\)", "None"),
+    (r"torch\.cuda\.current_device\(\)", '"neuron"'),
+    (r"torch\.cuda\.", "torch.neuron."),
+    (r'"gloo"', '"neuron"'),
+)
+NOT_FOR_US: dict[str, str] = {}
+
+
+class DefaultDevice:
+    """New tensors go to the neuron device inside."""
+
+    def __enter__(self) -> None:
+        torch.set_default_device("neuron")
+
+    def __exit__(self, *_: object) -> None:
+        torch.set_default_device(None)
+
+
+def load(folder: Path, name: str) -> types.ModuleType:
+    """A test file as a module, with the back end exchanged."""
+    text = (folder / f"{name}.py").read_text(encoding="utf-8")
+    for pattern, instead in REPLACED:
+        text = re.sub(pattern, instead, text)
+    module = types.ModuleType(name)
+    module.__file__ = str(folder / f"{name}.py")
+    sys.modules[name] = module
+    exec(compile(text, module.__file__, "exec"), module.__dict__)
+    return module
+
+
+def create_group(test: Any, store: dist.Store, *_: object) -> dist.ProcessGroup:
+    """In the place of a ProcessGroupGloo."""
+    dist.init_process_group(
+        "neuron",
+        store=store,
+        rank=test.rank,
+        world_size=test.world_size,
+        timeout=timedelta(seconds=TIMEOUT_S),
+    )
+    dist.barrier()
+    return dist.group.WORLD
+
+
+def run_one(kind: type, method: str, _store: dist.Store) -> None:
+    """One test method on this rank."""
+    test = kind(method)
+    if not issubclass(kind, MultiProcessTestCase):
+        if RANK == 0:
+            run_alone(test, method)
+        return
+    test.rank, test.file_name = RANK, str(FOLDER / f"{kind.__name__}.{method}")
+    if test.rank < test.world_size:
+        with DefaultDevice():
+            getattr(test, method)()
+
+
+def run_alone(test: Any, method: str) -> None:
+    """A test that needs one process."""
+    test.setUp()
+    try:
+        with DefaultDevice():
+            getattr(test, method)()
+    finally:
+        test.tearDown()
+
+
+def tests_of(modules: list[types.ModuleType]) -> Iterator[tuple[str, Callable[[dist.Store], object]]]:
+    for module in modules:
+        for kind in vars(module).values():
+            if isinstance(kind, type) and issubclass(kind, TestCase) and kind.__module__ == module.__name__:
+                for method in dir(kind):
+                    if method.startswith("test") and callable(getattr(kind, method)):
+                        yield f"{kind.__name__}.{method}", partial(run_one, kind, method)
+
+
+def main(folder: Path, patterns: list[str]) -> int:
+    torch.set_num_threads(1)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    modules = [load(folder, name) for name in ("test_c10d_common", "test_c10d_gloo")]
+    modules[1].ProcessGroupGlooTest._create_process_group_gloo = create_group
+    chosen = [
+        (name, test)
+        for name, test in tests_of(modules)
+        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns or ["*"])
+        and not any(fnmatch.fnmatch(name, pattern) for pattern in NOT_FOR_US)
+    ]
+    run_together(chosen)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -1,0 +1,1 @@
+"""Parallel schemes of training, each compared with the same training in one process."""
