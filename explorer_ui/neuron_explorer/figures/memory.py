@@ -8,19 +8,18 @@ from typing import Any
 import plotly.graph_objects as go
 
 from neuron_explorer.memory_use import AddressMap, FillSeries, HbmSeries
-from neuron_explorer.parts.chart import plain
+from neuron_explorer.parts.chart import axis_unit, plain
 from neuron_explorer.theme import BLUE, CATEGORICAL, ORANGE, Theme
 from neuron_profile.reports.quantities import duration, scaled
 
 HEIGHT, MAP_HEIGHT = 300, 460
 DASHES = ("solid", "dot", "dash", "dashdot")  # of one core after the other
-UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from that many ns on; ns; its name
 
 
 def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
     """Bytes by category, one area upon the other."""
     figure = go.Figure()
-    factor, unit = _unit(series.time_ns)
+    factor, unit = axis_unit(max(series.time_ns, default=0))
     times = [time / factor for time in series.time_ns]
     for number, (name, values) in enumerate(series.bytes_by_category.items()):
         figure.add_trace(
@@ -48,16 +47,10 @@ def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
     return figure
 
 
-def _unit(times_ns: Sequence[int]) -> tuple[float, str]:
-    """Nanoseconds of the unit in which an axis counts times up to these, and its name."""
-    latest = max(times_ns, default=0)
-    return next((factor, name) for least, factor, name in UNITS if latest >= least)
-
-
 def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
     """Greatest fill of SBUF and PSUM in each step of time."""
     figure = go.Figure()
-    factor, unit = _unit([time for one in series for time in one.time_ns])
+    factor, unit = axis_unit(max((time for one in series for time in one.time_ns), default=0))
     cores = list(dict.fromkeys((one.process, one.core) for one in series))
     several = len(cores) > 1
     for one in series:

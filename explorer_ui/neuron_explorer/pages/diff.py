@@ -35,9 +35,21 @@ def layout(view: View) -> list[Any]:
                 "Open a second one: neuron-explorer base.nprof new.nprof, or import it on the page Profiles.",
             )
         ]
-    base = view.address.get("base")
-    known = {entry.id for entry in others}
-    return [_choice(view, others, base), *([CHANGES.show(view)] if base in known else [])]
+    base = _base(view)
+    if not base:
+        return [_choice(view, others, base), empty_state("Choose the profile to compare with.")]
+    beside = view.address.to("/timeline", compare=base)
+    shown = html.A("Both on the timeline", href=beside, className="button spread")
+    return [html.Div([_choice(view, others, base), shown], className="bar"), CHANGES.show(view)]
+
+
+def _base(view: View) -> str:
+    """Id of the profile to compare with: the asked one, else the only other one; "" = none."""
+    others = [entry.id for entry in view.library.entries() if entry.id != view.address.profile]
+    asked = view.address.get("base")
+    if asked in others:
+        return asked
+    return others[0] if len(others) == 1 else ""
 
 
 def _choice(view: View, others: Sequence[ProfileEntry], base: str) -> Any:
@@ -64,11 +76,11 @@ def difference(profile: Profile, base: Profile) -> Difference:
 
 
 def _needs(view: View) -> Sequence[Need]:
-    return [(DIFFERENCE, view.address.get("base"))]
+    return [(DIFFERENCE, _base(view))]
 
 
 def _draw(view: View) -> Any:
-    found: Difference = view.result(DIFFERENCE, view.address.get("base"))
+    found: Difference = view.result(DIFFERENCE, _base(view))
     changed = [delta for delta in found.deltas if delta.delta_ns]
     parts = [_totals(found)]
     if not changed:

@@ -12,6 +12,7 @@ from neuron_explorer.parts.card import card
 
 CONFIG = {"displayModeBar": False, "displaylogo": False, "showTips": False, "responsive": True}
 MOST_LABEL = 60
+_AXIS_UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from so many ns on; ns; its name
 
 
 def chart_card(
@@ -45,6 +46,11 @@ def _save_buttons() -> list[Any]:
         )
         for kind in ("png", "svg")
     ]
+
+
+def axis_unit(longest_ns: float) -> tuple[float, str]:
+    """Nanoseconds of the unit in which an axis counts times up to that long, and its name."""
+    return next((factor, name) for least, factor, name in _AXIS_UNITS if longest_ns >= least)
 
 
 def plain(text: str) -> str:

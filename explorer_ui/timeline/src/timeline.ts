@@ -11,7 +11,7 @@ import { Comparison } from "./features/comparison.js";
 import { Dependencies } from "./features/dependencies.js";
 import { Details } from "./features/details.js";
 import { Lit } from "./features/lit.js";
-import { toggleMarker } from "./features/markers.js";
+import { Markers } from "./features/markers.js";
 import { OverviewMap } from "./features/overview_map.js";
 import { Pointing } from "./features/pointing.js";
 import { ReaderTable } from "./features/reader_table.js";
@@ -60,6 +60,7 @@ class Timeline implements TimelineHandle {
   private readonly map: OverviewMap;
   private readonly pointing: Pointing;
   private readonly walking: Walking;
+  private readonly markers: Markers;
   private readonly bar: Bar;
   private readonly search: Search;
   private readonly lit: Lit;
@@ -99,6 +100,9 @@ class Timeline implements TimelineHandle {
       (width, height) => this.resize(width, height),
     );
     this.frame.root.append(this.help.root, this.reader.root);
+    const { body, stage } = this.frame;
+    this.markers = new Markers(core, () => stage.offsetLeft, () => body.focus({ preventScroll: true }));
+    body.append(this.markers.field);
     this.renderer = new Renderer(this.frame.stage, options.painter ?? "auto", () => this.input(), () => this.drawn());
     core.attach(this.renderer);
     const fail = (error: unknown): void => this.fail(error);
@@ -354,7 +358,8 @@ class Timeline implements TimelineHandle {
     "page-down": () => this.core.scrollTo(this.core.viewport.scrollTop + this.core.viewport.height * 0.8),
     fold: () => this.walking.withRow((row) => this.core.fold(row)),
     pin: () => this.walking.withRow((row) => this.core.pin(row)),
-    mark: () => toggleMarker(this.core, this.pointing.timeNs),
+    mark: () => this.markers.toggle(this.pointing.timeNs),
+    note: () => this.markers.write(this.pointing.timeNs),
     search: () => this.search.focus(),
     "hit-next": () => this.search.step(1),
     "hit-previous": () => this.search.step(-1),

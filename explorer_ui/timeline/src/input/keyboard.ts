@@ -21,6 +21,7 @@ export type KeyAction =
   | "fold"
   | "pin"
   | "mark"
+  | "note"
   | "search"
   | "hit-next"
   | "hit-previous"
@@ -42,6 +43,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["H", "Light up what belongs to the chosen span"],
   ["C", "Show what the chosen span waited for, and what waited for it"],
   ["M", "Put a marker at the pointer, or take it away"],
+  ["T", "Write a note at a marker"],
   ["/", "Search"],
   ["N  Shift+N", "Next, previous hit"],
   ["Esc", "Clear what is chosen"],
@@ -76,6 +78,7 @@ const ACTIONS: Readonly<Record<string, KeyAction>> = {
   " ": "fold",
   p: "pin",
   m: "mark",
+  t: "note",
   "/": "search",
   n: "hit-next",
   N: "hit-previous",

@@ -104,6 +104,8 @@ export const STYLES = `
 .nt .nt-link { border: 0; background: none; padding: 0; color: var(--nt-accent); cursor: pointer; text-align: left; text-decoration: underline; }
 .nt-box { position: absolute; z-index: 4; border: 1px solid var(--nt-accent); pointer-events: none;
   background: color-mix(in srgb, var(--nt-accent) 14%, transparent); }
+.nt-note { position: absolute; top: 2px; z-index: 7; width: 168px; height: 24px; padding: 0 6px; border: 1px solid var(--nt-accent);
+  border-radius: 4px; background: var(--nt-background); }
 .nt [hidden] { display: none !important; }
 .nt-unseen { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 .nt-help { position: absolute; z-index: 9; right: 20px; top: 44px; background: var(--nt-surface); border: 1px solid var(--nt-border);
