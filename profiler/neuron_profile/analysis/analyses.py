@@ -9,6 +9,7 @@ from typing import Any
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.critical_path import find_critical_path
+from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.memory import measure_memory
 from neuron_profile.analysis.recorded_path import find_recorded_path
@@ -16,14 +17,9 @@ from neuron_profile.analysis.roofline import make_roofline
 from neuron_profile.analysis.traces.breakdown import TraceBreakdown, break_down
 from neuron_profile.analysis.traces.critical_path import find_trace_path
 from neuron_profile.analysis.traces.idle import find_stream_times
-from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[[Profile, str], Any]
-
-
-class LacksDataError(NeuronToolsError):
-    """A profile does not have what an analysis looks at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ def causal(profile: str, level: str, limit: int, as_json: bool) -> None:
     Every number is a simulated run of the whole program, host included.
     """
     from neuron_profile.analysis.advice.context import Context
-    from neuron_profile.analysis.analyses import LacksDataError
+    from neuron_profile.analysis.errors import LacksDataError
     from neuron_profile.analysis.whatif.causal import find_causes
     from neuron_profile.reports import causal_text
     from neuron_profile.reports.terminal import output_console

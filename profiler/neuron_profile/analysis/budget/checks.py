@@ -56,10 +56,8 @@ def _totals(profile: Profile, budget: Budget) -> Iterator[Check]:
 
 
 def _total(profile: Profile, name: str, occupancy: Occupancy, metrics: Any) -> tuple[float | None, str]:
-    if name == "time_ms":
-        return occupancy.window_ns / max(1, occupancy.cores) / 1e6, "ms"
-    if name == "device_time_ms":
-        return occupancy.device_ns / 1e6, "ms"
+    if name in ("time_ms", "device_time_ms"):
+        return _time_of_all_ms(name, occupancy, metrics), "ms"
     if name in ("mfu_min", "mbu_min"):
         value = metrics.get(f"{name[:3]}_estimated_percent")
         return (float(value) if value is not None else None), ""
@@ -68,6 +66,16 @@ def _total(profile: Profile, name: str, occupancy: Occupancy, metrics: Any) -> t
     if name == "executions":
         return float(occupancy.executions), ""
     return _peak_mb(profile), "MB"
+
+
+def _time_of_all_ms(name: str, occupancy: Occupancy, metrics: Any) -> float | None:
+    """Of the executions; of a profile of the device alone, which has none, its whole time."""
+    if not occupancy.executions:
+        total_s = metrics.get("total_time")
+        return float(total_s) * 1e3 if total_s else None
+    if name == "device_time_ms":
+        return occupancy.device_ns / 1e6
+    return occupancy.window_ns / max(1, occupancy.cores) / 1e6
 
 
 def _peak_mb(profile: Profile) -> float | None:

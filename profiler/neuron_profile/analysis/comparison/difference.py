@@ -13,6 +13,7 @@ from neuron_profile.analysis.comparison.operations import (
     OperationTotal,
     operation_totals,
 )
+from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_tools.profile.reader import Profile
 
@@ -91,13 +92,26 @@ class Difference:
 
 
 def compare(base: Profile, new: Profile) -> Difference:
-    """Align two profiles by module, operation and direction, and tell what changed."""
-    before, base_ns = operation_totals(base)
-    after, new_ns = operation_totals(new)
+    """Align two profiles by module, operation and direction, and tell what changed.
+
+    Raises:
+        LacksDataError: In one of them nothing ran on a device that belongs to an operation.
+    """
+    before, base_ns = _totals(base)
+    after, new_ns = _totals(new)
     deltas = make_deltas(before, after)
     return Difference(
         base_ns, new_ns, measure_occupancy(base).idle_ns, measure_occupancy(new).idle_ns, deltas
     )
+
+
+def _totals(profile: Profile) -> tuple[Mapping[OperationKey, OperationTotal], int]:
+    totals, device_ns = operation_totals(profile)
+    if not device_ns:
+        raise LacksDataError(
+            f"{profile.path} lacks the data for a comparison: it has no executions on a device."
+        )
+    return totals, device_ns
 
 
 def make_deltas(

@@ -10,7 +10,8 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.advice.context import Context
-from neuron_profile.analysis.analyses import ANALYSES, LacksDataError, run_analysis
+from neuron_profile.analysis.analyses import ANALYSES, run_analysis
+from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.whatif.causal import find_causes
