@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from difflib import get_close_matches
 
 from neuron_tools.hardware.catalogue import figure_names
 from neuron_tools.hardware.errors import UnknownFigureError
@@ -27,11 +28,20 @@ def apply_settings(core: NeuronCore, settings: Iterable[str]) -> NeuronCore:
         name = name.strip()
         if not separator or name not in figure_names():
             raise UnknownFigureError(
-                f"Cannot apply the setting {setting!r}: write NAME=VALUE or NAME=2x, "
-                f"with NAME one of {', '.join(figure_names())}."
+                f"Cannot apply the setting {setting!r}: write NAME=VALUE or NAME=2x, with NAME a hardware "
+                f"figure such as {', '.join(_like(name))} (neuron_tools.hardware.figure_names() lists all)."
             )
         core = core.replace(**{name: _value(core, name, text.strip(), setting)})
     return core
+
+
+def _like(name: str) -> list[str]:
+    """Figures with names like one that is not known."""
+    return get_close_matches(name, figure_names(), 4, 0.4) or [
+        "hbm_bandwidth",
+        "dma_engines",
+        "dma_bandwidth",
+    ]
 
 
 def _value(core: NeuronCore, name: str, text: str, setting: str) -> float:

@@ -36,6 +36,9 @@ def whatif(profile: str, changes: tuple[str, ...], each: bool, as_json: bool) ->
     with open_profile(profile) as opened:
         runs = WhatIf(opened)
         gains = [runs.gain(change) for change in wanted]
+        idle = [change.text for change in parsed if not runs.changes_anything(change)]
+    for text in idle:
+        click.echo(f"Warning: {text} changes nothing: nothing of that name ran.", err=True)
     if as_json:
         click.echo(advice_text.gains_as_json(gains))
     else:

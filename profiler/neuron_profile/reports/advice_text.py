@@ -18,6 +18,8 @@ from neuron_profile.reports.tables import data_table
 
 SMALL, SMALL_OF_LARGEST = 0.001, 0.02  # of the program's time; of the largest gain of device time
 
+HIDDEN = "The program's time stays as it is: it waits for its host, which hides what the device saves."
+
 
 def as_json(findings: Sequence[Finding]) -> str:
     """The findings as one JSON object; times in nanoseconds, gains as fractions."""
@@ -65,7 +67,9 @@ def print_gains(console: Console, gains: Sequence[Gain]) -> None:
         ]
         for gain in gains
     ]  # fmt: skip
-    console.print(data_table(columns, rows))
+    console.print(data_table(columns, rows, right=range(1, len(columns))))
+    if any(gain.device_gain_ns > 0 for gain in gains) and all(gain.total_gain_ns <= 0 for gain in gains):
+        console.print(HIDDEN, style="dim")
 
 
 def _where(place: Place) -> str:

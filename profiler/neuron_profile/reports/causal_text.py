@@ -35,6 +35,8 @@ def print_causes(console: Console, profile: CausalProfile) -> None:
     ]  # fmt: skip
     console.print(f"The program takes {duration(profile.total_ns)}. Each row made faster by itself saves:")
     console.print(data_table(columns, rows))
+    if not any(gain_ns > 0 for row in profile.rows for gain_ns in row.gains_ns):
+        console.print("Nothing does: the program waits for its host, which hides what the device saves.")
     if profile.left_out:
         console.print(f"{profile.left_out:,} more were not tried (--limit).")
 

@@ -124,12 +124,25 @@ class WhatIf:
             groups.setdefault(self.executions.origin(int(position)), []).append(int(position))
         return [(origin, np.array(group)) for origin, group in groups.items()]
 
+    def changes_anything(self, change: Change) -> bool:
+        """Whether any program would run differently; a name that nothing has changes nothing."""
+        return any(
+            self._variant(key, change, origin) is not None
+            for key in self.executions.keys
+            for origin, _ in self._groups(key, change)
+        )
+
+    def _variant(self, key: ProgramKey, change: Change, origin: Origin | None) -> Variant | None:
+        """A program with the change; None where it stays as it is."""
+        program, core = self.executions.program(key), self.executions.core
+        variant = change.apply(Variant(program, core, CostScale.unchanged(program)), origin)
+        same = variant.program is program and variant.core == core and variant.scale.is_unchanged
+        return None if same else variant
+
     def _factor(self, key: ProgramKey, change: Change, origin: Origin | None) -> float:
         """Time of a program with the change over its time without."""
-        program, core = self.executions.program(key), self.executions.core
-        plain = Variant(program, core, CostScale.unchanged(program))
-        variant = change.apply(plain, origin)
-        if variant.program is program and variant.core == core and variant.scale.is_unchanged:
+        variant = self._variant(key, change, origin)
+        if variant is None:
             return 1.0
         base = self._base(key)
         changed = int(simulate(variant.program, variant.core, scale=variant.scale).duration_ps)
