@@ -12,7 +12,7 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, urlencode
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from flask import Flask, Request, Response, redirect, request
 
@@ -38,6 +38,7 @@ class Access:
         script_hashes: CSP sources of the inline scripts that our own page has.
         host: Name in the printed address.
         names: Further names by which browsers may ask, e.g. of the machine.
+        public: Origins under which a proxy shows this server to browsers, e.g. "https://editor.example:8443".
         framed_by: CSP sources of pages that may show ours in a frame, e.g. a notebook's; none by default.
     """
 
@@ -47,13 +48,21 @@ class Access:
     script_hashes: Sequence[str] = ()
     host: str = LOOPBACK
     names: Sequence[str] = ()
+    public: Sequence[str] = ()
     framed_by: Sequence[str] = ()
 
     @property
     def hosts(self) -> frozenset[str]:
         """Values of the Host header that mean this server."""
         names = {self.host, LOOPBACK, "localhost", *self.names}
-        return frozenset(f"{name}:{self.port}" for name in names)
+        return frozenset(f"{name}:{self.port}" for name in names) | {
+            urlsplit(origin).netloc for origin in self.public
+        }
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """Values of the Origin header that mean a page of this server."""
+        return frozenset(f"http://{host}" for host in self.hosts) | frozenset(self.public)
 
     @property
     def cookie_name(self) -> str:
@@ -105,8 +114,7 @@ def protect(server: Flask, access: Access) -> None:
 def _is_ours(request: Request, access: Access) -> bool:
     """Whether a request names this server and does not come from another site."""
     origin = request.headers.get("Origin")
-    allowed = {f"http://{host}" for host in access.hosts}
-    return request.host in access.hosts and (origin is None or origin in allowed)
+    return request.host in access.hosts and (origin is None or origin in access.origins)
 
 
 def _matches(given: str | None, token: str) -> bool:
@@ -124,7 +132,9 @@ def _admit(request: Request, access: Access) -> Response:
     kept = [
         (name, value) for name, value in parse_qsl(request.query_string.decode()) if name != TOKEN_PARAMETER
     ]
-    response: Response = redirect(request.path + (f"?{urlencode(kept)}" if kept else ""))
+    # Behind a proxy the page has another path, whose last part only is the same.
+    path = f"./{request.path.rpartition('/')[2]}" if access.public else request.path
+    response: Response = redirect(path + (f"?{urlencode(kept)}" if kept else ""))
     response.set_cookie(access.cookie_name, access.token, httponly=True, samesite="Lax")
     return response
 

@@ -25,6 +25,7 @@ class Address:
         profile: Id of the profile; "" = none.
         start_ns, end_ns: The chosen range, half open; None = all of the profile.
         parameters: All others by name; of repeated ones the last.
+        root: What stands before the paths of pages where a proxy shows them: "/proxy/3001"; mostly nothing.
     """
 
     path: str = "/"
@@ -32,9 +33,10 @@ class Address:
     start_ns: int | None = None
     end_ns: int | None = None
     parameters: Mapping[str, str] = field(default_factory=dict)
+    root: str = ""
 
     @classmethod
-    def parse(cls, path: str | None, search: str | None) -> Address:
+    def parse(cls, path: str | None, search: str | None, root: str = "") -> Address:
         """The address in a browser's `pathname` and `search`; what makes no sense is left out."""
         query = (search or "").lstrip("?")[:MAXIMUM_LENGTH]
         values = dict(parse_qsl(query, keep_blank_values=True))
@@ -42,7 +44,8 @@ class Address:
         if start_ns is None or end_ns is None or end_ns <= start_ns:
             start_ns = end_ns = None
         profile = values.pop(PROFILE, "")
-        return cls(path or "/", profile, start_ns, end_ns, MappingProxyType(values))
+        page = (path or "/").removeprefix(root) or "/"
+        return cls(page, profile, start_ns, end_ns, MappingProxyType(values), root)
 
     def get(self, name: str, default: str = "") -> str:
         """A parameter."""
@@ -60,7 +63,7 @@ class Address:
         values = {
             name: value for name, value in {**shared, **own, **parameters}.items() if value not in (None, "")
         }
-        return (path or self.path) + (f"?{urlencode(values)}" if values else "")
+        return self.root + (path or self.path) + (f"?{urlencode(values)}" if values else "")
 
 
 def _time(text: str) -> int | None:

@@ -40,8 +40,10 @@ def make_app(site: Site) -> Dash:
         serve_locally=True,
         assets_folder=str(Path(__file__).parent / "assets"),
         suppress_callback_exceptions=True,
+        requests_pathname_prefix=f"{site.root}/",
+        routes_pathname_prefix="/",
     )
-    app.layout = shell.frame()
+    app.layout = shell.frame(site.root)
 
     @app.callback(
         Output("page", "children"),
@@ -92,13 +94,13 @@ def draw_page(page: Page | None, view: View) -> Any:
     if page is None:
         return empty_state("There is no such page.", "Choose one on the left.")
     if page.needs_profile and not view.address.profile:
-        return empty_state("No profile is chosen.", shell.choose_profile())
+        return empty_state("No profile is chosen.", shell.choose_profile(view))
     try:
         if page.needs_profile:
             view.profile  # noqa: B018  opens it: a profile that cannot be opened is told here
         return page.layout(view)
     except NeuronToolsError as error:
-        return error_state(str(error), [shell.choose_profile()])
+        return error_state(str(error), [shell.choose_profile(view)])
     except Exception as error:
         logging.getLogger(__name__).exception("A page could not be drawn: %s", page.path)
         return error_state(f"This page cannot be shown ({type(error).__name__}).")

@@ -78,10 +78,11 @@ class Site:
     analyses: Analyses
     tasks: Tasks
     store: UserStore
+    root: str = ""
 
     def view(self, pathname: str | None, search: str | None) -> View:
         """The view at an address, in the theme that the user's browser asks for."""
-        address = Address.parse(pathname, search)
+        address = Address.parse(pathname, search, self.root)
         return View(self.library, self.analyses, address, requested_theme(), self.tasks, self.store)
 
 

@@ -78,9 +78,15 @@ def wsgi_server(server: Flask, listener: socket.socket) -> BaseWSGIServer:
     return make_server(host, port, server, threaded=True, fd=listener.fileno())
 
 
-def make_guarded_server(library: ProfileLibrary, access: Access, store: UserStore | None = None) -> Flask:
-    """The web server of a library, answering only to requests that `access` allows."""
-    site = Site(library, Analyses(library), Tasks(), store or UserStore())
+def make_guarded_server(
+    library: ProfileLibrary, access: Access, store: UserStore | None = None, root: str = ""
+) -> Flask:
+    """The web server of a library, answering only to requests that `access` allows.
+
+    Args:
+        root: What a proxy puts before the paths of pages: "/proxy/3001".
+    """
+    site = Site(library, Analyses(library), Tasks(), store or UserStore(), root)
     app = make_app(site)
     server: Flask = app.server
     downloads.register(server, site)

@@ -16,8 +16,8 @@ PROFILES = "/"
 _UNITS = ((10**9, "s"), (10**6, "ms"), (10**3, "µs"))
 
 
-def frame() -> Any:
-    """The layout of the application; the callback that follows the address fills it."""
+def frame(root: str = "") -> Any:
+    """The layout of the application below a path; the callback that follows the address fills it."""
     return html.Div(
         [
             dcc.Location(id="address", refresh=False),
@@ -26,7 +26,7 @@ def frame() -> Any:
             html.A("Skip to the page", href="#page", className="skip"),
             html.Header(
                 [
-                    html.A("Neuron Explorer", href=PROFILES, className="brand"),
+                    html.A("Neuron Explorer", href=root + PROFILES, className="brand"),
                     html.Div(id="heading", className="heading"),
                     html.Button("Copy link", className="button quiet", **{"data-action": "copy-link"}),
                     html.Button(
@@ -84,9 +84,9 @@ def window_title(view: View, page: Page | None) -> str:
     return " · ".join(filter(None, (title, name, "Neuron Explorer")))
 
 
-def choose_profile() -> Any:
+def choose_profile(view: View) -> Any:
     """A way to the list of profiles."""
-    return html.A("Choose a profile", href=PROFILES, className="button")
+    return html.A("Choose a profile", href=view.address.root + PROFILES, className="button")
 
 
 def _range(view: View, page: Page) -> list[Any]:

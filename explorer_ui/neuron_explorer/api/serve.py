@@ -13,6 +13,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from threading import Lock, Thread
 from typing import Any
@@ -21,6 +22,7 @@ from flask import Flask
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from neuron_explorer.api import routes as editor_routes
+from neuron_explorer.api.public_address import PublicAddresses
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.timeline import routes as timeline_routes
 from neuron_tools.web_access import LOOPBACK, Access, protect
@@ -35,20 +37,25 @@ def make_application(library: ProfileLibrary, access: Access) -> Application:
     editor = Flask("neuron_explorer_editor")
     timeline_routes.register(editor, library)
     editor_routes.register(editor, library)
+    public = PublicAddresses()
+    public.register(editor)
     protect(editor, access)
     lock = Lock()
 
     @cache
-    def pages() -> Flask:
+    def pages(origin: str, root: str) -> Flask:
         from neuron_explorer.server import make_guarded_server
 
-        return make_guarded_server(library, access)
+        return make_guarded_server(library, replace(access, public=(origin,) if origin else ()), root=root)
 
     def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+        # A proxy may put its own slash before ours.
+        path = environ["PATH_INFO"] = f"/{environ.get('PATH_INFO', '').lstrip('/')}"
+        address = public.of(environ.get("HTTP_HOST", ""))
         chosen = editor
-        if not environ.get("PATH_INFO", "").startswith(EDITOR_PATHS):
+        if address or not path.startswith(EDITOR_PATHS):
             with lock:
-                chosen = pages()
+                chosen = pages(address.origin, address.root) if address else pages("", "")
         answer: Iterable[bytes] = chosen.wsgi_app(environ, start_response)
         return answer
 

@@ -17,6 +17,12 @@
   }
   applyTheme(chosenTheme());
 
+  /** What stands before the paths of pages where a proxy shows them; mostly nothing. */
+  function root() {
+    const config = document.getElementById("_dash-config");
+    return config ? JSON.parse(config.textContent).requests_pathname_prefix.replace(/\/$/, "") : "";
+  }
+
   // --- the address -------------------------------------------------------------------------------
   function announceAddress() {
     window.dispatchEvent(new CustomEvent("_dashprivate_pushstate"));
@@ -44,7 +50,7 @@
   /** A link of the navigation with the profile and range that the page shows now. */
   function current(link) {
     const url = new URL(link.href);
-    if (!link.classList.contains("nav-link") || url.pathname === "/") return url;
+    if (!link.classList.contains("nav-link") || url.pathname === `${root()}/`) return url;
     const now = new URL(window.location.href).searchParams;
     for (const name of ["start_ns", "end_ns"]) {
       if (now.has(name)) url.searchParams.set(name, now.get(name));
@@ -57,7 +63,7 @@
     if (event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     const link = event.target.closest("a[href]");
     if (!link || link.target || link.hasAttribute("download") || link.origin !== window.location.origin) return;
-    if (link.pathname.startsWith("/download/") || link.getAttribute("href").startsWith("#")) return;
+    if (link.pathname.startsWith(`${root()}/download/`) || link.getAttribute("href").startsWith("#")) return;
     event.preventDefault();
     const url = current(link);
     navigate(url.pathname + url.search + url.hash);
@@ -175,7 +181,7 @@
     "csv": (button) => saveTable(button.closest(".card").querySelector("table"), button.closest(".card").dataset.name),
     "grid-download": (button) => {
       const now = new URL(window.location.href).searchParams;
-      const url = new URL(`/download/rows/${button.dataset.source}`, window.location.origin);
+      const url = new URL(`${root()}/download/rows/${button.dataset.source}`, window.location.origin);
       for (const name of ["profile", "grid", "start_ns", "end_ns"]) if (now.has(name)) url.searchParams.set(name, now.get(name));
       const link = document.createElement("a");
       link.href = url;
@@ -204,7 +210,7 @@
     if (["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"].includes(event.key)) moveInTree(event);
   });
 
-  window.neuronExplorer = { navigate, setAddress, say, save };
+  window.neuronExplorer = { navigate, setAddress, say, save, root };
   window.dash_clientside = Object.assign({}, window.dash_clientside);
   window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
     go_to(wanted) {

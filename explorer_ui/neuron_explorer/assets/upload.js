@@ -10,7 +10,7 @@
   function send(file) {
     return new Promise((resolve, reject) => {
       const request = new XMLHttpRequest();
-      request.open("POST", `/upload?name=${encodeURIComponent(file.name)}`);
+      request.open("POST", `${window.neuronExplorer.root()}/upload?name=${encodeURIComponent(file.name)}`);
       request.upload.onprogress = (event) => {
         if (event.lengthComputable) tell(`${file.name}: ${Math.round((100 * event.loaded) / event.total)} %`);
       };

@@ -89,11 +89,13 @@ def _list(view: View) -> Any:
     tasks = view.tasks.all("export")
     if not tasks:
         return html.P("None yet.", className="faint")
-    return task_list(tasks, "cancel-export", _save_link)
+    return task_list(tasks, "cancel-export", lambda task: _save_link(view, task))
 
 
-def _save_link(task: Task) -> Any:
-    return html.A("Save", href=f"/download/export/{task.id}", className="button", download="")
+def _save_link(view: View, task: Task) -> Any:
+    return html.A(
+        "Save", href=f"{view.address.root}/download/export/{task.id}", className="button", download=""
+    )
 
 
 def start_export(site: Site, profile: Profile, name: str) -> Task:

@@ -60,7 +60,7 @@ def _list(view: View) -> Any:
     notes = [f"{len(chosen) - ROWS:,} further profiles are not listed."] if len(chosen) > ROWS else []
     if wanted:
         notes.append(f"Only profiles with the tag “{wanted}”.")
-    everything = [html.A("Show all", href="/", className="button")] if wanted else []
+    everything = [html.A("Show all", href=f"{view.address.root}/", className="button")] if wanted else []
     return [*everything, table_card("Profiles", HEADINGS, rows, explains=" ".join(notes))]
 
 
@@ -158,7 +158,7 @@ def _import_card(view: View) -> Any:
 def _question(view: View, entries: tuple[ProfileEntry, ...]) -> list[Any]:
     by_id = {entry.id: entry for entry in entries}
     edited, deleted = by_id.get(view.address.get("edit")), by_id.get(view.address.get("delete"))
-    keep = html.A("Cancel", href="/", className="button")
+    keep = html.A("Cancel", href=f"{view.address.root}/", className="button")
     if deleted is not None:
         sentence = f"Delete {deleted.location} from the disk? This cannot be undone."
         button = html.Button("Delete", id="delete-button", className="button danger")
@@ -236,7 +236,7 @@ def register(app: Dash, site: Site) -> None:
             site.store.set_tags(profile_id, (text or "").split(","))
         except NeuronToolsError as error:
             return str(error), no_update
-        return "", {"href": "/", "after": time_ns()}
+        return "", {"href": f"{site.root}/", "after": time_ns()}
 
     @app.callback(
         Output("delete-answer", "children"),
@@ -252,7 +252,7 @@ def register(app: Dash, site: Site) -> None:
             _delete(site, profile_id)
         except (NeuronToolsError, OSError) as error:
             return str(error), no_update
-        return "", {"href": "/", "after": time_ns()}
+        return "", {"href": f"{site.root}/", "after": time_ns()}
 
 
 def _tasks(view: View) -> Any:

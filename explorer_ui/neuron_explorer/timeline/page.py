@@ -33,6 +33,7 @@ def timeline_page(view: View) -> Any:
         theme=view.theme.name,
         writes_address=True,
         source_address=_source_address(address),
+        data_url=f"{address.root}/data/",
         style={"height": "100%"},
         **timeline_state(address),
     )
@@ -61,7 +62,7 @@ def timeline_state(address: Address) -> dict[str, Any]:
 
 def _source_address(address: Address) -> str:
     """The address of a line's source; the component puts file and line in the place of the braces."""
-    return f"/source?profile={quote(address.profile)}&file={{file}}&line={{line}}"
+    return f"{address.root}/source?profile={quote(address.profile)}&file={{file}}&line={{line}}"
 
 
 def _parsed(text: str) -> Any:

@@ -73,8 +73,14 @@ export class ProfileCommands {
     if (!profile) return;
     const id = await this.registry.idOf(profile);
     const { baseUrl, token } = await this.connection.endpoint();
-    const address = vscode.Uri.parse(`${baseUrl}/overview?${new URLSearchParams({ profile: id, token }).toString()}`);
-    await vscode.env.openExternal(await vscode.env.asExternalUri(address));
+    // Ports of another machine are forwarded, perhaps below a path: the server must know the address to make its links.
+    const seen = (await vscode.env.asExternalUri(vscode.Uri.parse(baseUrl))).toString(true);
+    const isForwarded = seen.replace(/\/$/, "") !== baseUrl;
+    if (isForwarded && !this.connection.isRemote) await this.connection.ask((client) => client.showAt(seen));
+    // openExternal resolves the address itself, so it is given as it is here.
+    await vscode.env.openExternal(
+      vscode.Uri.parse(`${baseUrl}/overview?${new URLSearchParams({ profile: id, token }).toString()}`),
+    );
   }
 
   private async select(given: unknown): Promise<void> {

@@ -97,6 +97,11 @@ export class Client {
     return this.json("compare", { base, new: other });
   }
 
+  /** Tell under which address browsers see the server. */
+  async showAt(url: string): Promise<void> {
+    await this.json("public", {}, { url });
+  }
+
   perfetto(id: string): Promise<ArrayBuffer> {
     return this.bytes(`api/editor/profiles/${id}/export/perfetto`);
   }
