@@ -1,4 +1,4 @@
-"""Samples over time: SBUF and PSUM occupancy, HBM and DMA throughput, DMAs under way, throttling."""
+"""Samples over time: SBUF and PSUM occupancy, HBM and DMA throughput, DMAs under way, MFU, throttling."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.counters import dma_counters
+from neuron_tools.simulator.counters import dma_counters, instruction_counters
 from neuron_tools.simulator.occupancy import (
     SBUF_SAMPLED_PARTITIONS,
     OccupancySamples,
     psum_occupancy,
     sbuf_occupancy,
 )
-from neuron_tools.simulator.throughput import pending, throughput
+from neuron_tools.simulator.throughput import ThroughputSamples, pending, throughput
 
 Ints = npt.NDArray[np.int64]
 SHORTEST_WINDOW_PS = 1_000_000
@@ -44,6 +44,7 @@ def usage_tables(
         "DmaUsage": _throughput(executable, program.dmas["bytes"].astype(np.int64)),
         "HbmUsage": _throughput(executable, hbm),
         "PendingDma": _pending(executable),
+        "MfuUsage": _mfu(executable, core),
         "Throttle": _throttle(executable, pools["Throttle"]),
     }
 
@@ -57,13 +58,36 @@ def _occupancy(samples: OccupancySamples, names: list[str]) -> TableTemplate:
 
 def _throughput(executable: Executable, moved_bytes: Ints) -> TableTemplate:
     simulation = executable.simulation
-    window_ps = max(SHORTEST_WINDOW_PS, -(-simulation.duration_ps // MOST_WINDOWS))
+    window_ps = _window_ps(executable)
     samples = throughput(simulation.dma_start_ps, simulation.dma_end_ps, moved_bytes, window_ps)
+    time_ps, rate = _ending_in_rest(samples, window_ps)
     numbers: dict[str, npt.NDArray[Any]] = {
-        "current_throughput": samples.bytes_per_second.astype(np.float32),
-        "total_transfer_bytes": samples.total_bytes,
+        "current_throughput": rate.astype(np.float32),
+        "total_transfer_bytes": np.append(samples.total_bytes, samples.total_bytes[-1:]),
     }
-    return TableTemplate(len(samples.time_ps), numbers, {"timestamp": _ns(samples.time_ps)})
+    return TableTemplate(len(time_ps), numbers, {"timestamp": _ns(time_ps)})
+
+
+def _mfu(executable: Executable, core: NeuronCore) -> TableTemplate:
+    """FLOPs of matrix products, transposes left out, against the peak that the summary's MFU takes."""
+    program, simulation = executable.program, executable.simulation
+    counters = instruction_counters(program, core)
+    flops = counters.raw_flops - counters.flops_transpose
+    window_ps = _window_ps(executable)
+    samples = throughput(simulation.start_ps, simulation.end_ps, flops, window_ps)
+    time_ps, rate = _ending_in_rest(samples, window_ps)
+    share = np.clip(rate / core.peak_flops("bf16"), 0.0, 1.0)
+    return TableTemplate(len(time_ps), {"mfu": share.astype(np.float32)}, {"timestamp": _ns(time_ps)})
+
+
+def _window_ps(executable: Executable) -> int:
+    return max(SHORTEST_WINDOW_PS, -(-executable.simulation.duration_ps // MOST_WINDOWS))
+
+
+def _ending_in_rest(samples: ThroughputSamples, window_ps: int) -> tuple[Ints, npt.NDArray[np.float64]]:
+    """Times and rates with a last sample of 0: a value holds until the next one, and after the end comes rest."""
+    end = samples.time_ps[-1:] + window_ps
+    return np.append(samples.time_ps, end), np.append(samples.bytes_per_second, np.zeros(len(end)))
 
 
 def _pending(executable: Executable) -> TableTemplate:

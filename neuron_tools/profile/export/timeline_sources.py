@@ -255,5 +255,6 @@ COUNTER_SOURCES = (
     CounterSource(
         "SystemProfileHbmUsage", "total_bytes", "HBM bytes", "bytes", COUNTER_RANK + 5, index="device_idx"
     ),
+    CounterSource("MfuUsage", "mfu", "MFU", "fraction", COUNTER_RANK + 6),
     CounterSource(TRACE_COUNTER, "value", "", "", 0, index="track_idx"),
 )

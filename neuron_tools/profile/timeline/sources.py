@@ -102,6 +102,7 @@ SPAN_SOURCES = (
 """Every table of spans. Several sources may share a table."""
 
 COUNTER_SOURCES = (
+    CounterSource("MfuUsage", "mfu", "MFU", "fraction"),
     CounterSource("HbmUsage", "current_throughput", "HBM bandwidth", "bytes/s"),
     CounterSource("DmaUsage", "current_throughput", "DMA bandwidth", "bytes/s"),
     CounterSource("PendingDma", "value", "Pending DMA", "transfers"),

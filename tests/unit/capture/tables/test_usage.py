@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from neuron_tools import hardware
 from neuron_tools.capture.tables.usage import MOST_WINDOWS
 from tests.unit.capture.programs import fused_executable
 from tests.unit.capture.replayed import tables
@@ -35,9 +36,10 @@ def test_psum_occupancy_by_bank(made):
 
 def test_throughput_counts_every_byte_once(made):
     rows = made["DmaUsage"]
-    assert rows["timestamp"] == [10_000, 11_000, 12_000, 13_000, 14_000]
+    assert rows["timestamp"] == [10_000, 11_000, 12_000, 13_000, 14_000, 15_000]
     assert rows["total_transfer_bytes"][-1] == 64 + 32
     assert rows["current_throughput"][1] == pytest.approx(64e9 / 1_000)
+    assert rows["current_throughput"][-1] == 0  # at rest after its end
     assert rows["total_transfer_bytes"] == sorted(rows["total_transfer_bytes"])
 
 
@@ -53,8 +55,19 @@ def test_a_long_execution_has_no_more_windows_than_are_useful():
         duration_ps=executable.simulation.duration_ps * 1_000_000,
     )
     rows = tables(dataclasses.replace(executable, simulation=long))["DmaUsage"]
-    assert MOST_WINDOWS - 1 <= len(rows["timestamp"]) <= MOST_WINDOWS
+    assert MOST_WINDOWS <= len(rows["timestamp"]) <= MOST_WINDOWS + 1
     assert rows["total_transfer_bytes"][-1] == 64 + 32
+
+
+def test_mfu_is_work_against_the_peak_and_ends_in_rest(made):
+    rows = made["MfuUsage"]
+    assert all(0 <= value <= 1 for value in rows["mfu"])
+    assert rows["mfu"][-1] == 0
+    flops = sum(made["Instruction"]["raw_flops"]) - sum(made["Instruction"]["flops_transpose"])
+    assert flops > 0
+    lengths = [after - before for before, after in zip(rows["timestamp"], rows["timestamp"][1:])]
+    done = sum(value * length for value, length in zip(rows["mfu"], lengths)) * 1e-9
+    assert done * hardware.get("trn2").peak_flops("bf16") == pytest.approx(flops, rel=1e-5)
 
 
 def test_transfers_under_way(made):
