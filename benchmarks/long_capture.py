@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.executions import write_executions
 from benchmarks.synthetic_profile import (
     FRAMEWORK_OPERATIONS,
     INSTRUCTIONS,
@@ -56,31 +57,10 @@ def write(directory: Path, instructions: int) -> None:
         writer.append("ProcessInfo", {"process_idx": [0], "rank": [0], "command": ["train.py"]})
         for table, columns in run.blocks(steps * STEP_SPANS):
             writer.append(table, columns)
-        _write_executions(writer, executable, steps)
+        number = np.arange(steps, dtype=np.int64)
+        ran = np.zeros(steps, np.int64)
+        write_executions(writer, [executable], ran, number * STEP_NS, (number + 1) * STEP_NS)
     keep_programs(directory, 0, [executable])
-
-
-def _write_executions(writer: ProfileWriter, executable: Executable, steps: int) -> None:
-    number = np.arange(steps, dtype=np.int64)
-    zero = np.zeros(steps, np.int64)
-    writer.append(
-        "ExecutionInfo",
-        {
-            "execution_index": number, "executable_idx": zero + executable.number,
-            "execution_start_ts": number * STEP_NS, "execution_end_ts": (number + 1) * STEP_NS,
-            "process_idx": zero.astype(np.int32), "pcore_idx": zero, "neff_name": ["step"] * steps,
-            "num_subgraphs": zero + 1, "row_count": zero,
-        },
-    )  # fmt: skip
-    writer.append(
-        "Executable",
-        {
-            "executable_idx": [executable.number], "process_idx": [0], "name": [executable.name],
-            "kind": [executable.kind], "instruction_count": [len(executable.program.instructions)],
-            "duration_ns": [executable.duration_ns], "hlo_operation_count": [len(executable.program.hlo)],
-            "execution_count": [steps],
-        },
-    )  # fmt: skip
 
 
 def make_program() -> Program:

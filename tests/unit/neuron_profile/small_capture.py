@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 import neuron_tools
+from benchmarks.executions import write_executions
 from neuron_tools import hardware
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.kept_programs import keep_programs
@@ -90,7 +93,7 @@ def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Ste
             ("nc_exec_running", start, end, flow, step.core),
         ]
         spans.append(("dispatch", executable.name, begin, now, 1))
-        executions.append((position, executable.number, start, end, step.core))
+        executions.append((step.program, start, end, step.core))
         if step.wait_line:
             end = max(now, end)
             events.append(("nrt_synchronize", now, end, [f"wait{position}"], step.core))
@@ -98,7 +101,7 @@ def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Ste
             now = end
     _write_events(writer, events)
     _write_spans(writer, spans)
-    _write_executions(writer, executions, executables, steps)
+    write_executions(writer, executables, *np.array(executions, np.int64).T)
     writer.close(True)
     keep_programs(path, 0, executables)
     return path
@@ -134,36 +137,6 @@ def _write_spans(writer: ProfileWriter, spans: list[tuple[str, str, int, int, in
             "duration_ns": [end - start for start, end in zip(starts, ends)],
             "source_file": [FILE] * len(spans), "process_idx": [0] * len(spans),
             "thread_idx": [0] * len(spans), "layer": [""] * len(spans),
-        },
-    )  # fmt: skip
-
-
-def _write_executions(
-    writer: ProfileWriter,
-    executions: list[tuple[int, int, int, int, int]],
-    executables: Sequence[Executable],
-    steps: Sequence[Step],
-) -> None:
-    positions, numbers, starts, ends, cores = map(list, zip(*executions))
-    count = len(executions)
-    writer.append(
-        "ExecutionInfo",
-        {
-            "execution_index": positions, "executable_idx": numbers, "execution_start_ts": starts,
-            "execution_end_ts": ends, "process_idx": [0] * count, "pcore_idx": cores,
-            "neff_name": ["small"] * count, "num_subgraphs": [1] * count, "row_count": [0] * count,
-        },
-    )  # fmt: skip
-    used = [sum(step.program == index for step in steps) for index in range(len(executables))]
-    writer.append(
-        "Executable",
-        {
-            "executable_idx": [each.number for each in executables], "process_idx": [0] * len(executables),
-            "name": [each.name for each in executables], "kind": [each.kind for each in executables],
-            "instruction_count": [len(each.program.instructions) for each in executables],
-            "duration_ns": [each.duration_ns for each in executables],
-            "hlo_operation_count": [len(each.program.hlo) for each in executables],
-            "execution_count": used,
         },
     )  # fmt: skip
 
