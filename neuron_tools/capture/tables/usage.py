@@ -85,7 +85,7 @@ def _window_ps(executable: Executable) -> int:
 
 
 def _ending_in_rest(samples: ThroughputSamples, window_ps: int) -> tuple[Ints, npt.NDArray[np.float64]]:
-    """Times and rates with a last sample of 0: a value holds until the next one, and after the end comes rest."""
+    """Times and rates with a last sample of 0: a value holds until the next, and after the end is rest."""
     end = samples.time_ps[-1:] + window_ps
     return np.append(samples.time_ps, end), np.append(samples.bytes_per_second, np.zeros(len(end)))
 
