@@ -65,7 +65,3 @@ export function contrast(one: Rgb, other: Rgb): number {
 export function inkOn(colour: Rgb): string {
   return contrast(colour, [16, 20, 26]) >= contrast(colour, [255, 255, 255]) ? "#10141a" : "#ffffff";
 }
-
-export function cssColour(colour: Rgb): string {
-  return `rgb(${colour[0]} ${colour[1]} ${colour[2]})`;
-}

@@ -60,6 +60,7 @@ export class Dependencies {
     });
     this.core.setOverlays({ dependencies });
     const count = dependencies.length;
-    this.say(count === 0 ? "Nothing is known of what this span waited for." : `${count} dependencies are shown.`);
+    const some = count === 1 ? "1 dependency is shown." : `${count} dependencies are shown.`;
+    this.say(count === 0 ? "Nothing is known of what this span waited for." : some);
   }
 }
