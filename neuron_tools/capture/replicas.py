@@ -40,7 +40,7 @@ def replica_process_row(row: Mapping[str, list[Any]], replica: int, running: int
         "replica_of_rank": [rank],
         "process_id": [None],
         "host": [None],
-        "name": [f"rank {rank + replica * running} (as rank {rank})"],
+        "name": [f"as rank {rank}, which ran"],
     }
 
 

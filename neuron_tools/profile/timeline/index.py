@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_tools.profile.timeline.blob import Blob
+from neuron_tools.profile.timeline.blob import Blob, mapped_bytes
 from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
 from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.lane_table import LaneTable
@@ -43,7 +43,7 @@ RELATIVE_SPAN_SCHEMA = pa.schema(
     ]
 )
 _START, _DURATION = (SPAN_SCHEMA.get_field_index(name) for name in ("span_start_ns", "span_duration_ns"))
-DRAWINGS_BETWEEN_FORGETTING = 8
+MOST_MAPPED_BYTES = 1 << 29
 COUNTER_SCHEMA = pa.schema(
     [
         ("track", pa.int32()),
@@ -98,7 +98,6 @@ class TimelineIndex:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise IndexMismatchError(f"{folder} has no usable index: {error}") from error
         self._lanes: dict[int, list[Lane]] = {}
-        self._drawn = 0
 
     def pixels(
         self,
@@ -117,7 +116,7 @@ class TimelineIndex:
         """
         edges = pixel_edges(start_ns, end_ns, pixels)
         columns = self._drawer.draw(tracks, edges, ALL_DEPTHS if depths is None else depths)
-        self._forget_now_and_then()
+        self._forget_much()
         if not relative:
             return self._batch(SPAN_SCHEMA, [[column] for column in columns], start_ns, end_ns, pixels)
         start, duration = columns[_START], columns[_DURATION]
@@ -151,10 +150,9 @@ class TimelineIndex:
         order = np.lexsort((columns[0], columns[1]))[:limit]
         return self._batch(SPANS_SCHEMA, [[column[order]] for column in columns], start_ns, end_ns, 0)
 
-    def _forget_now_and_then(self) -> None:
+    def _forget_much(self) -> None:
         """Ranges drawn all over a large index would map it whole into this process."""
-        self._drawn += 1
-        if self._drawn % DRAWINGS_BETWEEN_FORGETTING == 0:
+        if mapped_bytes() > MOST_MAPPED_BYTES:
             self._blob.forget()
 
     def lanes(self, track: int) -> list[Lane]:
@@ -195,7 +193,7 @@ def _as(parts: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
 
 
 def _track(stored: dict[str, Any]) -> Track:
-    values = {field.name: stored[field.name] for field in fields(Track)}
+    values = {field.name: stored[field.name] for field in fields(Track) if field.name != "replica_of"}
     return Track(**{**values, "headings": tuple(values["headings"])})
 
 

@@ -44,6 +44,7 @@ class Track:
         depths: Rows that its spans need: 1 where none overlap.
         start_ns, end_ns: Range that its spans cover, in ns from the profile's start.
         unit: Of a counter's values.
+        replica_of: Id of the track with its spans, where its rank was simulated but did not run.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Track:
     start_ns: int
     end_ns: int
     unit: str = ""
+    replica_of: str = ""
 
     @property
     def is_counter(self) -> bool:

@@ -13,6 +13,7 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.stored_catalog import parts_signature
 from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
+from neuron_tools.profile.timeline.replicas import TrackPlaces, replicas_in, with_replicas
 from neuron_tools.profile.timeline.search import Condition, at_lines, column_is, search_names, search_rows
 from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, SPAN_SOURCES, TRACK_TABLES
 from neuron_tools.profile.timeline.track import Track
@@ -38,12 +39,15 @@ class Timeline:
     def __init__(self, directory: Path, parts: Parts) -> None:
         self._parts = shown_parts(parts)
         self._index, self._folder = open_index(directory, parts)
+        replicas = replicas_in(self._parts.get("ProcessInfo", ()))
+        self._tracks = with_replicas(self._index.tracks, replicas)
+        self._stored = TrackPlaces(self._tracks, self._index.tracks) if replicas else None
         self._places = {track.id: place for place, track in enumerate(self.tracks)}
 
     @property
     def tracks(self) -> tuple[Track, ...]:
         """All tracks in drawing order."""
-        return self._index.tracks
+        return self._tracks
 
     def range_ns(self) -> tuple[int, int]:
         """Start of the first and end of the last span or sample; (0, 0) without any."""
@@ -85,24 +89,31 @@ class Timeline:
             raise TimelineError("Counters and tracks of spans have different columns: ask for them apart.")
         if depths is not None and depths < 0:
             raise TimelineError(f"{depths} depths cannot be drawn: ask for none or more.")
+        drawn = places if self._stored is None else sorted({self._stored.stored(place) for place in places})
         if kinds == {True}:
-            return self._index.counter_pixels(places, start, end, pixels)
-        return self._index.pixels(places, start, end, pixels, depths=depths, relative=relative)
+            batch = self._index.counter_pixels(drawn, start, end, pixels)
+        else:
+            batch = self._index.pixels(drawn, start, end, pixels, depths=depths, relative=relative)
+        return batch if self._stored is None else self._stored.shown(batch, places)
 
     def spans(
         self, track: Track | str, start_ns: int | None, end_ns: int | None, limit: int
     ) -> pa.RecordBatch:
         """The spans of a track that overlap a range."""
         start, end = self._range(start_ns, end_ns)
-        return self._index.spans(self._place(track), start, end, limit)
+        place = self._place(track)
+        stored = place if self._stored is None else self._stored.stored(place)
+        return self._index.spans(stored, start, end, limit)
 
     def search(self, text: str, start_ns: int | None, end_ns: int | None, limit: int) -> pa.Table:
-        """Spans by name, by column, or by source lines."""
+        """Spans by name, by column, or by source lines; of replicas only what they have of their own."""
         start, end = self._range(start_ns, end_ns)
         condition = _condition(text)
         if condition is None:
-            return search_names(self._index, text, start, end, limit)
-        return search_rows(self._index, self._parts, condition, (start, end), limit)
+            found = search_names(self._index, text, start, end, limit)
+        else:
+            found = search_rows(self._index, self._parts, condition, (start, end), limit)
+        return found if self._stored is None else self._stored.found(found)
 
     def _range(self, start_ns: int | None, end_ns: int | None) -> tuple[int, int]:
         first, last = self.range_ns()

@@ -19,7 +19,7 @@ def test_a_replica_tells_whom_it_stands_for():
     row = {"process_idx": [2], "rank": [1], "process_id": [77], "host": ["a"], "name": [None]}
     copy = replicas.replica_process_row(row, 3, 4)
     assert (copy["rank"], copy["replica_of_rank"], copy["process_id"]) == ([13], [1], [None])
-    assert copy["name"] == ["rank 13 (as rank 1)"]
+    assert copy["name"] == ["as rank 1, which ran"]
 
 
 def test_the_notice_counts_the_ranks():
