@@ -140,6 +140,6 @@ def _window(folder: Path, project: Path) -> Iterator[tuple[Window, CodeServer, A
     extensions = code_server.install_extension(code_server.package_extension(), folder)
     settings = {"neuron.python": sys.executable, "neuron.decorations.minimumShare": 0}  # text at every line
     with code_server.running(folder / "user", extensions, settings) as server, open_browser() as browser:
-        window = Window(browser.new_page(viewport={"width": 1600, "height": 900}))
+        window = Window(browser.new_page(viewport={"width": 1600, "height": 900}), project)
         window.open(server.window_url(project))
         yield window, server, browser

@@ -88,7 +88,7 @@ def main() -> None:
         settings = {"neuron.python": sys.executable, "workbench.colorTheme": "Default Light Modern"}
         user = Path(name) / "user"
         with code_server.running(user, extensions, settings) as server, open_browser() as browser:
-            window = Window(browser.new_page(viewport=VIEWPORT))
+            window = Window(browser.new_page(viewport=VIEWPORT), project)
             window.open(server.window_url(project))
             window.open_profile("train.nprof")
             take_editor(window)

@@ -36,6 +36,10 @@ SETTINGS = {
     "editor.minimap.enabled": False,
     "editor.wordWrap": "off",
     "workbench.editor.enablePreview": False,
+    "workbench.reduceMotion": "on",
+    "editor.cursorBlinking": "solid",
+    "terminal.integrated.gpuAcceleration": "off",
+    "git.enabled": False,
 }
 
 
@@ -109,10 +113,7 @@ def running(
     Args:
         trust: Whether workspaces must be trusted by the user first; else all are.
     """
-    for scope in ("User", "Machine"):  # what names programs of this machine is read from the latter only
-        file = folder / scope / "settings.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps({**SETTINGS, "security.workspace.trust.enabled": trust, **settings}))
+    write_settings(folder, {"security.workspace.trust.enabled": trust, **settings})
     port = _free_port()
     command = [node(), str(ENTRY), "--bind-addr", f"127.0.0.1:{port}", "--auth", "none"]
     command += ["--config", "/dev/null", "--user-data-dir", str(folder), "--extensions-dir", str(extensions)]
@@ -130,6 +131,14 @@ def running(
     finally:
         _stop(process)
         log.close()
+
+
+def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
+    """Write the settings of a user, who may have windows open."""
+    for scope in ("User", "Machine"):  # what names programs of this machine is read from the latter only
+        file = folder / scope / "settings.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({**SETTINGS, **settings}))
 
 
 def _environment(more: Mapping[str, str]) -> dict[str, str]:

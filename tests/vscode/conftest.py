@@ -120,7 +120,7 @@ def _windows(vs_code: CodeServer, chromium: Any, name: str) -> Iterator[OpenWind
     def open_on(folder: Path, server: CodeServer = vs_code) -> Window:
         page = chromium.new_context(viewport={"width": 1500, "height": 950}).new_page()
         pages.append(page)
-        window = Window(page)
+        window = Window(page, folder)
         window.open(server.window_url(folder))
         return window
 

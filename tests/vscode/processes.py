@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+
 import psutil
 
 from tests.vscode.code_server import CodeServer
+
+TIMEOUT_S = 120.0
+
+
+def until(question: Callable[[], bool]) -> None:
+    """Wait until a question about processes is answered with yes."""
+    end = time.monotonic() + TIMEOUT_S
+    while not question():
+        assert time.monotonic() < end, f"waited {TIMEOUT_S:g} s in vain"
+        time.sleep(0.05)
 
 
 def servers(vs_code: CodeServer) -> set[int]:

@@ -11,15 +11,22 @@ from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_tools import open_profile
 from tests.vscode.conftest import OpenWindow
+from tests.vscode.quantities import nanoseconds, percent
 from tests.vscode.window import Window
 
-UNITS = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}
-
-
-def nanoseconds(text: str) -> float:
-    """The first time in a text."""
-    value, unit = re.search(r"([\d.]+) (ns|µs|ms|s)\b", text).groups()
-    return float(value) * UNITS[unit]
+# How many strong colours the overview ruler has.
+RULER_COLOURS = """
+() => {
+  const ruler = document.querySelector('.editor-instance canvas.decorationsOverviewRuler');
+  const { data } = ruler.getContext('2d').getImageData(0, 0, ruler.width, ruler.height);
+  const colours = new Set();
+  for (let at = 0; at < data.length; at += 4) {
+    const [red, green, blue] = data.subarray(at, at + 3);
+    if (Math.max(red, green, blue) - Math.min(red, green, blue) > 70) colours.add(`${red} ${green} ${blue}`);
+  }
+  return colours.size;
+}
+"""
 
 
 def line_times(project: Path) -> list[float]:
@@ -44,6 +51,7 @@ def editor(shared: Window) -> Window:
     """The same, with the cursor at the top and nothing open above it."""
     shared.page.keyboard.press("Escape")
     shared.open_file("train.py")
+    shared.until(shared.end_texts)
     shared.go_to_line(1)
     return shared
 
@@ -52,10 +60,12 @@ def test_each_line_shows_its_time_and_share(editor: Window, project: Path) -> No
     expected = line_times(project)
     shown = editor.until(lambda: len(editor.end_texts()) == len(expected) and editor.end_texts())
     assert [nanoseconds(text) for text in shown] == pytest.approx(expected, rel=0.006)
-    shares = [float(re.search(r"([\d.]+) %", text).group(1)) for text in shown]
-    assert shares == pytest.approx([100 * ns / sum(expected) for ns in expected], abs=0.06)
+    assert [percent(text) for text in shown] == pytest.approx(
+        [100 * ns / sum(expected) for ns in expected], abs=0.06
+    )
     assert all("instr" in text for text in shown)
     assert editor.page.locator(".glyph-margin-widgets .cgmr, .margin-view-overlays .cgmr").count() > 0
+    assert editor.page.evaluate(RULER_COLOURS) > 1
 
 
 def test_functions_show_time_share_and_mfu(editor: Window, project: Path) -> None:
@@ -85,6 +95,10 @@ def test_the_hover_has_a_table(editor: Window) -> None:
     hover.first.wait_for()
     assert "With calls" in hover.first.inner_text()
     assert "Tensor" in hover.first.inner_text()
+    hover.get_by_text("Show its spans").first.click()
+    editor.painted()
+    search = editor.timeline().locator("#timeline input").first
+    editor.until(lambda: search.input_value().endswith("train.py:17-17"))
 
 
 def test_the_hottest_lines_follow_each_other(editor: Window, project: Path) -> None:

@@ -61,8 +61,8 @@ def test_names_run_no_scripts_and_paths_open_no_files(open_window: OpenWindow, h
     window.command("Neuron: Focus on Hierarchy View")
     window.page.locator(".pane-body .monaco-list-row", has_text="<img src=x").first.wait_for()
     window.command("Neuron: Run Query...")
-    window.answer("SELECT framework_name FROM FrameworkInstruction")
-    window.page.locator(".view-line", has_text="<img").first.wait_for(timeout=45_000)
+    window.answer("SQL over the tables", "SELECT framework_name FROM FrameworkInstruction")
+    window.line("<img").wait_for()
     assert not owned(window)
     assert complaints == []
     assert "owned" not in window.page.title()
@@ -87,7 +87,7 @@ def test_the_page_allows_only_our_script(window: Window) -> None:
     assert ran is False
 
 
-def test_an_untrusted_workspace_runs_nothing(
+def test_an_untrusted_workspace_runs_nothing_until_it_is_trusted(
     open_window: OpenWindow, project: Path, extensions: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "user").mkdir()
@@ -95,6 +95,10 @@ def test_an_untrusted_workspace_runs_nothing(
     with code_server.running(tmp_path / "user", extensions, settings, trust=True) as server:
         window = open_window(project, server)
         window.command("Neuron: Open Profile...")
-        window.choose("train.nprof")
-        window.toast("trust the workspace first")
+        window.choose("Profile to open", "train.nprof")
+        toast = window.toast("trust the workspace first")
         assert servers(server) == set()
+        toast.get_by_text("Manage Trust").click()
+        window.page.locator(".workspace-trust-editor").get_by_role("button", name="Trust", exact=True).click()
+        window.painted("train.nprof")  # what was asked for before is done now
+        assert len(servers(server)) == 1

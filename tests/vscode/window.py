@@ -1,23 +1,29 @@
-"""One window of VS Code in a browser page: what tests do in it, and what they read from it."""
+"""One window of VS Code in a browser page: what tests do in it, and what they read from it.
+
+Everything waits for a state that can be seen, never for a time: a machine may be slow, and then all is later.
+"""
 
 from __future__ import annotations
 
 import base64
+import json
 import re
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
-TIMEOUT_MS = 45_000
+TIMEOUT_S = 120.0
+POLL_MS = 100
 Found = TypeVar("Found")
 
+# Texts at the ends of the lines in sight, with how far down each stands.
 _END_TEXTS = r"""
-() => [...document.querySelectorAll('.view-lines .view-line')].flatMap(line =>
+() => [...document.querySelectorAll('.editor-instance .view-lines .view-line')].flatMap(line =>
   [...line.querySelectorAll('span')].map(span => getComputedStyle(span, '::after').content)
     .filter(text => text && text !== 'none' && text !== 'normal')
     .map(text => [parseInt(line.style.top), text.replace(/^"|"$/g, '').replaceAll('\u00a0', ' ')]))
 """
-
 
 _COLOURED = """
 async (picture) => {
@@ -35,88 +41,129 @@ async (picture) => {
 }
 """
 
+# What the workbench has written down for our extension in this workspace; it is what a reload finds.
+_MEMENTO = """
+async () => {
+  const names = (await indexedDB.databases()).map(({ name }) => name);
+  const done = (request) => new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  const found = [];
+  for (const name of names.filter((one) => one.startsWith('vscode-web-state-db'))) {
+    const database = await done(indexedDB.open(name));
+    if (database.objectStoreNames.contains('ItemTable')) {
+      const store = database.transaction('ItemTable').objectStore('ItemTable');
+      found.push(await done(store.get('neuron-tools.neuron-tools')));
+    }
+    database.close();
+  }
+  return found.filter((value) => typeof value === 'string');
+}
+"""
+
 
 class Window:
-    """A window; `page` is the playwright page."""
+    """A window on a folder; `page` is the playwright page."""
 
-    def __init__(self, page: Any) -> None:
+    def __init__(self, page: Any, folder: Path) -> None:
         self.page = page
+        self.folder = folder
+        page.set_default_timeout(TIMEOUT_S * 1000)
+        self._widget = page.locator(".quick-input-widget")
+        self._field = self._widget.locator('input[type="text"]').first
+        self._rows = self._widget.locator(".quick-input-list .monaco-list-row")
 
     def open(self, url: str) -> None:
-        """Load the workbench."""
+        """Load the workbench, and wait until it knows the folder and the extension."""
         self.page.goto(url)
-        self.page.locator(".monaco-workbench").wait_for(timeout=TIMEOUT_MS)
-        self.page.locator(".explorer-folders-view .monaco-list-row").first.wait_for(timeout=TIMEOUT_MS)
+        self.ready()
+
+    def ready(self) -> None:
+        """Wait until the workbench shows the folder, and what our extension contributes."""
+        self.page.locator(".monaco-workbench").wait_for()
+        self.page.locator(".activitybar .action-label[aria-label*='Neuron']").first.wait_for()
+
+    def reload(self) -> None:
+        """Load the window again, as a user does with F5."""
+        self.page.reload()
+        self.ready()
 
     def close(self) -> None:
         """Close the window as a user does."""
         with self.page.expect_event("close"):
             self.page.close(run_before_unload=True)
 
-    def focus(self) -> None:
-        """Take the keyboard out of a webview, which would keep it."""
-        self.page.locator(".part.titlebar").click(position={"x": 300, "y": 10}, force=True)
-
     def command(self, title: str) -> None:
         """Run a command from the palette."""
-        self._pick("F1", f">{title}", title)
-
-    def answer(self, text: str) -> None:
-        """Fill in the input box that a command shows, and accept."""
-        field = self.page.locator('.quick-input-widget input[type="text"]').first
-        field.wait_for(timeout=TIMEOUT_MS)
-        field.fill(text)
-        self.page.keyboard.press("Enter")
-
-    def choose(self, text: str) -> None:
-        """Choose an entry of the list that a command shows."""
-        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=text).first
-        row.wait_for(timeout=TIMEOUT_MS)
-        row.click()
+        self._ask_for(
+            "F1", f">{title}", self._rows.locator(f'css=[aria-label="{title}"],[aria-label^="{title},"]')
+        )
 
     def open_file(self, name: str) -> None:
-        """Open a file of the folder by its name."""
-        tab = self.page.locator(".tab.active", has_text=name)
+        """Open a file of the folder by its name, or show it where it is open."""
+        self._ask_for("Control+P", name, self._rows.filter(has_text=name))
+        self.page.locator(".tab.active", has_text=name).first.wait_for()
+
+    def answer(self, question: str, text: str) -> None:
+        """Fill in the input box in which a command asks a question, and accept."""
+        self._widget.locator(".quick-input-message", has_text=question).wait_for()
+        self._field.fill(text)
+        self.page.keyboard.press("Enter")
+        self._widget.locator(".quick-input-message", has_text=question).wait_for(state="hidden")
+
+    def choose(self, question: str, text: str) -> None:
+        """Choose an entry of the list in which a command asks a question."""
+        field = self._widget.locator(f'input[placeholder*="{question}"]')
+        field.wait_for()
+        self._rows.filter(has_text=text).first.click()
+        field.wait_for(state="hidden")
+
+    def accept_file(self, suffix: str) -> None:
+        """Accept the file that a dialog proposes for saving."""
+        self.until(lambda: self._field.is_visible() and self._field.input_value().endswith(suffix))
+        self.page.keyboard.press("Enter")
+        self._field.wait_for(state="hidden")
+
+    def _ask_for(self, key: str, text: str, rows: Any) -> None:
+        """Open a list by its key, type, and take a row when it is offered."""
+        self._open_list(key)
+        self._field.fill(text)
+        typed = time.monotonic()
+        while not rows.count():
+            self.page.wait_for_timeout(POLL_MS)
+            if time.monotonic() > typed + 2.0:  # what is found after typing is not offered: type again
+                self._open_list(key)
+                self._field.fill("")
+                self._field.fill(text)
+                typed = time.monotonic()
+        rows.first.click()
+        self.until(lambda: not self._field.is_visible() or self._field.input_value() != text)
+
+    def _open_list(self, key: str) -> None:
+        """Press a key until its list is there: a page inside the window may have the keyboard first."""
 
         def opened() -> bool:
-            self._pick("Control+P", name, name)
-            return self._comes(tab)
+            if not self._field.is_visible():
+                self.page.locator(".part.titlebar").click(position={"x": 300, "y": 10}, force=True)
+                self.page.keyboard.press(key)
+            return self._is_soon_visible()
 
         self.until(opened)
 
-    def _comes(self, locator: Any, seconds: float = 8.0) -> bool:
-        """Whether something is there soon."""
-        until = time.monotonic() + seconds
-        while not locator.count() and time.monotonic() < until:
-            self.page.wait_for_timeout(100)
-        return bool(locator.count())
-
-    def _pick(self, key: str, text: str, row: str) -> None:
-        """Open a list, type, take a row. Asks again: a list does not learn of what is found after typing."""
-        field = self.page.locator('.quick-input-widget input[type="text"]').first
-        rows = self.page.locator(".quick-input-list .monaco-list-row").filter(has_text=row)
-
-        def offered() -> bool:
-            self.focus()
-            self.page.keyboard.press(key)
-            field.wait_for(timeout=TIMEOUT_MS)
-            field.fill(text)
-            if not self._comes(rows, 2.0):
-                self.page.keyboard.press("Escape")
-                return False
-            rows.first.click()
-            return True
-
-        self.until(offered)
+    def _is_soon_visible(self) -> bool:
+        until = time.monotonic() + 3.0
+        while not self._field.is_visible() and time.monotonic() < until:
+            self.page.wait_for_timeout(POLL_MS)
+        return bool(self._field.is_visible())
 
     def go_to_line(self, line: int) -> None:
         """Put the cursor at the start of a line of the active editor."""
-        self.page.keyboard.press("Control+G")
-        field = self.page.locator('.quick-input-widget input[type="text"]').first
-        field.wait_for(timeout=TIMEOUT_MS)
-        field.fill(f":{line}")
+        self._open_list("Control+G")
+        self._field.fill(f":{line}")
+        self._rows.filter(has_text=f"line {line}").first.wait_for()
         self.page.keyboard.press("Enter")
-        self.until(lambda: self.cursor_line() == line)
+        self.until(lambda: not self._field.is_visible() and self.cursor_line() == line)
 
     def marked_line(self) -> int:
         """Line of the cursor in the only text editor in sight, whatever has the keyboard."""
@@ -129,34 +176,32 @@ class Window:
         found = re.search(r"Ln (\d+)", status.inner_text() if status.count() else "")
         return int(found.group(1)) if found else 0
 
-    def timeline(self) -> Any:
-        """The frame of the timeline's page."""
-        return self.page.frame_locator("iframe.webview.ready").last.frame_locator("iframe#active-frame")
+    def inner_page(self, selector: str) -> Any:
+        """The page in a webview that has an element; waits until there is one."""
+
+        def found() -> Any:
+            return next((frame for frame in self.page.frames if _has(frame, selector)), None)
+
+        return self.until(found)
+
+    def timeline(self, name: str = "") -> Any:
+        """The page of the timeline of a profile; of the only one where no name is given."""
+        return self.inner_page(f'#timeline[aria-label^="Timeline of {name}"]')
 
     def open_profile(self, name: str) -> None:
-        """Open a profile's timeline and wait until it has painted."""
-        row = self.page.locator(".quick-input-list .monaco-list-row", has_text=name)
-        tab = self.page.locator(".tab.active", has_text=name)
+        """Open a profile's timeline and wait until it has drawn."""
+        self.command("Neuron: Open Profile...")
+        self.choose("Profile to open", name)
+        self.page.locator(".tab.active", has_text=name).first.wait_for()
+        self.painted(name)
 
-        def opened() -> bool:
-            self.command("Neuron: Open Profile...")
-            if not self._comes(row):
-                self.page.keyboard.press("Escape")
-                return False
-            row.first.click()
-            return self._comes(tab)
+    def painted(self, name: str = "") -> None:
+        """Wait until a timeline says that it is drawn."""
+        self.inner_page(f'#timeline[aria-label^="Timeline of {name}"][aria-busy="false"]')
 
-        self.until(opened, 2 * TIMEOUT_MS / 1000)
-        self.painted()
-
-    def painted(self) -> None:
-        """Wait until the timeline has drawn something."""
-        self.timeline().locator("#timeline canvas").first.wait_for(timeout=TIMEOUT_MS)
-        self.until(lambda: self.ink() > 1500)
-
-    def ink(self) -> int:
+    def ink(self, name: str = "") -> int:
         """Pixels of the timeline in which spans are: those with a strong colour."""
-        picture = self.timeline().locator("#timeline").screenshot()
+        picture = self.timeline(name).locator("#timeline").screenshot()
         return int(self.page.evaluate(_COLOURED, base64.b64encode(picture).decode()))
 
     def lenses(self) -> list[str]:
@@ -167,13 +212,22 @@ class Window:
         """Texts at the end of lines in sight, from top to bottom."""
         return [text for _, text in sorted(self.page.evaluate(_END_TEXTS))]
 
+    def line(self, text: str) -> Any:
+        """A line of an editor by its text."""
+        return self.page.locator(".editor-instance .view-line", has_text=text).first
+
     def toast(self, text: str) -> Any:
         """The notification with a text."""
         toast = self.page.locator(".notification-toast", has_text=text).first
-        toast.wait_for(timeout=TIMEOUT_MS)
+        toast.wait_for()
         return toast
 
-    def until(self, question: Callable[[], Found], timeout_s: float = TIMEOUT_MS / 1000) -> Found:
+    def remembered(self, key: str) -> Any:
+        """What the workbench has written down under a key of our extension for this workspace."""
+        kept = (json.loads(text).get(key) for text in self.page.evaluate(_MEMENTO))
+        return next((value for value in kept if value is not None), None)
+
+    def until(self, question: Callable[[], Found], timeout_s: float = TIMEOUT_S) -> Found:
         """Wait until a question is answered with something true.
 
         Raises:
@@ -185,4 +239,13 @@ class Window:
             if found or time.monotonic() > until:
                 assert found, f"waited {timeout_s:g} s in vain; last: {found!r}"
                 return found
-            self.page.wait_for_timeout(100)
+            self.page.wait_for_timeout(POLL_MS)
+
+
+def _has(frame: Any, selector: str) -> bool:
+    from playwright.sync_api import Error as PageError
+
+    try:
+        return bool(frame.locator(selector).count())
+    except PageError:  # it went meanwhile
+        return False
