@@ -8,14 +8,13 @@ seen once, whenever the writer is killed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from neuron_tools.profile import layout, parts
-from neuron_tools.profile.parts import OpenPart, part_rows
-from neuron_tools.profile.schema import TableSchema, arrow_schema
+from neuron_tools.profile.joined_file import JoinedFile, ParquetBytes, mapped
+from neuron_tools.profile.parts import part_rows
+from neuron_tools.profile.schema import TableSchema
 
 
 def compact(directory: Path, table: TableSchema) -> None:
@@ -34,24 +33,28 @@ def compact(directory: Path, table: TableSchema) -> None:
 def join_parts(paths: Sequence[Path], table: TableSchema) -> None:
     """Make one part of several neighbouring ones of one process; each row group stays as it is.
 
+    Parts that may hold nulls in other columns than the one before them begin another part.
+
     Raises:
         OSError: The disk is full or the folder cannot be written.
-        pyarrow.ArrowException: A part is damaged; all stay as they are.
     """
-    first, last = layout.part_range(paths[0]), layout.part_range(paths[-1])
-    if first is None or last is None:
+    contents = ((path, ParquetBytes.of(mapped(path))) for path in paths)
+    for _, alike in groupby(contents, key=lambda found: found[1].head):
+        _join(list(alike))
+
+
+def _join(found: Sequence[tuple[Path, ParquetBytes]]) -> None:
+    first, last = layout.part_range(found[0][0]), layout.part_range(found[-1][0])
+    if first is None or last is None or len(found) < 2:
         return
-    joined = paths[0].with_name(layout.part_name(first[0], first[1], last[2]))
-    part: OpenPart | None = None
-    nullable = _nullable(paths)
-    for rows in _windows(paths, table):
-        part = part or OpenPart(joined, table, rows, nullable)
-        part.write(rows)
-    if part is not None:
-        part.close()
-        for path in paths:
-            if path != joined:
-                path.unlink(missing_ok=True)
+    place = found[0][0].with_name(layout.part_name(first[0], first[1], last[2]))
+    joined = JoinedFile(place, found[0][1])
+    for _, content in found[1:]:
+        joined.append(content)
+    joined.close()
+    for path, _ in found:
+        if path != place:
+            path.unlink(missing_ok=True)
 
 
 def _groups(paths: Sequence[Path], full: int) -> Iterator[list[Path]]:
@@ -70,20 +73,3 @@ def _groups(paths: Sequence[Path], full: int) -> Iterator[list[Path]]:
             held, process = held + (rows or 0), place[0]
     if len(group) > 1:
         yield group
-
-
-def _nullable(paths: Sequence[Path]) -> set[str]:
-    """Columns that may be null in any of the parts."""
-    schemas = [pq.read_schema(path) for path in paths]
-    return {field.name for schema in schemas for field in schema if field.nullable}
-
-
-def _windows(paths: Sequence[Path], table: TableSchema) -> Iterator[pa.Table]:
-    """The row groups of parts, as the writer had them."""
-    schema = arrow_schema(table.name)
-    texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
-    for path in paths:
-        with pq.ParquetFile(path, read_dictionary=texts) as part:
-            for group in range(part.num_row_groups):
-                rows = part.read_row_group(group, use_threads=False)
-                yield rows.unify_dictionaries().combine_chunks().cast(schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 from neuron_tools.profile import layout
 from neuron_tools.profile.columns import nulls
 from neuron_tools.profile.encoding import writer_options
+from neuron_tools.profile.joined_file import JoinedFile, ParquetBytes
 from neuron_tools.profile.schema import TableSchema, arrow_schema, is_dictionary
 from neuron_tools.profile.window import Workspace, sorted_window
 from neuron_tools.profile.window_pool import Chain, WindowPool
@@ -32,7 +32,7 @@ class TableParts:
         folder: The table's folder; made with the first part.
         table: The table.
         process_idx: Number of the writer.
-        pool: Sorts and writes the windows, in order, while further rows come.
+        pool: Sorts and encodes the windows, in any order, while further rows come.
         first_window: Number of the first window, 0 unless parts exist.
     """
 
@@ -48,8 +48,8 @@ class TableParts:
         self._window_rows = window_rows(table)
         self._pieces: list[pa.Table] = []
         self._buffered = 0
-        self._part: OpenPart | None = None
-        self._nullable: set[str] = set()  # columns in which there were nulls
+        self._part: JoinedFile | None = None
+        self._nullable: frozenset[str] = frozenset()  # columns in which there were nulls
         self._is_dirty = False
 
     def append(self, rows: pa.Table) -> None:
@@ -80,103 +80,57 @@ class TableParts:
 
     def _submit(self, window: int, is_full: bool) -> None:
         pieces = self._pieces
+        self._nullable |= _with_nulls(self._table, pieces)
+        nullable = self._nullable
 
-        def prepare(workspace: Workspace) -> pa.Table:
-            return sorted_window(self._table, pieces, workspace)
+        def prepare(workspace: Workspace) -> ParquetBytes:
+            return encoded(self._table, sorted_window(self._table, pieces, workspace), nullable)
 
-        def write(rows: pa.Table) -> None:
-            if is_full:
-                self._add_to_part(window, rows)
-                return
-            self._close_part()
-            self._note_nulls(rows)
-            write_part(self._path(window), self._table, [rows], self._nullable)
+        def write(rows: ParquetBytes) -> None:
+            if not is_full or (self._part is not None and self._part.head != rows.head):
+                self._close_part()
+            self._add_to_part(window, rows)
+            if not is_full:
+                self._close_part()
 
         self._pool.submit(self._chain, prepare, write)
 
-    def _add_to_part(self, window: int, rows: pa.Table) -> None:
-        if self._note_nulls(rows):
-            self._close_part()
+    def _add_to_part(self, window: int, rows: ParquetBytes) -> None:
         if self._part is None:
-            self._part = OpenPart(self._path(window), self._table, rows, self._nullable)
-        self._part.write(rows)
-        if self._part.windows == WINDOWS_PER_PART:
+            path = self._folder / layout.part_name(self._process_idx, window)
+            self._part = JoinedFile(path, rows)
+        else:
+            self._part.append(rows)
+        if self._part.groups == WINDOWS_PER_PART:
             self._close_part()
-
-    def _note_nulls(self, rows: pa.Table) -> bool:
-        """Remember the columns that hold nulls; whether there are new ones."""
-        found = {name for name in rows.column_names if rows.column(name).null_count}
-        is_new = not found <= self._nullable
-        self._nullable |= found
-        return is_new
 
     def _close_part(self) -> None:
         part, self._part = self._part, None
         if part is not None:
             part.close()
 
-    def _path(self, window: int) -> Path:
-        return self._folder / layout.part_name(self._process_idx, window)
 
-
-class OpenPart:
-    """A part being written under a temporary name; `close` puts it into its place.
+def encoded(table: TableSchema, rows: pa.Table, nullable: Collection[str]) -> ParquetBytes:
+    """A window as a Parquet file of one row group.
 
     Args:
-        path: Its place.
-        table: The table.
-        rows: Rows of the part, by which its encodings are chosen.
-        nullable: Columns in which nulls may come.
+        nullable: Columns in which nulls may come, in these rows or in others of the part.
     """
-
-    def __init__(self, path: Path, table: TableSchema, rows: pa.Table, nullable: Collection[str]) -> None:
-        self.windows = 0
-        self._path = path
-        self._temporary = path.with_name(f"{path.name}{layout.TEMPORARY_SUFFIX}")
-        self._schema = part_schema(table, rows, nullable)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = pq.ParquetWriter(
-            self._temporary, self._schema, store_schema=False, **writer_options(table, rows)
-        )
-
-    def write(self, rows: pa.Table) -> None:
-        """Add a row group. On failure the temporary file is removed."""
-        try:
-            self._writer.write_table(as_written(rows, self._schema), row_group_size=max(rows.num_rows, 1))
-        except BaseException:
-            self._discard()
-            raise
-        self.windows += 1
-
-    def close(self) -> None:
-        """Finish the file and rename it: readers see the whole part or none of it."""
-        try:
-            self._writer.close()
-            os.replace(self._temporary, self._path)
-        except BaseException:
-            self._discard()
-            raise
-
-    def _discard(self) -> None:
-        try:
-            self._writer.close()
-        except (OSError, pa.ArrowException):
-            pass  # the first failure is the one to report
-        self._temporary.unlink(missing_ok=True)
+    schema = part_schema(table, rows, nullable)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, schema, store_schema=False, **writer_options(table, rows)) as writer:
+        writer.write_table(as_written(rows, schema), row_group_size=max(rows.num_rows, 1))
+    return ParquetBytes.of(sink.getvalue())
 
 
-def write_part(
-    path: Path, table: TableSchema, windows: Sequence[pa.Table], nullable: Collection[str]
-) -> None:
-    """Write a whole part; each window becomes a row group.
-
-    Raises:
-        OSError: The disk is full or the folder cannot be written.
-    """
-    part = OpenPart(path, table, windows[0], nullable)
-    for rows in windows:
-        part.write(rows)
-    part.close()
+def _with_nulls(table: TableSchema, pieces: Sequence[pa.Table]) -> frozenset[str]:
+    """Columns that hold nulls in any of the pieces, or that one lacks."""
+    present = [set(piece.column_names) for piece in pieces]
+    return frozenset(
+        name
+        for name in table.column_names
+        if any(name not in held or piece.column(name).null_count for piece, held in zip(pieces, present))
+    )
 
 
 def part_schema(table: TableSchema, rows: pa.Table, nullable: Collection[str]) -> pa.Schema:

@@ -1,10 +1,10 @@
-"""Threads that sort and write windows while further rows come: sorting in any order, writing in turn."""
+"""Threads that sort and encode windows while further rows come, in any order; they are written in turn."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from threading import Semaphore
+from threading import Lock, Semaphore
 from typing import TypeVar
 
 import pyarrow as pa
@@ -18,10 +18,45 @@ Prepared = TypeVar("Prepared")
 
 
 class Chain:
-    """Work of which each piece is written after the one before it: the windows of one table."""
+    """Work of which each piece is written after the one before it: the windows of one table.
+
+    What is prepared too early waits here; no thread waits for it.
+    """
 
     def __init__(self) -> None:
-        self.last: Future[None] | None = None
+        self._lock = Lock()
+        self._submitted = self._next = 0
+        self._ready: dict[int, Callable[[], None]] = {}
+        self._failure: BaseException | None = None
+
+    def place(self) -> int:
+        """The number of a further piece; asked for in order."""
+        self._submitted += 1
+        return self._submitted - 1
+
+    def write(self, place: int, write: Callable[[], None]) -> None:
+        """Write a piece and those that waited for it, or keep it until those before it are there.
+
+        Raises:
+            Exception: Writing failed, now or earlier in the chain.
+        """
+        with self._lock:
+            if self._failure is not None:
+                raise self._failure
+            self._ready[place] = write
+            try:
+                while self._next in self._ready:
+                    self._ready.pop(self._next)()
+                    self._next += 1
+            except BaseException as error:
+                self._failure = error
+                raise
+
+    def fail(self, error: BaseException) -> None:
+        """A piece could not be prepared: those behind it are not written."""
+        with self._lock:
+            self._failure = self._failure or error
+            self._ready = {}
 
 
 class WindowPool:
@@ -38,7 +73,7 @@ class WindowPool:
     ) -> None:
         """Run `prepare` soon, and `write` with its result after everything before it in the chain.
 
-        `prepare` gets a workspace that is its own until `write` has returned.
+        `prepare` gets a workspace that is its own until it returns.
 
         Waits while three pieces are in flight.
 
@@ -48,22 +83,27 @@ class WindowPool:
         self._raise_failures()
         if self._executor is None:
             self._executor = ThreadPoolExecutor(WORKERS, thread_name_prefix="profile-writer")
-        before = chain.last
+        place = chain.place()
 
         def run() -> None:
-            workspace = self._workspaces.pop()
             try:
-                prepared = prepare(workspace)
-                if before is not None:
-                    before.result()
-                write(prepared)
+                prepared = self._prepared(prepare)
+                chain.write(place, lambda: write(prepared))
+            except BaseException as error:
+                chain.fail(error)
+                raise
             finally:
-                self._workspaces.append(workspace)
                 self._slots.release()
 
         self._slots.acquire()
-        chain.last = self._executor.submit(run)
-        self._pending.append(chain.last)
+        self._pending.append(self._executor.submit(run))
+
+    def _prepared(self, prepare: Callable[[Workspace], Prepared]) -> Prepared:
+        workspace = self._workspaces.pop()
+        try:
+            return prepare(workspace)
+        finally:
+            self._workspaces.append(workspace)
 
     def drain(self) -> None:
         """Wait until everything is written.
