@@ -1,0 +1,40 @@
+# numba has no types:
+# mypy: disable-error-code="untyped-decorator, no-any-return"
+"""Compiled kernel of the path along recorded dependencies: the walk back from the last instruction."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+Int64Array = npt.NDArray[np.int64]
+
+
+@numba.njit(cache=True)
+def walk(
+    start: Int64Array, end: Int64Array, before: Int64Array, row: int, busy_ns: Int64Array, wait_ns: Int64Array
+) -> int:
+    """Follow each instruction to the one it came after, back to one that came after nothing.
+
+    Args:
+        start, end: Times of the instructions, in ns.
+        before: What each came after; -1 = nothing. Always one that starts earlier.
+        row: Where to begin.
+        busy_ns: Takes each instruction's part of the path; zeros before.
+        wait_ns: Takes the time between the end of what it came after and its own start; zeros before.
+
+    Returns:
+        The instruction that came after nothing.
+    """
+    now = end[row]
+    while True:
+        begun = min(start[row], now)
+        busy_ns[row] = now - begun
+        now = begun
+        ahead = before[row]
+        if ahead < 0:
+            return row
+        reached = min(end[ahead], now)
+        wait_ns[row] = now - reached
+        now, row = reached, ahead
