@@ -193,6 +193,15 @@ class Blob:
         return np.frombuffer(self._map, _KINDS[size], len(self._map) // size)
 
 
+def mapped_bytes() -> int:
+    """How much of mapped files, libraries among them, lies in this process; 0 where that is not known."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[2]) * mmap.PAGESIZE
+    except OSError:
+        return 0
+
+
 def fitting_type(values: npt.NDArray[Any]) -> str:
     """The narrowest type for integers, none of them negative: "u1", "u2", "u4" or "i8"."""
     return type_up_to(int(values.max())) if len(values) else "u1"

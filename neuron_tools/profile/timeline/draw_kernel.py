@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from numba import types
+from numba import literal_unroll, types
 
 from neuron_tools.profile.compiled import compiled_as
 from neuron_tools.profile.timeline.lane_table import (
@@ -63,7 +63,6 @@ _WORDS = types.Tuple(
 _OUT = types.Tuple(
     [*[types.int32[::1]] * 3, types.int64[::1], types.float32[::1], *[types.int64[::1]] * 3, types.int32[::1]]
 )
-_PLACES = types.UniTuple(_INT, 2)
 _NEVER = -(1 << 62)
 _PIXEL, _START, _DURATION, _NAME, _ROW, _NUMBER, _COVER, _COVERED = range(8)
 """Rows of what is noted of each pixel of a lane: spans that begin; start, duration, name and row of the span
@@ -437,36 +436,37 @@ def emit(track: int, depth: int, edges: Ints, notes: Ints, busy: Floats, out: Co
     return filled
 
 
-@compiled_as(_PLACES(_WORDS, _TABLE, _TABLE, _TABLE, _INTS, _INT, _INT, _INTS, _OUT))
+@compiled_as(_INT(_WORDS, _TABLE, _TABLE, _TABLE, _INTS, _INT, _INTS, _OUT, _INT))
 def draw(
     words: Words,
     lanes: Ints,
     blocks: Ints,
     levels: Ints,
     chosen: Ints,
-    place: int,
     deepest: int,
     edges: Ints,
     out: Columns,
-) -> tuple[int, int]:
-    """Draw lanes from place `place` of `chosen` on until `out` is full.
+    filled: int,
+) -> int:
+    """Draw lanes.
 
     Args:
         lanes, blocks, levels: Of the `LaneTable`.
         chosen: Rows of `lanes`, those of a track together and by depth.
         deepest: Lanes of this depth and deeper ones of a track are folded into one.
         edges: int64, shape (pixels + 1,).
-        out: Arrays of one length, at least `pixels`.
+        out: Arrays of one length, with room for all pixels of each lane.
+        filled: Row of `out` to begin with.
 
     Returns:
-        The place to go on with, and how many rows of `out` are filled.
+        How far `out` is filled.
     """
     pixels = len(edges) - 1
     notes = np.empty((_NOTE_KINDS, pixels), np.int64)
     folded = np.empty((_NOTE_KINDS, pixels), np.int64)
     busy, folded_busy = np.empty(pixels, np.float64), np.empty(pixels, np.float64)
-    filled = 0
-    while place < len(chosen) and filled + pixels <= len(out[0]):
+    place = 0
+    while place < len(chosen):
         track, depth = lanes[chosen[place], TRACK], lanes[chosen[place], DEPTH]
         if depth < deepest:
             if draw_lane(words, lanes, blocks, levels, chosen[place], edges, notes, busy):
@@ -480,4 +480,14 @@ def draw(
                 fold(notes, busy, folded, folded_busy)
             place += 1
         filled = emit(track, deepest, edges, folded, folded_busy, out, filled)
-    return place, filled
+    return filled
+
+
+@compiled_as(_NONE(_OUT, _INT, _INT, _INT))
+def close_gap(out: Columns, filled: int, begin: int, end: int) -> None:
+    """Move the rows from `begin` to before `end` down, behind those that are filled."""
+    if begin == filled:
+        return
+    for column in literal_unroll(out):
+        for place in range(end - begin):
+            column[filled + place] = column[begin + place]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import groupby
 from types import ModuleType
 from typing import Any
@@ -17,6 +18,7 @@ import numpy.typing as npt
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.timeline import lane_table
 from neuron_tools.profile.timeline.blob import Blob
+from neuron_tools.profile.timeline.helping_threads import HELPING_THREADS
 from neuron_tools.profile.timeline.lane import Lane, Spans
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import LanePixels, lane_pixels
@@ -24,8 +26,9 @@ from neuron_tools.profile.timeline.scan import Ints
 
 KINDS = ("i4", "i4", "i4", "i8", "f4", "i8", "i8", "i8", "i4")
 """Types of track, depth, pixel, count, busy share; row, start, duration and name of the span that shows."""
-ROWS_AT_ONCE = 1 << 18
+MOST_ROWS = 1 << 23  # at once: there is room for every pixel of every lane, of which what is drawn is used
 DRAWINGS_WITHOUT = 2  # of a process, before it loads the compiled code: many commands draw once and end
+ALIGNMENT = 64
 ALL_DEPTHS = np.iinfo(np.int64).max
 
 Columns = tuple[npt.NDArray[Any], ...]
@@ -103,8 +106,12 @@ class LaneDrawer:
         chosen = [np.asarray(self.lanes_of(track), np.int64) for track in tracks]
         places = np.concatenate(chosen) if chosen else np.zeros(0, np.int64)
         kernel = DRAW_KERNEL.ready() if self._blob.is_whole else None
-        draw = self._drawn if kernel is None else self._compiled(kernel)
-        parts: list[Columns] = list(draw(places, edges, deepest))
+        if kernel is None:
+            parts = list(self._drawn(places, edges, deepest))
+        else:
+            some = max(MOST_ROWS // (len(edges) - 1), 1)
+            shares = self._shares(places, -(-len(places) // some))
+            parts = [self._compiled(kernel, share, edges, deepest) for share in shares]
         if len(parts) == 1:
             return parts[0]
         return tuple(
@@ -112,17 +119,33 @@ class LaneDrawer:
             for kind, *columns in zip(KINDS, *parts, strict=True)
         )
 
-    def _compiled(self, kernel: ModuleType) -> Any:
-        def draw(places: Ints, edges: Ints, deepest: int) -> Iterator[Columns]:
-            table, place = self._table, 0
-            while place < len(places):
-                out = tuple(np.empty(max(ROWS_AT_ONCE, len(edges)), kind) for kind in KINDS)
-                place, filled = kernel.draw(
-                    self._words, table.lanes, table.blocks, table.levels, places, place, deepest, edges, out
-                )
-                yield tuple(column[:filled] for column in out)
+    def _shares(self, places: Ints, count: int) -> list[Ints]:
+        """Lanes in so many shares of about one size, at most; those of a track stay together."""
+        track = self._table.lanes[places, lane_table.TRACK]
+        begins = np.append(np.flatnonzero(np.diff(track)) + 1, len(places))
+        wanted = np.arange(1, count) * len(places) // max(count, 1)
+        cuts = np.unique(begins[np.searchsorted(begins, wanted)]) if count > 1 else wanted
+        return [share for share in np.split(places, cuts) if len(share)]
 
-        return draw
+    def _compiled(self, kernel: ModuleType, places: Ints, edges: Ints, deepest: int) -> Columns:
+        """The pixels of lanes, drawn by several threads into one array for each column."""
+        table, pixels = self._table, len(edges) - 1
+        out = _room(len(places) * pixels)
+        shares = self._shares(places, HELPING_THREADS.shares(len(places) * pixels))
+        begins = np.cumsum([0, *(len(share) * pixels for share in shares)]).tolist()
+
+        def draw(share: Ints, begin: int) -> int:
+            filled: int = kernel.draw(
+                self._words, table.lanes, table.blocks, table.levels, share, deepest, edges, out, begin
+            )
+            return filled
+
+        work = [partial(draw, share, begin) for share, begin in zip(shares, begins)]
+        filled = 0
+        for begin, end in zip(begins, HELPING_THREADS.run(work)):
+            kernel.close_gap(out, filled, begin, end)
+            filled += end - begin
+        return tuple(column[:filled] for column in out)
 
     def _drawn(self, places: Ints, edges: Ints, deepest: int) -> Iterator[Columns]:
         keys = self._table.lanes[places][:, [lane_table.TRACK, lane_table.DEPTH]]
@@ -133,6 +156,16 @@ class LaneDrawer:
             found = [pixels for lane in lanes if (pixels := lane_pixels(lane, edges)) is not None]
             if found:
                 yield _columns(track, depth, found[0] if len(found) == 1 else _folded(found))
+
+
+def _room(rows: int) -> Columns:
+    """Columns of `KINDS` in one piece of memory, for which the system takes large pages where it can."""
+    sizes = [-(-rows * np.dtype(kind).itemsize // ALIGNMENT) * ALIGNMENT for kind in KINDS]
+    room = np.empty(sum(sizes), np.uint8)
+    begins = np.cumsum([0, *sizes]).tolist()
+    return tuple(
+        room[begin : begin + rows * np.dtype(kind).itemsize].view(kind) for begin, kind in zip(begins, KINDS)
+    )
 
 
 def _columns(track: int, depth: int, found: LanePixels) -> Columns:

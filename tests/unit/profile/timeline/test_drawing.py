@@ -69,7 +69,7 @@ def test_compiled_and_plain_drawing_agree(profiles, data):
 
 
 def test_drawings_that_do_not_fit_at_once_are_joined(profiles, monkeypatch):
-    monkeypatch.setattr(drawing, "ROWS_AT_ONCE", 100)
+    monkeypatch.setattr(drawing, "MOST_ROWS", 300)
     plain, compiled = both_ways(profiles[0], 0, 12_000, 99, int(ALL_DEPTHS))
     assert len(plain[0]) > 200
     for one, other in zip(plain[:4], compiled[:4], strict=True):
