@@ -8,14 +8,13 @@ the ranks. Values need the other ranks: `ranks.run_ranks` runs them in one proce
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.nki import ranks
-from neuron_tools.nki import tracer as tracing
-from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.isa.dma import dma_copy
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.kinds import Kind, Transfer
@@ -26,9 +25,24 @@ from neuron_tools.nki.values import exact, write
 from neuron_tools.simulator.program import CollectiveKind, Engine, Memory
 
 Array = npt.NDArray[Any]
+_HBM_ONLY = ("all_gather_v", "all_to_all", "all_to_all_v")
 Tensors = Sequence[NkiTensor]
 Combine = Callable[[list[Array], int], Array | None]
 """From what every rank of the group gave, and this one's place among them, to what this one gets."""
+
+
+class rg_partition_op(Enum):
+    """How `ReplicaGroup.from_partition_op` tells the group of a rank."""
+
+    bitwise_and = "and"
+    div = "div"
+    mod = "mod"
+
+    def apply(self, rank: int, operand: int) -> int:
+        """The number of the rank's group."""
+        if self is rg_partition_op.bitwise_and:
+            return rank & operand
+        return rank // operand if self is rg_partition_op.div else rank % operand
 
 
 class ReplicaGroup:
@@ -40,6 +54,14 @@ class ReplicaGroup:
         self.groups: list[list[int]] = (
             [[0]] if groups is None else [list(g) if isinstance(g, (list, tuple)) else [g] for g in groups]
         )
+
+    @staticmethod
+    def from_partition_op(world_size: int, op: rg_partition_op, operand: int) -> ReplicaGroup:
+        """Groups of the ranks below `world_size` for which `op(rank, operand)` is the same."""
+        groups: dict[int, list[int]] = {}
+        for rank in range(world_size):
+            groups.setdefault(op.apply(rank, operand), []).append(rank)
+        return ReplicaGroup([groups[number] for number in sorted(groups)])
 
     @property
     def size(self) -> int:
@@ -88,26 +110,27 @@ def _record(call: str, kind: CollectiveKind, group: tuple[int, ...], src: NkiTen
     key = (call, kind, group, *forms)
     known = trace.kinds.get(key)
     if known is None:
-        if src.buffer.is_on_chip or dst.buffer.is_on_chip:
-            raise refuse(f"{call} moves tensors in HBM, got {src.buffer} and {dst.buffer}")
+        _require_reach(call, src, dst)
         size = max(src.size * src.dtype.itemsize, dst.size * dst.dtype.itemsize)
-        transfer = Transfer(Memory.HBM, Memory.HBM, src.dtype.chip, size, min(size, 1 << 30), 0,
+        transfer = Transfer(src.form.memory, dst.form.memory, src.dtype.chip, size, min(size, 1 << 30), 0,
                             engine=Engine.SYNC, collective=kind, group=group)  # fmt: skip
         known = trace.add_kind(key, Kind(call, transfer=transfer))
     issue(trace, known, dst, src)
 
 
-def _compute(call: str, group: tuple[int, ...], src: NkiTensor, dst: NkiTensor, combine: Combine) -> None:
-    found = ranks.communicator()
-    if found is None:
-        raise NkiValidationError(
-            f"{call} over {len(group)} ranks needs the data of other ranks, which a kernel simulated on its "
-            "own does not have; run the ranks together (neuron_tools.nki.ranks.run_ranks, or torchrun with "
-            "torch.distributed), or time it without values",
-            tracing.where(),
+def _require_reach(call: str, src: NkiTensor, dst: NkiTensor) -> None:
+    """Refuse memories that a collective cannot move data between."""
+    memories = {src.form.memory, dst.form.memory}
+    if len(memories) > 1 or Memory.PSUM in memories:
+        raise refuse(
+            f"{call} moves tensors that all lie in HBM or all in SBUF, got {src.buffer} and {dst.buffer}"
         )
-    given = found.exchange(group, exact(src).copy())
-    result = combine(given, group.index(found.rank))
+    if Memory.SBUF in memories and call in _HBM_ONLY:
+        raise refuse(f"{call} moves tensors in HBM only, got {src.buffer}; copy them there first")
+
+
+def _compute(call: str, group: tuple[int, ...], src: NkiTensor, dst: NkiTensor, combine: Combine) -> None:
+    result = combine(_exchanged(call, group, exact(src).copy()), group.index(_rank()))
     if result is not None:
         write(dst, np.asarray(result).reshape(dst.shape))
 
@@ -144,11 +167,24 @@ def all_gather(
 
 
 def all_gather_v(
-    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: Any = None, **_options: Any
-) -> None:
-    """Parts of different sizes of all ranks joined, everywhere."""
-    _require_one("all_gather_v", replica_group)
-    _meet("all_gather_v", CollectiveKind.ALL_GATHER, (0,), list(zip(srcs, dsts)), lambda given, _: given[0])
+    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
+    recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
+    name: str | None = None,
+) -> None:  # fmt: skip
+    """One chunk of each rank, of a size of its own, sent to all; tensors count as flat lists of elements.
+
+    Args:
+        srcs: One tensor, of which each rank sends the chunk that its metadata tell.
+        dsts: One tensor. A rank's chunk lands at its place in the group x 1 / (ranks of the group) of it, or
+            where its receive displacement says.
+        replica_group: Who takes part.
+        metadata_tensor: uint32 (2 to 4, ranks): counts to send, displacements to send from (first column),
+            counts to receive, displacements to receive at.
+        recv_counts_known: Whether the third row is filled.
+        has_rdispls: Whether the fourth row is filled.
+    """
+    _scatter("all_gather_v", CollectiveKind.ALL_GATHER, srcs, dsts, replica_group, metadata_tensor,
+             has_rdispls, lambda sent, _: (sent[0, 0], sent[1, 0]))  # fmt: skip
 
 
 def reduce_scatter(
@@ -176,11 +212,82 @@ def all_to_all(
 
 
 def all_to_all_v(
-    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: Any = None, **_options: Any
-) -> None:
-    """Parts of different sizes sent to the others."""
-    _require_one("all_to_all_v", replica_group)
-    _meet("all_to_all_v", CollectiveKind.ALL_TO_ALL, (0,), list(zip(srcs, dsts)), lambda given, _: given[0])
+    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
+    recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
+    name: str | None = None,
+) -> None:  # fmt: skip
+    """A chunk of its own for every other rank, of any size; tensors count as flat lists of elements.
+
+    Args:
+        srcs: One tensor, of which the chunk of each rank of the group is sent to it.
+        dsts: One tensor; chunks land as in `all_gather_v`.
+        replica_group: Who takes part.
+        metadata_tensor: As in `all_gather_v`, with a column of counts and displacements per destination.
+        recv_counts_known: Whether the third row is filled.
+        has_rdispls: Whether the fourth row is filled.
+    """
+    _scatter("all_to_all_v", CollectiveKind.ALL_TO_ALL, srcs, dsts, replica_group, metadata_tensor,
+             has_rdispls, lambda sent, me: (sent[0, me], sent[1, me]))  # fmt: skip
+
+
+def _scatter(
+    call: str, kind: CollectiveKind, srcs: Tensors, dsts: Tensors, replica_group: Any,
+    metadata_tensor: NkiTensor, has_rdispls: bool, chunk: Callable[[Array, int], tuple[int, int]],
+) -> None:  # fmt: skip
+    """Chunks of sizes that are known only when running: `chunk(metadata, me)` tells one's count and start."""
+    if len(srcs) != 1 or len(dsts) != 1:
+        raise refuse(f"{call} takes exactly one source and one destination")
+    if metadata_tensor.ndim != 2 or not 2 + 2 * has_rdispls <= metadata_tensor.shape[0] <= 4:
+        raise refuse(
+            f"{call} takes metadata of shape ({'4' if has_rdispls else '2 to 4'}, ranks), got "
+            f"{metadata_tensor.shape}"
+        )
+    group, src, dst = _group(replica_group), srcs[0], dsts[0]
+    _record(call, kind, group, src, dst)
+    if ready().values:
+        metadata = exact(metadata_tensor).astype(np.int64)
+        given = list(zip(_exchanged(call, group, metadata), _exchanged(call, group, _flat(src))))
+        me = group.index(_rank()) if _rank() in group else 0
+        chunks = [_chunk(call, values, *chunk(sent, me)) for sent, values in given]
+        write(dst, _landed(call, _flat(dst), chunks, metadata[3] if has_rdispls else None).reshape(dst.shape))
+
+
+def _flat(tensor: NkiTensor) -> Array:
+    values: Array = exact(tensor).reshape(-1).copy()
+    return values
+
+
+def _chunk(call: str, values: Array, count: int, start: int) -> Array:
+    if start + count > values.size:
+        raise refuse(f"{call}: {count} elements from {start} on do not lie within the {values.size} given")
+    return values[start : start + count]
+
+
+def _landed(call: str, held: Array, chunks: Sequence[Array], places: Array | None) -> Array:
+    """What a destination holds once the chunks are in their slots, or at their places."""
+    slot = held.size // len(chunks)
+    for sender, chunk in enumerate(chunks):
+        target = sender * slot if places is None else int(places[sender])
+        room = slot if places is None else held.size - target
+        if chunk.size > room:
+            raise refuse(f"{call}: {chunk.size} elements arrive from place {sender} of the group, but their "
+                         f"room in the destination is {room}")  # fmt: skip
+        held[target : target + chunk.size] = chunk
+    return held
+
+
+def _exchanged(call: str, group: tuple[int, ...], values: Array) -> list[Array]:
+    """What every rank of the group gave."""
+    if len(group) <= 1:
+        return [values]
+    found = ranks.communicator()
+    if found is None:
+        raise refuse(
+            f"{call} over {len(group)} ranks needs the data of other ranks, which a kernel simulated on its "
+            "own does not have; run the ranks together (neuron_tools.nki.ranks.run_ranks, or torchrun with "
+            "torch.distributed), or time it without values"
+        )
+    return found.exchange(group, values)
 
 
 def collective_permute(
@@ -241,17 +348,9 @@ def rank_id(name: str | None = None) -> VirtualRegister:
     return VirtualRegister(_rank())
 
 
-def _require_one(call: str, replica_group: Any) -> None:
-    size = ReplicaGroup(replica_group).size
-    if size > 1:
-        raise NkiValidationError(
-            f"{call} over {size} ranks is not here; use the form for parts of one size", tracing.where()
-        )
-
-
 __all__ = [
     "ReplicaGroup", "all_gather", "all_gather_v", "all_reduce", "all_to_all", "all_to_all_v",
     "collective_permute", "collective_permute_implicit",
     "collective_permute_implicit_current_processing_rank_id", "collective_permute_implicit_reduce", "rank_id",
-    "reduce_scatter",
+    "reduce_scatter", "rg_partition_op",
 ]  # fmt: skip

@@ -159,3 +159,131 @@ def test_an_error_of_one_rank_ends_all(shards):
 
     with pytest.raises(NkiValidationError, match="129 partitions"):
         run_ranks(fails, [(shard,) for shard in shards])
+
+
+def exchanging(call, size):
+    """A kernel that gives its first argument and its metadata to `call`, over a destination of ones."""
+
+    @jit
+    def kernel(x, metadata):
+        sent = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm)
+        counts = nl.ndarray(metadata.shape, dtype=metadata.dtype, buffer=nl.hbm)
+        received = nl.full((size,), 1.0, dtype=x.dtype, buffer=nl.hbm)
+        result = nl.ndarray((size,), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=sent, src=x)
+        nisa.dma_copy(dst=counts, src=metadata)
+        call([sent], [received], counts)
+        nisa.dma_copy(dst=result, src=received)
+        return result
+
+    return kernel
+
+
+def run_exchange(kernel, metadata):
+    inputs = [np.arange(10, dtype=np.float32) + 100 * rank for rank in range(RANKS)]
+    return [run.outputs for run in run_ranks(kernel, list(zip(inputs, metadata)))]
+
+
+def test_all_to_all_v_sends_every_rank_a_chunk_of_its_own_into_a_slot_per_sender():
+    counts = np.array([[(rank + to) % 3 for to in range(RANKS)] for rank in range(RANKS)])
+    starts = np.array([[2 * to for to in range(RANKS)] for _ in range(RANKS)])
+    metadata = [np.stack([counts[rank], starts[rank]]).astype(np.uint32) for rank in range(RANKS)]
+    group = ncc.ReplicaGroup(EVERY)
+    kernel = exchanging(lambda src, dst, m: ncc.all_to_all_v(src, dst, group, m), 4 * RANKS)
+    for me, found in enumerate(run_exchange(kernel, metadata)):
+        want = np.ones(4 * RANKS, np.float32)
+        for sender in range(RANKS):
+            count = counts[sender, me]
+            want[4 * sender : 4 * sender + count] = 100 * sender + 2 * me + np.arange(count)
+        np.testing.assert_array_equal(found, want)
+
+
+def test_all_to_all_v_packs_what_arrives_where_the_receiver_says():
+    received = np.array([0, 2, 4, 6])
+    metadata = [
+        np.stack([np.full(RANKS, 2), np.full(RANKS, rank), np.full(RANKS, 2), received]).astype(np.uint32)
+        for rank in range(RANKS)
+    ]
+    group = ncc.ReplicaGroup(EVERY)
+    kernel = exchanging(
+        lambda src, dst, m: ncc.all_to_all_v(src, dst, group, m, recv_counts_known=True, has_rdispls=True), 8
+    )
+    want = np.concatenate([100 * rank + rank + np.arange(2) for rank in range(RANKS)])
+    for found in run_exchange(kernel, metadata):
+        np.testing.assert_array_equal(found, want)
+
+
+def test_all_gather_v_sends_one_chunk_to_all():
+    metadata = [
+        np.array([[rank, 9, 9, 9], [3, 9, 9, 9]], np.uint32) for rank in range(RANKS)
+    ]  # only the first column counts
+    kernel = exchanging(lambda src, dst, m: ncc.all_gather_v(src, dst, ncc.ReplicaGroup(EVERY), m), 4 * RANKS)
+    want = np.ones((RANKS, 4), np.float32)
+    for sender in range(RANKS):
+        want[sender, :sender] = 100 * sender + 3 + np.arange(sender)
+    for found in run_exchange(kernel, metadata):
+        np.testing.assert_array_equal(found, want.reshape(-1))
+
+
+def test_a_chunk_that_does_not_fit_is_refused():
+    metadata = [np.array([[5] * RANKS, [0] * RANKS], np.uint32)] * RANKS
+    kernel = exchanging(lambda src, dst, m: ncc.all_to_all_v(src, dst, ncc.ReplicaGroup(EVERY), m), 4 * RANKS)
+    with pytest.raises(NkiValidationError, match=r"5 elements arrive from place 0 .* room .* is 4"):
+        run_exchange(kernel, metadata)
+
+
+def test_a_chunk_of_any_size_is_timed_alone():
+    kernel = exchanging(lambda src, dst, m: ncc.all_to_all_v(src, dst, ncc.ReplicaGroup([[0]]), m), 16)
+    done = kernel.run(np.arange(10, dtype=np.float32), np.array([[4], [1]], np.uint32))
+    np.testing.assert_array_equal(done.outputs[:5], [1, 2, 3, 4, 1])
+    lowered = lower(done.traces[0], "kernel")
+    assert simulate(lowered.program, hardware.get("trn2")).duration_ps > 0
+
+
+def test_all_gather_between_tiles_on_chip(shards):
+    @jit
+    def kernel(x):
+        mine = nl.ndarray(SHAPE, dtype=x.dtype, buffer=nl.sbuf)
+        every = nl.ndarray((SHAPE[0], SHAPE[1] * RANKS), dtype=x.dtype, buffer=nl.sbuf)
+        result = nl.ndarray(every.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=mine, src=x)
+        ncc.all_gather([mine], [every], ncc.ReplicaGroup(EVERY), collective_dim=1)
+        nisa.dma_copy(dst=result, src=every)
+        return result
+
+    for run in run_ranks(kernel, [(shard,) for shard in shards]):
+        np.testing.assert_array_equal(run.outputs, np.concatenate(shards, 1))
+        lowered = lower(run.traces[0], "kernel")
+        assert simulate(lowered.program, hardware.get("trn2")).duration_ps > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda src, dst, group: ncc.all_reduce(src, dst, group, op=nl.add), "all lie in HBM or all in SBUF"),
+        (lambda src, dst, group: ncc.all_to_all(src, src, group, 0), "all_to_all moves tensors in HBM only"),
+    ],
+)
+def test_memories_that_a_collective_cannot_reach_are_refused(call, message, shards):
+    @jit
+    def kernel(x):
+        tile = nl.ndarray(SHAPE, dtype=x.dtype, buffer=nl.sbuf)
+        other = nl.ndarray(SHAPE, dtype=x.dtype, buffer=nl.hbm)
+        nisa.dma_copy(dst=tile, src=x)
+        call([tile], [other], ncc.ReplicaGroup(EVERY))
+        return other
+
+    with pytest.raises(NkiValidationError, match=message):
+        run_ranks(kernel, [(shard,) for shard in shards])
+
+
+@pytest.mark.parametrize(
+    ("op", "operand", "groups"),
+    [
+        (ncc.rg_partition_op.bitwise_and, 0, [[0, 1, 2, 3]]),
+        (ncc.rg_partition_op.div, 2, [[0, 1], [2, 3]]),
+        (ncc.rg_partition_op.mod, 2, [[0, 2], [1, 3]]),
+    ],
+)
+def test_groups_from_a_partition_of_the_ranks(op, operand, groups):
+    assert ncc.ReplicaGroup.from_partition_op(4, op, operand).groups == groups
