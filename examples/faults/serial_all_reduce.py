@@ -9,16 +9,23 @@ import torch.distributed as dist
 dist.init_process_group("neuron")
 torch.manual_seed(0)
 layers = [torch.nn.Linear(4096, 4096, bias=False) for _ in range(3)]
-stages = torch.nn.Sequential(*layers).to("neuron", torch.bfloat16)
-model = stages
-# mended: model = torch.nn.parallel.DistributedDataParallel(stages)
+model = torch.nn.Sequential(*layers).to("neuron", torch.bfloat16)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 batch = torch.ones(128, 4096, dtype=torch.bfloat16, device="neuron")
+under_way = []
+
+
+def begin(parameter):
+    under_way.append(dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG, async_op=True))
+
+
+hooks = []
+# mended: hooks = [each.register_post_accumulate_grad_hook(begin) for each in model.parameters()]
 for _ in range(3):
     model(batch).sum().backward()
     for parameter in model.parameters():
         dist.all_reduce(parameter.grad, op=dist.ReduceOp.AVG)  # fault
-        # mended: pass  # the backward pass has reduced it
+        # mended: under_way.pop(0).wait()
     optimizer.step()
     optimizer.zero_grad()
 dist.destroy_process_group()

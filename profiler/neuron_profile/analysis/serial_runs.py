@@ -43,9 +43,9 @@ _COMPUTING = """
 SELECT start_ts AS start_ns, end_ts AS end_ns FROM ActiveTime
 WHERE coalesce(process_idx, 0) = ? AND engine IN ('tensor', 'vector', 'scalar', 'gpsimd') ORDER BY start_ts
 """
-_BACKWARD = """
-SELECT start_ts AS start_ns FROM FrameworkInstruction
-WHERE coalesce(process_idx, 0) = ? AND is_backward ORDER BY start_ts
+_GRADIENTS = """
+SELECT end_ts AS end_ns, coalesce(hbm_write_bytes, 0) AS byte_count FROM FrameworkInstruction
+WHERE coalesce(process_idx, 0) = ? AND is_backward ORDER BY end_ts
 """
 
 
@@ -77,7 +77,7 @@ class SerialRun:
         count: How many.
         byte_count: Bytes of all.
         exposed_ns: Time from the first's start to the last's end in which nothing was computed.
-        backward_ns: From the begin of the backward pass before it to its first's start.
+        early_ns: How long before its start the first of its inputs was made; 0 = that is not known.
         remaining_ns: What would still be waited for if each bucket began when its input was made.
     """
 
@@ -88,7 +88,7 @@ class SerialRun:
     count: int
     byte_count: int
     exposed_ns: int
-    backward_ns: int
+    early_ns: int
     remaining_ns: int
 
     @property
@@ -103,18 +103,44 @@ def serial_runs(profile: Profile, process: int) -> Iterator[SerialRun]:
     rows = [Row(**row) for row in profile.query(_ROWS, [process]).to_pylist()]
     busy = profile.query(_COMPUTING, [process])
     computing = union(*(busy[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
-    backward = profile.query(_BACKWARD, [process])["start_ns"].to_numpy().astype(np.int64)
+    gradients = _Gradients.of(profile, process)
     before_ns = 0
     for run in _runs(rows, computing):
         if run[0].operation in KINDS:
-            yield _run(run, _backward_ns(backward, before_ns, run[0].start_ns), computing, device)
+            yield _run(run, gradients.ready_ns(run, before_ns), computing, device)
         before_ns = run[-1].end_ns
 
 
-def _backward_ns(starts: Ints, after_ns: int, until_ns: int) -> int:
-    """How long before a moment the backward pass began; 0 where there was none since another moment."""
-    place = int(np.searchsorted(starts, after_ns))
-    return until_ns - int(starts[place]) if place < len(starts) and starts[place] < until_ns else 0
+@dataclass(frozen=True)
+class _Gradients:
+    """When operations of the backward pass ended, ascending, and what they wrote; (operations,) each."""
+
+    end_ns: Ints
+    byte_count: Ints
+
+    @classmethod
+    def of(cls, profile: Profile, process: int) -> _Gradients:
+        rows = profile.query(_GRADIENTS, [process])
+        return cls(*(rows[name].to_numpy().astype(np.int64) for name in ("end_ns", "byte_count")))
+
+    def ready_ns(self, run: list[Row], after_ns: int) -> list[int]:
+        """When the inputs of a run were made, from its start: by the last operations that wrote as much.
+
+        Those for which no operation is found were made when the run starts.
+
+        Args:
+            after_ns: The end of the run before.
+        """
+        start_ns = run[0].start_ns
+        low, high = np.searchsorted(self.end_ns, [after_ns, start_ns], side="right")
+        found: dict[int, list[int]] = {}
+        for row in run:
+            if row.byte_count not in found:
+                same = self.end_ns[low:high][self.byte_count[low:high] == row.byte_count]
+                found[row.byte_count] = same[
+                    -sum(each.byte_count == row.byte_count for each in run) :
+                ].tolist()
+        return [(found[row.byte_count] or [start_ns]).pop(0) - start_ns for row in run]
 
 
 def _runs(rows: list[Row], computing: Union) -> Iterator[list[Row]]:
@@ -136,36 +162,33 @@ def _continues(one: Row, other: Row, computing: Union) -> bool:
     return overlap_ns(_span(one.end_ns, other.start_ns), computing) <= min(lengths)
 
 
-def _run(rows: list[Row], backward_ns: int, computing: Union, device: Device | None) -> SerialRun:
+def _run(rows: list[Row], ready_ns: list[int], computing: Union, device: Device | None) -> SerialRun:
     first = rows[0]
     whole = _span(first.start_ns, rows[-1].end_ns)
     return SerialRun(
         first.file, first.line, first.layer, first.operation, len(rows), sum(row.byte_count for row in rows),
-        rows[-1].end_ns - first.start_ns - overlap_ns(whole, computing), backward_ns,
-        _remaining_ns(rows, backward_ns, device),
+        rows[-1].end_ns - first.start_ns - overlap_ns(whole, computing), -min(ready_ns),
+        _remaining_ns(rows, ready_ns, device),
     )  # fmt: skip
 
 
-def _remaining_ns(rows: list[Row], backward_ns: int, device: Device | None) -> int:
-    """How long after the backward pass the last bucket ends; it makes inputs at a steady rate of bytes."""
-    total = max(1, sum(row.byte_count for row in rows))
-    free_ns, made = -backward_ns, 0
-    for bucket in _buckets(rows):
-        made += sum(row.byte_count for row in bucket)
-        ready_ns = round(-backward_ns * (1 - made / total))
-        free_ns = max(free_ns, ready_ns) + _bucket_ns(bucket, device)
+def _remaining_ns(rows: list[Row], ready_ns: list[int], device: Device | None) -> int:
+    """How long after the run's start the last bucket ends, where each begins when its inputs are made."""
+    free_ns = min(ready_ns)
+    for bucket, made_ns in _buckets(rows, ready_ns):
+        free_ns = max(free_ns, made_ns) + _bucket_ns(bucket, device)
     return max(0, free_ns)
 
 
-def _buckets(rows: list[Row]) -> Iterator[list[Row]]:
+def _buckets(rows: list[Row], ready_ns: list[int]) -> Iterator[tuple[list[Row], int]]:
+    """Collectives joined in the order in which their inputs are made, and when the last of each bucket is."""
+    order = sorted(range(len(rows)), key=lambda place: ready_ns[place])
     bucket: list[Row] = []
-    for row in rows:
-        bucket.append(row)
-        if sum(each.byte_count for each in bucket) >= BUCKET_BYTES:
-            yield bucket
+    for place in order:
+        bucket.append(rows[place])
+        if sum(each.byte_count for each in bucket) >= BUCKET_BYTES or place == order[-1]:
+            yield bucket, ready_ns[place]
             bucket = []
-    if bucket:
-        yield bucket
 
 
 def _bucket_ns(bucket: list[Row], device: Device | None) -> int:

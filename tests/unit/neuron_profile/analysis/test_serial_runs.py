@@ -42,25 +42,32 @@ def test_collectives_far_apart_are_runs_of_their_own(make_profile):
     ]
 
 
-def test_the_backward_pass_before_a_run_is_what_can_hide_it(make_profile, tiny_tables):
-    (run,) = runs(make_profile, {**tiny_tables, "CcOp": rows([(2000, 2030), (2035, 2050)])})
-    assert run.backward_ns == 2000 - 1230  # aten::mul of the tiny profile
-
-
 def test_without_a_backward_pass_joining_is_all_there_is_to_gain(make_profile):
     (run,) = runs(make_profile, {"CcOp": rows([(2000, 2030), (2035, 2050)])})
-    assert run.backward_ns == 0
+    assert run.early_ns == 0
     assert run.remaining_ns == 45  # the link model has more for so few bytes
 
 
-def test_buckets_begin_when_the_backward_pass_has_made_them(monkeypatch):
+def test_inputs_are_made_by_the_last_operations_that_wrote_as_much(make_profile, tiny_tables):
+    operations = {**tiny_tables["FrameworkInstruction"], "is_backward": [True] * 3}
+    operations["hbm_write_bytes"] = [1 << 16, 1 << 16, 99]  # until 1060, 1250, 1260
+    (run,) = runs(
+        make_profile, {"FrameworkInstruction": operations, "CcOp": rows([(2000, 2030), (2035, 2050)])}
+    )
+    assert run.early_ns == 2000 - 1060
+    (run,) = runs(
+        lambda **given: make_profile("other.nprof", **given),
+        {"FrameworkInstruction": operations, "CcOp": rows([(2000, 2030)])},
+    )
+    assert run.early_ns == 2000 - 1250
+
+
+def test_buckets_begin_when_their_inputs_are_made(monkeypatch):
     monkeypatch.setattr(serial_runs, "BUCKET_BYTES", 100)
     each = [
         serial_runs.Row("AllReduce", "f", 1, "", "[0,1]", "f32", at, at + 40, 100) for at in (0, 50, 100, 150)
     ]
-    # Made at -60, -40, -20 and 0, moved in 40 each from -60 on: the last one ends at 100.
-    assert serial_runs._remaining_ns(each, 80, None) == 100
-    # Made at -300, -200, -100 and 0: only the last one is left.
-    assert serial_runs._remaining_ns(each, 400, None) == 40
+    assert serial_runs._remaining_ns(each, [0, -20, -40, -60], None) == 100  # 40 each from -60 on
+    assert serial_runs._remaining_ns(each, [-300, -200, -100, 0], None) == 40  # only the last one is left
     monkeypatch.setattr(serial_runs, "BUCKET_BYTES", 1000)
-    assert serial_runs._remaining_ns(each, 400, None) == 160  # one bucket begins when all is made
+    assert serial_runs._remaining_ns(each, [-300, -200, -100, 0], None) == 160  # one bucket, when all is made
