@@ -128,3 +128,6 @@ def test_costs_follow_lines_that_move(open_window, project: Path, tmp_path: Path
     hover = window.page.locator(".monaco-hover:visible", has_text="It was line")
     hover.first.wait_for()
     assert "It was line 17" in hover.first.inner_text()
+    window.page.keyboard.press("Escape")
+    window.page.locator(".codelens-decoration a", has_text="Changed since train.nprof").first.click()
+    window.page.locator(".diff-editor .line-insert, .diff-editor .char-insert").first.wait_for(state="attached")

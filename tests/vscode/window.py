@@ -96,9 +96,7 @@ class Window:
 
     def command(self, title: str) -> None:
         """Run a command from the palette."""
-        self._ask_for(
-            "F1", f">{title}", self._rows.locator(f'css=[aria-label="{title}"],[aria-label^="{title},"]')
-        )
+        self._ask_for("F1", f">{title}", self._rows.filter(has_text=title))
 
     def open_file(self, name: str) -> None:
         """Open a file of the folder by its name, or show it where it is open."""
@@ -127,16 +125,14 @@ class Window:
 
     def _ask_for(self, key: str, text: str, rows: Any) -> None:
         """Open a list by its key, type, and take a row when it is offered."""
-        self._open_list(key)
-        self._field.fill(text)
-        typed = time.monotonic()
-        while not rows.count():
-            self.page.wait_for_timeout(POLL_MS)
-            if time.monotonic() > typed + 2.0:  # what is found after typing is not offered: type again
-                self._open_list(key)
-                self._field.fill("")
-                self._field.fill(text)
-                typed = time.monotonic()
+
+        def offered() -> bool:
+            self._open_list(key)
+            self._field.fill("")  # what is found after typing is not offered: type again
+            self._field.fill(text)
+            return self._is_soon(rows.count)
+
+        self.until(offered)
         rows.first.click()
         self.until(lambda: not self._field.is_visible() or self._field.input_value() != text)
 
@@ -147,15 +143,16 @@ class Window:
             if not self._field.is_visible():
                 self.page.locator(".part.titlebar").click(position={"x": 300, "y": 10}, force=True)
                 self.page.keyboard.press(key)
-            return self._is_soon_visible()
+            return self._is_soon(self._field.is_visible)
 
         self.until(opened)
 
-    def _is_soon_visible(self) -> bool:
-        until = time.monotonic() + 3.0
-        while not self._field.is_visible() and time.monotonic() < until:
+    def _is_soon(self, question: Callable[[], object], seconds: float = 3.0) -> bool:
+        """Whether a question is answered with something true before another attempt makes sense."""
+        until = time.monotonic() + seconds
+        while not (found := question()) and time.monotonic() < until:
             self.page.wait_for_timeout(POLL_MS)
-        return bool(self._field.is_visible())
+        return bool(found)
 
     def go_to_line(self, line: int) -> None:
         """Put the cursor at the start of a line of the active editor."""

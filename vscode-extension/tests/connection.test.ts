@@ -3,7 +3,7 @@ import { SlowError, UnreachableError } from "../src/server/client";
 import { Connection } from "../src/server/connection";
 import { NoPythonError } from "../src/server/python";
 import type { ServerProcess } from "../src/server/process";
-import { configuration } from "./vscode_stub";
+import { configuration, EventEmitter } from "./vscode_stub";
 
 const started: Server[] = [];
 const python = vi.fn(() => Promise.resolve("python"));
@@ -24,7 +24,11 @@ class Server implements ServerProcess {
   }
 }
 
-vi.mock("../src/server/interpreters", () => ({ findPython: () => python() }));
+const interpreterChanged = new EventEmitter<void>();
+vi.mock("../src/server/interpreters", () => ({
+  findPython: () => python(),
+  onDidChangeInterpreter: (listener: () => void) => interpreterChanged.event(listener),
+}));
 vi.mock("../src/server/process", () => ({
   startServer: () => {
     const server = new Server();
@@ -101,6 +105,13 @@ describe("Connection", () => {
     configuration.set("neuron.python", "/found");
     expect(restarts).toBe(1);
     expect(await baseUrl()).toBe("http://127.0.0.1:1");
+  });
+
+  it("follows the interpreter of the Python extension", async () => {
+    await baseUrl();
+    interpreterChanged.fire();
+    expect([started[0]?.isStopped, restarts]).toEqual([true, 1]);
+    expect(await baseUrl()).toBe("http://127.0.0.1:2");
   });
 
   it("starts nothing because of a setting before something was asked", () => {

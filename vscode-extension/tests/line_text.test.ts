@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FunctionWork, LineWork, Work } from "../src/server/answers";
-import { engineText, functionText, lineMarkdown, lineText } from "../src/text/line_text";
+import { engineText, functionText, lineMarkdown, lineText, staleText } from "../src/text/line_text";
 
 const WORK: Work = {
   device_ns: 197_140,
@@ -51,4 +51,15 @@ describe("lineMarkdown", () => {
 
   it("has no markup of the profile's", () =>
     expect(lineMarkdown({ line: 13, recordedLine: 14, work: LINE }, "same", "[x](command:y)")).not.toContain("](command"));
+});
+
+describe("staleText", () => {
+  it("says nothing of the file that ran", () => expect(staleText({ freshness: "same", lost: 0 }, "a.nprof")).toBeUndefined());
+
+  it("says what changed", () => {
+    expect(staleText({ freshness: "moved", lost: 0 }, "a.nprof")).toBe("Changed since a.nprof was captured");
+    expect(staleText({ freshness: "moved", lost: 1 }, "a.nprof")).toContain("; 1 line with cost is gone");
+    expect(staleText({ freshness: "moved", lost: 2 }, "a.nprof")).toContain("; 2 lines with cost are gone");
+    expect(staleText({ freshness: "unknown", lost: 0 }, "a.nprof")).toContain("may stand at other lines");
+  });
 });

@@ -30,6 +30,10 @@ export class EditorCommands {
         const editor = vscode.window.activeTextEditor;
         return editor && this.navigation.nextHottestLine(editor);
       },
+      "neuron.showChanges": (given?: vscode.Uri) => {
+        const uri = given ?? vscode.window.activeTextEditor?.document.uri;
+        return uri && this.navigation.showChanges(uri);
+      },
       "neuron.openPlace": (file: string, line: number) => this.navigation.openPlace(file, line),
       "neuron.toggleDecorations": () => writeSetting("decorations.enabled", !settings.showsDecorations()),
     };

@@ -1,10 +1,11 @@
-/** Time, share and MFU above functions and kernels. */
+/** Time, share and MFU above functions and kernels; above a file that changed since, that it did. */
 
 import * as vscode from "vscode";
 import { logError } from "../log";
 import { settings } from "../settings";
 import type { DocumentCosts } from "../source/document_costs";
-import { functionText } from "../text/line_text";
+import type { PlacedCosts } from "../source/file_costs";
+import { functionText, staleText } from "../text/line_text";
 
 export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -23,18 +24,41 @@ export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposabl
   async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
     if (!settings.showsLenses()) return [];
     const costs = await this.costs.of(document).catch(logError);
-    return (costs?.functions ?? []).map(({ line, work }) => {
-      const last = Math.min(line + work.last - work.line, document.lineCount - 1);
-      return new vscode.CodeLens(new vscode.Range(line, 0, line, 0), {
-        title: functionText(work),
-        tooltip: "Show its spans in the timeline",
-        command: "neuron.showSpans",
-        arguments: [document.uri, line, last],
-      });
-    });
+    const profile = this.costs.data.registry.current;
+    if (!costs || !profile) return [];
+    return [...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
   }
 
   dispose(): void {
     for (const part of [...this.subscriptions, this.changed]) part.dispose();
   }
+}
+
+function functionLenses(document: vscode.TextDocument, costs: PlacedCosts): vscode.CodeLens[] {
+  return costs.functions.map(({ line, work }) => {
+    const last = Math.min(line + work.last - work.line, document.lineCount - 1);
+    return new vscode.CodeLens(new vscode.Range(line, 0, line, 0), {
+      title: functionText(work),
+      tooltip: "Show its spans in the timeline",
+      command: "neuron.showSpans",
+      arguments: [document.uri, line, last],
+    });
+  });
+}
+
+/** What the user should know before believing the numbers, and what can be done about it. */
+function staleLenses(document: vscode.TextDocument, costs: PlacedCosts, profile: string): vscode.CodeLens[] {
+  const text = staleText(costs, profile);
+  if (text === undefined) return [];
+  const top = new vscode.Range(0, 0, 0, 0);
+  const isKept = costs.freshness === "moved";
+  return [
+    new vscode.CodeLens(top, {
+      title: `$(history) ${text}`,
+      ...(isKept && { tooltip: "Show what changed" }),
+      command: isKept ? "neuron.showChanges" : "",
+      arguments: [document.uri],
+    }),
+    new vscode.CodeLens(top, { title: "Capture again", command: "neuron.captureFile", arguments: [document.uri] }),
+  ];
 }

@@ -1,5 +1,6 @@
 /** From spans to lines and from lines to spans. */
 
+import { basename } from "node:path";
 import * as vscode from "vscode";
 import { logError } from "../log";
 import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
@@ -72,6 +73,18 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     else if (!found.isOutside || (await this.isAllowed(found.uri))) {
       await this.openLine(found.uri, frame, from === undefined ? vscode.ViewColumn.Active : columnBeside(from));
     }
+  }
+
+  /** Compare a file with the text that was captured. */
+  async showChanges(uri: vscode.Uri): Promise<void> {
+    const profile = this.registry.current;
+    const costs = await this.costs.of(await vscode.workspace.openTextDocument(uri));
+    if (!profile || !costs) {
+      void vscode.window.showInformationMessage("The chosen profile has nothing of this file.");
+      return;
+    }
+    const title = `${basename(uri.path)}: ${profile.name} ↔ now`;
+    await vscode.commands.executeCommand("vscode.diff", capturedUri(profile, costs.path), uri, title);
   }
 
   /** Mark the spans of lines in the timeline, which comes to the front. */

@@ -5,7 +5,7 @@ import { log, logError } from "../log";
 import { settings } from "../settings";
 import { Client, UnreachableError } from "./client";
 import { parseEndpoint, type Endpoint } from "./endpoint";
-import { findPython } from "./interpreters";
+import { findPython, onDidChangeInterpreter } from "./interpreters";
 import { startServer, type ServerProcess } from "./process";
 
 /** The workspace must be trusted before its Python may run. */
@@ -42,6 +42,7 @@ export class Connection implements vscode.Disposable {
         if (PLACES.some((name) => event.affectsConfiguration(name))) this.again();
       }),
       vscode.workspace.onDidGrantWorkspaceTrust(() => this.again()),
+      onDidChangeInterpreter(() => this.again()),
     ];
   }
 

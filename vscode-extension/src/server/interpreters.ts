@@ -10,12 +10,18 @@ import { choosePython, type Candidate } from "./python";
 /** What is used of the API of the Python extension, `ms-python.python`. */
 interface PythonApi {
   readonly environments: {
+    readonly onDidChangeActiveEnvironmentPath?: vscode.Event<unknown>;
     getActiveEnvironmentPath(resource?: vscode.Uri): { readonly path: string };
     resolveEnvironment(
       path: unknown,
     ): Promise<{ readonly executable: { readonly uri: vscode.Uri | undefined } } | undefined>;
   };
 }
+
+const changed = new vscode.EventEmitter<void>();
+/** Another interpreter was chosen in the Python extension; told once that was asked for one. */
+export const onDidChangeInterpreter = changed.event;
+let isWatching = false;
 
 /**
  * A Python that has Neuron Tools.
@@ -48,6 +54,8 @@ async function activeInterpreter(): Promise<string | undefined> {
   if (!extension) return undefined;
   try {
     const { environments } = await extension.activate();
+    if (!isWatching) environments.onDidChangeActiveEnvironmentPath?.(() => changed.fire());
+    isWatching = true;
     const path = environments.getActiveEnvironmentPath(vscode.workspace.workspaceFolders?.[0]?.uri);
     return (await environments.resolveEnvironment(path))?.executable.uri?.fsPath;
   } catch (error) {

@@ -2,13 +2,22 @@
 
 import type { FunctionWork, LineWork, Work } from "../server/answers";
 import type { DecorationContent } from "../settings";
-import type { CostedLine, Freshness } from "../source/file_costs";
-import { plainText, table } from "./markdown";
+import type { CostedLine, Freshness, PlacedCosts } from "../source/file_costs";
+import { plainText, shortened, table } from "./markdown";
 import { bytes, count, duration, percent } from "./quantities";
 
 const MOST_ENGINES = 3;
 export const STALE_NOTE = "The profile does not keep this file's text, so the lines may have moved.";
 export const MOVED_NOTE = "The file changed since the capture; costs follow their lines.";
+
+/** What stands above a file that is not the one that ran; undefined for one that is. */
+export function staleText({ freshness, lost }: Pick<PlacedCosts, "freshness" | "lost">, profile: string): string | undefined {
+  const name = shortened(profile, 60);
+  if (freshness === "same") return undefined;
+  if (freshness === "unknown") return `${name} does not keep this file's text: costs may stand at other lines`;
+  const gone = lost === 0 ? "" : `; ${lost === 1 ? "1 line with cost is" : `${lost} lines with cost are`} gone`;
+  return `Changed since ${name} was captured${gone}`;
+}
 
 /** "197 µs · 37.5 % · 476 instr · 18.4 MB · Tensor 71 %, Vector 15 %". */
 export function lineText(work: Work, contents: readonly DecorationContent[]): string {
