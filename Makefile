@@ -25,7 +25,7 @@ test: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, browser and VS Code
 	@scripts/test.sh -m "not slow" $(PYTEST_ARGS)
 
 test-all: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, the slow ones too
-	@$(if $(PYTEST_ARGS),,scripts/front_ends.sh test && VSCODE_TESTS=vscode scripts/vscode_tests.sh)
+	@$(if $(PYTEST_ARGS),,scripts/front_ends.sh test && scripts/vscode_tests.sh)
 	@scripts/test.sh -m "not vscode" $(PYTEST_ARGS)
 
 lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
