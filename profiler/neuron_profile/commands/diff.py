@@ -15,8 +15,9 @@ from neuron_tools.command_line import command
 @click.argument("new", metavar="NEW")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for a pull request.")
+@click.option("--each-layer", is_flag=True, help="A row for each numbered layer, not one for all alike.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Operations to list.")
-def diff(base: str, new: str, as_json: bool, as_markdown: bool, limit: int) -> None:
+def diff(base: str, new: str, as_json: bool, as_markdown: bool, each_layer: bool, limit: int) -> None:
     """Compare NEW with BASE by module and operation; the differences add up to that of the totals."""
     from neuron_profile.analysis.comparison.difference import compare
     from neuron_profile.reports import difference_text
@@ -28,6 +29,6 @@ def diff(base: str, new: str, as_json: bool, as_markdown: bool, limit: int) -> N
     if as_json:
         click.echo(difference_text.as_json(difference))
     elif as_markdown:
-        click.echo(difference_text.as_markdown(difference, limit))
+        click.echo(difference_text.as_markdown(difference, limit, each_layer=each_layer))
     else:
-        difference_text.print_difference(output_console(), difference, limit)
+        difference_text.print_difference(output_console(), difference, limit, each_layer=each_layer)

@@ -8,7 +8,8 @@ from dataclasses import asdict
 
 from rich.console import Console
 
-from neuron_profile.analysis.comparison.difference import Delta, Difference, Reason
+from neuron_profile.analysis.comparison.difference import Difference, Reason
+from neuron_profile.analysis.comparison.layers import LayersDelta, join_layers
 from neuron_profile.reports.quantities import duration, percent, scaled
 from neuron_profile.reports.tables import data_table
 
@@ -34,29 +35,43 @@ def as_json(difference: Difference) -> str:
     )
 
 
-def print_difference(console: Console, difference: Difference, limit: int) -> None:
-    """Print the totals and the operations that changed most."""
+def print_difference(
+    console: Console, difference: Difference, limit: int, *, each_layer: bool = False
+) -> None:
+    """Print the totals and the operations that changed most.
+
+    Args:
+        each_layer: Numbered layers are not told as one.
+    """
     for line in _totals(difference):
         console.print(line)
-    shown = [delta for delta in difference.deltas if delta.delta_ns][:limit]
+    shown, rest_ns = _shown(difference, limit, each_layer)
     if not shown:
         console.print("No operation takes more or less time.")
         return
     console.print()
-    console.print(data_table(list(COLUMNS), [_row(delta) for delta in shown]))
-    rest = sum(delta.delta_ns for delta in difference.deltas) - sum(delta.delta_ns for delta in shown)
-    console.print(f"All other operations: {signed(rest)}")
+    console.print(data_table(list(COLUMNS), [_row(each) for each in shown], right=(2, 3, 4)))
+    console.print(f"All other operations: {signed(rest_ns)}")
 
 
-def as_markdown(difference: Difference, limit: int) -> str:
+def as_markdown(difference: Difference, limit: int, *, each_layer: bool = False) -> str:
     """Headline and table for a pull request."""
-    shown = [delta for delta in difference.deltas if delta.delta_ns][:limit]
+    shown, rest_ns = _shown(difference, limit, each_layer)
     lines = [*(f"- {line}" for line in _totals(difference)), ""]
     if shown:
         lines.append("| " + " | ".join(COLUMNS) + " |")
         lines.append("|---|---|--:|--:|--:|---|")
-        lines += ["| " + " | ".join(_escaped(cell) for cell in _row(delta)) + " |" for delta in shown]
+        lines += ["| " + " | ".join(_escaped(cell) for cell in _row(each)) + " |" for each in shown]
+        lines += ["", f"All other operations: {signed(rest_ns)}"]
     return "\n".join(lines)
+
+
+def _shown(difference: Difference, limit: int, each_layer: bool) -> tuple[list[LayersDelta], int]:
+    """The operations that changed most, and by how much all others did."""
+    deltas = difference.deltas
+    rows = [LayersDelta(delta, 1) for delta in deltas] if each_layer else join_layers(deltas)
+    shown = [each for each in rows if each.delta.delta_ns][:limit]
+    return shown, _device_delta(difference) - sum(each.delta.delta_ns for each in shown)
 
 
 def signed(nanoseconds: int) -> str:
@@ -78,12 +93,14 @@ def _change(old: int, new: int) -> str:
     return signed(new - old) + relative
 
 
-def _row(delta: Delta) -> list[str]:
+def _row(each: LayersDelta) -> list[str]:
+    delta = each.delta
     explained = "; ".join(reason_text(reason) for reason in delta.reasons[:2]) or delta.change
     direction = " (backward)" if delta.key.backward else ""
+    module = (delta.key.module or "-") + (f" ({each.modules} x)" if each.modules > 1 else "")
     return [
-        delta.key.module or "-", delta.key.operation + direction, duration(delta.base_ns),
-        duration(delta.new_ns), signed(delta.delta_ns), explained,
+        module, delta.key.operation + direction, duration(delta.base_ns), duration(delta.new_ns),
+        signed(delta.delta_ns), explained,
     ]  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def _delta(
     place = new if new_key else old
     return Delta(
         key, _change(old_key, new_key, old, new), old.device_ns, new.device_ns, old.counters, new.counters,
-        _reasons(old, new) if old_key and new_key else (), place.file, place.line,
+        find_reasons(old, new) if old_key and new_key else (), place.file, place.line,
     )  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def _change(
     return "same" if old.device_ns == new.device_ns else "changed"
 
 
-def _reasons(old: OperationTotal, new: OperationTotal) -> tuple[Reason, ...]:
+def find_reasons(old: OperationTotal, new: OperationTotal) -> tuple[Reason, ...]:
     """Counters that moved the way the time did, those that moved most first."""
     if new.device_ns == old.device_ns:
         return ()
