@@ -61,11 +61,13 @@ class Run:
         outputs: What the kernel returned, tensors as arrays of the caller's kind.
         traces: One per core, recorded instructions and all.
         results: Tensors that the kernel returned.
+        core_results: The same of each core, as its own trace knows them.
     """
 
     outputs: Any
     traces: list[Tracer]
     results: list[NkiTensor] = field(default_factory=list)
+    core_results: list[list[NkiTensor]] = field(default_factory=list)
 
 
 def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
@@ -106,7 +108,7 @@ def _run_in_turn(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[s
             result = _run_instances(launch, trace, given)
     finally:
         tracing.activate(before)
-    return _finished(launch, [trace], inputs, result)
+    return _finished(launch, [trace], inputs, [result])
 
 
 def _new_trace(launch: Launch) -> Tracer:
@@ -187,14 +189,12 @@ class _Inputs:
             adapter.update(value, storage.data.reshape(storage.shape))
 
 
-def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, result: Any) -> Run:
-    tensors: list[NkiTensor] = []
+def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: list[Any]) -> Run:
     adapter = inputs.adapter or find_adapter(np.zeros(()))
     assert adapter is not None
 
     def unbind(value: Any) -> Any:
         if isinstance(value, NkiTensor):
-            tensors.append(value)
             if value.buffer.is_on_chip:
                 raise NkiValidationError(
                     f"the kernel {launch.name!r} returns a tile in {value.buffer}; return a tensor in HBM "
@@ -209,13 +209,26 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, result: Any
             return {key: unbind(item) for key, item in value.items()}
         return value
 
-    outputs = unbind(result)
-    for tensor in tensors:
+    outputs = unbind(results[0])
+    made = [_tensors(result) for result in results]
+    for tensor in (tensor for tensors in made for tensor in tensors):
         if tensor.backing.kind == "scratch":
             tensor.backing.kind = "output"
     if launch.values:
         inputs.write_back()
-    return Run(outputs, traces, tensors)
+    return Run(outputs, traces, made[0], made)
+
+
+def _tensors(result: Any) -> list[NkiTensor]:
+    """The tensors of a kernel's result, in order."""
+    found: list[NkiTensor] = []
+
+    def keep(leaf: NkiTensor) -> NkiTensor:
+        found.append(leaf)
+        return leaf
+
+    map_leaves(result, lambda leaf: isinstance(leaf, NkiTensor), keep)
+    return found
 
 
 class SharedLaunch:
@@ -338,7 +351,7 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
     tracing.activate(before)
     if shared.failures:
         raise shared.failures[0]
-    return _finished(launch, traces, inputs[0], results[0])
+    return _finished(launch, traces, inputs[0], results)
 
 
 def _share_inputs(first: _Inputs, other: _Inputs) -> None:

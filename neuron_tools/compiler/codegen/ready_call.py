@@ -208,7 +208,7 @@ class _ReadyCall:
         return ENGINE_COUNT + self._context.queue(self._program.queues[queue])
 
     def _complete(self, dmas: Table) -> None:
-        """The results are there when the last stores to them are."""
+        """The results are there when the last stores to them are; else when the whole call is done."""
         program = self._program
         for row, value in self._results:
             stores = (program.dmas["tensor"] == row) & (program.dmas["destination_memory"] == Memory.HBM)
@@ -216,7 +216,7 @@ class _ReadyCall:
                 self._stream(queue): dma_token(dma + self._first_dma)
                 for queue, dma in _last_transfers(program, stores)
             }
-            self._context.complete(value, tokens)
+            self._context.complete(value, tokens or self._last_uses())
 
 
 def _allocate(allocator: Allocator, size: int) -> Block:

@@ -6,27 +6,29 @@ import hashlib
 from collections.abc import Sequence
 
 from neuron_tools.compiler.ready_program import ReadyProgram
+from neuron_tools.hardware import device_of
 from neuron_tools.nki.abstract import Form
 from neuron_tools.nki.call import CallForm, KernelCall
 from neuron_tools.nki.lowering import KernelProgram, lower
 from neuron_tools.nki.tracer import Tracer
+from neuron_tools.simulator.multi_core import simulate_cores
 
 
 def ready_program(call: KernelCall, forms: tuple[Form, ...]) -> ReadyProgram:
     """The Program of a call for arrays of these forms, as the custom call in a compiled module.
 
     Operands are the call's arrays; results are what it returns, then the new values of what it writes. A
-    launch on two physical cores is represented by the first of them.
+    launch on two physical cores is represented by the slower of them.
 
     Raises:
         NkiError: The kernel breaks a rule.
     """
     form = call.form(forms)
-    trace = form.run.traces[0]
-    program = lower(trace, call.kernel.name).program
+    core, program = _slowest(form.run.traces, programs_of(call, form))
+    trace, results = form.run.traces[core], form.run.core_results[core]
     rows = tensor_rows(trace)
     given = [rows[buffer.number] for buffer in trace.buffers if not buffer.on_chip and buffer.kind == "input"]
-    made = [rows[tensor.backing.number] for tensor in form.run.results] + [given[n] for n in form.written]
+    made = [rows[tensor.backing.number] for tensor in results] + [given[n] for n in form.written]
     return ReadyProgram(
         f"nki_kernel.{call.kernel.name}",
         program_key([program]),
@@ -39,6 +41,15 @@ def ready_program(call: KernelCall, forms: tuple[Form, ...]) -> ReadyProgram:
 def programs_of(call: KernelCall, form: CallForm) -> list[KernelProgram]:
     """The Program of each physical core of a call."""
     return [lower(trace, call.kernel.name).program for trace in form.run.traces]
+
+
+def _slowest(traces: Sequence[Tracer], programs: Sequence[KernelProgram]) -> tuple[int, KernelProgram]:
+    """The core that ends last when all run together, and its Program."""
+    if len(programs) == 1:
+        return 0, programs[0]
+    times = simulate_cores(programs, device_of(traces[0].core))
+    last = max(range(len(programs)), key=lambda core: times[core].duration_ps)
+    return last, programs[last]
 
 
 def tensor_rows(trace: Tracer) -> dict[int, int]:

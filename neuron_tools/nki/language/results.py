@@ -30,7 +30,7 @@ class Emission:
 
     __slots__ = ("accumulates", "function", "site", "trace")
 
-    def __init__(self, trace: Tracer, function: Callable[..., None], accumulates: bool = False) -> None:
+    def __init__(self, trace: Tracer, function: Callable[..., object], accumulates: bool = False) -> None:
         self.trace = trace
         self.function = function
         self.accumulates = accumulates
@@ -59,7 +59,7 @@ def leave(target: NkiTensor, **_options: Any) -> None:
 def result(
     shape: tuple[int, ...],
     dtype: DType,
-    emit: Callable[..., None],
+    emit: Callable[..., object],
     region: MemoryRegion = MemoryRegion.sbuf,
     accumulates: bool = False,
     left: Restriction | None = None,
@@ -141,7 +141,7 @@ class Restriction:
         limits += [(0, 1)] * (target.ndim - len(limits))
         return target.within(tuple(limits)) if len(limits) == target.ndim else target
 
-    def run(self, target: NkiTensor, emit: Callable[[NkiTensor], None]) -> None:
+    def run(self, target: NkiTensor, emit: Callable[[NkiTensor], object]) -> None:
         """Emit into the part of `target`; outside the mask, elements keep their values."""
         if self.empty:
             leave(target)

@@ -20,7 +20,7 @@ def tile_result(
     shape: Sequence[int],
     dtype: DType,
     mask: Any,
-    emit: Callable[[NkiTensor, Restriction], None],
+    emit: Callable[[NkiTensor, Restriction], object],
     region: MemoryRegion = MemoryRegion.sbuf,
 ) -> NkiTensor:
     """A held-back result of the shape of its operands, restricted by the mask."""

@@ -18,6 +18,7 @@ from neuron_tools.nki import isa as nisa  # noqa: E402
 from neuron_tools.nki import language as nl  # noqa: E402
 from neuron_tools.nki.kernel import jit  # noqa: E402
 from neuron_tools.nki.lowering.source import with_kernels  # noqa: E402
+from neuron_tools.simulator import simulate  # noqa: E402
 
 
 @jit
@@ -124,3 +125,30 @@ def test_a_kernel_in_a_scan_runs_in_every_trip_with_its_lines(x):
         assert inside.sum() == len(source.stack)
         assert (program.source.stack[inside] >= 0).all()
     assert (program.source.stack[~np.isin(program.instructions["hlo"], kernels)] == -1).all()
+
+
+@jit
+def first_stores(x):
+    """Twice x; of two cores, only the first stores, and the second works longer."""
+    result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+    tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+    nisa.dma_copy(dst=tile, src=x)
+    nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+    if nl.program_id(0) == 0:
+        nisa.dma_copy(dst=result, src=tile)
+    else:
+        for _ in range(100):
+            nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=1.0)
+    return result
+
+
+def test_two_cores_under_jit(x):
+    np.testing.assert_array_equal(jax.jit(lambda x: first_stores[2](x) + 1)(x), 2 * x + 1)
+
+
+def test_what_uses_a_result_waits_for_a_core_that_stores_none_of_it(x):
+    module = lower(str(jax.jit(lambda x: first_stores[2](x) + 1).lower(x).compiler_ir()).encode())
+    program = compile_module(module, hardware.get("trn2"))
+    times = simulate(program, hardware.get("trn2"))
+    in_kernel = np.array([bool(operation.kernel) for operation in program.hlo])[program.instructions["hlo"]]
+    assert times.end_ps[in_kernel].max() <= times.end_ps[~in_kernel & (program.instructions["dma"] < 0)].min()
