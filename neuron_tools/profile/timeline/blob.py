@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.profile.remote import fetcher_of
+from neuron_tools.profile.timeline.read_ahead import STEP_BYTES
 
 ALIGNMENT = 8
 _KINDS = {1: "u1", 2: "u2", 4: "u4", 8: "i8"}
@@ -145,6 +146,8 @@ class Blob:
         with path.open("rb") as file:
             self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         self._fetch = fetcher_of(path)
+        if hasattr(mmap, "MADV_RANDOM"):  # else the system reads megabytes around each number looked at
+            self._map.madvise(mmap.MADV_RANDOM)
 
     def __len__(self) -> int:
         return len(self._map)
@@ -161,8 +164,9 @@ class Blob:
             self._fetch(offset, offset + count * np.dtype(kind).itemsize)
         begin = offset - offset % mmap.PAGESIZE
         length = min(offset + count * np.dtype(kind).itemsize, len(self._map)) - begin
-        if length > 0 and hasattr(mmap, "MADV_WILLNEED"):
-            self._map.madvise(mmap.MADV_WILLNEED, begin, length)
+        if hasattr(mmap, "MADV_WILLNEED"):
+            for place in range(begin, begin + length, STEP_BYTES):
+                self._map.madvise(mmap.MADV_WILLNEED, place, min(STEP_BYTES, begin + length - place))
 
     def forget(self) -> None:
         """Give back the memory of all that was looked at: it stays in the system's cache of files."""

@@ -362,8 +362,9 @@ def draw_windows(
         notes[_PIXEL, pixel], busy[pixel] = count, before - earlier
         if count == 0 and not busy[pixel] > 0.0:
             continue
-        covered = (min(until[first - 1], edge) if first > 0 else _NEVER) - edges[pixel]
-        if covered > 0 and (first == entry or 2 * covered >= edge - edges[pixel]):
+        reach = (until[first - 1] if first > 0 else _NEVER) - edges[pixel]
+        is_wide = first == entry or 2 * min(reach, edge - edges[pixel]) >= edge - edges[pixel]
+        if is_wide and 0 < reach <= longest[first - 1]:
             numbers[pixel] = first_span[first] - 1
             continue
         widest[pixel] = longest_entry if longest_entry != ABSENT else max(first - 1, 0)

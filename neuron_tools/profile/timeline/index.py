@@ -17,6 +17,7 @@ from neuron_tools.profile.timeline.drawing import ALL_DEPTHS, LaneDrawer
 from neuron_tools.profile.timeline.lane import Lane
 from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import pixel_edges
+from neuron_tools.profile.timeline.read_ahead import ReadAhead
 from neuron_tools.profile.timeline.scan import Ints
 from neuron_tools.profile.timeline.track import Track
 
@@ -87,6 +88,7 @@ class TimelineIndex:
             if header.get("version") != INDEX_VERSION or header.get("signature") != signature:
                 raise IndexMismatchError(f"{folder} belongs to other tables.")
             self._blob = Blob(folder / DATA_NAME)
+            self._ahead = ReadAhead(folder / DATA_NAME, len(self._blob))
             self._blob.want(header["overview"])
             self._table = LaneTable.load(self._blob, header["lanes"])
             self._drawer = LaneDrawer(self._table, self._blob)
@@ -117,6 +119,8 @@ class TimelineIndex:
         edges = pixel_edges(start_ns, end_ns, pixels)
         columns = self._drawer.draw(tracks, edges, ALL_DEPTHS if depths is None else depths)
         self._forget_much()
+        if self._blob.is_whole:
+            self._ahead.begin()
         if not relative:
             return self._batch(SPAN_SCHEMA, [[column] for column in columns], start_ns, end_ns, pixels)
         start, duration = columns[_START], columns[_DURATION]

@@ -57,8 +57,7 @@ def lane_pixels(lane: Lane, edges: Ints) -> LanePixels | None:
         return None
     width = edges[kept + 1] - edges[kept]
     busy_share = np.minimum(busy_ns[kept] / np.maximum(width, 1), 1.0)
-    covered_ns = np.minimum(until[kept], edges[kept + 1]) - edges[kept]
-    shown = _Shown(begun[kept], begun[kept + 1], covered_ns, width)
+    shown = _Shown(begun[kept], begun[kept + 1], until[kept] - edges[kept], width)
     return LanePixels(kept, count[kept], busy_share, _shown_spans(lane, view, shown))
 
 
@@ -67,12 +66,12 @@ class _Shown:
     """Of each pixel in which anything is: its first entry and that after its last, and what covers it.
 
     Attributes:
-        covered_ns: How far into the pixel a span reaches that began before it; not positive if none does.
+        reach_ns: How far spans that began before the pixel reach into it and on; not positive if none does.
     """
 
     low: Ints
     high: Ints
-    covered_ns: Ints
+    reach_ns: Ints
     width_ns: Ints
 
 
@@ -101,13 +100,16 @@ def _busy_before(view: LaneView, edges: Ints, begun: Ints, until: Ints) -> npt.N
 
 def _shown_spans(lane: Lane, view: LaneView, shown: _Shown) -> Spans:
     """Each pixel's span: one that covers at least half of it, or else the longest that begins there."""
-    is_covered = (shown.low == shown.high) | (2 * shown.covered_ns >= shown.width_ns)
-    is_covered &= shown.covered_ns > 0
+    covered_ns = np.minimum(shown.reach_ns, shown.width_ns)
+    is_covered = (shown.low == shown.high) | (2 * covered_ns >= shown.width_ns)
+    is_covered &= shown.reach_ns > 0
     entries = _longest(view, shown.low, shown.high)
     if view.first is None:
         entries[is_covered] = shown.low[is_covered] - 1
         return view.longest(entries)
     found = view.longest(entries)
+    # A window reaches into the pixel, but only a span that is as long can have begun before it.
+    is_covered &= shown.reach_ns <= view.longest_ns[np.maximum(shown.low - 1, 0)]
     places = is_covered.nonzero()[0]
     if not len(places):
         return found
