@@ -111,7 +111,9 @@ class Timeline implements TimelineHandle {
       onZoom: (by) => this.held(0, 0.5 * by),
       onAll: () => core.show(core.viewport.bounds),
       onHelp: () => this.help.toggle(),
-      onDark: () => this.setTheme(core.theme.base === "dark" ? LIGHT : DARK),
+      ...((options.theme ?? "system") === "system" && {
+        onDark: () => this.setTheme(core.theme.base === "dark" ? LIGHT : DARK),
+      }),
     });
     this.lit = new Lit(core, (chunk) => this.renderer.release(chunk), fail);
     this.dependencies = new Dependencies(core, (text) => this.reader.say(text), fail);

@@ -6,7 +6,8 @@ export interface BarTarget {
   onZoom(by: 1 | -1): void;
   onAll(): void;
   onHelp(): void;
-  onDark(): void;
+  /** Absent where the host decides between light and dark. */
+  onDark?: () => void;
 }
 
 export class Bar {
@@ -15,6 +16,7 @@ export class Bar {
 
   constructor(root: HTMLElement, search: HTMLElement, target: BarTarget) {
     this.status.setAttribute("role", "status");
+    const { onDark } = target;
     root.append(
       search,
       button("nt-button", "−", "Zoom out (−)", () => target.onZoom(1)),
@@ -22,7 +24,7 @@ export class Bar {
       button("nt-button", "All", "Show all (0)", () => target.onAll()),
       this.lit,
       this.status,
-      button("nt-button", "◐", "Light or dark", () => target.onDark()),
+      ...(onDark ? [button("nt-button", "◐", "Light or dark", () => onDark())] : []),
       button("nt-button", "?", "Keys (?)", () => target.onHelp()),
     );
   }
