@@ -35,13 +35,18 @@ from neuron_monitor.prometheus.exposition import Family, render
 from neuron_monitor.prometheus.series import SeriesMaker
 from neuron_monitor.report.config import default_configuration
 from neuron_monitor.report.reporter import Reporter
-from tests.fixtures.neuron_sysfs import ENGINES, TRAFFIC, TRAINIUM2, SysfsTree, held, process_core
+from neuron_tools.device.driver.counts import CoreCounts, Memory
+from neuron_tools.device.driver.latency import bucket_of, upper_bound_ns
+from neuron_tools.device.driver.own_files import OwnFiles
+from neuron_tools.device.driver.processes import PublishedProcess, start_ticks
+from tests.fixtures.neuron_sysfs import ENGINES, TRAFFIC, TRAINIUM2, SysfsTree
 
 DEVICES = 16
 PROCESSES = 64
 CORES = DEVICES * TRAINIUM2.cores
 PUBLISH_INTERVAL_S = 0.25
 MODELS = 8
+LATENCY_BUCKETS = range(bucket_of(1_000_000), bucket_of(64_000_000))  # 1 to 64 ms
 MIB = 1 << 20
 MEMORY = {"tensors": 3 << 30, "model_code": 120 << 20, "constants": 2 << 30, "runtime_memory": 50 << 20}
 _HOT = (
@@ -62,6 +67,9 @@ class Load:
     def __init__(self, root: Path) -> None:
         self.tree = SysfsTree(root, TRAINIUM2, DEVICES)
         self.sleepers = [subprocess.Popen(["sleep", "3600"]) for _ in range(PROCESSES)]
+        share = CORES // PROCESSES
+        self._processes = [(each, OwnFiles(root, each)) for each in map(_process, self.sleepers)]
+        self._models = [_models(number * share) for number in range(PROCESSES)]
         self._descriptors = [
             (name, os.open(root / self.tree.core(core) / _node(name), os.O_WRONLY))
             for core in range(CORES)
@@ -79,9 +87,8 @@ class Load:
         step = {name: b"%d\n" % (self._rounds * _STEPS[name]) for name in _HOT}
         for name, descriptor in self._descriptors:
             os.pwrite(descriptor, step[name], 0)
-        share = CORES // PROCESSES
-        for number, sleeper in enumerate(self.sleepers):
-            self._publish_process(sleeper.pid, range(number * share, (number + 1) * share))
+        for number in range(PROCESSES):
+            self._publish_process(number)
 
     def run(self) -> None:
         """Publish until stopped."""
@@ -100,35 +107,57 @@ class Load:
             sleeper.wait()
         for _, descriptor in self._descriptors:
             os.close(descriptor)
+        for _, files in self._processes:
+            files.close()
 
-    def _publish_process(self, pid: int, cores: range) -> None:
-        count = self._rounds
-        histogram = {str(bound): count * 3 for bound in range(8_000_000, 20_000_000, 600_000)}
-        content = {
-            str(core): process_core(
-                self.tree,
-                core,
-                status={"success": count * 25},
-                inference_count=count * 25,
-                flop_count=count * _STEPS["flop_count"],
-                busy_ns=count * 150_000_000,
-                engine_busy_ns={name: count * _STEPS[name] for name in ENGINES},
-                traffic={name: count * _STEPS[name] for name in TRAFFIC},
-                device_memory=held(**MEMORY),
-                latency={"device": histogram, "total": histogram},
-            )
-            for core in cores
+    def _publish_process(self, number: int) -> None:
+        count, share = self._rounds, CORES // PROCESSES
+        process, files = self._processes[number]
+        process.cores = {core: _counts(core, count) for core in range(number * share, (number + 1) * share)}
+        process.host_memory = {"application_memory": Memory(1 << 30, 1 << 30, 1 << 30)}
+        files.write(_FACTS, self._models[number], count * _STEPS["elapsed_ns"])
+
+
+def _process(sleeper: subprocess.Popen[bytes]) -> PublishedProcess:
+    facts = {"tag": str(sleeper.pid), "command": "python train.py", "runtime_version": "1", "rank": None}
+    return PublishedProcess(sleeper.pid, start_ticks(sleeper.pid) or 0, facts)
+
+
+def _counts(core: int, count: int) -> CoreCounts:
+    """What a core counted in so many quarters of a second."""
+    histogram = {upper_bound_ns(bucket): count * 3 for bucket in LATENCY_BUCKETS}
+    device, place = divmod(core, TRAINIUM2.cores)
+    return CoreCounts(
+        device=device,
+        core=place,
+        status={"success": count * _STEPS["success"]},
+        inference_count=count * _STEPS["inference_count"],
+        flop_count=count * _STEPS["flop_count"],
+        busy_ns=count * 150_000_000,
+        elapsed_ns=count * _STEPS["elapsed_ns"],
+        engine_busy_ns={name: count * _STEPS[name] for name in ENGINES},
+        traffic={name: count * _STEPS[name] for name in TRAFFIC},
+        device_memory={name: Memory(size, size, size) for name, size in MEMORY.items()},
+        latency={"device": histogram, "total": histogram},
+    )
+
+
+def _models(core: int) -> list[dict[str, object]]:
+    return [
+        {
+            "name": f"graph_{number}",
+            "uuid": f"{number:032x}",
+            "model_id": number,
+            "core": core,
+            "execution_count": 1000 - number,
+            "device_ns": 10**9,
+            "is_running": True,
         }
-        models = [
-            {"name": f"graph_{number}", "uuid": f"{number:032x}", "model_id": number, "core": cores[0]}
-            for number in range(MODELS)
-        ]
-        now = time.time()
-        self.tree.publish(
-            pid, cores, cores=content, elapsed_ns=count * 250_000_000, published_at=now, models=models
-        )
+        for number in range(MODELS)
+    ]
 
 
+_FACTS = {"target": "trn2", "logical_core_size": 1, "timing": True, "profile": None, "reserved_cores": []}
 _STEPS = {
     "elapsed_ns": 250_000_000,
     "nc_time_in_use": 150_000,

@@ -16,6 +16,7 @@ from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 
 # What seldom changes is read this often: memory by category, errors, and all of a core that stands still.
 QUIET_INTERVAL_NS = 2_000_000_000
+QUIET_PHASES = 4
 # How often folders are looked at for cores that came, went, or were made anew.
 FOLDER_INTERVAL_NS = 250_000_000
 DEVICE_COLUMNS = (
@@ -76,6 +77,10 @@ class DeviceNodes:
         self._unused: dict[int, CoreReading] = {}
         self._folders_due_ns = 0
         self._quiet_due_ns = 0
+        self._looked_ns = self._modified_ns = -1
+        self._order: list[int] = []
+        self._known: Mapping[int, CoreReading] = MappingProxyType({})
+        self._are_told = False
         self._is_due = True
         self._last: DeviceReading | None = None
         self._power: Power | None = None
@@ -101,16 +106,19 @@ class DeviceNodes:
             self._folders_due_ns = now_ns + FOLDER_INTERVAL_NS
             self._look_at_folders(now_ns, first_core_id)
         if now_ns >= self._quiet_due_ns:
-            self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS // 2
+            # Devices are not all due at the same time, so that no sample costs much more than the others.
+            phase = self.facts.index % QUIET_PHASES if self._quiet_due_ns == 0 else 0
+            self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS - phase * QUIET_INTERVAL_NS // QUIET_PHASES
             self._is_due = True
             self._table.read(self._positions)
             self._read_power()
+        elif known is self._known and self._are_told and self._last is not None:
+            return self._last
+        self._known = known
         cores = tuple(
-            [
-                known.get(first_core_id + core) or self._read_core(core, now_ns)
-                for core in sorted([*self._cores, *self._unused])
-            ]
+            [known.get(first_core_id + core) or self._read_core(core, now_ns) for core in self._order]
         )
+        self._are_told = all(first_core_id + core in known or core in self._unused for core in self._order)
         if self._last is None or self._is_due or not _are_same(cores, self._last.cores):
             self._is_due = False
             self._last = self._reading(cores)
@@ -144,14 +152,22 @@ class DeviceNodes:
         return self._cores[core].read(now_ns) if core in self._cores else self._unused[core]
 
     def _look_at_folders(self, now_ns: int, first_core_id: int) -> None:
-        if os.stat(self.path).st_ino != self._inode:
+        entry = os.stat(self.path)
+        if entry.st_ino != self._inode:
             raise FileNotFoundError(2, "the device was made anew", self.path)
+        is_due = now_ns - self._looked_ns >= QUIET_INTERVAL_NS
+        if entry.st_mtime_ns == self._modified_ns and not is_due and self._looked_ns >= 0:
+            return
+        # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
+        self._modified_ns, self._looked_ns = entry.st_mtime_ns, now_ns
         present = list_indices(self.path, CORE_NAME)
         for gone in set(self._cores) - set(present):
             self._cores.pop(gone).table.close()
         self._unused = {}
         for core in present:
             self._look_at_core(core, first_core_id + core, now_ns)
+        self._order = sorted([*self._cores, *self._unused])
+        self._are_told = False
 
     def _look_at_core(self, core: int, core_id: int, now_ns: int) -> None:
         """Open a core that is new; a link stands for a core that nobody used, whose counters are all 0."""

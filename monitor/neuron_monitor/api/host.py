@@ -6,6 +6,7 @@ The files stay open and are read again, which costs less than psutil's way (benc
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +19,7 @@ PROCESS_STAT_BYTES = 1 << 10
 READS_BETWEEN_LOOKS = 30
 # Kinds of /proc/stat (man 5 proc_stat) as the report names them; steal and guest time are left out there.
 CPU_KINDS = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
+_MEMORY_LINE = re.compile(rb"^(MemTotal|MemFree|MemAvailable|SwapTotal|SwapFree): *(\d+)( kB)?", re.MULTILINE)
 _USER_TICKS = 11  # Fields 14 and 15 of /proc/PID/stat, counted behind the name.
 _SYSTEM_TICKS = 12
 
@@ -141,14 +143,10 @@ def parse_stat(text: bytes) -> tuple[dict[int, tuple[int, ...]], int]:
 
 
 def parse_meminfo(text: bytes) -> dict[str, int]:
-    """Bytes by name from `/proc/meminfo`."""
-    found = {}
-    for line in text.decode("ascii", "replace").splitlines():
-        name, _, rest = line.partition(":")
-        value, _, unit = rest.strip().partition(" ")
-        if value.isdigit():
-            found[name] = int(value) * (1024 if unit == "kB" else 1)
-    return found
+    """Bytes by name from `/proc/meminfo`, of the lines that the reading needs."""
+    return {
+        name.decode(): int(value) * (1024 if unit else 1) for name, value, unit in _MEMORY_LINE.findall(text)
+    }
 
 
 def cpu_percents(before: tuple[int, ...], after: tuple[int, ...]) -> dict[str, float]:

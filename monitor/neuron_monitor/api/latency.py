@@ -5,16 +5,18 @@ Bounds are 2^(1/8) apart, so a percentile is at most 9 % too high (docs/simulate
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Mapping
-from itertools import accumulate, pairwise
-from operator import add, sub
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from operator import add
 from typing import NamedTuple
 
+from neuron_monitor.api import kernels
+from neuron_monitor.api.python_kernels import WORD_BYTES
+
 PERCENTILES = (0, 1, 25, 50, 75, 99, 100)
-# Percentile 0 is the first bound that any execution reached.
-_SHARES = tuple(percentile / 100 for percentile in PERCENTILES[1:])
-_REACHED_BY_ONE = 0.5
+_SHARES = tuple(percentile / 100 for percentile in PERCENTILES)
 _MOST_KNOWN = 4096
 
 
@@ -26,15 +28,36 @@ class Bounds(NamedTuple):
 
 
 class Histogram(NamedTuple):
-    """Executions by the upper bound of their latency."""
+    """Executions by the upper bound of their latency.
+
+    Attributes:
+        words: Their counts as little-endian 64-bit integers; `counts` has them as numbers.
+    """
 
     bounds: Bounds
-    counts: list[int]
+    words: bytes
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """Executions of each bound."""
+        return kernels.words(self.words, 0, len(self.words) // WORD_BYTES)
+
+
+def histogram(bounds: Bounds, counts: Sequence[int]) -> Histogram:
+    """A histogram of counts.
+
+    Raises:
+        ValueError: A count is no integer of 64 bits.
+    """
+    try:
+        return Histogram(bounds, struct.pack(f"<{len(counts)}q", *counts))
+    except struct.error as error:
+        raise ValueError(str(error)) from error
 
 
 _known: dict[tuple[str, ...], Bounds | None] = {}
 NO_BOUNDS = Bounds((), ())
-EMPTY = Histogram(NO_BOUNDS, [])
+EMPTY = Histogram(NO_BOUNDS, b"")
 
 
 def parse_histogram(told: Mapping[str, int]) -> Histogram:
@@ -48,9 +71,9 @@ def parse_histogram(told: Mapping[str, int]) -> Histogram:
         _remember(texts)
     bounds = _known[texts]
     if bounds is not None:
-        return Histogram(bounds, list(told.values()))
+        return histogram(bounds, tuple(told.values()))
     rising = sorted(told, key=int)
-    return Histogram(_bounds(map(int, rising)), [told[text] for text in rising])
+    return histogram(_bounds(map(int, rising)), tuple([told[text] for text in rising]))
 
 
 def _remember(texts: tuple[str, ...]) -> None:
@@ -61,6 +84,12 @@ def _remember(texts: tuple[str, ...]) -> None:
     _known[texts] = _bounds(ns) if all(one < next_ for one, next_ in pairwise(ns)) else None
 
 
+@lru_cache(maxsize=_MOST_KNOWN)
+def known_bounds(words: bytes) -> Bounds:
+    """The one object of these upper bounds, which rise; they are little-endian 64-bit integers."""
+    return _bounds(kernels.words(words, 0, len(words) // WORD_BYTES))
+
+
 def _bounds(ns: Iterable[int]) -> Bounds:
     rising = tuple(ns)
     return Bounds(rising, tuple(bound / 1e9 for bound in rising))
@@ -68,16 +97,9 @@ def _bounds(ns: Iterable[int]) -> Bounds:
 
 def added_between(before: Histogram, after: Histogram) -> Histogram:
     """What was counted between two looks at one histogram; never below 0."""
-    if before.bounds is after.bounds:
-        counts = list(map(sub, after.counts, before.counts))
-    elif not before.counts:
-        return after
-    else:
-        old = dict(zip(before.bounds.ns, before.counts))
-        counts = [count - old.get(bound, 0) for bound, count in zip(after.bounds.ns, after.counts)]
-    if min(counts, default=0) < 0:
-        counts = [max(0, count) for count in counts]
-    return Histogram(after.bounds, counts)
+    old = dict(zip(before.bounds.ns, before.counts))
+    added = [max(0, count - old.get(bound, 0)) for bound, count in zip(after.bounds.ns, after.counts)]
+    return histogram(after.bounds, added)
 
 
 def together(histograms: Iterable[Histogram]) -> Histogram:
@@ -85,10 +107,10 @@ def together(histograms: Iterable[Histogram]) -> Histogram:
     total = EMPTY
     for each in histograms:
         if each.bounds is total.bounds:
-            total = Histogram(total.bounds, list(map(add, total.counts, each.counts)))
-        elif not total.counts:
+            total = histogram(total.bounds, tuple(map(add, total.counts, each.counts)))
+        elif not total.words:
             total = each
-        elif each.counts:
+        elif each.words:
             total = _joined(total, each)
     return total
 
@@ -98,15 +120,18 @@ def _joined(one: Histogram, other: Histogram) -> Histogram:
     for bound, count in zip(other.bounds.ns, other.counts):
         counts[bound] = counts.get(bound, 0) + count
     rising = sorted(counts)
-    return Histogram(_bounds(rising), [counts[bound] for bound in rising])
+    return histogram(_bounds(rising), [counts[bound] for bound in rising])
 
 
 def percentiles(histogram: Histogram) -> dict[int, float] | None:
     """The upper bounds, in seconds, at which each of `PERCENTILES` is reached; None without any count."""
-    reached = list(accumulate(histogram.counts))
-    if not reached or not reached[-1]:
-        return None
-    total, seconds = reached[-1], histogram.bounds.seconds
-    found = [seconds[bisect_left(reached, _REACHED_BY_ONE)]]
-    found += [seconds[bisect_left(reached, share * total)] for share in _SHARES]
-    return dict(zip(PERCENTILES, found))
+    seconds = seconds_between(EMPTY, histogram)
+    return dict(zip(PERCENTILES, seconds)) if seconds else None
+
+
+def seconds_between(before: Histogram, after: Histogram) -> tuple[float, ...]:
+    """The percentiles of what was counted between two looks at one histogram; () where nothing was."""
+    if before.bounds is not after.bounds and before.words:
+        before, after = EMPTY, added_between(before, after)
+    seconds = after.bounds.seconds
+    return tuple([seconds[at] for at in kernels.reached_at(before.words, after.words, _SHARES)])

@@ -9,10 +9,12 @@ from __future__ import annotations
 import errno
 import os
 import resource
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-READ_BYTES = 64
+from neuron_monitor.api import kernels
+from neuron_monitor.api.python_kernels import READ_BYTES
+
 DESCRIPTORS_WANTED = 16384
 CLOSED = -1
 
@@ -67,21 +69,17 @@ class NodeTable:
         self._descriptors = [CLOSED] * len(self.paths)
         self._keep_open = True
 
-    def read(self, positions: Iterable[int]) -> list[int]:
+    def read(self, positions: list[int]) -> list[int]:
         """Read nodes anew.
 
         Returns:
             Positions whose value changed, in the given order.
         """
         changed: list[int] = []
-        descriptors, texts, pread = self._descriptors, self._texts, os.pread
-        for position in positions:
-            try:
-                text = pread(descriptors[position], READ_BYTES, 0)
-            except OSError:
-                text = self._read_after_failure(position)
-            if text != texts[position]:
-                texts[position] = text
+        for position, read in kernels.read_changed(self._descriptors, self._texts, positions):
+            text = self._read_after_failure(position) if read is None else read
+            if text != self._texts[position]:
+                self._texts[position] = text
                 if self._take(position, text):
                     changed.append(position)
         return changed

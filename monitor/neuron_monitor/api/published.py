@@ -1,4 +1,4 @@
-"""What simulated processes tell of themselves: `processes/PID.json` (docs/simulated-driver.md)."""
+"""What simulated processes tell of themselves in `processes/`, as docs/simulated-driver.md describes it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,20 @@ from typing import Any
 
 import orjson
 
-from neuron_monitor.api import layout
-from neuron_monitor.api.latency import Histogram, parse_histogram, together
+from neuron_monitor.api import kernels, layout
+from neuron_monitor.api.latency import Histogram, known_bounds, parse_histogram, together
 from neuron_monitor.api.nodes import Fault, describe_os_error
 from neuron_monitor.api.readings import CoreReading, ProcessReading
+from neuron_tools.device.driver.page import (
+    COLUMNS,
+    FIRST_COUNT,
+    HEADER_WORDS,
+    ROW_WORDS,
+    WORD_BYTES,
+    Heading,
+    heading_of,
+    read_whole,
+)
 
 _STAT_BYTES = 1024
 ALIVE_INTERVAL_NS = 1_000_000_000
@@ -32,83 +42,175 @@ _OWN_COUNTERS = tuple(
     (name, _POSITIONS[name]) for name in ("inference_count", "model_load_count", "flop_count", "throttled_ns")
 )
 LATENCY_KINDS = ("device", "total")
+# Where a page's row has the columns here.
+_ROW_NAMES = {name: f"{name}/present" for name in layout.DEVICE_MEMORY_CATEGORIES}
+_OFFSETS = tuple(
+    FIRST_COUNT + COLUMNS.index(_ROW_NAMES.get(name, name)) for name, _, _ in layout.CORE_COLUMNS
+)
 
 
 @dataclass(slots=True)
-class _File:
-    """A process's file as it was parsed last, and when it was last known that the process lives."""
+class _Known:
+    """A process as it was read last.
 
-    mark: tuple[int, int]
-    process: ProcessReading
-    start_ticks: int
-    alive_ns: int
+    Attributes:
+        process: None before the first time.
+        base: Its JSON file, with the counts that stood there.
+        mark: Time and inode of that file.
+        is_due: Whether that file may have been replaced.
+        revision: Of that file; 0 where it has none.
+        page: Descriptor of its page; None where it has none.
+        page_bytes: Size of its page.
+        sequence: Of the page that was read last.
+        alive_ns: When it was last known that the process lives.
+    """
+
+    path: str
+    start_ticks: int = 0
+    process: ProcessReading | None = None
+    base: ProcessReading | None = None
+    mark: tuple[int, int] = (0, 0)
+    is_due: bool = True
+    revision: int = 0
+    page: int | None = None
+    page_bytes: int = 0
+    sequence: int = 0
+    alive_ns: int = 0
+
+    def close(self) -> None:
+        """Give back the descriptor."""
+        if self.page is not None:
+            os.close(self.page)
+            self.page = None
+
+    def close_if_removed(self) -> None:
+        """Look for the page anew where somebody removed the one that is open."""
+        if self.page is not None and os.fstat(self.page).st_nlink == 0:
+            self.close()
+            self.is_due, self.sequence = True, 0
 
 
 class PublishedProcesses:
-    """The folder `processes` of a simulated tree; a file is parsed anew only when it was replaced."""
+    """The folder `processes` of a simulated tree.
+
+    A process's counts are read from its page, which stays open; its JSON file is parsed only when the page
+    names a new revision. Processes without a page are read from their JSON file when that was replaced.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
         self.faults: list[Fault] = []
-        self._known: dict[str, _File] = {}
+        self._known: dict[str, _Known] = {}
         self._latest: tuple[ProcessReading, ...] = ()
         self._changed_ns = -1
-        self._due_ns = 0
         self._rested_ns = 0
 
     def read(self, now_ns: int) -> tuple[ProcessReading, ...]:
         """The processes that are alive, by rising pid."""
         if now_ns < self._rested_ns:
             return self._latest
+        self._rested_ns = now_ns + REREAD_INTERVAL_NS
         changed_ns = _modified_ns(self.folder)
-        if changed_ns != self._changed_ns or now_ns >= self._due_ns:
-            self._rested_ns = now_ns + REREAD_INTERVAL_NS
+        if changed_ns != self._changed_ns:
             # Noted before the folder is read: what is replaced meanwhile is found the next time.
-            self._changed_ns, self._due_ns = changed_ns, now_ns + ALIVE_INTERVAL_NS
-            latest = self._read_folder(now_ns)
-            if len(latest) != len(self._latest) or not all(map(is_, latest, self._latest)):
-                self._latest = latest
+            self._changed_ns = changed_ns
+            self._list()
+        self.faults = []
+        found = [self._read(known, now_ns) for known in self._known.values()]
+        latest = tuple(process for process in found if process is not None)
+        if len(latest) != len(self._latest) or not all(map(is_, latest, self._latest)):
+            self._latest = latest
         return self._latest
 
-    def _read_folder(self, now_ns: int) -> tuple[ProcessReading, ...]:
-        self.faults = []
+    def close(self) -> None:
+        """Give back all descriptors; reading opens them again."""
+        for known in self._known.values():
+            known.close()
+        self._known, self._changed_ns, self._rested_ns = {}, -1, 0
+
+    def _list(self) -> None:
+        """Follow the files that came and went; those without a page may have been replaced."""
         try:
-            names = [name for name in os.listdir(self.folder) if name.endswith(".json")]
+            names = os.listdir(self.folder)
         except OSError:
             names = []
-        for gone in self._known.keys() - set(names):
-            del self._known[gone]
-        found = [process for process in (self._read(name, now_ns) for name in names) if process is not None]
-        return tuple(sorted(found, key=lambda process: process.pid))
+        stems = {name.removesuffix(".json") for name in names if name.endswith(".json")}
+        for gone in self._known.keys() - stems:
+            self._known.pop(gone).close()
+        for known in self._known.values():
+            known.is_due |= known.sequence == 0
+        new = stems - self._known.keys()
+        if new:
+            self._known |= {stem: _Known(f"{self.folder}/{stem}") for stem in new}
+            self._known = dict(sorted(self._known.items(), key=lambda item: (len(item[0]), item[0])))
 
-    def _read(self, name: str, now_ns: int) -> ProcessReading | None:
-        path = f"{self.folder}/{name}"
+    def _read(self, known: _Known, now_ns: int) -> ProcessReading | None:
         try:
-            file = self._file(name, path, now_ns)
+            before = known.process
+            _refresh(known)
+            # Whoever published a moment ago lives; the first look may meet what a killed process left.
+            if before is not None and known.process is not before:
+                known.alive_ns = now_ns
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = describe_os_error(error) if isinstance(error, OSError) else f"not readable: {error}"
-            self.faults.append(Fault(path, reason))
+            self.faults.append(Fault(f"{known.path}.json", reason))
+            known.is_due = True
             return None
-        # Whoever published a moment ago lives.
-        if now_ns - file.alive_ns >= ALIVE_INTERVAL_NS:
-            if not is_alive(file.process.pid, file.start_ticks):
+        process = known.process
+        if process is not None and (known.alive_ns == 0 or now_ns - known.alive_ns >= ALIVE_INTERVAL_NS):
+            if not is_alive(process.pid, known.start_ticks):
                 return None
-            file.alive_ns = now_ns
-        return file.process
+            known.alive_ns = max(now_ns, 1)
+            known.close_if_removed()
+        return process
 
-    def _file(self, name: str, path: str, now_ns: int) -> _File:
-        entry = os.stat(path)
-        mark = (entry.st_mtime_ns, entry.st_ino)
-        known = self._known.get(name)
-        if known is not None and known.mark == mark:
-            return known
-        process, start_ticks = parse_process(_read_whole(path, entry.st_size))
-        # The first look may meet a file that a killed process left.
-        alive_ns = now_ns - ALIVE_INTERVAL_NS if known is None else now_ns
-        self._known[name] = _File(mark, process, start_ticks, alive_ns)
-        return self._known[name]
+
+def _refresh(known: _Known) -> None:
+    """Read what is new of a process.
+
+    Raises:
+        OSError, ValueError, KeyError, TypeError: Its JSON file cannot be read, or is of another form.
+    """
+    data = _read_page(known)
+    heading = None if data is None else heading_of(data)
+    if data is None or heading is None:
+        if known.is_due:
+            _read_file(known)
+            known.process = known.base
+        return
+    if heading.sequence == known.sequence and known.process is not None:
+        return
+    if known.base is None or heading.revision != known.revision:
+        _read_file(known)
+    if known.base is not None:
+        known.process = _with_counts(known.process or known.base, known.base, heading, data)
+        known.sequence = heading.sequence
+
+
+def _read_page(known: _Known) -> bytes | None:
+    """The bytes of a process's page; None where it has none, or it is not whole now."""
+    if known.page is None:
+        try:
+            known.page = os.open(f"{known.path}.counters", os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        known.page_bytes = os.fstat(known.page).st_size
+    data = read_whole(known.page, known.page_bytes)
+    if data is not None:
+        known.page_bytes = len(data)
+    return data
+
+
+def _read_file(known: _Known) -> None:
+    path = f"{known.path}.json"
+    entry = os.stat(path)
+    mark = (entry.st_mtime_ns, entry.st_ino)
+    if known.mark != mark:
+        known.base, known.start_ticks, known.revision = parse_process(_read_whole(path, entry.st_size))
+        known.mark = mark
+    known.is_due = False
 
 
 def is_alive(pid: int, start_ticks: int) -> bool:
@@ -121,8 +223,8 @@ def is_alive(pid: int, start_ticks: int) -> bool:
     return start_ticks <= 0 or int(fields[_START_TICKS_BEHIND_NAME]) == start_ticks
 
 
-def parse_process(text: bytes) -> tuple[ProcessReading, int]:
-    """A process's file, and its start in clock ticks.
+def parse_process(text: bytes) -> tuple[ProcessReading, int, int]:
+    """A process's file, its start in clock ticks, and the file's revision, 0 where it has none.
 
     Raises:
         ValueError, KeyError, TypeError: It is cut off, or not of the documented form.
@@ -148,7 +250,7 @@ def parse_process(text: bytes) -> tuple[ProcessReading, int]:
         profile=told.get("profile"),
         latency=_latency(told_cores.values()),
     )
-    return process, int(told.get("start_ticks") or 0)
+    return process, int(told.get("start_ticks") or 0), int(told.get("revision") or 0)
 
 
 def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreReading:
@@ -169,6 +271,48 @@ def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreR
     counts[_ELAPSED_NS] = told.get("elapsed_ns") or elapsed_ns
     del counts[-1]
     return CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), True)
+
+
+def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, data: bytes) -> ProcessReading:
+    """A process as its JSON file and its page tell it.
+
+    Args:
+        last: The reading before: what did not change since stays the same object.
+    """
+    bounds = heading.device_bound_count, heading.total_bound_count
+    width, start = ROW_WORDS + sum(bounds), HEADER_WORDS + sum(bounds)
+    rows = range(start, start + heading.core_count * width, width)
+    cores = [_core_of(data, at, last) for at in rows]
+    memory = {**base.host_memory, "application_memory": heading.host_present}
+    return base._replace(
+        cores={core.id: core for core in cores},
+        host_memory=last.host_memory if last.host_memory == memory else memory,
+        is_timed=bool(heading.is_timed),
+        elapsed_ns=heading.elapsed_ns,
+        published_at_s=heading.published_at_ns / 1e9,
+        latency=_latency_of(data, bounds, start, width, len(rows)) if rows else {},
+    )
+
+
+def _core_of(data: bytes, start: int, last: ProcessReading) -> CoreReading:
+    core_id, device, core = kernels.words(data, start, 3)
+    counts = kernels.chosen_words(data, start, _OFFSETS)
+    known = last.cores.get(core_id)
+    if known is not None and known.counts == counts:
+        return known
+    return CoreReading(core_id, device, core, counts, True)
+
+
+def _latency_of(
+    data: bytes, bound_counts: tuple[int, ...], start: int, width: int, rows: int
+) -> dict[str, Histogram]:
+    """The histograms of all cores together."""
+    found, bounds_at, counts_at = {}, HEADER_WORDS, start + ROW_WORDS
+    for kind, count in zip(LATENCY_KINDS, bound_counts):
+        bounds = known_bounds(data[bounds_at * WORD_BYTES : (bounds_at + count) * WORD_BYTES])
+        found[kind] = Histogram(bounds, kernels.added_words(data, counts_at, count, width, rows))
+        bounds_at, counts_at = bounds_at + count, counts_at + count
+    return found
 
 
 @lru_cache(maxsize=256)

@@ -7,17 +7,22 @@ time in which its counters count; on a real driver it is wall time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import sub
-from types import MappingProxyType
 from typing import NamedTuple
 
-from neuron_monitor.api import layout
-from neuron_monitor.api.latency import EMPTY, added_between, percentiles
+from neuron_monitor.api import kernels, layout, python_kernels
+from neuron_monitor.api.latency import EMPTY, PERCENTILES, seconds_between
 from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
 
 _BUSY = layout.COLUMN_OF["nc_time_in_use"]
-_FLOPS = layout.COLUMN_OF["flop_count"]
-_THROTTLED = layout.COLUMN_OF["throttled_ns"]
+_COLUMNS = (
+    _BUSY,
+    layout.COLUMN_OF["flop_count"],
+    layout.COLUMN_OF["throttled_ns"],
+    layout.ENGINE_SLICE.start,
+    layout.ENGINE_SLICE.stop,
+    layout.TRAFFIC_SLICE.start,
+    layout.TRAFFIC_SLICE.stop,
+)
 
 
 class CoreRates(NamedTuple):
@@ -26,22 +31,32 @@ class CoreRates(NamedTuple):
     Attributes:
         utilization: Share of the time in which it executed something, 0 to 1.
         flops_per_second: Of the Tensor engine.
-        engines: Share of the time in which each engine executed, 0 to 1; {} where the driver does not tell.
-        bytes_per_second: By kind of traffic; {} where the driver does not tell.
+        engine_shares: In the order of `layout.ENGINES`; () where the driver does not tell.
+        traffic_rates: Bytes a second by `layout.TRAFFIC_NODES`; () where the driver does not tell.
         throttled: Share of the time in which the Tensor engine ran slowed down; None where not told.
     """
 
     utilization: float = 0.0
     flops_per_second: float = 0.0
-    engines: Mapping[str, float] = MappingProxyType({})
-    bytes_per_second: Mapping[str, float] = MappingProxyType({})
+    engine_shares: tuple[float, ...] = ()
+    traffic_rates: tuple[float, ...] = ()
     throttled: float | None = None
+
+    @property
+    def engines(self) -> Mapping[str, float]:
+        """Share of the time in which each engine executed, 0 to 1; {} where the driver does not tell."""
+        return dict(zip(layout.ENGINES, self.engine_shares))
+
+    @property
+    def bytes_per_second(self) -> Mapping[str, float]:
+        """By kind of traffic; {} where the driver does not tell."""
+        return dict(zip(layout.TRAFFIC_NODES, self.traffic_rates))
 
 
 IDLE = CoreRates()
 IDLE_CLOCKED = CoreRates(
-    engines=dict.fromkeys(layout.ENGINES, 0.0),
-    bytes_per_second=dict.fromkeys(layout.TRAFFIC_NODES, 0.0),
+    engine_shares=(0.0,) * len(layout.ENGINES),
+    traffic_rates=(0.0,) * len(layout.TRAFFIC_NODES),
     throttled=0.0,
 )
 
@@ -50,28 +65,11 @@ def core_rates(before: CoreReading, after: CoreReading, elapsed_ns: int) -> Core
     """Rates of one physical core over a time; all 0 where no time passed or the counters were reset."""
     if elapsed_ns <= 0 or after.counts[_BUSY] < before.counts[_BUSY]:
         return IDLE_CLOCKED if after.is_clocked else IDLE
-    added = list(map(sub, after.counts, before.counts))
-    per_second = 1e9 / elapsed_ns
-    utilization = _share(added[_BUSY] * 1000, elapsed_ns)
-    flops_per_second = added[_FLOPS] * per_second if added[_FLOPS] > 0 else 0.0
-    if not after.is_clocked:
-        return CoreRates(utilization, flops_per_second)
-    shares = [_share(busy_ns, elapsed_ns) for busy_ns in added[layout.ENGINE_SLICE]]
-    rates = [moved * per_second if moved > 0 else 0.0 for moved in added[layout.TRAFFIC_SLICE]]
-    return CoreRates(
-        utilization,
-        flops_per_second,
-        dict(zip(layout.ENGINES, shares)),
-        dict(zip(layout.TRAFFIC_NODES, rates)),
-        _share(added[_THROTTLED], elapsed_ns),
-    )
-
-
-def _share(part_ns: int, whole_ns: int) -> float:
-    """Kept within 0 and 1: two nodes are never read at quite the same moment."""
-    if part_ns <= 0:
-        return 0.0
-    return 1.0 if part_ns >= whole_ns else part_ns / whole_ns
+    try:
+        rates = kernels.core_rates(before.counts, after.counts, elapsed_ns, _COLUMNS)
+    except OverflowError:
+        rates = python_kernels.core_rates(before.counts, after.counts, elapsed_ns, _COLUMNS)
+    return CoreRates._make(rates) if after.is_clocked else CoreRates(*rates[:2])
 
 
 def physical_rates(
@@ -95,10 +93,10 @@ def process_rates(before: ProcessReading, after: ProcessReading, wall_ns: int) -
     }
 
 
-def logical_rates(rates: Mapping[int, CoreRates], size: int) -> dict[int, CoreRates]:
+def logical_rates(rates: Mapping[int, CoreRates], size: int) -> Mapping[int, CoreRates]:
     """Rates of logical cores, each of `size` physical ones: shares are means, amounts are sums."""
     if size == 1:
-        return dict(rates)
+        return rates
     groups: dict[int, list[CoreRates]] = {}
     for core_id, each in rates.items():
         groups.setdefault(core_id // size, []).append(each)
@@ -111,8 +109,14 @@ def latency_percentiles(before: ProcessReading, after: ProcessReading, kind: str
     Args:
         kind: "device" or "total".
     """
+    seconds = latency_seconds(before, after, kind)
+    return dict(zip(PERCENTILES, seconds)) if seconds else None
+
+
+def latency_seconds(before: ProcessReading, after: ProcessReading, kind: str) -> tuple[float, ...]:
+    """The percentiles alone, in the order of `PERCENTILES`; () where nothing was executed or told."""
     new = after.latency.get(kind)
-    return None if new is None else percentiles(added_between(before.latency.get(kind, EMPTY), new))
+    return () if new is None else seconds_between(before.latency.get(kind, EMPTY), new)
 
 
 def _counters(process: ProcessReading, core_id: int, like: CoreReading) -> CoreReading:
@@ -135,13 +139,8 @@ def _together(group: Sequence[CoreRates]) -> CoreRates:
     return CoreRates(
         utilization=sum(each.utilization for each in group) / count,
         flops_per_second=sum(each.flops_per_second for each in group),
-        engines={
-            name: sum(each.engines.get(name, 0.0) for each in group) / count for name in group[0].engines
-        },
-        bytes_per_second={
-            name: sum(each.bytes_per_second.get(name, 0.0) for each in group)
-            for name in group[0].bytes_per_second
-        },
+        engine_shares=tuple([sum(shares) / count for shares in zip(*(each.engine_shares for each in group))]),
+        traffic_rates=tuple(map(sum, zip(*(each.traffic_rates for each in group)))),
         throttled=sum(throttled) / count if throttled else None,
     )
 

@@ -95,6 +95,7 @@ class DeviceTree:
         """Give back all descriptors."""
         for index in list(self._devices):
             self._forget(index)
+        self._published.close()
 
     def _list_devices(self) -> None:
         self._driver = _read_driver(f"{self.root}/driver.json")
@@ -121,7 +122,9 @@ class DeviceTree:
         for index, nodes in sorted(self._devices.items()):
             reads[index] = partial(nodes.read, now_ns, first_core_id, told)
             first_core_id += nodes.facts.core_count
-        for index, outcome in self._reading.run(reads).items():
+        # Files of a simulated driver are in memory: no driver can hang, and no thread is needed.
+        outcomes = _call(reads) if self._driver else self._reading.run(reads)
+        for index, outcome in outcomes.items():
             self._take(index, outcome)
 
     def _take(self, index: int, outcome: DeviceReading | Exception) -> None:
@@ -178,6 +181,19 @@ class DeviceTree:
             return max(1, int(told))
         is_paired = any(device.facts.architecture in PAIRED_ARCHITECTURES for device in devices)
         return 2 if is_paired else 1
+
+
+def _call(
+    reads: Mapping[int, Callable[[], DeviceReading]],
+) -> dict[int, DeviceReading | Exception]:
+    """What each call returns, or the error that it raises."""
+    outcomes: dict[int, DeviceReading | Exception] = {}
+    for index, read in reads.items():
+        try:
+            outcomes[index] = read()
+        except OSError as error:
+            outcomes[index] = error
+    return outcomes
 
 
 def cores_told(processes: Sequence[ProcessReading]) -> dict[int, CoreReading]:

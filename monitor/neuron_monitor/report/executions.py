@@ -46,6 +46,8 @@ ERROR_STATUSES: dict[str, tuple[str, ...]] = {
 }
 
 
+_NO_ERRORS = (0,) * len(ERROR_STATUSES)
+_ONLY_COMPLETED = (0,) * (len(SUMMARY_STATUSES) - 1)
 Statuses = Sequence[int]
 """Executions by status, in the order of the driver's statuses; empty where there are none."""
 
@@ -58,6 +60,14 @@ def summed(statuses: Statuses, names: Mapping[str, tuple[str, ...]]) -> dict[str
             counts["completed"] = statuses[0]
         return counts
     return {name: sum(statuses[_POSITIONS[status]] for status in parts) for name, parts in names.items()}
+
+
+def execution_numbers(before: ProcessReading, after: ProcessReading) -> tuple[int, ...]:
+    """What was executed between two readings: errors by `ERROR_STATUSES`, then all by `SUMMARY_STATUSES`."""
+    statuses = statuses_between(before, after)
+    if not any(statuses[1:]):  # All that ended ended well, which is the first of the summary.
+        return (*_NO_ERRORS, statuses[0], *_ONLY_COMPLETED)
+    return (*summed(statuses, ERROR_STATUSES).values(), *summed(statuses, SUMMARY_STATUSES).values())
 
 
 def statuses_between(before: ProcessReading, after: ProcessReading) -> Statuses:

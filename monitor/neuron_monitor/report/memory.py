@@ -49,7 +49,7 @@ def host_categories(memory: Mapping[str, int]) -> dict[str, int]:
 def memory_token(process: ProcessReading) -> Any:
     """What `memory_used` is made of: as long as this is equal, so is that."""
     held = [core.counts[MEMORY_SLICE] for core in process.cores.values()]
-    return process.host_memory, held, process.models_told[:MODELS_REPORTED]
+    return process.host_memory, held, process.models_told
 
 
 def logical_memory(process: ProcessReading) -> dict[int, dict[str, int]]:

@@ -14,17 +14,12 @@ from neuron_monitor.api.latency import PERCENTILES
 from neuron_monitor.api.layout import ENGINES, TRAFFIC_NODES
 from neuron_monitor.api.rates import (
     CoreRates,
-    latency_percentiles,
+    latency_seconds,
     logical_rates,
     process_rates,
 )
 from neuron_monitor.api.readings import ProcessReading
-from neuron_monitor.report.executions import (
-    ERROR_STATUSES,
-    SUMMARY_STATUSES,
-    statuses_between,
-    summed,
-)
+from neuron_monitor.report.executions import ERROR_STATUSES, SUMMARY_STATUSES, execution_numbers
 from neuron_monitor.report.sheet import SLOT, Number
 from neuron_monitor.report.spelling import Keys
 
@@ -68,7 +63,9 @@ def make_window(before: ProcessReading, after: ProcessReading, wall_ns: int) -> 
     """The window between two readings of a process."""
     physical = process_rates(before, after, wall_ns)
     logical = logical_rates(physical, after.logical_core_size)
-    return ProcessWindow(before, after, physical, dict(sorted(logical.items())))
+    cores = list(logical)
+    in_order = cores == sorted(cores)
+    return ProcessWindow(before, after, physical, logical if in_order else dict(sorted(logical.items())))
 
 
 def neuroncore_counters(window: ProcessWindow, keys: Keys, core_architecture: str) -> Part:
@@ -101,19 +98,13 @@ def joined_version(core_architecture: str) -> str:
 
 def execution_stats(window: ProcessWindow) -> Part:
     """The group `execution_stats`."""
-    total = device = None
-    numbers = _NO_EXECUTIONS
-    if window.before is not window.after:
-        statuses = statuses_between(window.before, window.after)
-        total = latency_percentiles(window.before, window.after, "total")
-        device = latency_percentiles(window.before, window.after, "device")
-        numbers = [
-            *summed(statuses, ERROR_STATUSES).values(),
-            *summed(statuses, SUMMARY_STATUSES).values(),
-            *(total.values() if total else ()),
-            *(device.values() if device else ()),
-        ]
-    has_total, has_device = total is not None, device is not None
+    before, after = window.before, window.after
+    if before is after:
+        total, device, numbers = (), (), _NO_EXECUTIONS
+    else:
+        total, device = (latency_seconds(before, after, kind) for kind in ("total", "device"))
+        numbers = [*execution_numbers(before, after), *total, *device]
+    has_total, has_device = bool(total), bool(device)
 
     def structure() -> dict[str, Any]:
         return {
@@ -147,12 +138,12 @@ def vcpu_structure() -> dict[str, Any]:
 def neuroncore_activity(window: ProcessWindow) -> Part:
     """Our group `neuroncore_activity`: engines, bandwidth and throttling of each logical core."""
     cores, is_timed = tuple(window.logical), window.after.is_timed
-    is_told = any(rates.engines for rates in window.logical.values())
+    is_told = any(rates.engine_shares for rates in window.logical.values())
     numbers: list[Number] = []
     for rates in window.logical.values():
         if is_told:
-            numbers += [100 * share for share in rates.engines.values()]
-            numbers += map(int, rates.bytes_per_second.values())
+            numbers += [100 * share for share in rates.engine_shares]
+            numbers += map(int, rates.traffic_rates)
         numbers.append(None if rates.throttled is None else 100 * rates.throttled)
 
     def structure() -> dict[str, Any]:

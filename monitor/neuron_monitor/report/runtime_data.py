@@ -26,6 +26,7 @@ from neuron_monitor.report.windows import Mark, WindowMaker, by_pid
 
 TIME_GROUP = "neuron_runtime_vcpu_usage"
 MEMORY_GROUP = "memory_used"
+_Groups = list[tuple[RuntimeGroups, list[Group]]]
 _SHARED = "cores are shared with other processes: counts are of all of them"
 
 
@@ -70,6 +71,7 @@ class RuntimeData:
         self._forms: dict[int, tuple[Hashable, list[bytes]]] = {}
         self._times: dict[int, tuple[int, tuple[float, float]]] = {}
         self._still: _Still | None = None
+        self._groups_of_tags: tuple[_Groups, dict[str, list[str]]] = ([], {})
 
     def report(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> Any:
         """The list of entries, with the groups that are due; with all of them where `due` is None."""
@@ -92,8 +94,9 @@ class RuntimeData:
             else None
         )
         processes = by_pid(sample.tree)
+        new = {id(mark): Mark(sample, processes, maker.shown(mark)) for mark in marks.values()}
         for name, mark in marks.items():
-            self._marks[name] = Mark(sample, processes, maker.shown(mark))
+            self._marks[name] = new[id(mark)]
         self._forget(processes)
         return entries.sheet.fill(values)
 
@@ -107,14 +110,15 @@ class RuntimeData:
             for pid, position in still.entries.times.items():
                 user, system = self._process_time(pid, sample, marks[TIME_GROUP])
                 still.values[position : position + 2] = (b"%r" % user, b"%r" % system)
+        new = {id(mark): Mark(sample, mark.processes, mark.windows) for mark in marks.values()}
         for name, mark in marks.items():
-            self._marks[name] = Mark(sample, mark.processes, mark.windows)
+            self._marks[name] = new[id(mark)]
         return still.entries.sheet.fill(still.values)
 
     def _entries(
         self,
         sample: Sample,
-        groups: list[tuple[RuntimeGroups, list[Group]]],
+        groups: _Groups,
         marks: dict[str, Mark],
         maker: WindowMaker,
         keys: Keys,
@@ -122,8 +126,13 @@ class RuntimeData:
         entries = _Entries()
         devices = sample.tree.devices
         architecture = devices[0].facts.core_architecture if devices else ""
+        if groups != self._groups_of_tags[0]:
+            self._groups_of_tags = groups, {}
+        known = self._groups_of_tags[1]
         for process in sample.tree.processes:
-            names = _groups_of(process, groups)
+            names = known.get(process.tag)
+            if names is None:
+                names = known[process.tag] = _groups_of(process, groups)
             parts = [
                 self._part(name, process, sample, marks[name], maker, keys, architecture) for name in names
             ]
@@ -192,6 +201,7 @@ class RuntimeData:
         for pid in self._forms.keys() - processes.keys():
             for known in (self._forms, self._times, self._memory_texts):
                 known.pop(pid, None)
+            self._groups_of_tags = [], {}
 
 
 def _append(entries: _Entries, name: str, part: Part, pid: int, period_ns: int) -> None:

@@ -12,9 +12,9 @@ from neuron_tools.device.driver.nodes import HOST_MEMORY, Node
 from neuron_tools.device.driver.processes import (
     PublishedProcess,
     is_alive,
-    process_file,
     published_pids,
     read_process,
+    remove_process,
     start_ticks,
 )
 from neuron_tools.device.driver.root import locked
@@ -46,14 +46,13 @@ def retire(root: Path, pids: list[int]) -> None:
     machine = read_machine(root)
     if machine is None or not pids:
         return
-    ended = [(pid, read_process(process_file(root, pid))) for pid in pids]
+    ended = [(pid, read_process(root, pid)) for pid in pids]
     _keep_counts(root, [process for _, process in ended if process is not None])
     for pid, process in ended:
         cores = process.cores if process is not None else range(machine.core_count)
         for core_id in cores:
             tree.leave_core(root, machine, core_id, pid)
-        process_file(root, pid).unlink(missing_ok=True)
-        process_file(root, pid).with_suffix(".tmp").unlink(missing_ok=True)
+        remove_process(root, pid)
     if not published_pids(root) and not machine.stays:
         tree.remove_tree(root)
         return
@@ -63,7 +62,7 @@ def retire(root: Path, pids: list[int]) -> None:
 def _departed(root: Path) -> list[int]:
     gone = []
     for pid in published_pids(root):
-        process = read_process(process_file(root, pid))
+        process = read_process(root, pid)
         # A file that cannot be read is being written, or was cut off by a process that died meanwhile.
         alive = is_alive(process) if process is not None else start_ticks(pid) is not None
         if not alive:
@@ -95,13 +94,13 @@ def _correct(root: Path, machine: Machine, core_ids: set[int]) -> None:
 
 def live_processes(root: Path, machine: Machine, core_id: int) -> list[PublishedProcess]:
     """The processes that use a core and have told so in their file."""
-    found = [read_process(process_file(root, pid)) for pid in tree.owners(root, machine, core_id)]
+    found = [read_process(root, pid) for pid in tree.owners(root, machine, core_id)]
     return [process for process in found if process is not None and core_id in process.cores]
 
 
 def correct_host_memory(writer: NodeWriter, root: Path, machine: Machine, device: int) -> None:
     """Host memory counts for the first device that a process uses."""
-    all_processes = [read_process(process_file(root, pid)) for pid in published_pids(root)]
+    all_processes = [read_process(root, pid) for pid in published_pids(root)]
     mine = [
         process
         for process in all_processes

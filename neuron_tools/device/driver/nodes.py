@@ -36,6 +36,23 @@ ECC = (
     "mem_ecc_corrected",
 )  # fmt: skip
 LATENCIES = ("device", "total")
+OTHER = (
+    "model_load_count", "reset_req_count", "reset_fail_count", "inference_count", "flop_count",
+    "nc_time_in_use",
+)  # fmt: skip
+CORE_NODES = (
+    *(f"stats/status/{name}" for name in STATUSES),
+    *(f"stats/other_info/{name}" for name in OTHER),
+    "stats/clock/elapsed_ns",
+    *(f"stats/engine_busy_ns/{name}" for name in ENGINES),
+    *(f"stats/traffic/{name}" for name in TRAFFIC),
+    "stats/throttle/throttled_ns",
+    *(f"stats/memory_usage/device_mem/{name}" for name in DEVICE_MEMORY),
+    "stats/memory_usage/device_mem",
+    "stats/memory_usage/host_mem",
+)
+"""Paths of a core's counters below its folder."""
+NODE_FILES = ("total", "present", "peak")
 _NS_PER_US = 1000
 _NOTHING = Memory()
 
@@ -47,12 +64,13 @@ class Node(NamedTuple):
     present: int
     peak: int | None = None
 
+    def values(self) -> tuple[int, ...]:
+        """The value of each of the counter's files, which are the first of `NODE_FILES`."""
+        return self[:2] if self.peak is None else tuple(self)
+
     def files(self) -> Iterator[tuple[str, int]]:
         """(file name, value) of each."""
-        yield "total", self.total
-        yield "present", self.present
-        if self.peak is not None:
-            yield "peak", self.peak
+        return zip(NODE_FILES, self.values())
 
 
 def core_nodes(ever: CoreCounts, present: CoreCounts) -> dict[str, Node]:
@@ -60,16 +78,17 @@ def core_nodes(ever: CoreCounts, present: CoreCounts) -> dict[str, Node]:
 
     Args:
         ever: Of all processes since the tree was made.
-        present: Of those that still run.
+        present: Of those that still run; may be the same object.
     """
-    before, now = _counters(ever), _counters(present)
-    nodes = {path: Node(value, now[path]) for path, value in before.items()}
-    memory = {name: _memory_node(ever, present, name) for name in DEVICE_MEMORY}
-    base = "stats/memory_usage"
-    nodes |= {f"{base}/device_mem/{name}": node for name, node in memory.items()}
-    nodes[f"{base}/device_mem"] = _sum_of(memory.values())
-    nodes[f"{base}/host_mem"] = Node(0, 0, 0)
-    return nodes
+    return dict(zip(CORE_NODES, core_node_values(ever, present)))
+
+
+def core_node_values(ever: CoreCounts, present: CoreCounts) -> list[Node]:
+    """The counters of one core in the order of `CORE_NODES`; the arguments are those of `core_nodes`."""
+    before = _counters(ever)
+    now = before if present is ever else _counters(present)
+    memory = [_memory_node(ever, present, name) for name in DEVICE_MEMORY]
+    return [*map(Node, before, now), *memory, _sum_of(memory), Node(0, 0, 0)]
 
 
 def histogram_text(counts: dict[int, int]) -> str:
@@ -77,22 +96,16 @@ def histogram_text(counts: dict[int, int]) -> str:
     return "".join(f"{bound} {count}\n" for bound, count in sorted(counts.items()))
 
 
-def _counters(core: CoreCounts) -> dict[str, int]:
-    """Counters by path; those that only the hardware could count are 0."""
-    other = "stats/other_info"
-    return {
-        **{f"stats/status/{name}": core.status.get(name, 0) for name in STATUSES},
-        f"{other}/model_load_count": core.model_load_count,
-        f"{other}/reset_req_count": 0,
-        f"{other}/reset_fail_count": 0,
-        f"{other}/inference_count": core.inference_count,
-        f"{other}/flop_count": core.flop_count,
-        f"{other}/nc_time_in_use": core.busy_ns // _NS_PER_US,
-        "stats/clock/elapsed_ns": core.elapsed_ns,
-        **{f"stats/engine_busy_ns/{name}": core.engine_busy_ns.get(name, 0) for name in ENGINES},
-        **{f"stats/traffic/{name}": core.traffic.get(name, 0) for name in TRAFFIC},
-        "stats/throttle/throttled_ns": core.throttled_ns,
-    }
+def _counters(core: CoreCounts) -> list[int]:
+    """The counters that are no memory; those that only the hardware could count are 0."""
+    return [
+        *(core.status.get(name, 0) for name in STATUSES),
+        *(core.model_load_count, 0, 0, core.inference_count, core.flop_count, core.busy_ns // _NS_PER_US),
+        core.elapsed_ns,
+        *(core.engine_busy_ns.get(name, 0) for name in ENGINES),
+        *(core.traffic.get(name, 0) for name in TRAFFIC),
+        core.throttled_ns,
+    ]
 
 
 def _memory_node(ever: CoreCounts, present: CoreCounts, name: str) -> Node:

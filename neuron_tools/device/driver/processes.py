@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.device.driver.counts import CoreCounts, Memory
+from neuron_tools.device.driver.page import page_path, read_page
 
 FOLDER = "processes"
 FORMAT = 1
@@ -74,10 +75,10 @@ def write_process(root: Path, process: PublishedProcess) -> None:
     Raises:
         OSError: The folder is gone or full.
     """
-    path = process_file(root, process.pid)
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(process.as_text(), encoding="utf-8")
-    os.replace(temporary, path)
+    path = f"{root}/{FOLDER}/{process.pid}"
+    with open(f"{path}.tmp", "w", encoding="utf-8") as temporary:
+        temporary.write(process.as_text())
+    os.replace(f"{path}.tmp", f"{path}.json")
 
 
 def process_file(root: Path, pid: int) -> Path:
@@ -85,12 +86,25 @@ def process_file(root: Path, pid: int) -> Path:
     return root / FOLDER / f"{pid}.json"
 
 
-def read_process(path: Path) -> PublishedProcess | None:
-    """A process's file; None where it is gone or damaged."""
+def read_process(root: Path, pid: int) -> PublishedProcess | None:
+    """What a process told last: its file, with the counts of its page; None where it is gone or damaged."""
     try:
-        return parse_process(path.read_text(encoding="utf-8"))
+        process = parse_process(process_file(root, pid).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
+    page = read_page(page_path(root, pid))
+    if page is not None:
+        process.cores = dict(page.cores)
+        process.host_memory["application_memory"] = page.application_memory
+        process.rest["timing"] = page.is_timed
+    return process
+
+
+def remove_process(root: Path, pid: int) -> None:
+    """Removes a process's files."""
+    process_file(root, pid).unlink(missing_ok=True)
+    process_file(root, pid).with_suffix(".tmp").unlink(missing_ok=True)
+    page_path(root, pid).unlink(missing_ok=True)
 
 
 def published_pids(root: Path) -> list[int]:

@@ -25,15 +25,14 @@ from neuron_tools.device.driver.departure import (
 from neuron_tools.device.driver.errors import DriverError
 from neuron_tools.device.driver.executions import Model
 from neuron_tools.device.driver.machine import Machine, simulated_machine
+from neuron_tools.device.driver.own_files import OwnFiles
 from neuron_tools.device.driver.processes import (
     FOLDER,
     LONGEST_TAG,
     PublishedProcess,
-    process_file,
     published_pids,
     read_process,
     start_ticks,
-    write_process,
 )
 from neuron_tools.device.driver.root import locked
 from neuron_tools.device.driver.source import ActivitySource
@@ -70,8 +69,10 @@ class Publisher:
         self._process = PublishedProcess(os.getpid(), start_ticks(os.getpid()) or 0, _facts())
         self._neighbours: dict[int, _Neighbours] = {}
         self._processes_changed_ns = -1
+        self._files = OwnFiles(root, self._process)
         self._publications = 0
         self._models: list[dict[str, Any]] = []
+        self._statm: int | None = None
         self._ended = False
         self._asked = self._served = 0
         self._wake = threading.Condition()
@@ -94,7 +95,7 @@ class Publisher:
                     retire(self._root, [self._process.pid])
         except (OSError, ValueError):
             pass  # Whoever comes next sweeps.
-        self._writer.close()
+        self._close()
 
     def _run(self) -> None:
         try:
@@ -133,7 +134,8 @@ class Publisher:
         with locked(self._root):
             self._machine = tree.make_tree(self._root, simulated_machine(self._session["target"]))
             self._cores = core_map(self._source.device_count(), self._taken(), self._machine.core_count)
-            write_process(self._root, self._process_now({}))
+            self._look_around({})
+            self._files.write(self._facts_now(), self._models, self._totals.elapsed_ns)
         self.publish()
 
     def publish(self) -> None:
@@ -147,28 +149,38 @@ class Publisher:
             return
         self._totals.update()
         cores = self._placed(machine)
+        if self._publications % SLOW_INTERVAL == 0 or self._ended:
+            self._look_around(cores)
+        self._publications += 1
+        self._process.cores = cores
         new = cores.keys() - self._neighbours.keys()
-        process = self._process_now(cores)
         if new:
             with locked(self._root):
                 self._use(machine, new)
-        write_process(self._root, process)
+        self._files.write(self._facts_now(), self._models, self._totals.elapsed_ns)
         for core_id, counts in cores.items():
             self._write_core(machine, core_id, counts)
         if cores:
-            self._write_host_memory(machine, process)
+            self._write_host_memory(machine)
+
+    def _close(self) -> None:
+        self._writer.close()
+        self._files.close()
+        if self._statm is not None:
+            os.close(self._statm)
+            self._statm = None
 
     def _publish_again(self) -> None:
         try:
             self.publish()
         except FileNotFoundError:
             # Somebody removed the tree.
-            self._writer.close()
+            self._close()
             self._neighbours.clear()
             self.enter()
 
     def _taken(self) -> set[int]:
-        published = (read_process(process_file(self._root, pid)) for pid in published_pids(self._root))
+        published = (read_process(self._root, pid) for pid in published_pids(self._root))
         return {core for process in published if process for core in process.rest["reserved_cores"]}
 
     def _placed(self, machine: Machine) -> dict[int, CoreCounts]:
@@ -180,24 +192,21 @@ class Publisher:
             placed[core_id] = replace(counts, device=device, core=core)
         return placed
 
-    def _process_now(self, cores: dict[int, CoreCounts]) -> PublishedProcess:
+    def _look_around(self, cores: Mapping[int, CoreCounts]) -> None:
+        """What changes slowly or costs more to find out."""
+        self._process.host_memory = {"application_memory": self._own_memory(cores)}
         timed = self._source.is_timed()
-        self._process.cores = cores
-        if self._publications % SLOW_INTERVAL == 0 or self._ended:
-            self._process.host_memory = {"application_memory": self._own_memory(cores)}
-            self._models = [self._model_json(model, timed) for model in self._totals.models()]
-        self._publications += 1
-        self._process.rest = {
+        self._models = [self._model_json(model, timed) for model in self._totals.models()]
+
+    def _facts_now(self) -> dict[str, Any]:
+        """What the process's file tells beside counts and models."""
+        return {
             "target": self._session["target"],
             "logical_core_size": 1,
-            "timing": timed,
+            "timing": self._source.is_timed(),
             "profile": self._session["profile"],
-            "published_at": time.time(),
-            "elapsed_ns": self._totals.elapsed_ns,
             "reserved_cores": list(self._cores.reserved),
-            "models": self._models,
         }
-        return self._process
 
     def _model_json(self, model: Model, timed: bool) -> dict[str, Any]:
         return {
@@ -216,9 +225,14 @@ class Publisher:
         on_device = sum(
             c.device_memory["tensors"].present for c in cores.values() if "tensors" in c.device_memory
         )
-        resident = int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE_BYTES
+        resident = self._resident_pages() * _PAGE_BYTES
         present = max(0, resident - on_device)
         return Memory(max(before.total, present), present, max(before.peak, present))
+
+    def _resident_pages(self) -> int:
+        if self._statm is None:
+            self._statm = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        return int(os.pread(self._statm, 256, 0).split()[1])
 
     def _use(self, machine: Machine, core_ids: set[int]) -> None:
         for core_id in core_ids:
@@ -229,6 +243,8 @@ class Publisher:
         folder = tree.core_folder(self._root, machine, core_id)
         near = self._neighbours[core_id]
         changed_ns = tree.owners_changed_ns(self._root, machine, core_id)
+        if not changed_ns:
+            raise FileNotFoundError(2, "the tree is gone", str(folder))
         if changed_ns != near.changed_ns or near.others:
             with locked(self._root):
                 near.look(self._root, machine, core_id, self._process.pid)
@@ -236,10 +252,10 @@ class Publisher:
             return
         near.write(self._writer, folder, counts, timed=self._source.is_timed())
 
-    def _write_host_memory(self, machine: Machine, process: PublishedProcess) -> None:
-        device = machine.place(min(process.cores))[0]
+    def _write_host_memory(self, machine: Machine) -> None:
+        device = machine.place(min(self._process.cores))[0]
         if len(published_pids(self._root)) == 1:
-            tree.write_host_memory(self._writer, self._root, device, host_memory_nodes([process]))
+            tree.write_host_memory(self._writer, self._root, device, host_memory_nodes([self._process]))
             return
         changed_ns = os.stat(self._root / FOLDER).st_mtime_ns
         if changed_ns - self._processes_changed_ns >= 1_000_000_000:

@@ -16,6 +16,7 @@ from neuron_tools.device.driver.source import Activity, ActivitySource, Ints
 from neuron_tools.device.driver.usage import COUNTERS, ExecutableUsage
 
 MOST_MODELS = 64
+_UPPER_NS = [upper_bound_ns(bucket) for bucket in range(BUCKETS)]
 
 
 def _zeros(count: int) -> Ints:
@@ -172,4 +173,5 @@ def _at_least(held: Memory, bytes_: int) -> Memory:
 
 
 def _bounds(counts: Ints) -> dict[int, int]:
-    return {upper_bound_ns(bucket): int(counts[bucket]) for bucket in np.flatnonzero(counts).tolist()}
+    used = np.flatnonzero(counts)
+    return dict(zip(map(_UPPER_NS.__getitem__, used.tolist()), counts[used].tolist()))

@@ -16,10 +16,12 @@ from neuron_tools.device.driver.counts import CoreCounts, sum_of
 from neuron_tools.device.driver.errors import DriverError
 from neuron_tools.device.driver.machine import Machine
 from neuron_tools.device.driver.nodes import (
+    CORE_NODES,
     ECC,
     HOST_MEMORY,
     LATENCIES,
     Node,
+    core_node_values,
     core_nodes,
     histogram_text,
 )
@@ -129,10 +131,10 @@ def write_core(
     timed: bool,
 ) -> None:
     """Fills a core's nodes with what ended processes counted and what the live ones do."""
-    ever = sum_of([retired, *live])
+    present = live[0] if len(live) == 1 else sum_of(live)
+    ever = present if retired == CoreCounts() else sum_of([retired, present])
     base = str(folder)
-    for path, node in core_nodes(ever, sum_of(live)).items():
-        _write_node(writer, f"{base}/{path}", node)
+    writer.write_table(base, CORE_NODES, core_node_values(ever, present))
     for kind in LATENCIES:
         writer.write(f"{base}/stats/latency/{kind}", histogram_text(ever.latency.get(kind, {})))
     writer.write(f"{base}/info/timing", "1\n" if timed else "0\n")
@@ -141,7 +143,7 @@ def write_core(
 def write_host_memory(writer: NodeWriter, root: Path, device: int, held: dict[str, Node]) -> None:
     """Fills the nodes of host memory of a device."""
     for name, node in held.items():
-        _write_node(writer, f"{root}/neuron{device}/stats/memory_usage/host_mem/{name}", node)
+        writer.write_node(f"{root}/neuron{device}/stats/memory_usage/host_mem/{name}", node)
 
 
 def read_retired(root: Path) -> dict[int, CoreCounts]:
@@ -207,10 +209,3 @@ def _make_node(folder: Path, node: Node) -> None:
 def _write_file(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
-
-
-def _write_node(writer: NodeWriter, path: str, node: Node) -> None:
-    if node.peak is None:
-        writer.write_counter(path, (node.total, node.present), ("total", "present"))
-    else:
-        writer.write_counter(path, (node.total, node.present, node.peak), ("total", "present", "peak"))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from neuron_tools.device.driver.nodes import NODE_FILES, Node
 
 
 class NodeWriter:
@@ -14,6 +18,28 @@ class NodeWriter:
         self._descriptors: dict[str, int] = {}
         self._lengths: dict[str, int] = {}
         self._nodes: dict[str, tuple[int, ...]] = {}
+        self._tables: dict[str, Sequence[Node]] = {}
+
+    def write_table(self, folder: str, paths: Sequence[str], nodes: Sequence[Node]) -> None:
+        """Writes counters below a folder; those that changed are found by comparing whole counters.
+
+        Raises:
+            OSError: A node is gone, or the disk is full.
+        """
+        before = self._tables.pop(folder, ())
+        for path, node, known in zip_longest(paths, nodes, before):
+            if node != known:
+                self.write_node(f"{folder}/{path}", node)
+        self._tables[folder] = nodes
+
+    def write_node(self, path: str, node: Node) -> None:
+        """Writes the files of a counter.
+
+        Raises:
+            OSError: The node is gone, or the disk is full.
+        """
+        values = node.values()
+        self.write_counter(path, values, NODE_FILES[: len(values)])
 
     def write_counter(self, path: str, files: tuple[int, ...], names: tuple[str, ...]) -> None:
         """Writes the files of one counter; most counters never change, so they are compared as a whole.
@@ -56,6 +82,8 @@ class NodeWriter:
             self._lengths.pop(path, None)
         for path in [path for path in self._nodes if path.startswith(folder)]:
             del self._nodes[path]
+        for path in [path for path in self._tables if path.startswith(folder) or folder.startswith(path)]:
+            del self._tables[path]
 
     def close(self) -> None:
         """Closes all files."""

@@ -24,7 +24,7 @@ def test_a_file_is_replaced_as_a_whole_and_read_back(tmp_path: Path) -> None:
     process = PublishedProcess(7, 9, {"tag": "t"}, {3: CoreCounts(busy_ns=5)}, {"tensors": Memory(1, 2, 3)})
     process.rest = {"timing": True, "reserved_cores": [3]}
     write_process(tmp_path, process)
-    read = read_process(process_file(tmp_path, 7))
+    read = read_process(tmp_path, 7)
     assert read is not None
     assert (read.pid, read.start_ticks, read.cores, read.host_memory, read.rest) == (
         7,
@@ -40,8 +40,9 @@ def test_a_file_is_replaced_as_a_whole_and_read_back(tmp_path: Path) -> None:
 def test_what_is_cut_off_is_no_process(tmp_path: Path, text: str) -> None:
     with pytest.raises(ValueError, match=r"process|Expecting"):
         parse_process(text)
-    (tmp_path / "1.json").write_text(text)
-    assert read_process(tmp_path / "1.json") is None
+    (tmp_path / processes.FOLDER).mkdir()
+    process_file(tmp_path, 1).write_text(text)
+    assert read_process(tmp_path, 1) is None
 
 
 def test_a_later_process_of_the_same_number_is_another_one() -> None:

@@ -148,7 +148,7 @@ def test_sweeping_after_the_last_killed_process_removes_the_tree(root: Path) -> 
     unload(root)
     Running(root)
     leave_behind(root, 0, CoreCounts())
-    (root / f"processes/{os.getpid()}.json").unlink()
+    processes.remove_process(root, os.getpid())
     assert sweep(root) == [DEAD_PID]
     assert not root.exists()
 
@@ -159,7 +159,7 @@ def test_a_cut_off_file_of_a_dead_process_goes_too(root: Path) -> None:
     (root / f"processes/{DEAD_PID}.json").write_text("{")
     (root / f"processes/{DEAD_PID}.tmp").write_text("{")
     assert sweep(root) == [DEAD_PID]
-    assert published(root) == [f"{os.getpid()}.json"]
+    assert published(root) == [f"{os.getpid()}.counters", f"{os.getpid()}.json"]
 
 
 def published(root: Path) -> list[str]:

@@ -55,12 +55,11 @@ def test_shares_stay_within_bounds_whatever_the_counters_say(before, after, elap
 
 
 def test_a_logical_core_is_the_mean_of_shares_and_the_sum_of_amounts():
-    one = CoreRates(0.2, 10.0, {"tensor": 0.1}, {"dma_bytes": 1.0}, 0.0)
-    two = CoreRates(0.6, 30.0, {"tensor": 0.3}, {"dma_bytes": 2.0}, 0.5)
+    one = CoreRates(0.2, 10.0, (0.1, 0.0), (1.0,), 0.0)
+    two = CoreRates(0.6, 30.0, (0.3, 0.0), (2.0,), 0.5)
     (joined,) = logical_rates({4: one, 5: two}, 2).values()
-    assert joined == CoreRates(
-        pytest.approx(0.4), 40.0, {"tensor": pytest.approx(0.2)}, {"dma_bytes": 3.0}, 0.25
-    )
+    assert joined == CoreRates(pytest.approx(0.4), 40.0, (pytest.approx(0.2), 0.0), (3.0,), 0.25)
+    assert joined.engines == {"tensor": pytest.approx(0.2), "vector": 0.0}
 
 
 def test_latency_is_that_of_what_a_process_added():

@@ -1,0 +1,281 @@
+/* The monitor's inner loops: reading nodes, unpacking pages of counters, differences of counters.
+
+   Each function does what the one of the same name in kernels.py does, and the same tests hold for both. Only the
+   limited API is used, so that one build serves every Python from 3.10 on. */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define READ_BYTES 64
+
+/* Positions in the last argument of core_rates: columns of counters. */
+enum { BUSY, FLOPS, THROTTLED, ENGINES, ENGINES_STOP, TRAFFIC, TRAFFIC_STOP, COLUMN_COUNT };
+
+static int64_t word_at(const char *data, Py_ssize_t index) {
+    const unsigned char *bytes = (const unsigned char *)data + 8 * index;
+    uint64_t word = 0;
+    for (int byte = 7; byte >= 0; byte--) {
+        word = word << 8 | bytes[byte];
+    }
+    return (int64_t)word;
+}
+
+static int argument_count_is(Py_ssize_t given, Py_ssize_t wanted) {
+    if (given == wanted) {
+        return 1;
+    }
+    PyErr_Format(PyExc_TypeError, "%zd arguments given, %zd wanted", given, wanted);
+    return 0;
+}
+
+static PyObject *words(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
+        return NULL;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[1]), count = PyLong_AsSsize_t(arguments[2]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (start < 0 || count < 0 || start > size / 8 || count > size / 8 - start) {
+        PyErr_SetString(PyExc_ValueError, "there are not so many words");
+        return NULL;
+    }
+    PyObject *found = PyTuple_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        PyObject *word = PyLong_FromLongLong(word_at(data, start + index));
+        if (!word || PyTuple_SetItem(found, index, word) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+static PyObject *chosen_words(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
+        return NULL;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[1]), count = PyTuple_Size(arguments[2]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    PyObject *found = PyTuple_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        Py_ssize_t offset = PyLong_AsSsize_t(PyTuple_GetItem(arguments[2], index));
+        if (PyErr_Occurred()) {
+            Py_CLEAR(found);
+            break;
+        }
+        if (start < 0 || offset < 0 || start + offset >= size / 8) {
+            PyErr_SetString(PyExc_ValueError, "there are not so many words");
+            Py_CLEAR(found);
+            break;
+        }
+        PyObject *word = PyLong_FromLongLong(word_at(data, start + offset));
+        if (!word || PyTuple_SetItem(found, index, word) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+static PyObject *added_words(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 5)) {
+        return NULL;
+    }
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
+        return NULL;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[1]), count = PyLong_AsSsize_t(arguments[2]);
+    Py_ssize_t stride = PyLong_AsSsize_t(arguments[3]), rows = PyLong_AsSsize_t(arguments[4]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    if (start < 0 || count < 0 || stride < count || rows < 1 || start + (rows - 1) * stride + count > size / 8) {
+        PyErr_SetString(PyExc_ValueError, "there are not so many words");
+        return NULL;
+    }
+    PyObject *found = PyBytes_FromStringAndSize(NULL, 8 * count);
+    char *sums = found ? PyBytes_AsString(found) : NULL;
+    for (Py_ssize_t index = 0; sums && index < count; index++) {
+        uint64_t sum = 0;
+        for (Py_ssize_t row = 0; row < rows; row++) {
+            sum += (uint64_t)word_at(data, start + row * stride + index);
+        }
+        for (int byte = 0; byte < 8; byte++) {
+            sums[8 * index + byte] = (char)(sum >> 8 * byte);
+        }
+    }
+    return found;
+}
+
+/* after[index] - before[index]; on failure an exception is set. */
+static int64_t difference(PyObject *before, PyObject *after, Py_ssize_t index) {
+    PyObject *old = PyTuple_GetItem(before, index), *new = PyTuple_GetItem(after, index);
+    if (!old || !new) {
+        return 0;
+    }
+    int64_t first = PyLong_AsLongLong(old), second = PyLong_AsLongLong(new);
+    return (int64_t)((uint64_t)second - (uint64_t)first);
+}
+
+static double share_of(double part, double whole) {
+    return part <= 0.0 ? 0.0 : part >= whole ? 1.0 : part / whole;
+}
+
+static PyObject *core_rates(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 4)) {
+        return NULL;
+    }
+    PyObject *before = arguments[0], *after = arguments[1], *columns = arguments[3];
+    double elapsed_ns = PyFloat_AsDouble(arguments[2]);
+    Py_ssize_t at[COLUMN_COUNT];
+    for (int index = 0; index < COLUMN_COUNT; index++) {
+        PyObject *column = PyTuple_GetItem(columns, index);
+        at[index] = column ? PyLong_AsSsize_t(column) : -1;
+    }
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_ssize_t engines = at[ENGINES_STOP] - at[ENGINES], kinds = at[TRAFFIC_STOP] - at[TRAFFIC];
+    PyObject *shares = PyTuple_New(engines > 0 ? engines : 0), *rates = PyTuple_New(kinds > 0 ? kinds : 0);
+    for (Py_ssize_t index = 0; shares && index < engines; index++) {
+        PyTuple_SetItem(shares, index,
+                        PyFloat_FromDouble(share_of((double)difference(before, after, at[ENGINES] + index), elapsed_ns)));
+    }
+    for (Py_ssize_t index = 0; rates && index < kinds; index++) {
+        double moved = (double)difference(before, after, at[TRAFFIC] + index);
+        PyTuple_SetItem(rates, index, PyFloat_FromDouble(moved > 0.0 ? moved * (1e9 / elapsed_ns) : 0.0));
+    }
+    double busy_ns = 1000.0 * (double)difference(before, after, at[BUSY]);
+    double flops = (double)difference(before, after, at[FLOPS]);
+    double throttled_ns = (double)difference(before, after, at[THROTTLED]);
+    if (!shares || !rates || PyErr_Occurred()) {
+        Py_XDECREF(shares);
+        Py_XDECREF(rates);
+        return NULL;
+    }
+    return Py_BuildValue("(ddNNd)", share_of(busy_ns, elapsed_ns), flops > 0.0 ? flops * (1e9 / elapsed_ns) : 0.0,
+                         shares, rates, share_of(throttled_ns, elapsed_ns));
+}
+
+static int64_t executions_at(const char *before, const char *after, Py_ssize_t index) {
+    int64_t count = word_at(after, index) - (before ? word_at(before, index) : 0);
+    return count > 0 ? count : 0;
+}
+
+static PyObject *reached_at(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    char *before, *after;
+    Py_ssize_t size_before, size_after;
+    if (PyBytes_AsStringAndSize(arguments[0], &before, &size_before) < 0 ||
+        PyBytes_AsStringAndSize(arguments[1], &after, &size_after) < 0) {
+        return NULL;
+    }
+    Py_ssize_t bounds = size_after / 8, wanted = PyTuple_Size(arguments[2]);
+    if (wanted < 0 || (size_before && size_before != size_after)) {
+        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "not the same bounds"), NULL);
+    }
+    before = size_before ? before : NULL;
+    int64_t total = 0;
+    for (Py_ssize_t index = 0; index < bounds; index++) {
+        total += executions_at(before, after, index);
+    }
+    PyObject *found = PyTuple_New(total ? wanted : 0);
+    Py_ssize_t bound = -1;
+    int64_t reached = 0;
+    for (Py_ssize_t index = 0; found && total && index < wanted; index++) {
+        double needed = PyFloat_AsDouble(PyTuple_GetItem(arguments[2], index)) * (double)total;
+        if (PyErr_Occurred()) {
+            Py_CLEAR(found);
+            break;
+        }
+        if (needed <= 0.0) {
+            needed = 0.5;
+        }
+        while ((double)reached < needed && bound + 1 < bounds) {
+            reached += executions_at(before, after, ++bound);
+        }
+        PyObject *value = PyLong_FromSsize_t(bound);
+        if (!value || PyTuple_SetItem(found, index, value) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    PyObject *descriptors = arguments[0], *texts = arguments[1], *positions = arguments[2];
+    Py_ssize_t count = PyList_Size(positions), size = PyList_Size(texts);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        PyObject *position = PyList_GetItem(positions, index);
+        Py_ssize_t at = PyLong_AsSsize_t(position);
+        if (at < 0 || at >= size || at >= PyList_Size(descriptors)) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_IndexError, "no such node");
+            }
+            Py_CLEAR(found);
+            break;
+        }
+        long descriptor = PyLong_AsLong(PyList_GetItem(descriptors, at));
+        char buffer[READ_BYTES], *known;
+        Py_ssize_t known_size;
+        if (PyErr_Occurred() || PyBytes_AsStringAndSize(PyList_GetItem(texts, at), &known, &known_size) < 0) {
+            Py_CLEAR(found);
+            break;
+        }
+        ssize_t length;
+        Py_BEGIN_ALLOW_THREADS
+        do {
+            length = descriptor < 0 ? -1 : pread((int)descriptor, buffer, READ_BYTES, 0);
+        } while (length < 0 && descriptor >= 0 && errno == EINTR);
+        Py_END_ALLOW_THREADS
+        if (length == known_size && memcmp(buffer, known, (size_t)length) == 0) {
+            continue;
+        }
+        PyObject *text = length < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(buffer, length);
+        PyObject *pair = text ? PyTuple_Pack(2, position, text) : NULL;
+        Py_XDECREF(text);
+        if (!pair || PyList_Append(found, pair) < 0) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(pair);
+    }
+    return found;
+}
+
+#define KERNEL(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
+
+static PyMethodDef methods[] = {
+    KERNEL(words),      KERNEL(chosen_words), KERNEL(added_words),      KERNEL(core_rates),
+    KERNEL(reached_at), KERNEL(read_changed), {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernels", NULL, -1, methods, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__kernels(void) { return PyModule_Create(&definition); }

@@ -1,0 +1,139 @@
+"""The inner loops, in Python and compiled: one set of tests for both."""
+
+import os
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from neuron_monitor.api import python_kernels
+
+try:
+    from neuron_monitor.api import _kernels as compiled
+except ImportError:
+    compiled = None
+
+needs_compiler = pytest.mark.skipif(compiled is None, reason="the compiled kernels were not built here")
+both = pytest.mark.parametrize(
+    "kernels", [python_kernels, pytest.param(compiled, marks=needs_compiler)], ids=["python", "compiled"]
+)
+numbers = st.integers(-(2**63), 2**63 - 1)
+counts = st.integers(0, 2**62)
+COLUMNS = (0, 1, 2, 3, 5, 5, 7)
+
+
+def as_bytes(numbers):
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+@both
+@given(row=st.lists(numbers, min_size=2, max_size=20), start=st.integers(0, 3))
+def test_words_are_those_that_were_packed(kernels, row, start):
+    data = as_bytes([7] * start + row)
+    assert kernels.words(data, start, len(row)) == tuple(row)
+    offsets = (len(row) - 1, 0)
+    assert kernels.chosen_words(data, start, offsets) == (row[-1], row[0])
+
+
+@both
+@pytest.mark.parametrize(
+    "arguments", [(0, 4), (3, 1), (-1, 1), (0, -1), (2**62, 2**62)], ids=lambda arguments: str(arguments)
+)
+def test_words_beyond_the_end_are_refused(kernels, arguments):
+    with pytest.raises(ValueError, match="not so many words"):
+        kernels.words(as_bytes([1, 2, 3]), *arguments)
+
+
+@both
+def test_a_row_that_ends_too_soon_is_refused(kernels):
+    data = as_bytes([1, 2, 3])
+    with pytest.raises(ValueError, match="not so many words"):
+        kernels.chosen_words(data, 1, (2,))
+    with pytest.raises(ValueError, match="not so many words"):
+        kernels.added_words(data, 0, 2, 2, 2)
+
+
+@both
+@given(rows=st.lists(st.lists(st.integers(0, 2**40), min_size=3, max_size=3), min_size=1, max_size=4))
+def test_rows_are_added_column_by_column(kernels, rows):
+    data = as_bytes([number for row in rows for number in (0, *row)])
+    assert kernels.added_words(data, 1, 3, 4, len(rows)) == as_bytes(list(map(sum, zip(*rows))))
+
+
+@both
+def test_rates_are_shares_and_amounts_a_second(kernels):
+    before, after = (0, 0, 0, 0, 0, 0, 0), (300_000, 50, 2 * 10**8, 10**8, 10**10, 8, 0)
+    found = kernels.core_rates(before, after, 10**9, COLUMNS)
+    assert found == (pytest.approx(0.3), 50.0, (pytest.approx(0.1), 1.0), (8.0, 0.0), pytest.approx(0.2))
+
+
+@both
+@given(
+    before=st.lists(counts, min_size=7, max_size=7),
+    after=st.lists(counts, min_size=7, max_size=7),
+    elapsed_ns=st.integers(1, 2**50),
+)
+def test_rates_stay_within_their_bounds_and_agree(kernels, before, after, elapsed_ns):
+    found = kernels.core_rates(tuple(before), tuple(after), elapsed_ns, COLUMNS)
+    expected = python_kernels.core_rates(tuple(before), tuple(after), elapsed_ns, COLUMNS)
+    busy, flops, engines, traffic, throttled = found
+    assert all(0 <= share <= 1 for share in (busy, throttled, *engines))
+    assert all(rate >= 0 for rate in (flops, *traffic))
+    flat = [busy, flops, throttled, *engines, *traffic]
+    other = [expected[0], expected[1], expected[4], *expected[2], *expected[3]]
+    assert flat == pytest.approx(other, rel=1e-12)
+
+
+@both
+@given(
+    pairs=st.lists(st.tuples(st.integers(0, 2**30), st.integers(-5, 2**30)), max_size=30),
+    shares=st.lists(st.floats(0, 1), max_size=5).map(sorted).map(tuple),
+    is_new=st.booleans(),
+)
+def test_shares_are_reached_where_the_running_sum_says(kernels, pairs, shares, is_new):
+    before = [0 if is_new else old for old, _ in pairs]
+    after = [max(0, old + more) for old, (_, more) in zip(before, pairs)]
+    added = [max(0, new - old) for old, new in zip(before, after)]
+    found = kernels.reached_at(b"" if is_new else as_bytes(before), as_bytes(after), shares)
+    if not sum(added):
+        assert found == ()
+        return
+    for share, position in zip(shares, found):
+        needed = max(share * sum(added), 0.5)
+        assert sum(added[: position + 1]) >= needed
+        assert sum(added[:position]) < needed
+    assert len(found) == len(shares)
+
+
+@both
+def test_histograms_of_other_bounds_are_refused(kernels):
+    with pytest.raises(ValueError, match="same bounds"):
+        kernels.reached_at(as_bytes([1]), as_bytes([1, 2]), (0.5,))
+
+
+@both
+def test_only_what_changed_is_read_and_failures_are_told(kernels, tmp_path):
+    paths = [tmp_path / name for name in ("same", "other", "long", "closed", "removed")]
+    for path in paths:
+        path.write_text("5\n")
+    paths[2].write_text("9" * 100)
+    descriptors = [os.open(path, os.O_RDONLY) for path in paths]
+    texts = [b"5\n", b"4\n", b"", b"5\n", b"5\n"]
+    os.close(descriptors[3])
+    descriptors[3] = -1
+    paths[4].unlink()
+    found = kernels.read_changed(descriptors, texts, [4, 0, 1, 2, 3])
+    for descriptor in (*descriptors[:3], descriptors[4]):
+        os.close(descriptor)
+    assert found == [(1, b"5\n"), (2, b"9" * 64), (3, None)]
+    with pytest.raises(IndexError):
+        kernels.read_changed([], [], [0])
+
+
+@needs_compiler
+def test_counters_beyond_64_bits_are_an_overflow():
+    big = (2**64,) * 7
+    with pytest.raises(OverflowError):
+        compiled.core_rates(big, big, 1, COLUMNS)
+    assert python_kernels.core_rates(big, big, 1, COLUMNS)[0] == 0
