@@ -70,13 +70,13 @@ def take(page: Page, target: Path) -> None:
 
 
 def longest_execution(profile: Path) -> dict[str, str]:
-    """The range of a profile's longest execution, for the timeline: what a reader would zoom to."""
+    """The range of a profile's longest execution, which a reader would zoom to; empty where there is none."""
     columns = "execution_start_ts AS start_ns, execution_end_ts AS end_ns"
     with open_profile(profile) as opened:
-        (row,) = opened.query(
+        found = opened.query(
             f"SELECT {columns} FROM ExecutionInfo ORDER BY end_ns - start_ns DESC LIMIT 1"
         ).to_pylist()
-    return {name: str(time) for name, time in row.items()}
+    return {name: str(time) for row in found for name, time in row.items()}
 
 
 def addresses(profiles: Sequence[Path], names: Sequence[str]) -> Iterator[tuple[str, str]]:
