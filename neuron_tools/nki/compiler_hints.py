@@ -1,10 +1,12 @@
-"""`nki.compiler`: hints to the compiler, which change nothing that the simulator does not do already."""
+"""`nki.compiler`: where tiles are placed, and hints, which change nothing that the simulator does not do."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from neuron_tools.nki.placement import psum, sbuf
 
 
 def _decorator(name: str, about: str) -> Callable[..., Any]:
@@ -41,3 +43,9 @@ def allocation_scope(*arguments: Any, **options: Any) -> Any:
 def multi_buffer(factor: int = 2) -> Any:
     """Let tiles of a loop be buffered several times; the simulator buffers as SBUF allows."""
     return _block(factor)
+
+
+__all__ = [
+    "allocation_scope", "enable_stack_allocator", "force_auto_alloc", "multi_buffer", "no_reorder", "psum",
+    "sbuf", "skip_middle_end_transformations",
+]  # fmt: skip

@@ -115,6 +115,7 @@ def jit(
     mode: str = "auto",
     older_dialect: bool = False,
     platform_target: str | None = None,
+    fn: Callable[..., Any] | None = None,
     **_options: Any,
 ) -> Any:
     """Decorate a function as a kernel: `@nki.jit` or `@nki.jit(mode=...)`.
@@ -124,7 +125,9 @@ def jit(
         mode: The older dialect's choice of framework; all of them work alike here.
         older_dialect: Whether the older dialect's leniency applies.
         platform_target: Generation to run on, e.g. "trn2"; default that of the capture.
+        fn: Another name of `func`.
     """
+    func = func if func is not None else fn
     if func is None:
         return functools.partial(jit, mode=mode, older_dialect=older_dialect, platform_target=platform_target)
     if isinstance(func, Kernel):

@@ -18,16 +18,31 @@ def missing_name(module: str, short: str, space: Mapping[str, Any]) -> Callable[
         if name.startswith("__"):
             raise AttributeError(name)
         frame = sys._getframe(1)
-        known = [known for known in space if not known.startswith("_")]
-        near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
-        near += [known for known in known_parts(name, known) if known not in near][: 4 - len(near)]
-        nearby = f"; nearby: {', '.join(f'{short}.{found}' for found in near)}" if near else ""
+        prefix = str(space["__name__"]).removesuffix(module)
+        near = [f"{elsewhere}.{name}" for elsewhere in _homes(module, name, prefix)]
+        near += [f"{short}.{found}" for found in _alike(name, space)]
+        nearby = f"; nearby: {', '.join(near[:4])}" if near else ""
         raise MissingApiError(
             f"{short}.{name} does not exist in {module} ({dialect}){nearby}",
             f"{frame.f_code.co_filename}:{frame.f_lineno} in {frame.f_code.co_name}",
         )
 
     return __getattr__
+
+
+def _homes(module: str, name: str, prefix: str) -> list[str]:
+    """Modules of the language, in either dialect, that do have the name; `prefix` is where they lie."""
+    package, _, part = module.rpartition("nki")
+    parts = [part, *(sibling for sibling in (".language", ".isa", "") if sibling != part)]
+    modules = [f"{root}nki{part}" for root in (package, "" if package else "neuronxcc.") for part in parts]
+    return [found for found in modules if name in vars(sys.modules.get(prefix + found, object))]
+
+
+def _alike(name: str, space: Mapping[str, Any]) -> list[str]:
+    """Names of the module itself that look like one, or share a word with it."""
+    known = [known for known in space if not known.startswith("_")]
+    near = difflib.get_close_matches(name, known, n=4, cutoff=0.5)
+    return near + [found for found in known_parts(name, known) if found not in near]
 
 
 def known_parts(name: str, known: list[str]) -> list[str]:

@@ -176,7 +176,7 @@ class Tracer(CallSites):
         self.warnings: dict[str, None] = {}
         self.shared: dict[Any, Any] = {}
         self.accumulators: dict[Any, Any] = {}
-        self.random = np.random.default_rng(0)
+        self.random: dict[Any, Any] = {}
         self.launch: Any = None
         self.data_dependent = False
 

@@ -2,6 +2,7 @@
 
 from neuron_tools.nki.errors import NkiError
 from neuron_tools.nki.kernel import jit
+from neuron_tools.nki.missing import missing_name
 from neuron_tools.nki.simulation import simulate
 
 from . import collectives, compiler, dtype, isa, language, tensor  # isort: skip
@@ -9,3 +10,4 @@ from . import collectives, compiler, dtype, isa, language, tensor  # isort: skip
 __nki_names__ = True
 __version__ = "0.6.0"
 __all__ = ["NkiError", "collectives", "compiler", "dtype", "isa", "jit", "language", "simulate", "tensor"]
+__getattr__ = missing_name("nki", "nki", globals())

@@ -1,10 +1,12 @@
-"""Random numbers: the engines' generators, seeded; the stream is ours, not the chip's bit for bit."""
+"""Random numbers: each engine has generators in every partition (`random_stream`) that kernels can seed."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
@@ -14,16 +16,21 @@ from neuron_tools.nki.isa.issue import (
     issue,
     ready,
     refuse,
+    require_memory,
     require_on_chip,
     require_same_size,
 )
 from neuron_tools.nki.kinds import Kind
+from neuron_tools.nki.random_stream import LANES, WORDS, RandomStream, Words
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import column, exact, write
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.nki.view_form import ViewForm
+from neuron_tools.simulator.program import Engine, Memory, Opcode
 
-_WORDS = "random-state"
+_GENERATORS = {Engine.VECTOR: 4}
+_STATE_SINCE = {Engine.GPSIMD: 3, Engine.VECTOR: 4}
+_NEVER = 1 << 30
 
 
 def _random_kind(trace: Tracer, call: Any, name: str, dst: NkiTensor, engine: Engine) -> Kind:
@@ -49,7 +56,7 @@ def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = No
         raise refuse(f"rng fills integer tiles, got {dst.dtype}")
     issue(trace, kind, dst)
     if trace.values:
-        bits = trace.random.integers(0, 2**32, dst.shape, np.uint32)
+        bits = _drawn(trace, engine.chosen or Engine.VECTOR, dst)
         write(dst, bits.astype(np.dtype(f"u{dst.dtype.itemsize}")).view(dst.dtype.dtype))
     return NkiInstruction(trace)
 
@@ -76,44 +83,87 @@ def uniform(dst: NkiTensor, low: Any, high: Any) -> None:
         partitions, rank = dst.form.partitions, len(dst.shape)
         start = column(low, partitions, rank)
         span = column(high, partitions, rank) - start
-        write(dst, start + span * trace.random.random(dst.shape, np.float32))
+        write(dst, start + span * _uniform(trace, Engine.VECTOR, dst))
 
 
 def set_rng_seed(src_seeds: NkiTensor, name: str | None = None) -> NkiInstruction:
-    """Seed the Vector engine's generator from a [1, 1] tile."""
+    """Seed the Vector engine's generators from a [1, 1] tile, each partition's differently.
+
+    Raises:
+        NkiValidationError: The tile has more than one element.
+    """
     trace = ready()
     form_of(src_seeds)
+    if src_seeds.size != 1:
+        raise refuse(f"set_rng_seed takes one 32-bit seed, got a tile of shape {src_seeds.shape}")
     if trace.values:
-        trace.random = np.random.default_rng(int(exact(src_seeds).reshape(-1)[0]) & 0xFFFFFFFF)
+        stream(trace, Engine.VECTOR).seed(int(exact(src_seeds).reshape(-1)[0]))
     return NkiInstruction(trace)
 
 
 def rand_set_state(
     src_seeds: NkiTensor, engine: engines = engines.unknown, name: str | None = None
 ) -> NkiInstruction:
-    """Seed an engine's generator from a uint32 tile of its state words."""
-    trace = ready()
-    form_of(src_seeds)
+    """Seed an engine's generators: each partition of a uint32 tile gives the state of its own lane.
+
+    Raises:
+        NkiValidationError: The tile is not in SBUF, or not of 6 (GpSimd) or 24 (Vector) words a partition.
+    """
+    trace, chosen = ready(), engine.chosen or Engine.GPSIMD
+    form = form_of(src_seeds)
+    assert form is not None
+    require_memory("rand_set_state", Memory.SBUF, src_seeds=form)
+    _require_words(trace, "rand_set_state", chosen, form)
     if trace.values:
-        words = exact(src_seeds).astype(np.uint32)
-        trace.shared[_WORDS] = words.copy()
-        trace.random = np.random.default_rng([int(word) for word in words.reshape(-1)[:64]])
+        stream(trace, chosen).load(
+            exact(src_seeds).astype(np.uint32).reshape(form.partitions, -1), form.line % LANES
+        )
     return NkiInstruction(trace)
 
 
 def rand_get_state(
     dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None
 ) -> NkiInstruction:
-    """The state words that seed an engine's generator."""
-    trace = ready()
-    kind = _random_kind(trace, rand_get_state, "rand_get_state", dst, engine.chosen or Engine.GPSIMD)
+    """The state of an engine's generators, partition by partition: what `rand_set_state` takes.
+
+    Raises:
+        NkiValidationError: The tile is not of 6 (GpSimd) or 24 (Vector) words a partition.
+    """
+    trace, chosen = ready(), engine.chosen or Engine.GPSIMD
+    kind = _random_kind(trace, rand_get_state, "rand_get_state", dst, chosen)
+    _require_words(trace, "rand_get_state", chosen, dst.form)
     issue(trace, kind, dst)
     if trace.values:
-        words = trace.shared.get(_WORDS)
-        if words is None or words.size != dst.size:
-            words = trace.random.integers(0, 2**32, dst.shape, np.uint32)
-        write(dst, words.reshape(dst.shape))
+        write(dst, stream(trace, chosen).words(dst.form.partitions, dst.form.line % LANES).reshape(dst.shape))
     return NkiInstruction(trace)
+
+
+def _require_words(trace: Tracer, name: str, engine: Engine, form: ViewForm) -> None:
+    """Refuse cores whose generators have no state to load, and tiles of another size."""
+    if trace.core.generation < _STATE_SINCE.get(engine, _NEVER):
+        raise refuse(f"{name} cannot reach the {engine.title} engine of {trace.core.name}")
+    wanted = WORDS * _GENERATORS.get(engine, 1)
+    if form.elements != wanted:
+        raise refuse(f"{name} takes {wanted} words a partition on {engine.title}, got shape {form.shape}")
+
+
+def stream(trace: Tracer, engine: Engine) -> RandomStream:
+    """The generators of an engine, as the kernel has left them."""
+    held: RandomStream | None = trace.random.get(engine)
+    if held is None:
+        held = trace.random[engine] = RandomStream(_GENERATORS.get(engine, 1), seed=int(engine))
+    return held
+
+
+def _drawn(trace: Tracer, engine: Engine, dst: NkiTensor) -> Words:
+    """Random bits in the shape of a tile, each partition's from its own lane."""
+    lanes, count = dst.shape[0], math.prod(dst.shape[1:])
+    return stream(trace, engine).bits(lanes, count, dst.form.line % LANES).reshape(dst.shape)
+
+
+def _uniform(trace: Tracer, engine: Engine, dst: NkiTensor) -> npt.NDArray[np.float32]:
+    lanes, count = dst.shape[0], math.prod(dst.shape[1:])
+    return stream(trace, engine).uniform(lanes, count, dst.form.line % LANES).reshape(dst.shape)
 
 
 def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None) -> NkiInstruction:
@@ -135,6 +185,8 @@ def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None)
     issue(trace, kind, dst, data, prob)
     if trace.values:
         values = exact(data)
-        kept = trace.random.random(values.shape, np.float32) >= column(prob, values.shape[0], values.ndim)
+        kept = _uniform(trace, Engine.VECTOR, dst).reshape(values.shape) >= column(
+            prob, values.shape[0], values.ndim
+        )
         write(dst, np.where(kept, values, np.zeros((), values.dtype)))
     return NkiInstruction(trace)

@@ -13,12 +13,13 @@ from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.isa.copies import memset
 from neuron_tools.nki.isa.issue import ready
-from neuron_tools.nki.isa.random_numbers import uniform
+from neuron_tools.nki.isa.random_numbers import stream, uniform
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.placement import Placement
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import cast
+from neuron_tools.simulator.program import Engine
 
 Shape = Sequence[int]
 
@@ -175,7 +176,7 @@ def random_seed(seed: Any, mask: Any = None, **_options: Any) -> None:
         if not trace.values:
             return
         seed = int(seed.array.reshape(-1)[0])
-    trace.random = np.random.default_rng(int(seed))
+    stream(trace, Engine.VECTOR).seed(int(seed))
 
 
 def shared_constant(constant: Any, dtype: Any = None, **_options: Any) -> NkiTensor:

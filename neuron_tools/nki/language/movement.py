@@ -160,9 +160,13 @@ def broadcast_to(
     return view if dtype is None or as_dtype(dtype) is x.dtype else copy(view, dtype)
 
 
-def expand_dims(x: NkiTensor, axis: int) -> NkiTensor:
-    """The tile with a new dimension of size 1."""
-    return x.expand_dim(axis)
+def expand_dims(x: NkiTensor, axis: int | Sequence[int]) -> NkiTensor:
+    """The tile with new dimensions of size 1 at one place or several of the result."""
+    places = (axis,) if isinstance(axis, int) else tuple(axis)
+    rank = x.ndim + len(places)
+    for place in sorted(place % rank for place in places):
+        x = x.expand_dim(place)
+    return x
 
 
 def static_cast(input_data: Any, dtype: Any) -> Any:

@@ -269,7 +269,9 @@ def test_placed_tiles_used_one_after_another_are_allowed():
     [
         (present_isa, "tensor_tensr", "nisa.tensor_tensor"),
         (present_language, "afine_range", "nl.affine_range"),
-        (older_isa, "register_alloc", ""),
+        (older_isa, "register_alloc", r"nki\.isa\.register_alloc"),
+        (present_isa, "multiply", r"nki\.language\.multiply"),
+        (present_language, "arange", r"neuronxcc\.nki\.language\.arange"),
     ],
 )
 def test_a_missing_name_says_what_exists_nearby(module, name, nearby):

@@ -6,6 +6,7 @@ import pytest
 
 from neuron_tools.nki import isa as nisa
 from neuron_tools.nki import language as nl
+from neuron_tools.nki.errors import NkiValidationError
 from tests.unit.nki.kernels import floats, integers, run, tile
 
 X = floats(128, 32)
@@ -182,6 +183,53 @@ def test_the_generator_state_can_be_stored_and_restored():
 
     seeds = integers(128, 6, dtype=np.uint32)
     np.testing.assert_array_equal(run(body, seeds), seeds)
+
+
+def test_a_restored_state_gives_the_same_stream_again():
+    def body(_):
+        state, first, second = (
+            tile((128, 6), nl.uint32),
+            tile((128, 16), nl.uint32),
+            tile((128, 16), nl.uint32),
+        )
+        nisa.rng(dst=first, engine=nisa.engine.gpsimd)  # the state that is kept is not the first one
+        nisa.rand_get_state(dst=state, engine=nisa.engine.gpsimd)
+        nisa.rng(dst=first, engine=nisa.engine.gpsimd)
+        nisa.rand_set_state(state, engine=nisa.engine.gpsimd)
+        nisa.rng(dst=second, engine=nisa.engine.gpsimd)
+        return first, second
+
+    first, second = run(body, X)
+    np.testing.assert_array_equal(first, second)
+    assert len(np.unique(first)) == first.size
+
+
+def test_lanes_with_one_seed_give_one_stream():
+    def body(seeds):
+        result = tile((128, 16), nl.uint32)
+        nisa.rand_set_state(seeds, engine=nisa.engine.gpsimd)
+        nisa.rng(dst=result, engine=nisa.engine.gpsimd)
+        return result
+
+    seeds = np.broadcast_to(np.arange(1, 7, dtype=np.uint32), (128, 6)).copy()
+    seeds[1] += 1
+    found = run(body, seeds)
+    np.testing.assert_array_equal(found[2:], np.broadcast_to(found[0], (126, 16)))
+    assert (found[1] != found[0]).all()
+
+
+@pytest.mark.parametrize(
+    ("shape", "engine", "target", "message"),
+    [
+        ((128, 5), nisa.engine.gpsimd, "trn2", "takes 6 words a partition on GpSimd"),
+        ((128, 6), nisa.engine.vector, "trn3", "takes 24 words a partition on Vector"),
+        ((128, 24), nisa.engine.vector, "trn2", "cannot reach the Vector engine"),
+        ((128, 6), nisa.engine.gpsimd, "trn1", "cannot reach the GpSimd engine"),
+    ],
+)
+def test_states_of_another_size_or_core_are_refused(shape, engine, target, message):
+    with pytest.raises(NkiValidationError, match=message):
+        run(lambda seeds: nisa.rand_set_state(seeds, engine=engine), np.ones(shape, np.uint32), target=target)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.3, 1.0])
