@@ -24,7 +24,7 @@
     return made;
   }
 
-  function lineRow([number, text, time, shownTime, instructions, shownBytes, bytes, parts], costliest) {
+  function lineRow([number, text, time, shownTime, instructions, shownBytes, bytes, parts, isHost], costliest) {
     const row = element("tr");
     row.id = `line-${number}`;
     const place = element("td", "number");
@@ -34,14 +34,14 @@
       button.title = "What this line became";
       place.append(button);
     } else place.textContent = number;
-    row.append(place, cell("number", shownTime || "", time || ""),
+    row.append(place, cell(isHost ? "number host" : "number", shownTime || "", time || ""),
       cell("number", instructions ? Number(instructions).toLocaleString("en-US") : "", instructions || ""),
       cell("number", shownBytes || "", bytes || ""));
     const engines = element("td");
     if (parts && parts.length) engines.append(split(parts));
     engines.dataset.value = parts ? parts.map(([, percent, name]) => `${name} ${percent}%`).join(" ") : "";
     row.append(engines, cell("text", text));
-    if (time) {
+    if (time && !isHost) {
       row.className = "costly";
       row.style.setProperty("--heat-share", Math.sqrt(time / costliest).toFixed(3));
     }
@@ -78,7 +78,9 @@
     let hot = line;
     if (!hot) {
       let most = 0;
-      for (const [number, , time] of data.lines) if (time > most) [most, hot] = [time, number];
+      for (const [number, , time, , , , , , isHost] of data.lines) {
+        if (time > most && !isHost) [most, hot] = [time, number];
+      }
     }
     choose(hot, { scroll: true });
     if (!line) for (const old of table.querySelectorAll("tr.chosen")) old.classList.remove("chosen");

@@ -32,7 +32,15 @@ def overlap_figure(communication: Communication, theme: Theme) -> Any:
             )
         )  # fmt: skip
     figure.update_layout(
-        theme.layout(height=HEIGHT, barmode="stack", margin={"t": 36}, xaxis={"title": {"text": unit}})
+        theme.layout(
+            height=HEIGHT,
+            barmode="stack",
+            bargap=0.6,
+            margin={"t": 36},
+            xaxis={"title": {"text": unit}},
+            yaxis={"showgrid": False},
+            legend={"traceorder": "normal"},
+        )
     )
     return figure
 

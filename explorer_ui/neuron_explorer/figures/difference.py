@@ -23,7 +23,10 @@ def difference_figure(deltas: Sequence[Delta], theme: Theme) -> Any:
             y=list(range(len(rows))),
             x=[delta.delta_ns / 1e3 for delta in rows],
             orientation="h",
-            marker_color=[VERMILION if delta.delta_ns > 0 else BLUE for delta in rows],
+            marker={
+                "color": [VERMILION if delta.delta_ns > 0 else BLUE for delta in rows],
+                "line": {"width": 0},
+            },
             text=[signed(delta.delta_ns) for delta in rows],
             textposition="auto",
             hovertext=[_label(delta) for delta in rows],

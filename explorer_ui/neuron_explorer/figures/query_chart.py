@@ -53,7 +53,7 @@ def _trace(rows: pa.Table, place: int, x: list[Any], kind: str, colour: str) -> 
     y = [None if value is None else float(value) for value in rows.column(place).to_pylist()]
     name = short(rows.column_names[place])
     if kind == "bar":
-        return go.Bar(x=x, y=y, name=name, marker_color=colour)
+        return go.Bar(x=x, y=y, name=name, marker={"color": colour, "line": {"width": 0}})
     mode = "lines" if kind == "line" else "markers"
     return go.Scatter(x=x, y=y, name=name, mode=mode, line={"color": colour}, marker={"color": colour})
 

@@ -64,7 +64,7 @@ def _waits(view: View, waits: CollectiveWaits) -> list[Any]:
             chart_card(
                 "Moving and waiting by rank",
                 rank_figure(waits.ranks, view.theme),
-                explains="A rank waits from when it is ready to when the last one is. Who waits least holds the others up.",
+                explains="A rank waits until the last one is ready: who waits least holds the others up.",
             ),
             table_card("By rank", RANK_HEADINGS, ranks),
         ]

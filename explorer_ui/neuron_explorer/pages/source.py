@@ -155,7 +155,9 @@ def _legend() -> Any:
         for name, colour in ENGINE_COLOURS.items()
         if name != "collectives"
     ]
-    return html.Span(entries, className="legend")
+    return html.Span(
+        [*entries, html.Span("grey times: the host's, where nothing runs on the device")], className="legend"
+    )
 
 
 def file_data(
@@ -165,7 +167,8 @@ def file_data(
 
     Returns:
         `first`, `last`: numbers of the first and last line; `lines`: of each its text, time in ns, shown
-        time, instructions, shown bytes, bytes, and parts `[colour, percent, name]` of busy time by engine.
+        time, instructions, shown bytes, bytes, parts `[colour, percent, name]` of busy time by engine, and
+        whether the time is the host's, as nothing of the line ran on the device.
     """
     count = max([len(texts), *work, *times], default=0)
     numbers: Sequence[int] = range(1, count + 1) if texts else sorted({*work, *times})
@@ -210,7 +213,7 @@ def _line(number: int, texts: Sequence[str], work: LineWork | None, device_ns: f
     moved = work.transfer_bytes
     return [
         number, text, round(time), duration(time) if time else "", work.instructions or "",
-        scaled(moved, "B") if moved else "", moved or "", parts,
+        scaled(moved, "B") if moved else "", moved or "", parts, not device_ns,
     ]  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from neuron_explorer.parts.card import card
 
 CONFIG = {"displayModeBar": False, "displaylogo": False, "showTips": False, "responsive": True}
 MOST_LABEL = 60
-_AXIS_UNITS = ((1e10, 1e9, "s"), (1e7, 1e6, "ms"), (0.0, 1e3, "µs"))  # from so many ns on; ns; its name
+_AXIS_UNITS = ((1e10, 1e9, "s"), (2e6, 1e6, "ms"), (0.0, 1e3, "µs"))  # from so many ns on; ns; its name
 
 
 def chart_card(

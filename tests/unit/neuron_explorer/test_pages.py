@@ -99,6 +99,13 @@ def test_lines_have_their_work(make_profile, tiny_tables) -> None:
         assert line_work(profile, "/a.py", "99").instructions == ()
 
 
+def test_a_line_without_device_time_has_the_hosts() -> None:
+    work = {1: LineWork(host_ns=900), 2: LineWork(host_ns=900)}
+    host, both = file_data(["a()", "b()"], work, {2: 10.0}, 0)["lines"]
+    assert (host[2], host[-1]) == (900, True)
+    assert (both[2], both[-1]) == (10, False)
+
+
 def test_a_long_file_is_shown_around_the_line() -> None:
     texts = ["x = 1"] * 10_000
     data = file_data(texts, {5000: LineWork(instructions=1)}, {5000: 10.0}, 0)
