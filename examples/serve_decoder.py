@@ -2,6 +2,7 @@
 
     neuron-profile capture -- python examples/serve_decoder.py --requests 6
     neuron-profile capture -- python examples/serve_decoder.py --transformers
+    neuron-profile capture -- python examples/serve_decoder.py --transformers batch
 
 Requests come while others are being answered. Each step decodes one token for every running request; a
 new one is prefilled as soon as a place in the batch is free. Ranges named `request N`, `prefill` and
@@ -13,11 +14,15 @@ from __future__ import annotations
 import argparse
 from collections import deque
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
 from torch import nn
 from torch.autograd.profiler import record_function
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 VOCABULARY, WIDTH, HEADS, LAYERS = 256, 128, 4, 2
 
@@ -160,8 +165,8 @@ def serve(device: str, requests: int, places: int, tokens: int) -> list[Request]
     return server.done
 
 
-def generate(device: str, tokens: int) -> list[int]:
-    """The same of transformers' `generate`, one request."""
+def transformers_model(device: str) -> PreTrainedModel:
+    """A small Llama of transformers with random weights."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     torch.manual_seed(0)
@@ -170,11 +175,50 @@ def generate(device: str, tokens: int) -> list[int]:
         num_attention_heads=HEADS, num_key_value_heads=HEADS, max_position_embeddings=64,
         bos_token_id=0, eos_token_id=1, pad_token_id=1,
     )  # fmt: skip
-    model = LlamaForCausalLM(config).to(device).eval()
-    prompt = torch.arange(2, 10, device=device)[None]
-    with record_function("request 0"):
-        answer = model.generate(prompt, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
-    return answer[0, prompt.shape[1] :].tolist()
+    return LlamaForCausalLM(config).to(device).eval()
+
+
+def prompt_of(number: int) -> list[int]:
+    return list(range(2, 6 + number % 5))
+
+
+def generate(device: str, requests: int, tokens: int) -> dict[int, list[int]]:
+    """transformers' `generate`, one request after the other."""
+    model, answers = transformers_model(device), {}
+    for number in range(requests):
+        prompt = torch.tensor([prompt_of(number)], device=device)
+        with record_function(f"request {number}"):
+            answer = model.generate(prompt, max_new_tokens=tokens, min_new_tokens=tokens, do_sample=False)
+        answers[number] = answer[0, prompt.shape[1] :].tolist()
+    return answers
+
+
+def generate_together(device: str, requests: int, tokens: int) -> dict[int, list[int]]:
+    """transformers' continuous batching: requests share each step, and their tokens come as they are made."""
+    from transformers import ContinuousBatchingConfig, GenerationConfig
+
+    model = transformers_model(device)
+    settings = GenerationConfig(max_new_tokens=tokens, do_sample=False, eos_token_id=-1, pad_token_id=1)
+    sizes = ContinuousBatchingConfig(num_blocks=64, block_size=32, max_batch_tokens=64)
+    spans: dict[int, record_function] = {}
+    answers: dict[int, list[int]] = {}
+    with model.continuous_batching_context_manager(
+        generation_config=settings, continuous_batching_config=sizes, warmup=False
+    ) as manager:
+        for number in range(requests):
+            spans[number] = record_function(f"request {number}")
+            spans[number].__enter__()
+            manager.add_request(prompt_of(number), request_id=str(number), streaming=True)
+        while spans:
+            output = manager.get_result(timeout=1)
+            if output is None:
+                continue
+            number = int(output.request_id)
+            with record_function(f"token {number}"):
+                answers[number] = list(output.generated_tokens)
+            if output.is_finished():
+                spans.pop(number).__exit__(None, None, None)
+    return dict(sorted(answers.items()))
 
 
 def main() -> None:
@@ -183,10 +227,15 @@ def main() -> None:
     parser.add_argument("--requests", type=int, default=6)
     parser.add_argument("--places", type=int, default=3, help="Requests that are decoded together.")
     parser.add_argument("--tokens", type=int, default=6, help="Tokens of each answer.")
-    parser.add_argument("--transformers", action="store_true", help="Use transformers' generate.")
+    parser.add_argument(
+        "--transformers", choices=["generate", "batch"], nargs="?", const="generate",
+        help="Use transformers: `generate`, one request after the other, or its continuous batching.",
+    )  # fmt: skip
     options = parser.parse_args()
     if options.transformers:
-        print("request 0:", *generate(options.device, options.tokens))
+        run = generate if options.transformers == "generate" else generate_together
+        for number, answer in run(options.device, options.requests, options.tokens).items():
+            print(f"request {number}:", *answer)
         return
     for request in serve(options.device, options.requests, options.places, options.tokens):
         print(f"request {request.number}:", *request.answer)

@@ -20,12 +20,14 @@ class Call:
         operation: As the published tools spell it, "AllReduce".
         kind: What the link model times it as.
         outputs: Tensors that it writes; the value of its future.
+        lists: How many lists of outputs its future has, one after the other in `outputs`.
         values: Moves the values and returns when they are there.
         device: Index of the NeuronCore in this process; None for host tensors.
         elements: Of the larger of this rank's input and output.
         dtype: As torch spells it, without "torch.".
         input_bytes, output_bytes: Of this rank.
         agreed: What must be the same on all ranks besides the title.
+        detail: What a message says behind the dtype, " from rank 0".
         timeout: How long to wait for the other ranks; None for the group's own.
         blocks_host: Whether waiting for it holds the host up too, as a barrier does.
         asynchronous: Whether the caller goes on before it is done.
@@ -45,6 +47,8 @@ class Call:
     timeout: timedelta | None = None
     blocks_host: bool = False
     asynchronous: bool = True
+    lists: int = 1
+    detail: str = ""
 
     @property
     def byte_count(self) -> int:
@@ -54,7 +58,8 @@ class Call:
     @property
     def text(self) -> str:
         """In a message: "all_reduce of 16 float32"."""
-        return f"{self.title} of {self.elements} {self.dtype}" if self.dtype else self.title
+        moved = f" of {self.elements} {self.dtype}" if self.dtype else ""
+        return f"{self.title}{moved}{self.detail}"
 
 
 def dtype_name(dtype: torch.dtype) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from neuron_tools.device import native
+from neuron_tools.device.distributed import checks
 from neuron_tools.device.distributed.call import Call, dtype_name
 from neuron_tools.device.distributed.group import NeuronGroup
 from neuron_tools.device.distributed.host_values import carry
@@ -30,30 +31,38 @@ class GroupDelegate:
 
     def broadcast(self, tensors: Tensors, options: Any) -> Operation:
         """One rank's tensor to all."""
-        (tensor,) = _one("broadcast", tensors)
-        run = partial(self._values.broadcast, tensor, options)
+        checks.check_root("broadcast", options.rootRank, self._group.size)
+        checks.check_root_tensor("broadcast", options.rootTensor, tensors)
+        checks.check_alike("broadcast", tensors)
+        run = partial(self._values.broadcast, tensors, options)
         kind = ("broadcast", "Broadcast", CollectiveKind.BROADCAST)
-        return self._issue(
-            kind, [tensor], run, options, tensor, tensor, agreed=f"{tensor.numel()}|{options.rootRank}"
-        )
+        agreed = f"{_counts(tensors)}|{options.rootRank}"
+        return self._issue(kind, tensors, run, options, tensors[0], tensors, agreed=agreed)
 
     def allreduce(self, tensors: Tensors, options: Any) -> Operation:
         """Reduce, to all."""
-        return self._all_reduce("all_reduce", _one("all_reduce", tensors), options)
+        checks.check_alike("all_reduce", tensors)
+        checks.check_reduction("all_reduce", tensors, options.reduceOp)
+        return self._all_reduce("all_reduce", tensors, options)
 
     def allreduce_coalesced(self, tensors: Tensors, options: Any) -> Operation:
         """Several at once."""
+        checks.check_coalesced("all_reduce_coalesced", tensors)
         return self._all_reduce("all_reduce_coalesced", tensors, options)
 
     def _all_reduce(self, title: str, tensors: Tensors, options: Any) -> Operation:
-        run = partial(self._values.all_reduce, tensors, options)
+        together = self._values.all_reduce if title == "all_reduce" else self._values.all_reduce_each
+        run = partial(together, tensors, options)
         kind = (title, "AllReduce", CollectiveKind.ALL_REDUCE)
         agreed = f"{_counts(tensors)}|{_reduction(options)}"
         return self._issue(kind, tensors, run, options, tensors, tensors, agreed=agreed)
 
     def reduce(self, tensors: Tensors, options: Any) -> Operation:
         """Reduce, to one rank."""
-        (tensor,) = _one("reduce", tensors)
+        checks.check_root("reduce", options.rootRank, self._group.size)
+        checks.check_root_tensor("reduce", options.rootTensor, tensors)
+        checks.check_single("reduce", "tensor list", tensors)
+        (tensor,) = tensors
         run = partial(self._values.reduce, tensor, options)
         kind = ("reduce", "Reduce", CollectiveKind.REDUCE_SCATTER)
         agreed = f"{tensor.numel()}|{_reduction(options)}|{options.rootRank}"
@@ -61,13 +70,13 @@ class GroupDelegate:
 
     def allgather(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any) -> Operation:
         """Every rank's tensor, to all."""
-        (tensor,) = _one("all_gather", inputs)
-        (targets,) = _one("all_gather", outputs)
-        if len(targets) != self._group.size:
-            raise ValueError(f"invalid output tensor list: {len(targets)} for {self._group.size} ranks")
-        run = partial(self._values.all_gather, targets, tensor, options)
+        checks.check_gathered("all_gather", outputs, inputs, self._group.size)
+        run = partial(self._values.all_gather, outputs, inputs, options)
         kind = ("all_gather", "AllGather", CollectiveKind.ALL_GATHER)
-        return self._issue(kind, targets, run, options, tensor, targets, agreed=str(tensor.numel()))
+        targets = [target for each in outputs for target in each]
+        return self._issue(
+            kind, targets, run, options, inputs, outputs[0], agreed=_counts(inputs), lists=len(outputs)
+        )
 
     def allgather_base(self, output: torch.Tensor, tensor: torch.Tensor, options: Any) -> Operation:
         """The same into one tensor."""
@@ -78,6 +87,7 @@ class GroupDelegate:
 
     def allgather_coalesced(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any) -> Operation:
         """Several tensors of every rank: one list of outputs for each rank."""
+        checks.check_gathered_lists("all_gather_coalesced", outputs, inputs, self._group.size)
         by_tensor = list(zip(*outputs, strict=True))
         return self._together_of(
             [self.allgather([list(targets)], [tensor], options) for targets, tensor in zip(by_tensor, inputs)]
@@ -90,7 +100,10 @@ class GroupDelegate:
 
     def gather(self, outputs: Sequence[Tensors], inputs: Tensors, options: Any) -> Operation:
         """Every rank's tensor, to one."""
-        (tensor,) = _one("gather", inputs)
+        checks.check_root("gather", options.rootRank, self._group.size)
+        checks.check_single("gather", "input tensor list", inputs)
+        (tensor,) = inputs
+        self._check_at_root("gather", "output", outputs, tensor, options.rootRank)
         targets = list(outputs[0]) if outputs else []
         run = partial(self._values.gather, targets, tensor, options)
         kind = ("gather", "Gather", CollectiveKind.ALL_GATHER)
@@ -102,7 +115,10 @@ class GroupDelegate:
 
     def scatter(self, outputs: Tensors, inputs: Sequence[Tensors], options: Any) -> Operation:
         """One rank's tensors, one to each."""
-        (tensor,) = _one("scatter", outputs)
+        checks.check_root("scatter", options.rootRank, self._group.size)
+        checks.check_single("scatter", "output tensor list", outputs)
+        (tensor,) = outputs
+        self._check_at_root("scatter", "input", inputs, tensor, options.rootRank)
         sources = list(inputs[0]) if inputs else []
         run = partial(self._values.scatter, tensor, sources, options)
         kind = ("scatter", "Scatter", CollectiveKind.BROADCAST)
@@ -216,6 +232,12 @@ class GroupDelegate:
         """The group is not used any more."""
         self._group.close()
 
+    def _check_at_root(
+        self, title: str, side: str, lists: Sequence[Tensors], like: torch.Tensor, root: int
+    ) -> None:
+        group = self._group
+        checks.check_at_root(title, side, lists, like, is_root=root == group.rank, size=group.size)
+
     def _issue(
         self,
         kind: tuple[str, str, CollectiveKind],
@@ -227,6 +249,7 @@ class GroupDelegate:
         *,
         agreed: str = "",
         byte_count: int = 0,
+        lists: int = 1,
     ) -> Operation:
         inputs, results = _listed(brought), _listed(got)
         largest = max((inputs, results), key=_bytes)
@@ -244,6 +267,8 @@ class GroupDelegate:
             agreed=agreed,
             timeout=_timeout(options),
             asynchronous=bool(getattr(options, "asyncOp", True)),
+            lists=lists,
+            detail=_detail(kind[0], options, self._group.ranks),
         )
         return self._add(self._group.issue(call))
 
@@ -288,6 +313,14 @@ def _device(tensors: Tensors) -> int | None:
 
 def _reduction(options: Any) -> str:
     return str(options.reduceOp.op)
+
+
+def _detail(title: str, options: Any, ranks: Sequence[int]) -> str:
+    """In a message: which reduction if not a sum, and from or to which rank of the job."""
+    reduction = _reduction(options).rpartition(".")[2] if hasattr(options, "reduceOp") else "SUM"
+    text = "" if reduction == "SUM" else f" with {reduction}"
+    way = {"broadcast": "from", "scatter": "from", "reduce": "to", "gather": "to"}.get(title)
+    return text if way is None else f"{text} {way} rank {ranks[options.rootRank]}"
 
 
 def _timeout(options: Any) -> timedelta | None:

@@ -17,7 +17,7 @@ from neuron_tools import hardware
 from neuron_tools.device import native
 from neuron_tools.device.distributed import header, peers, session, timing
 from neuron_tools.device.distributed.call import Call
-from neuron_tools.device.distributed.errors import LostRankError, MismatchError
+from neuron_tools.device.distributed.errors import LostRankError, MismatchError, UnequalSplitsError
 from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_clocks import HostOffset, measure_offset
 from neuron_tools.device.distributed.host_values import HostValues
@@ -236,12 +236,25 @@ class NeuronGroup:
             if problem is not None:
                 raise MismatchError(problem)
             self._last = headers
-            issued.call.values()
+            self._move(issued, headers)
             operation.succeed(self._place(issued, headers))
         except MismatchError as error:
             operation.fail(str(error))
         except Exception as error:
             operation.fail(str(self.lost(issued, error)))
+
+    def _move(self, issued: IssuedCall, headers: tuple[Header, ...]) -> None:
+        try:
+            issued.call.values()
+        except UnequalSplitsError as error:
+            sender, receiver = (
+                f"rank {self.ranks[place]} ({headers[place].text})"
+                for place in (error.sender, error.receiver)
+            )
+            raise MismatchError(
+                f"Collective {issued.sequence} of ranks {list(self.ranks)} does not match: {sender} sends "
+                f"{error.sent} elements to {receiver}, which takes {error.taken}."
+            ) from error
 
     def _exchange(self, own: Header, timeout: timedelta | None) -> tuple[Header, ...]:
         if self.size == 1:

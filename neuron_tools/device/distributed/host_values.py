@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
+from neuron_tools.device.distributed.errors import UnequalSplitsError
 from neuron_tools.device.distributed.extension import extension
 
 # Types whose bytes gloo moves but cannot add up, and what to add them up in.
@@ -71,23 +72,29 @@ class HostValues:
         self.gloo = dist.ProcessGroupGloo(store, rank, size, timeout=timeout)
         self.rank, self.size = rank, size
 
-    def broadcast(self, tensor: torch.Tensor, options: Any) -> None:
-        """Rank `options.rootRank`'s values to all."""
-        carrier = carry(tensor)
-        self.gloo.broadcast([carrier.tensor], options).wait()
-        carrier.deliver()
+    def broadcast(self, tensors: Sequence[torch.Tensor], options: Any) -> None:
+        """Values of tensor `options.rootTensor` of rank `options.rootRank`, to all tensors of all."""
+        carriers = [carry(tensor) for tensor in tensors]
+        self.gloo.broadcast([each.tensor for each in carriers], options).wait()
+        _deliver(carriers)
+
+    def all_reduce_each(self, tensors: Sequence[torch.Tensor], options: Any) -> None:
+        """Each tensor added up (or whatever the reduction is) over the ranks, in place."""
+        for tensor in tensors:
+            self.all_reduce([tensor], options)
 
     def all_reduce(self, tensors: Sequence[torch.Tensor], options: Any) -> None:
-        """Each tensor added up (or whatever the reduction is) over the ranks, in place."""
-        reduction = _Reduction(options)
-        for tensor in tensors:
-            if tensor.is_sparse:
-                self.gloo.allreduce([tensor], options).wait()
-                continue
-            carrier = carry_to_reduce(tensor)
+        """The tensors of all ranks added up into one value, which all of them get."""
+        if tensors[0].is_sparse:
+            self.gloo.allreduce(list(tensors), options).wait()
+            return
+        reduction, carriers = _Reduction(options), [carry_to_reduce(tensor) for tensor in tensors]
+        for carrier in carriers:
             reduction.before(carrier.tensor)
-            self.gloo.allreduce([carrier.tensor], reduction.options(c10d.AllreduceOptions)).wait()
-            reduction.after(carrier.tensor, self.size)
+        chosen = reduction.options(c10d.AllreduceOptions)
+        self.gloo.allreduce([each.tensor for each in carriers], chosen).wait()
+        for carrier in carriers:
+            reduction.after(carrier.tensor, self.size * len(tensors))
             carrier.deliver()
 
     def reduce(self, tensor: torch.Tensor, options: Any) -> None:
@@ -102,11 +109,15 @@ class HostValues:
             reduction.after(work, self.size)
             carrier.deliver()
 
-    def all_gather(self, outputs: Sequence[torch.Tensor], tensor: torch.Tensor, options: Any) -> None:
-        """Each rank's tensor into the output of its number."""
-        carriers = [carry(output) for output in outputs]
-        self.gloo.allgather([[each.tensor for each in carriers]], [carry(tensor).tensor], options).wait()
-        _deliver(carriers)
+    def all_gather(
+        self, outputs: Sequence[Sequence[torch.Tensor]], tensors: Sequence[torch.Tensor], options: Any
+    ) -> None:
+        """The ranks' tensors, in order, into each list of outputs."""
+        carriers = [[carry(output) for output in targets] for targets in outputs]
+        targets = [[each.tensor for each in some] for some in carriers]
+        self.gloo.allgather(targets, [carry(tensor).tensor for tensor in tensors], options).wait()
+        for some in carriers:
+            _deliver(some)
 
     def all_gather_flat(self, output: torch.Tensor, tensor: torch.Tensor, options: Any) -> None:
         """Each rank's tensor into its part of one output."""
@@ -191,12 +202,28 @@ class HostValues:
         input_counts: list[int],
         options: Any,
     ) -> None:
-        """Elements of two flat tensors; as bytes where gloo does not know their type."""
+        """Elements of two flat tensors; as bytes where gloo does not know their type.
+
+        Raises:
+            UnequalSplitsError: One rank sends what another does not take: gloo would wait for ever.
+        """
+        self._compare_splits(output_counts, input_counts)
         scale = 1
         if tensor.dtype not in _MOVED_AS_THEY_ARE:
             scale, output, tensor = tensor.element_size(), output.view(torch.uint8), tensor.view(torch.uint8)
         outputs, inputs = ([count * scale for count in counts] for counts in (output_counts, input_counts))
         self.gloo.alltoall_base(output, tensor, outputs, inputs, options).wait()
+
+    def _compare_splits(self, taken: list[int], sent: list[int]) -> None:
+        own = torch.tensor([taken, sent], dtype=torch.int64, device="cpu")
+        every = [torch.zeros_like(own) for _ in range(self.size)]
+        self.gloo.allgather([every], [own], c10d.AllgatherOptions()).wait()
+        matrix = torch.stack(every)
+        differs = (matrix[:, 1] != matrix[:, 0].T).nonzero().tolist()
+        if differs:
+            sender, receiver = differs[0]
+            counts = int(matrix[sender, 1, receiver]), int(matrix[receiver, 0, sender])
+            raise UnequalSplitsError(sender, receiver, *counts)
 
 
 class _Reduction:

@@ -34,7 +34,7 @@ class Operation:
     def __init__(self, call: Call) -> None:
         self.call = call
         devices = [tensor.device for tensor in call.outputs[:1] if tensor.device.type != "cpu"]
-        self.completion: Any = extension().Completion(list(call.outputs), devices)
+        self.completion: Any = extension().Completion(list(call.outputs), devices, call.lists)
         self.source = -1
         self.end_ns: int | None = None
         self._done = threading.Event()

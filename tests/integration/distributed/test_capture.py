@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 import neuron_tools
-from tests.integration.distributed.jobs import capture, separately, torchrun
+from tests.integration.distributed.jobs import capture, run, separately, torchrun
 
 TRAINING = """
 import torch, torch.distributed as dist
@@ -50,6 +53,19 @@ SELECT group_name, replica_group, op_id, count(*) AS parts, count(DISTINCT start
     max(trigger_start_ts) - min(trigger_start_ts) AS spread_ns, max(last_rank) AS last_rank,
     arg_max(rank, trigger_start_ts) AS latest, max(operation) AS operation
 FROM CcOp JOIN ProcessInfo USING (process_idx) GROUP BY ALL ORDER BY op_id
+"""
+
+
+HOSTS = """
+import torch, torch.distributed as dist
+dist.init_process_group("neuron")
+x = torch.ones(1 << 16, device="neuron")
+for step in range(6):
+    for _ in range(10 * dist.get_rank()):
+        x = torch.relu(x)
+    dist.all_reduce(x)
+dist.barrier()
+dist.destroy_process_group()
 """
 
 
@@ -99,7 +115,11 @@ def test_ranks_that_do_not_run_are_simulated_and_told(tmp_path, script):
     ("fault", "told"),
     [
         ("kill", "rank 1 has ended; it last took part in collective 2: all_reduce of 64 float32 at job.py:6"),
-        pytest.param("mismatch", "rank 1 calls broadcast of 64 float32 at job.py:13", marks=pytest.mark.slow),
+        pytest.param(
+            "mismatch",
+            "rank 1 calls broadcast of 64 float32 from rank 0 at job.py:13",
+            marks=pytest.mark.slow,
+        ),
         pytest.param("timeout", "rank 1 did not come in time", marks=pytest.mark.slow),
     ],
 )
@@ -113,3 +133,36 @@ def test_a_lost_rank_is_named_and_the_others_profile_is_whole(tmp_path, script, 
             "SELECT rank, count(*) AS parts FROM CcOp JOIN ProcessInfo USING (process_idx) GROUP BY rank"
         ).to_pylist()
     assert {row["rank"]: row["parts"] for row in counts} == {0: 3, 1: 3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("clock", ["fixed", "measured"])
+def test_hosts_captured_apart_become_one_job(tmp_path, script, clock):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    path = script(HOSTS)
+    profiles = [tmp_path / f"host{node}.nprof" for node in range(2)]
+
+    def on_host(node: int) -> str:
+        job = ["--nnodes", "2", "--node_rank", str(node), "--nproc_per_node", "1"]
+        meeting = ["--master_addr", "127.0.0.1", "--master_port", str(port)]
+        launched = [sys.executable, "-m", "torch.distributed.run", *job, *meeting, str(path)]
+        done = capture(launched, profiles[node], clock=clock)
+        return "" if done.returncode == 0 else done.stderr[-2000:]
+
+    with ThreadPoolExecutor() as hosts:
+        assert list(hosts.map(on_host, range(2))) == ["", ""]
+    merged = [sys.executable, "-m", "neuron_profile.cli", "merge", *map(str, profiles)]
+    done = run([*merged, "-o", str(tmp_path / "job.nprof")], tmp_path)
+    assert done.returncode == 0, done.stderr
+    with neuron_tools.open_profile(tmp_path / "job.nprof") as profile:
+        rows = [row for row in profile.query(COLLECTIVES).to_pylist() if row["operation"] == "AllReduce"]
+        known = profile.query(
+            "SELECT rank, clock_uncertainty_ns AS error_ns FROM ProcessInfo WHERE rank >= 0 ORDER BY rank"
+        ).to_pylist()
+    assert [row["rank"] for row in known] == [0, 1]
+    assert all(row["error_ns"] is not None and row["error_ns"] < 1_000_000 for row in known)
+    assert len(rows) == 6
+    assert all(row["parts"] == 2 and row["starts"] == row["ends"] == 1 for row in rows)
+    assert {row["last_rank"] for row in rows[1:]} == {1}

@@ -21,15 +21,26 @@ using c10::ivalue::Future;
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 
-// The future of one operation, completed from Python. Its value is the operation's outputs.
+// The future of one operation, completed from Python. Its value is the operation's outputs: a list, or a list of
+// lists of equal length where a process brought several tensors.
 class Completion : public torch::CustomClassHolder {
  public:
-  Completion(Tensors outputs, std::vector<c10::Device> devices)
+  Completion(Tensors outputs, std::vector<c10::Device> devices, size_t lists)
       : outputs_(std::move(outputs)),
-        future_(c10::make_intrusive<Future>(c10::ListType::create(c10::TensorType::get()), std::move(devices))) {}
+        lists_(lists),
+        future_(c10::make_intrusive<Future>(type_of(lists), std::move(devices))) {}
 
   void succeed() {
-    future_->markCompleted(c10::IValue(outputs_));
+    if (lists_ <= 1) {
+      future_->markCompleted(c10::IValue(outputs_));
+      return;
+    }
+    const auto length = static_cast<std::ptrdiff_t>(outputs_.size() / lists_);
+    TensorLists parts;
+    for (auto first = outputs_.begin(); parts.size() < lists_; first += length) {
+      parts.emplace_back(first, first + length);
+    }
+    future_->markCompleted(c10::IValue(parts));
   }
   void fail(const std::string& message) {
     future_->setErrorIfNeeded(std::make_exception_ptr(c10::DistBackendError({__func__, __FILE__, __LINE__}, message)));
@@ -55,7 +66,13 @@ class Completion : public torch::CustomClassHolder {
   }
 
  private:
+  static c10::TypePtr type_of(size_t lists) {
+    const c10::TypePtr list = c10::ListType::create(c10::TensorType::get());
+    return lists <= 1 ? list : c10::TypePtr(c10::ListType::create(list));
+  }
+
   Tensors outputs_;
+  size_t lists_;
   intrusive_ptr<Future> future_;
 };
 
@@ -308,7 +325,9 @@ PYBIND11_MODULE(_neuron_distributed, module) {
   using namespace neuron;
   py::module_::import("torch._C._distributed_c10d");
   py::class_<Completion, c10::intrusive_ptr<Completion>>(module, "Completion")
-      .def(py::init<Tensors, std::vector<c10::Device>>(), py::arg("outputs"), py::arg("devices"))
+      .def(
+          py::init<Tensors, std::vector<c10::Device>, size_t>(), py::arg("outputs"), py::arg("devices"),
+          py::arg("lists") = 1)
       .def("succeed", &Completion::succeed, py::call_guard<py::gil_scoped_release>())
       .def("fail", &Completion::fail, py::arg("message"), py::call_guard<py::gil_scoped_release>())
       .def("wait", &Completion::wait, py::call_guard<py::gil_scoped_release>())

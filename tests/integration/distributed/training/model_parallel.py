@@ -17,7 +17,6 @@ from torch.distributed.tensor.parallel import (
     SequenceParallel,
     parallelize_module,
 )
-from torch.nn.functional import scaled_dot_product_attention
 
 from tests.integration.distributed.training.data_parallel import sharded
 from tests.integration.distributed.training.model import (
@@ -120,7 +119,7 @@ def _attention_inputs(width: int = 8) -> list[torch.Tensor]:
 
 def _attention_of_one(given: list[torch.Tensor]) -> tuple[torch.Tensor, list[torch.Tensor]]:
     own = [each.clone().requires_grad_() for each in given]
-    out = scaled_dot_product_attention(*own, is_causal=True)
+    out = nn.functional.scaled_dot_product_attention(*own, is_causal=True)
     out.square().sum().backward()
     return out.detach(), [each.grad for each in own if each.grad is not None]
 
@@ -134,7 +133,7 @@ def ring_attention() -> Training:
     buffers = [each.to("neuron") for each in given]
     with split_context(mesh, buffers=buffers, buffer_seq_dims=[2, 2, 2]):
         parts = [each.detach().clone().requires_grad_() for each in buffers]
-        out = scaled_dot_product_attention(*parts, is_causal=True)
+        out = nn.functional.scaled_dot_product_attention(*parts, is_causal=True)
         out.square().sum().backward()
         found = context_parallel_unshard(mesh, [out.detach(), *(part.grad for part in parts)], [2, 2, 2, 2])
     _assert_close(found, [expected, *wanted])
@@ -149,7 +148,7 @@ def attention_of_dtensors() -> Training:
     for dimension in (0, 1):
         parts = [distribute_tensor(each.to("neuron"), mesh, [Shard(dimension)]) for each in given]
         own = [each.requires_grad_() for each in parts]
-        out = scaled_dot_product_attention(*own, is_causal=True)
+        out = nn.functional.scaled_dot_product_attention(*own, is_causal=True)
         assert isinstance(out, DTensor)
         assert out.placements == (Shard(dimension),)
         out.square().sum().backward()
