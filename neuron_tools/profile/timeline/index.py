@@ -88,10 +88,11 @@ class TimelineIndex:
             if header.get("version") != INDEX_VERSION or header.get("signature") != signature:
                 raise IndexMismatchError(f"{folder} belongs to other tables.")
             self._blob = Blob(folder / DATA_NAME)
-            self._ahead = ReadAhead(folder / DATA_NAME, len(self._blob))
             self._blob.want(header["overview"])
             self._table = LaneTable.load(self._blob, header["lanes"])
             self._drawer = LaneDrawer(self._table, self._blob)
+            levels = self._table.level_stretches()
+            self._ahead = ReadAhead(folder / DATA_NAME, len(self._blob), levels)
             self._stored: list[dict[str, Any]] = header["tracks"]
             names = header["names"]
             self.names = _texts(self._blob, names)

@@ -95,6 +95,14 @@ class LaneTable:
         ]
         return cls(*tables)
 
+    def level_stretches(self) -> list[tuple[int, int]]:
+        """Where each level stands, first byte and that behind the last one; the coarsest levels first."""
+        offset = self.levels[:, [*LEVEL_ARRAYS.values()]]
+        size, count = (self.levels[:, [place + more for place in LEVEL_ARRAYS.values()]] for more in (1, 2))
+        begin, end = offset.min(axis=1, initial=np.iinfo(np.int64).max), (offset + size * count).max(axis=1)
+        order = np.argsort(-self.levels[:, SHIFT], kind="stable")
+        return list(zip(begin[order].tolist(), end[order].tolist(), strict=True))
+
 
 def _block_rows(blocks: Sequence[Mapping[str, Any]]) -> list[list[int]]:
     rows, first = [], 0

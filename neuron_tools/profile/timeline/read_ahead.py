@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Sequence
 from pathlib import Path
 
-PAUSE_S = 0.2  # commands that draw once have ended by then
+PAUSE_S = 0.1  # commands that draw once have ended by then
 STEP_BYTES = 1 << 17  # the system reads no more at once, whatever it is asked for
 FEWEST_BYTES = 1 << 23
 MOST_OF_MEMORY = 0.5  # of what is available: a larger file would push out what others need
@@ -18,10 +19,11 @@ class ReadAhead:
     Args:
         path: The file.
         size: Its length in bytes.
+        first: Stretches to begin with, first bytes and those behind the last ones.
     """
 
-    def __init__(self, path: Path, size: int) -> None:
-        self._path, self._size = path, size
+    def __init__(self, path: Path, size: int, first: Sequence[tuple[int, int]] = ()) -> None:
+        self._path, self._size, self._first = path, size, first
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
@@ -40,8 +42,10 @@ class ReadAhead:
             return
         try:
             with self._path.open("rb") as file:
-                for begin in range(0, self._size, STEP_BYTES):
-                    os.posix_fadvise(file.fileno(), begin, STEP_BYTES, os.POSIX_FADV_WILLNEED)
+                for first, last in (*self._first, (0, self._size)):
+                    for begin in range(first, last, STEP_BYTES):
+                        length = min(STEP_BYTES, last - begin)
+                        os.posix_fadvise(file.fileno(), begin, length, os.POSIX_FADV_WILLNEED)
         except OSError:
             pass  # what is looked at is read then
 

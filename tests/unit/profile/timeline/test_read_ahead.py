@@ -4,7 +4,7 @@ from neuron_tools.profile.timeline import read_ahead
 from neuron_tools.profile.timeline.read_ahead import ReadAhead
 
 
-def asked(tmp_path, monkeypatch, *, size, memory):
+def asked(tmp_path, monkeypatch, *, size, memory, first=()):
     """Stretches of a file that the system was told to read."""
     path = tmp_path / "index.bin"
     path.write_bytes(bytes(size))
@@ -14,7 +14,7 @@ def asked(tmp_path, monkeypatch, *, size, memory):
     monkeypatch.setattr(
         read_ahead.os, "posix_fadvise", lambda _, begin, length, __: told.append((begin, length))
     )
-    reading = ReadAhead(path, size)
+    reading = ReadAhead(path, size, first)
     reading.begin()
     reading.begin()
     if reading._thread is not None:
@@ -26,6 +26,12 @@ def test_a_large_file_is_read_whole_and_once(tmp_path, monkeypatch):
     size = read_ahead.FEWEST_BYTES + 5
     told = asked(tmp_path, monkeypatch, size=size, memory=1 << 40)
     assert [begin for begin, _ in told] == list(range(0, size, read_ahead.STEP_BYTES))
+
+
+def test_what_is_looked_at_first_is_read_first(tmp_path, monkeypatch):
+    size = read_ahead.FEWEST_BYTES
+    told = asked(tmp_path, monkeypatch, size=size, memory=1 << 40, first=[(4096, 5000), (64, 65)])
+    assert told[:3] == [(4096, 904), (64, 1), (0, read_ahead.STEP_BYTES)]
 
 
 def test_a_small_file_and_one_beyond_memory_are_left(tmp_path, monkeypatch):
