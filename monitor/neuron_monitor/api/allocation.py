@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.readings import ProcessReading, TreeReading
@@ -12,8 +12,7 @@ _BUSY = layout.COLUMN_OF["nc_time_in_use"]
 _EXECUTIONS = layout.COLUMN_OF["inference_count"]
 
 
-@dataclass(frozen=True, slots=True)
-class CoreAllocation:
+class CoreAllocation(NamedTuple):
     """The users of one physical core.
 
     Attributes:
@@ -35,15 +34,17 @@ class AllocationWatch:
         """The cores in use, by physical core id."""
         users = _users(tree.processes)
         found = {}
-        for core in (core for device in tree.devices for core in device.cores):
-            if core.id not in users:
-                self._progress.pop(core.id, None)
-                continue
-            mark = (core.counts[_BUSY], core.counts[_EXECUTIONS])
-            known = self._progress.get(core.id)
-            if known is None or known[0] != mark:
-                known = self._progress[core.id] = (mark, tree.taken_ns)
-            found[core.id] = CoreAllocation(users[core.id], (tree.taken_ns - known[1]) / 1e9)
+        for device in tree.devices:
+            for core in device.cores:
+                pids = users.get(core.id)
+                if pids is None:
+                    self._progress.pop(core.id, None)
+                    continue
+                mark = (core.counts[_BUSY], core.counts[_EXECUTIONS])
+                known = self._progress.get(core.id)
+                if known is None or known[0] != mark:
+                    known = self._progress[core.id] = (mark, tree.taken_ns)
+                found[core.id] = CoreAllocation(pids, (tree.taken_ns - known[1]) / 1e9)
         return found
 
 

@@ -44,6 +44,7 @@ _OWN_COUNTERS = tuple(
 LATENCY_KINDS = ("device", "total")
 # Where a page's row has the columns here.
 _ROW_NAMES = {name: f"{name}/present" for name in layout.DEVICE_MEMORY_CATEGORIES}
+_FACTS = ProcessReading._fields.index("cores")
 _OFFSETS = tuple(
     FIRST_COUNT + COLUMNS.index(_ROW_NAMES.get(name, name)) for name, _, _ in layout.CORE_COLUMNS
 )
@@ -177,13 +178,13 @@ def _refresh(known: _Known) -> None:
     heading = None if data is None else heading_of(data)
     if data is None or heading is None:
         if known.is_due:
-            _read_file(known)
+            _read_file(known, with_counts=True)
             known.process = known.base
         return
     if heading.sequence == known.sequence and known.process is not None:
         return
     if known.base is None or heading.revision != known.revision:
-        _read_file(known)
+        _read_file(known, with_counts=False)
     if known.base is not None:
         known.process = _with_counts(known.process or known.base, known.base, heading, data)
         known.sequence = heading.sequence
@@ -203,13 +204,15 @@ def _read_page(known: _Known) -> bytes | None:
     return data
 
 
-def _read_file(known: _Known) -> None:
+def _read_file(known: _Known, *, with_counts: bool) -> None:
     path = f"{known.path}.json"
     entry = os.stat(path)
     mark = (entry.st_mtime_ns, entry.st_ino)
     if known.mark != mark:
-        known.base, known.start_ticks, known.revision = parse_process(_read_whole(path, entry.st_size))
-        known.mark = mark
+        text = _read_whole(path, entry.st_size)
+        told = parse_process(text, with_counts=with_counts)
+        known.base, known.start_ticks, known.revision = told
+        known.mark = mark if with_counts else (0, 0)
     known.is_due = False
 
 
@@ -223,15 +226,19 @@ def is_alive(pid: int, start_ticks: int) -> bool:
     return start_ticks <= 0 or int(fields[_START_TICKS_BEHIND_NAME]) == start_ticks
 
 
-def parse_process(text: bytes) -> tuple[ProcessReading, int, int]:
+def parse_process(text: bytes, *, with_counts: bool = True) -> tuple[ProcessReading, int, int]:
     """A process's file, its start in clock ticks, and the file's revision, 0 where it has none.
+
+    Args:
+        text: The file's.
+        with_counts: Whether the cores are wanted; not where a page tells them.
 
     Raises:
         ValueError, KeyError, TypeError: It is cut off, or not of the documented form.
     """
     told = orjson.loads(text)
     elapsed_ns = int(told.get("elapsed_ns") or 0)
-    told_cores = told.get("cores") or {}
+    told_cores = (told.get("cores") or {}) if with_counts else {}
     cores = {int(key): _parse_core(int(key), core, elapsed_ns) for key, core in told_cores.items()}
     pid = int(told["pid"])
     process = ProcessReading(
@@ -284,12 +291,16 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
     rows = range(start, start + heading.core_count * width, width)
     cores = [_core_of(data, at, last) for at in rows]
     memory = {**base.host_memory, "application_memory": heading.host_present}
-    return base._replace(
+    return ProcessReading(
+        *base[:_FACTS],
         cores={core.id: core for core in cores},
         host_memory=last.host_memory if last.host_memory == memory else memory,
+        models_told=base.models_told,
         is_timed=bool(heading.is_timed),
         elapsed_ns=heading.elapsed_ns,
         published_at_s=heading.published_at_ns / 1e9,
+        rank=base.rank,
+        profile=base.profile,
         latency=_latency_of(data, bounds, start, width, len(rows)) if rows else {},
     )
 

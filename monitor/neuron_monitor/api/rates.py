@@ -14,6 +14,7 @@ from neuron_monitor.api.latency import EMPTY, PERCENTILES, seconds_between
 from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
 
 _BUSY = layout.COLUMN_OF["nc_time_in_use"]
+_ELAPSED = layout.COLUMN_OF["elapsed_ns"]
 _COLUMNS = (
     _BUSY,
     layout.COLUMN_OF["flop_count"],
@@ -87,8 +88,9 @@ def physical_rates(
 def process_rates(before: ProcessReading, after: ProcessReading, wall_ns: int) -> dict[int, CoreRates]:
     """Rates by physical core id of what one process did between two readings."""
     passed_ns = wall_ns if after.elapsed_ns is None else after.elapsed_ns - (before.elapsed_ns or 0)
+    old = before.cores.get
     return {
-        core_id: core_rates(_counters(before, core_id, core), core, passed_ns)
+        core_id: core_rates(old(core_id) or _not_used_yet(core), core, passed_ns)
         for core_id, core in after.cores.items()
     }
 
@@ -119,12 +121,9 @@ def latency_seconds(before: ProcessReading, after: ProcessReading, kind: str) ->
     return () if new is None else seconds_between(before.latency.get(kind, EMPTY), new)
 
 
-def _counters(process: ProcessReading, core_id: int, like: CoreReading) -> CoreReading:
-    """A core's counters in an earlier reading: all 0 where a simulated process had not used it yet."""
-    core = process.cores.get(core_id)
-    if core is not None:
-        return core
-    return CoreReading(core_id, like.device, like.core, is_clocked=True) if like.is_clocked else like
+def _not_used_yet(core: CoreReading) -> CoreReading:
+    """A core's counters before a process used it: all 0 where they are the process's own."""
+    return CoreReading(core.id, core.device, core.core, is_clocked=True) if core.is_clocked else core
 
 
 def _passed(before: CoreReading, after: CoreReading, wall_ns: int) -> int:
@@ -156,13 +155,18 @@ class UtilizationWatch:
         old = {core.id: core for device in before.devices for core in device.cores}
         wall_ns = after.taken_ns - before.taken_ns
         found: dict[int, float] = {}
-        for core in (core for device in after.devices for core in device.cores):
-            was = old.get(core.id, core)
-            if was is core or was.counts == core.counts:
-                found[core.id] = self._known.get(core.id, 0.0) if core.is_clocked else 0.0
-            else:
-                busy_ns = 1000 * (core.counts[_BUSY] - was.counts[_BUSY])
-                passed_ns = _passed(was, core, wall_ns)
-                found[core.id] = min(1.0, max(0.0, busy_ns / passed_ns)) if passed_ns > 0 else 0.0
+        for device in after.devices:
+            for core in device.cores:
+                was = old.get(core.id, core)
+                if was is core or was.counts == core.counts:
+                    found[core.id] = self._known.get(core.id, 0.0) if core.is_clocked else 0.0
+                else:
+                    found[core.id] = _utilization(was, core, wall_ns)
         self._known = found
         return found
+
+
+def _utilization(before: CoreReading, after: CoreReading, wall_ns: int) -> float:
+    busy_ns = 1000 * (after.counts[_BUSY] - before.counts[_BUSY])
+    passed_ns = after.counts[_ELAPSED] - before.counts[_ELAPSED] if after.is_clocked else wall_ns
+    return min(1.0, max(0.0, busy_ns / passed_ns)) if passed_ns > 0 else 0.0

@@ -6,7 +6,7 @@ The structure is asked for only when the group's shape is another than before.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from neuron_monitor.api.host import ProcessTime
@@ -50,7 +50,7 @@ class Part(NamedTuple):
 
     shape: Hashable
     structure: Callable[[], dict[str, Any]]
-    numbers: list[Number]
+    numbers: Sequence[Number]
     texts: tuple[bytes, ...] = ()
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 
@@ -42,6 +42,14 @@ class _Entries:
     sheet: Sheet = field(default_factory=Sheet)
     periods: dict[str, list[int]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
+
+
+class _Collector(NamedTuple):
+    """Makes one group of each process; `positions` are those of the periods among the values."""
+
+    period_s: float
+    collect: Callable[[ProcessReading], Part]
+    positions: list[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +131,9 @@ class RuntimeData:
         maker: WindowMaker,
         keys: Keys,
     ) -> _Entries:
-        entries = _Entries()
-        devices = sample.tree.devices
-        architecture = devices[0].facts.core_architecture if devices else ""
+        collectors = self._collectors(sample, marks, maker, keys)
+        entries = _Entries(periods={name: collector.positions for name, collector in collectors.items()})
+        sheet, numbers = entries.sheet, entries.sheet.numbers
         if groups != self._groups_of_tags[0]:
             self._groups_of_tags = groups, {}
         known = self._groups_of_tags[1]
@@ -133,35 +141,45 @@ class RuntimeData:
             names = known.get(process.tag)
             if names is None:
                 names = known[process.tag] = _groups_of(process, groups)
-            parts = [
-                self._part(name, process, sample, marks[name], maker, keys, architecture) for name in names
-            ]
-            entries.sheet.add(self._form(process, names, parts, keys))
-            for name, part in zip(names, parts):
-                _append(entries, name, part, process.pid, sample.taken_ns - marks[name].sample.taken_ns)
+            parts = []
+            for name in names:
+                collector = collectors[name]
+                collector.positions.append(len(numbers))
+                numbers.append(collector.period_s)
+                if name == TIME_GROUP:
+                    entries.times[process.pid] = len(numbers)
+                part = collector.collect(process)
+                parts.append(part)
+                numbers += part.numbers
+                for text in part.texts:
+                    sheet.add_text(text)
+            sheet.add(self._form(process, names, parts, keys))
         return entries
 
-    def _part(
-        self,
-        name: str,
-        process: ProcessReading,
-        sample: Sample,
-        mark: Mark,
-        maker: WindowMaker,
-        keys: Keys,
-        architecture: str,
-    ) -> Part:
-        if name == MEMORY_GROUP:
-            return self._memory(process, keys)
-        if name == TIME_GROUP:
-            return Part(name, vcpu_structure, list(self._process_time(process.pid, sample, mark)))
-        window = maker.make(process, mark)
-        if name == "execution_stats":
-            return execution_stats(window)
-        shown = maker.shown_window(window, mark)
-        if name == "neuroncore_activity":
-            return neuroncore_activity(shown)
-        return neuroncore_counters(shown, keys, architecture)
+    def _collectors(
+        self, sample: Sample, marks: dict[str, Mark], maker: WindowMaker, keys: Keys
+    ) -> dict[str, _Collector]:
+        """What makes each group that is due."""
+        devices = sample.tree.devices
+        architecture = devices[0].facts.core_architecture if devices else ""
+
+        def collect(name: str, mark: Mark) -> Callable[[ProcessReading], Part]:
+            if name == MEMORY_GROUP:
+                return lambda process: self._memory(process, keys)
+            if name == TIME_GROUP:
+                return lambda process: Part(
+                    name, vcpu_structure, self._process_time(process.pid, sample, mark)
+                )
+            if name == "execution_stats":
+                return lambda process: execution_stats(maker.make(process, mark))
+            if name == "neuroncore_activity":
+                return lambda process: neuroncore_activity(maker.shown_window(process, mark))
+            return lambda process: neuroncore_counters(maker.shown_window(process, mark), keys, architecture)
+
+        return {
+            name: _Collector((sample.taken_ns - mark.sample.taken_ns) / 1e9, collect(name, mark), [])
+            for name, mark in marks.items()
+        }
 
     def _memory(self, process: ProcessReading, keys: Keys) -> Part:
         token, known = memory_token(process), self._memory_texts.get(process.pid)
@@ -202,17 +220,6 @@ class RuntimeData:
             for known in (self._forms, self._times, self._memory_texts):
                 known.pop(pid, None)
             self._groups_of_tags = [], {}
-
-
-def _append(entries: _Entries, name: str, part: Part, pid: int, period_ns: int) -> None:
-    sheet = entries.sheet
-    entries.periods.setdefault(name, []).append(len(sheet.numbers))
-    sheet.numbers.append(period_ns / 1e9)
-    if name == TIME_GROUP:
-        entries.times[pid] = len(sheet.numbers)
-    sheet.numbers += part.numbers
-    for text in part.texts:
-        sheet.add_text(text)
 
 
 def _due(groups: Collection[Group], due: Collection[Group] | None) -> list[Group]:

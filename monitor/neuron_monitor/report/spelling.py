@@ -7,6 +7,7 @@ inf2 host with runtime 2.30 in public notes (observed).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 Spelling = Literal["observed", "documented", "both"]
@@ -30,6 +31,7 @@ class Keys:
     has_device_facts: bool
 
 
+@lru_cache(maxsize=32)
 def keys_of(spelling: Spelling, architecture: str) -> Keys:
     """The keys for devices of an architecture, e.g. "NDv3".
 

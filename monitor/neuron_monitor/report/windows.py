@@ -30,34 +30,43 @@ class WindowMaker:
     def __init__(self, sample: Sample) -> None:
         self._sample = sample
         self._made: dict[int, dict[int, ProcessWindow]] = {}
+        self._last: tuple[ProcessReading | None, Sample, ProcessWindow | None] = (None, sample, None)
 
     def make(self, process: ProcessReading, mark: Mark) -> ProcessWindow:
         """The window of a process since a mark."""
+        last, since, known = self._last
+        if last is process and since is mark.sample and known is not None:
+            return known
         made = self._made.setdefault(id(mark.sample), {})
         window = made.get(process.pid)
         if window is None:
             wall_ns = self._sample.taken_ns - mark.sample.taken_ns
             window = made[process.pid] = _window(process, mark, wall_ns)
+        self._last = process, mark.sample, window
         return window
 
-    def shown_window(self, window: ProcessWindow, mark: Mark) -> ProcessWindow:
+    def shown_window(self, process: ProcessReading, mark: Mark) -> ProcessWindow:
         """The window whose rates are reported: the last one in which the process told something.
 
         A simulated process publishes four times a second: a report made between two of its publications shows
         the rates of the last.
         """
-        stands_still = (
-            window.after.elapsed_ns is not None
-            and window.after.published_at_s == window.before.published_at_s
-        )
-        return mark.windows.get(window.after.pid, window) if stands_still else window
+        return _shown(self.make(process, mark), mark)
 
     def shown(self, mark: Mark) -> dict[int, ProcessWindow]:
         """The windows that are reported of the processes, by pid."""
-        made = self._made.get(id(mark.sample), {})
         here = {process.pid for process in self._sample.tree.processes}
-        kept = {pid: window for pid, window in mark.windows.items() if pid in here}
-        return {**kept, **{pid: self.shown_window(window, mark) for pid, window in made.items()}}
+        windows = {pid: window for pid, window in mark.windows.items() if pid in here}
+        made = self._made.get(id(mark.sample), {})
+        windows.update((pid, _shown(window, mark)) for pid, window in made.items())
+        return windows
+
+
+def _shown(window: ProcessWindow, mark: Mark) -> ProcessWindow:
+    after = window.after
+    if after.elapsed_ns is None or after.published_at_s != window.before.published_at_s:
+        return window
+    return mark.windows.get(after.pid, window)
 
 
 def by_pid(tree: TreeReading) -> dict[int, ProcessReading]:
