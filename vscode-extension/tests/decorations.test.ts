@@ -19,9 +19,16 @@ class Editor {
   };
   visibleRanges: Range[] = [];
   texts: string[] = [];
+  /** How many lines have heat, by step. */
+  readonly heat = new Map<Drawn, number>();
+
+  get heated(): number {
+    return [...this.heat.values()].reduce((sum, count) => sum + count, 0);
+  }
 
   setDecorations(type: Drawn, options: readonly vscode.DecorationOptions[]): void {
-    if (type.isText) this.texts = options.map(({ renderOptions }) => renderOptions?.after?.contentText ?? "");
+    if (!type.isText) this.heat.set(type, options.length);
+    else this.texts = options.map(({ renderOptions }) => renderOptions?.after?.contentText ?? "");
   }
 }
 
@@ -72,8 +79,9 @@ describe("LineDecorations", () => {
     start();
     costs.asked[0]?.(costsOf(5));
     await settle();
-    expect(editor.texts).toHaveLength(21);
+    expect([editor.texts.length, editor.heated]).toEqual([21, 21]);
     vi.runAllTimers();
+    expect(editor.heated).toBe(LINES);
     expect(editor.texts.length).toBeGreaterThan(100);
     expect(editor.texts.length).toBeLessThan(LINES);
   });
@@ -103,6 +111,17 @@ describe("LineDecorations", () => {
     costs.asked[2]?.(undefined);
     await settle();
     expect(new Set(editor.texts)).toEqual(new Set(["stale? 8 ns"]));
+  });
+
+  it("keeps the heat of the whole file while it is edited", async () => {
+    start();
+    costs.asked[0]?.(costsOf(5));
+    await settle();
+    vi.runAllTimers();
+    costs.changed.fire();
+    costs.asked[1]?.(costsOf(6));
+    await settle();
+    expect(editor.heated).toBe(LINES);
   });
 
   it("draws what comes into sight", async () => {

@@ -44,9 +44,18 @@ describe("functionText", () => {
 
 describe("lineMarkdown", () => {
   it("says that a line moved", () => {
-    const text = lineMarkdown({ line: 20, recordedLine: 14, work: LINE }, "moved", "train.nprof");
+    const text = lineMarkdown({ line: 20, recordedLine: 14, work: LINE }, "moved", "train.nprof", ["[go](x)"]);
     expect(text).toContain("It was line 14.");
-    expect(text).toContain("| Instructions | 476 | 476 |");
+    expect(text).toContain("| Device time | 197 µs, 37.5 % | 197 µs, 37.5 % |");
+    expect(text).toContain("| Computed | 268 MFLOP | 268 MFLOP |");
+    expect(text).toContain("Busy: Tensor 137 µs · Vector 29.2 µs · Scalar 25.4 µs · GpSimd 1.20 µs · Sync 576 ns");
+    expect(text.split("\n")[0]).toContain("· [go](x)");
+  });
+
+  it("leaves out what a line and what it calls do not have", () => {
+    const idle = { ...WORK, backward_ns: 0, flops: 0, engine_ns: {} };
+    const text = lineMarkdown({ line: 13, recordedLine: 14, work: { ...idle, line: 14, total: idle } }, "same", "p");
+    expect(text).not.toMatch(/Backward|Computed|Busy|line 14/);
   });
 
   it("has no markup of the profile's", () =>

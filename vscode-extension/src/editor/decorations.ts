@@ -36,6 +36,8 @@ export class LineDecorations implements vscode.Disposable {
   private readonly margins = new Map<vscode.TextEditor, NodeJS.Timeout>();
   /** The last time that each editor was to be drawn: an answer that is overtaken by another is not drawn. */
   private readonly rounds = new WeakMap<vscode.TextEditor, number>();
+  /** Editors with the heat of their whole file. */
+  private readonly heated = new WeakSet<vscode.TextEditor>();
 
   constructor(private readonly costs: DocumentCosts) {
     this.subscriptions = [
@@ -84,15 +86,22 @@ export class LineDecorations implements vscode.Disposable {
     this.shown.delete(editor);
     if (costs) this.drawTexts(editor, costs, 0);
     else editor.setDecorations(this.text, []);
-    this.drawHeat(editor, costs);
+    // A new editor gets the heat of what is in sight first; later the whole, or the ruler would flicker.
+    const isNew = costs !== undefined && !this.heated.has(editor);
+    this.drawHeat(editor, costs, isNew ? this.shown.get(editor) : undefined);
   }
 
-  private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined): void {
+  /** The heat of the lines in sight, or of all. */
+  private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined, sight?: Shown): void {
     const lines = (costs?.lines ?? []).filter(({ work }) => work.device_ns > 0);
-    const hottest = Math.max(0, ...lines.map(({ work }) => work.device_ns));
+    const hottest = lines.reduce((most, { work }) => Math.max(most, work.device_ns), 0);
     const ranges = HEAT_COLOURS.map((): vscode.Range[] => []);
-    for (const { line, work } of lines) ranges[heatOf(work.device_ns, hottest)]?.push(editor.document.lineAt(line).range);
+    for (const { line, work } of lines) {
+      if (sight && (line < sight.first || line > sight.last)) continue;
+      ranges[heatOf(work.device_ns, hottest)]?.push(editor.document.lineAt(line).range);
+    }
     this.heat.forEach((decoration, step) => editor.setDecorations(decoration, ranges[step] ?? []));
+    if (!sight) this.heated.add(editor);
   }
 
   /** The texts of the lines in sight at once, and of some around them a moment later. */
@@ -113,7 +122,9 @@ export class LineDecorations implements vscode.Disposable {
       this.margins.delete(editor);
       const shown = this.shown.get(editor);
       const isThere = vscode.window.visibleTextEditors.includes(editor);
-      if (shown && isThere && shown.version === editor.document.version) this.drawTexts(editor, shown.costs, MARGIN_LINES);
+      if (!shown || !isThere || shown.version !== editor.document.version) return;
+      this.drawTexts(editor, shown.costs, MARGIN_LINES);
+      if (!this.heated.has(editor)) this.drawHeat(editor, shown.costs);
     };
     this.margins.set(editor, setTimeout(draw, MARGIN_PAUSE_MS));
   }

@@ -13,12 +13,9 @@ export class CostHover implements vscode.HoverProvider {
     const found = costs?.lines.find(({ line }) => line === position.line);
     const profile = this.costs.data.registry.current;
     if (!costs || !found || !profile) return undefined;
-    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name));
     const place = encodeURIComponent(JSON.stringify([document.uri, position.line, position.line]));
-    text.appendMarkdown(
-      `\n\n[Show its spans](command:neuron.showSpans?${place}) · ` +
-        `[Zoom into its instructions](command:neuron.zoomIntoInstructions?${place})`,
-    );
+    const links = [`[Show spans](command:neuron.showSpans?${place})`, `[Zoom in](command:neuron.zoomIntoInstructions?${place})`];
+    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name, links));
     text.isTrusted = { enabledCommands: ["neuron.showSpans", "neuron.zoomIntoInstructions"] };
     return new vscode.Hover(text, document.lineAt(position.line).range);
   }

@@ -4,7 +4,7 @@ import type { FunctionWork, LineWork, Work } from "../server/answers";
 import type { DecorationContent } from "../settings";
 import type { CostedLine, Freshness, PlacedCosts } from "../source/file_costs";
 import { plainText, shortened, table } from "./markdown";
-import { bytes, count, duration, percent } from "./quantities";
+import { bytes, count, duration, flops, percent } from "./quantities";
 
 const MOST_ENGINES = 3;
 export const STALE_NOTE = "The profile does not keep this file's text, so the lines may have moved.";
@@ -52,32 +52,47 @@ export function functionText({ total, device_ns: own, is_kernel: isKernel }: Fun
   return parts.join(" · ");
 }
 
-/** The hover of a line in Markdown, without links. */
-export function lineMarkdown({ work, recordedLine, line }: CostedLine, freshness: Freshness, profile: string): string {
-  const parts = [`**Device time of this line** in ${plainText(profile)}`, workTable(work)];
-  const split = engines(work).map(([engine, ns]) => [plainText(engine), duration(ns)]);
-  if (split.length > 0) parts.push(table(["Engine", "Busy"], split));
+/**
+ * The hover of a line in Markdown: low enough to be seen as a whole.
+ *
+ * @param links Markdown of links, which stand behind the title.
+ */
+export function lineMarkdown(
+  { work, recordedLine, line }: CostedLine,
+  freshness: Freshness,
+  profile: string,
+  links: readonly string[] = [],
+): string {
+  const title = [`**Device time of this line** in ${plainText(profile)}`, ...links].join(" · ");
+  const parts = [title, workTable(work), enginesText(work.device_ns > 0 ? work : work.total)];
   if (freshness === "unknown") parts.push(`*${STALE_NOTE}*`);
   if (freshness === "moved") {
     parts.push(`*${MOVED_NOTE}*${recordedLine === line + 1 ? "" : ` *It was line ${recordedLine}.*`}`);
   }
-  return parts.join("\n\n");
+  return parts.filter((part) => part !== "").join("\n\n");
 }
 
+/** Rows in which neither column has anything are left out. */
 function workTable(work: LineWork): string {
-  const row = (name: string, text: (part: Work) => string): string[] => [name, text(work), text(work.total)];
+  const rows: readonly (readonly [string, (part: Work) => number, (part: Work) => string])[] = [
+    ["Device time", (part) => part.device_ns, (part) => `${duration(part.device_ns)}, ${percent(part.share)}`],
+    ["Backward", (part) => part.backward_ns, (part) => duration(part.backward_ns)],
+    ["Operations", (part) => part.calls, (part) => count(part.calls)],
+    ["Instructions", (part) => part.instructions, (part) => count(part.instructions)],
+    ["HBM traffic", (part) => part.hbm_bytes, (part) => bytes(part.hbm_bytes)],
+    ["Computed", (part) => part.flops, (part) => flops(part.flops)],
+  ];
+  const shown = rows.filter(([, value]) => value(work) > 0 || value(work.total) > 0);
   return table(
     ["", "This line", "With calls"],
-    [
-      row("Device time", (part) => duration(part.device_ns)),
-      row("Share", (part) => percent(part.share)),
-      row("Backward", (part) => duration(part.backward_ns)),
-      row("Operations", (part) => count(part.calls)),
-      row("Instructions", (part) => count(part.instructions)),
-      row("HBM traffic", (part) => bytes(part.hbm_bytes)),
-      row("FLOPs", (part) => count(part.flops)),
-    ],
+    shown.map(([name, , text]) => [name, text(work), text(work.total)]),
   );
+}
+
+/** "Busy: Tensor 137 µs · Vector 29.2 µs". */
+function enginesText(work: Work): string {
+  const busy = engines(work).map(([engine, ns]) => `${plainText(engine)} ${duration(ns)}`);
+  return busy.length === 0 ? "" : `Busy: ${busy.join(" · ")}`;
 }
 
 function engines(work: Work): [string, number][] {

@@ -12,6 +12,14 @@ const BYTES: readonly (readonly [number, string])[] = [
   [1e3, "kB"],
 ];
 
+const FLOPS: readonly (readonly [number, string])[] = [
+  [1e15, "PFLOP"],
+  [1e12, "TFLOP"],
+  [1e9, "GFLOP"],
+  [1e6, "MFLOP"],
+  [1e3, "kFLOP"],
+];
+
 /** A time: "197 µs". */
 export function duration(ns: number): string {
   return scaled(ns, TIMES, "ns");
@@ -20,6 +28,11 @@ export function duration(ns: number): string {
 /** A size, in powers of ten: "18.4 MB". */
 export function bytes(count: number): string {
   return scaled(count, BYTES, "B");
+}
+
+/** Operations on floating-point numbers: "503 MFLOP". */
+export function flops(count: number): string {
+  return scaled(count, FLOPS, "FLOP");
 }
 
 /** A part of a whole as percent: "37.5 %". */
