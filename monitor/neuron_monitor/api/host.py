@@ -112,6 +112,11 @@ class Host:
                 continue
         return found
 
+    def close(self) -> None:
+        """Give back all descriptors; reading opens them again."""
+        while self._open:
+            os.close(self._open.popitem()[1])
+
     def _process_time(self, text: bytes) -> ProcessTime:
         fields = text.rpartition(b")")[2].split(None, _SYSTEM_TICKS + 1)
         ticks = self._ticks_per_second

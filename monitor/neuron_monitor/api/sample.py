@@ -86,6 +86,7 @@ class Sampler:
     def close(self) -> None:
         """Give back all descriptors."""
         self._tree.close()
+        self._host.close()
 
     def _read_host(self, pids: list[int]) -> None:
         self._times = self._host.process_times(pids)

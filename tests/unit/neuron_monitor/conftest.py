@@ -8,6 +8,7 @@ import pytest
 
 from neuron_monitor.api.host import Host
 from neuron_monitor.api.instance import Instance
+from neuron_monitor.api.published import PublishedProcesses
 from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
 from tests.fixtures.neuron_sysfs import TRAINIUM2, SysfsTree
@@ -77,17 +78,24 @@ def pid():
 
 
 @pytest.fixture(autouse=True)
-def closed_trees():
-    """Closes every tree that a test opened, when all else is undone: each keeps a descriptor per node."""
+def closed_descriptors():
+    """Closes every tree and host that a test opened, when all else is undone: each keeps its files open."""
     opened = []
-    initialise = DeviceTree.__init__
 
-    def remember(tree, *arguments, **options):
-        initialise(tree, *arguments, **options)
-        opened.append(tree)
+    def remembered(kind):
+        initialise = kind.__init__
 
-    DeviceTree.__init__ = remember
+        def remember(made, *arguments, **options):
+            initialise(made, *arguments, **options)
+            opened.append(made)
+
+        return initialise, remember
+
+    kinds = {kind: remembered(kind) for kind in (DeviceTree, Host, PublishedProcesses)}
+    for kind, (_, remember) in kinds.items():
+        kind.__init__ = remember
     yield
-    DeviceTree.__init__ = initialise
-    for tree in opened:
-        tree.close()
+    for kind, (initialise, _) in kinds.items():
+        kind.__init__ = initialise
+    for made in opened:
+        made.close()
