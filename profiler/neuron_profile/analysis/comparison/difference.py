@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from neuron_profile.analysis.comparison.alignment import align
+from neuron_profile.analysis.comparison.instructions import instruction_totals
 from neuron_profile.analysis.comparison.operations import (
     COUNTER_NAMES,
     Counters,
@@ -95,7 +96,7 @@ def compare(base: Profile, new: Profile) -> Difference:
     """Align two profiles by module, operation and direction, and tell what changed.
 
     Raises:
-        LacksDataError: In one of them nothing ran on a device that belongs to an operation.
+        LacksDataError: In one of them nothing ran on a device.
     """
     before, base_ns = _totals(base)
     after, new_ns = _totals(new)
@@ -106,10 +107,13 @@ def compare(base: Profile, new: Profile) -> Difference:
 
 
 def _totals(profile: Profile) -> tuple[Mapping[OperationKey, OperationTotal], int]:
+    """Of a capture, else of a profile of the device alone."""
     totals, device_ns = operation_totals(profile)
     if not device_ns:
+        totals, device_ns = instruction_totals(profile)
+    if not device_ns:
         raise LacksDataError(
-            f"{profile.path} lacks the data for a comparison: it has no executions on a device."
+            f"{profile.path} lacks the data for a comparison: it has no instructions of a device."
         )
     return totals, device_ns
 

@@ -80,7 +80,7 @@ def operation_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTota
     if charges.unattributed_ns:
         times[OperationKey("", "(no operation)", False)] += charges.unattributed_ns
     counters, places = _counters(profile)
-    whole = _rounded(times)
+    whole = rounded(times)
     totals = {
         key: OperationTotal(nanoseconds, counters.get(key, Counters()), *places.get(key, ("", 0)))
         for key, nanoseconds in whole.items()
@@ -88,7 +88,7 @@ def operation_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTota
     return totals, sum(whole.values())
 
 
-def _rounded(times: Mapping[OperationKey, float]) -> dict[OperationKey, int]:
+def rounded(times: Mapping[OperationKey, float]) -> dict[OperationKey, int]:
     """Whole nanoseconds whose sum is the rounded sum: the largest remainders are rounded up."""
     whole = {key: int(value) for key, value in times.items()}
     missing = round(sum(times.values())) - sum(whole.values())

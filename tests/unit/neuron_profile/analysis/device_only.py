@@ -20,10 +20,15 @@ FLOWS = [(11, 12), (13, 14), (12, 15)]
 
 def open_device_profile(folder: Path) -> Profile:
     """The profile, opened."""
+    return neuron_tools.open_profile(write_device_profile(folder, ROWS))
+
+
+def write_device_profile(folder: Path, rows: list[tuple[int, str, str, int, int]]) -> Path:
+    """A profile of such rows."""
     path = folder / "device.nprof"
     writer = ProfileWriter(path, {"target": "trn2"})
-    ids, engines, opcodes, starts, ends = map(list, zip(*ROWS))
-    count = len(ROWS)
+    ids, engines, opcodes, starts, ends = map(list, zip(*rows))
+    count = len(rows)
     writer.append(
         "Instruction",
         {
@@ -36,4 +41,4 @@ def open_device_profile(folder: Path) -> Profile:
     tables = ["Instruction"] * len(FLOWS)
     writer.append("Flow", {"in_id": before, "out_id": after, "in_table": tables, "out_table": tables})
     writer.close(True)
-    return neuron_tools.open_profile(path)
+    return path
