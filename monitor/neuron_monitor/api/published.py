@@ -44,7 +44,6 @@ _OWN_COUNTERS = tuple(
 LATENCY_KINDS = ("device", "total")
 # Where a page's row has the columns here.
 _ROW_NAMES = {name: f"{name}/present" for name in layout.DEVICE_MEMORY_CATEGORIES}
-_FACTS = ProcessReading._fields.index("cores")
 _OFFSETS = tuple(
     FIRST_COUNT + COLUMNS.index(_ROW_NAMES.get(name, name)) for name, _, _ in layout.CORE_COLUMNS
 )
@@ -292,7 +291,11 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
     cores = [_core_of(data, at, last) for at in rows]
     memory = {**base.host_memory, "application_memory": heading.host_present}
     return ProcessReading(
-        *base[:_FACTS],
+        pid=base.pid,
+        tag=base.tag,
+        command=base.command,
+        runtime_version=base.runtime_version,
+        logical_core_size=base.logical_core_size,
         cores={core.id: core for core in cores},
         host_memory=last.host_memory if last.host_memory == memory else memory,
         models_told=base.models_told,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from neuron_monitor.api.allocation import AllocationWatch, CoreAllocation
@@ -32,7 +33,7 @@ class ProcessView:
     """
 
     process: ProcessReading
-    rates: dict[int, CoreRates]
+    rates: Mapping[int, CoreRates]
     device_latency: dict[int, float] | None
     total_latency: dict[int, float] | None
     user_share: float

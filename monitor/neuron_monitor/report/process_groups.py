@@ -99,9 +99,10 @@ def joined_version(core_architecture: str) -> str:
 def execution_stats(window: ProcessWindow) -> Part:
     """The group `execution_stats`."""
     before, after = window.before, window.after
-    if before is after:
-        total, device, numbers = (), (), _NO_EXECUTIONS
-    else:
+    total: tuple[float, ...] = ()
+    device: tuple[float, ...] = ()
+    numbers = _NO_EXECUTIONS
+    if before is not after:
         total, device = (latency_seconds(before, after, kind) for kind in ("total", "device"))
         numbers = [*execution_numbers(before, after), *total, *device]
     has_total, has_device = bool(total), bool(device)

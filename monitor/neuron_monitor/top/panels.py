@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.text import Text
@@ -192,7 +192,7 @@ def mean_utilization(view: View, choice: Choice) -> float:
     return _mean([rates for each in chosen_processes(view, choice) for rates in each.rates.values()])
 
 
-def _logical(view: View, choice: Choice) -> dict[int, CoreRates]:
+def _logical(view: View, choice: Choice) -> Mapping[int, CoreRates]:
     if choice.pid is None:
         return logical_rates(view.cores, view.sample.tree.logical_core_size)
     return {core: rates for each in chosen_processes(view, choice) for core, rates in each.rates.items()}

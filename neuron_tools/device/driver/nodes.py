@@ -66,7 +66,7 @@ class Node(NamedTuple):
 
     def values(self) -> tuple[int, ...]:
         """The value of each of the counter's files, which are the first of `NODE_FILES`."""
-        return self[:2] if self.peak is None else tuple(self)
+        return (self.total, self.present) if self.peak is None else (self.total, self.present, self.peak)
 
     def files(self) -> Iterator[tuple[str, int]]:
         """(file name, value) of each."""

@@ -253,15 +253,15 @@ def _counts(core: CoreCounts) -> Iterable[int]:
 def _core(row: Sequence[int], latency: dict[str, dict[int, int]]) -> CoreCounts:
     counts = dict(zip(COLUMNS, row[FIRST_COUNT:]))
     memory = {name: Memory(*(counts[f"{name}/{part}"] for part in _MEMORY_PARTS)) for name in DEVICE_MEMORY}
-    return CoreCounts(
-        *row[1:FIRST_COUNT],
-        status={name: counts[name] for name in STATUSES if counts[name]},
-        **{name: counts[name] for name in _NUMBERS},
-        engine_busy_ns={name: counts[name] for name in ENGINES},
-        traffic={name: counts[name] for name in TRAFFIC},
-        device_memory={name: held for name, held in memory.items() if held.total},
-        latency=latency,
-    )
+    _, device, place, index = row[:FIRST_COUNT]
+    core = CoreCounts(device, place, index, latency=latency)
+    for name in _NUMBERS:
+        setattr(core, name, counts[name])
+    core.status = {name: counts[name] for name in STATUSES if counts[name]}
+    core.engine_busy_ns = {name: counts[name] for name in ENGINES}
+    core.traffic = {name: counts[name] for name in TRAFFIC}
+    core.device_memory = {name: held for name, held in memory.items() if held.total}
+    return core
 
 
 def _bounds(cores: Mapping[int, CoreCounts], kind: str) -> list[int]:
