@@ -23,6 +23,27 @@ PATHS = sorted(page.path for page in pages() if page.path != "/timeline")
 SCRIPT = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
+DROP = """(text) => {
+    const data = new DataTransfer();
+    data.items.add(new File([text], "dropped.json"));
+    const drop = document.getElementById("drop");
+    for (const kind of ["dragover", "drop"]) {
+        drop.dispatchEvent(new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data }));
+    }
+}"""
+# Cards whose chart, table or grid has no button that saves it.
+UNSAVED = """[...document.querySelectorAll("#page .card")].filter((card) => {
+    const has = (action) => card.querySelector(`[data-action="${action}"], [data-action="grid-download"]`);
+    if (card.querySelector(".js-plotly-plot") && !(has("png") && has("svg"))) return true;
+    return card.querySelector(".ag-root, table") && !has("csv") && !card.querySelector("a[href*=download]");
+}).map((card) => card.getAttribute("aria-label"))"""
+# Marks and names what a mouse can act on, but for the cells of a grid, which arrow keys reach.
+REACHABLE = """[...document.querySelectorAll("a[href], button, input, textarea, summary")].filter((one) =>
+    one.checkVisibility({ visibilityProperty: true }) && !one.disabled && !one.closest(".ag-root-wrapper")
+).map((one) => { one.dataset.wanted = "yes"; return one.textContent; })"""
+MISSED = """[...document.querySelectorAll("[data-wanted]")].filter((one) => !one.dataset.reached)
+    .map((one) => one.outerHTML.slice(0, 120))"""
+
 
 @pytest.fixture(scope="module")
 def profiles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
@@ -65,6 +86,7 @@ def test_a_page_shows_a_profile_without_complaint(
     explorer.go(f"{path}?profile={profile_id(profiles[origin])}")
     assert explorer.complaints == []
     assert explorer.page.query_selector(".state.error") is None
+    assert explorer.page.evaluate(UNSAVED) == []
     assert max(explorer.callback_bytes) <= LARGEST_CALLBACK_BYTES
     assert "token" not in explorer.page.url
 
@@ -157,6 +179,39 @@ def test_tables_and_charts_are_saved(explorer: Visit, profiles: dict[str, Path],
         assert target.stat().st_size > 50
 
 
+@pytest.mark.parametrize(
+    ("address", "chosen"),
+    [
+        ("/operators?by=opcode", "Instruction"),
+        ("/roofline?level=module", "Module"),
+        ("/memory?memory=PSUM", ""),
+        ("/query?sql=SELECT+engine,+count(*)+AS+n+FROM+Instruction+GROUP+BY+1&chart=bar", "Bars"),
+        ("/hierarchy?start_ns=1200&end_ns=1300", ""),
+        ("/source?line=3", ""),
+    ],
+)
+def test_a_link_reproduces_a_page(
+    explorer: Visit, profiles: dict[str, Path], address: str, chosen: str
+) -> None:
+    explorer.go(f"{address}&profile={profile_id(profiles['tiny'])}")
+    text = explorer.page.inner_text("#page")
+    explorer.page.reload()
+    explorer.settle()
+    assert explorer.page.inner_text("#page") == text
+    if chosen:
+        explorer.page.wait_for_selector(f".choice[aria-current] >> text={chosen}")
+
+
+def test_the_order_of_a_grid_is_in_its_link(explorer: Visit, profiles: dict[str, Path]) -> None:
+    explorer.go(f"/operators?by=instructions&profile={profile_id(profiles['tiny'])}")
+    explorer.page.click(".ag-header-cell-text >> text=Start")
+    explorer.page.wait_for_function("() => location.search.includes('start_ts')")
+    explorer.page.reload()
+    explorer.settle()
+    explorer.page.wait_for_selector(".ag-header-cell[col-id=start_ts][aria-sort=descending]")
+    assert explorer.complaints == []
+
+
 def test_an_export_is_made_and_saved(explorer: Visit, profiles: dict[str, Path]) -> None:
     explorer.go(f"/export?profile={profile_id(profiles['tiny'])}")
     explorer.page.click("button >> text=Chrome trace")
@@ -182,6 +237,21 @@ def test_a_trace_is_imported_by_choosing_its_file(explorer: Visit, profiles: dic
     chooser.value.set_files(profiles["aws"].parent / "aws.json")
     explorer.page.wait_for_selector("#import-tasks li:first-child >> text=aws.nprof")
     explorer.page.wait_for_selector("#import-tasks li:first-child >> text=Open")
+
+
+def test_a_trace_is_imported_by_dropping_it(explorer: Visit) -> None:
+    explorer.go("/")
+    explorer.page.evaluate(DROP, json.dumps(kineto_document()))
+    explorer.page.wait_for_selector("#import-tasks li:first-child >> text=dropped.nprof")
+    explorer.page.click("#import-tasks li:first-child >> text=Open")
+    explorer.page.wait_for_selector("h1 >> text=Overview")
+    assert explorer.complaints == []
+
+
+def test_what_is_dropped_and_is_no_trace_is_told(explorer: Visit) -> None:
+    explorer.go("/")
+    explorer.page.evaluate(DROP, "no trace at all")
+    explorer.page.wait_for_selector("#import-tasks li:first-child:not(:has-text('Open')) >> text=dropped")
 
 
 def test_tags_are_kept(explorer: Visit, profiles: dict[str, Path]) -> None:
@@ -261,6 +331,18 @@ def test_pages_are_reached_by_keyboard_alone(explorer: Visit, profiles: dict[str
     toggle.focus()
     explorer.page.keyboard.press("ArrowLeft")
     assert toggle.get_attribute("aria-expanded") == "false"
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_tab_reaches_everything_on_a_page(explorer: Visit, profiles: dict[str, Path], path: str) -> None:
+    explorer.go(f"{path}?profile={profile_id(profiles['tiny'])}&base={profile_id(profiles['aws'])}")
+    wanted = explorer.page.evaluate(REACHABLE)
+    for _ in range(len(wanted) + 40):
+        explorer.page.keyboard.press("Tab")
+        explorer.page.evaluate("document.activeElement.dataset.reached = 'yes'")
+    missed = explorer.page.evaluate(MISSED)
+    assert missed == []
+    assert len(wanted) > 5
 
 
 def test_the_theme_follows_the_switch(explorer: Visit, profiles: dict[str, Path]) -> None:
