@@ -73,6 +73,7 @@ class Publisher:
         self._publications = 0
         self._models: list[dict[str, Any]] = []
         self._statm: int | None = None
+        self._has_warned = False
         self._ended = False
         self._asked = self._served = 0
         self._wake = threading.Condition()
@@ -106,6 +107,12 @@ class Publisher:
                 self._await_next(asked)
         except (OSError, ValueError, DriverError) as error:
             self._machine = None
+            self._warn(error)
+
+    def _warn(self, error: Exception) -> None:
+        """Tells once that nothing is published."""
+        if not self._has_warned:
+            self._has_warned = True
             reason = error.strerror if isinstance(error, OSError) else error
             warnings.warn(f"The device's counters are not published in {self._root}: {reason}", stacklevel=1)
 
@@ -178,6 +185,8 @@ class Publisher:
             self._close()
             self._neighbours.clear()
             self.enter()
+        except OSError as error:
+            self._warn(error)  # A full disk may have room again the next time.
 
     def _taken(self) -> set[int]:
         published = (read_process(self._root, pid) for pid in published_pids(self._root))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ from neuron_tools.device.driver import processes, sweep
 from neuron_tools.device.driver.__main__ import load, main, unload
 from neuron_tools.device.driver.counts import CoreCounts, Memory
 from neuron_tools.device.driver.errors import DriverError
+from neuron_tools.device.driver.page import PageWriter, page_path, read_page
 from neuron_tools.device.driver.processes import PublishedProcess, write_process
 from neuron_tools.device.driver.publisher import Publisher
 from neuron_tools.device.driver.root import locked
@@ -225,3 +228,24 @@ def test_a_tree_whose_removal_was_cut_off_is_made_anew(root: Path) -> None:
     running.run(executions=executions(0))
     assert (root / "neuron0/core_count").read_text() == "8"
     running.end()
+
+
+def test_a_full_disk_is_told_once_and_survived(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    running = Running(root)
+    running.run(untimed_executions=1)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched, warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        patched.setattr(PageWriter, "write", full)
+        running.source.activities[0] = Activity(untimed_executions=2)
+        running.publisher._publish_again()
+        running.publisher._publish_again()
+    assert ["No space left" in str(each.message) for each in told] == [True]
+    running.publisher._publish_again()
+    page = read_page(page_path(root, os.getpid()))
+    assert page is not None
+    assert page.cores[0].status == {"success": 3}
+    assert node(root, "stats/status/success/total") == "3\n"
