@@ -112,13 +112,19 @@ def run_alone(test: Any, method: str) -> None:
         test.tearDown()
 
 
-def tests_of(modules: list[types.ModuleType]) -> Iterator[tuple[str, Callable[[dist.Store], object]]]:
+def chosen(
+    modules: list[types.ModuleType], patterns: list[str], run: Callable[[type, str, dist.Store], None]
+) -> Iterator[tuple[str, Callable[[dist.Store], object]]]:
+    """Names of the modules' tests that fit one of the patterns, and how to run them."""
     for module in modules:
-        for kind in vars(module).values():
-            if isinstance(kind, type) and issubclass(kind, TestCase) and kind.__module__ == module.__name__:
-                for method in dir(kind):
-                    if method.startswith("test") and callable(getattr(kind, method)):
-                        yield f"{kind.__name__}.{method}", partial(run_one, kind, method)
+        own = [each for each in vars(module).values() if getattr(each, "__module__", "") == module.__name__]
+        for kind in own:
+            for method in dir(kind) if isinstance(kind, type) and issubclass(kind, TestCase) else ():
+                name = f"{kind.__name__}.{method}"
+                wanted = any(fnmatch.fnmatch(name, pattern) for pattern in patterns or ["*"])
+                refused = any(fnmatch.fnmatch(name, pattern) for pattern in NOT_FOR_US)
+                if method.startswith("test") and wanted and not refused:
+                    yield name, partial(run, kind, method)
 
 
 def main(folder: Path, patterns: list[str]) -> int:
@@ -126,13 +132,7 @@ def main(folder: Path, patterns: list[str]) -> int:
     FOLDER.mkdir(parents=True, exist_ok=True)
     modules = [load(folder, name) for name in ("test_c10d_common", "test_c10d_gloo")]
     modules[1].ProcessGroupGlooTest._create_process_group_gloo = create_group
-    chosen = [
-        (name, test)
-        for name, test in tests_of(modules)
-        if any(fnmatch.fnmatch(name, pattern) for pattern in patterns or ["*"])
-        and not any(fnmatch.fnmatch(name, pattern) for pattern in NOT_FOR_US)
-    ]
-    run_together(chosen)
+    run_together(chosen(modules, patterns, run_one))
     return 0
 
 

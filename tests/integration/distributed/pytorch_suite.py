@@ -57,8 +57,6 @@ def run_one(name: str, store: dist.Store) -> None:
     test = NeuronDistributed(name)
     test.rank = RANK
     test.file_name = str(FOLDER / name)
-    os.environ["TORCH_DISTRIBUTED_DEBUG"] = "OFF"
-    dist.set_debug_level(dist.DebugLevel.OFF)
     on_host = any(fnmatch.fnmatch(name, pattern) for pattern in HOST_TESTS)
     dist.init_process_group(
         "neuron", store=store, rank=RANK, world_size=SIZE, timeout=timedelta(seconds=TIMEOUT_S)

@@ -20,7 +20,9 @@ import torch.distributed as dist  # noqa: E402
 
 
 def outcome_of(test: Callable[[], object]) -> str:
-    """Run one test: "pass", "skip ..." or "fail ..."; afterwards its process groups are gone."""
+    """Run one test: "pass", "skip ..." or "fail ..."; what it changed of the process is put back."""
+    variables = dict(os.environ)
+    dist.set_debug_level(dist.DebugLevel.OFF)
     try:
         test()
         return "pass"
@@ -35,6 +37,8 @@ def outcome_of(test: Callable[[], object]) -> str:
         return f"fail {type(error).__name__}: {lines[0]}"
     finally:
         leave()
+        os.environ.clear()
+        os.environ.update(variables)
 
 
 def leave() -> None:

@@ -43,21 +43,13 @@ def told(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    ("case", "first", "second"),
+    ("case", "line", "first", "second"),
     [
-        ("order", "all_reduce of 8 float32 at job.py:7", "broadcast of 8 float32 from rank 0 at job.py:7"),
-        ("size", "all_reduce of 4 float32 at job.py:8", "all_reduce of 5 float32 at job.py:8"),
-        ("dtype", "all_reduce of 8 float32 at job.py:9", "all_reduce of 8 float16 at job.py:9"),
-        (
-            "reduction",
-            "all_reduce of 8 float32 at job.py:10",
-            "all_reduce of 8 float32 with MAX at job.py:10",
-        ),
-        (
-            "root",
-            "broadcast of 8 float32 from rank 0 at job.py:11",
-            "broadcast of 8 float32 from rank 1 at job.py:11",
-        ),
+        ("order", 7, "all_reduce of 8 float32", "broadcast of 8 float32 from rank 0"),
+        ("size", 8, "all_reduce of 4 float32", "all_reduce of 5 float32"),
+        ("dtype", 9, "all_reduce of 8 float32", "all_reduce of 8 float16"),
+        ("reduction", 10, "all_reduce of 8 float32", "all_reduce of 8 float32 with MAX"),
+        ("root", 11, "broadcast of 8 float32 from rank 0", "broadcast of 8 float32 from rank 1"),
     ],
 )
 def test_both_sides_are_named_to_every_rank(told, case, line, first, second):

@@ -1,28 +1,45 @@
-"""PyTorch's own distributed tests on this back end."""
+"""PyTorch's own distributed tests on this back end.
+
+Those of c10d and DTensor are not in PyTorch's wheel: `NEURON_TOOLS_PYTORCH_TESTS` names `test/distributed` of its
+sources.
+"""
 
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from tests.integration.distributed.jobs import run, torchrun
 
-SCRIPT = Path(__file__).parent / "pytorch_suite.py"
+HERE = Path(__file__).parent
+SOURCES = os.environ.get("NEURON_TOOLS_PYTORCH_TESTS", "")
 LEAST_SHARE = 0.95
 
 
-def results(folder: Path, *patterns: str) -> dict[str, str]:
-    done = run(torchrun(SCRIPT, 4, *patterns), folder)
+def results(folder: Path, script: str, *arguments: str) -> dict[str, str]:
+    done = run(torchrun(HERE / script, 4, *arguments), folder)
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"test"')]
     assert rows, done.stderr[-2000:]
     return {row["test"]: row["outcome"] for row in rows}
 
 
-@pytest.mark.slow
-def test_nearly_all_that_can_run_here_pass(tmp_path):
-    ran = {name: outcome for name, outcome in results(tmp_path).items() if not outcome.startswith("skip")}
+def check(found: dict[str, str], at_least: int) -> None:
+    """Nearly all tests that can run here pass."""
+    ran = {name: outcome for name, outcome in found.items() if not outcome.startswith("skip")}
     failed = {name: outcome for name, outcome in ran.items() if outcome != "pass"}
-    assert len(ran) > 80
+    assert len(ran) > at_least
     assert len(failed) <= (1 - LEAST_SHARE) * len(ran), failed
+
+
+@pytest.mark.slow
+def test_those_of_the_wheel(tmp_path):
+    check(results(tmp_path, "pytorch_suite.py"), 80)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SOURCES, reason="NEURON_TOOLS_PYTORCH_TESTS names no sources of PyTorch's tests")
+def test_those_of_c10d(tmp_path):
+    check(results(tmp_path, "c10d_suite.py", SOURCES), 80)
