@@ -1,7 +1,7 @@
 """PyTorch's own distributed tests on this back end.
 
-Those of c10d and DTensor are not in PyTorch's wheel: `NEURON_TOOLS_PYTORCH_TESTS` names `test/distributed` of its
-sources.
+Those of c10d and DTensor are not in PyTorch's wheel: `NEURON_TOOLS_PYTORCH_TESTS` names the folder
+`test/distributed` of its sources.
 """
 
 from __future__ import annotations
@@ -43,3 +43,11 @@ def test_those_of_the_wheel(tmp_path):
 @pytest.mark.skipif(not SOURCES, reason="NEURON_TOOLS_PYTORCH_TESTS names no sources of PyTorch's tests")
 def test_those_of_c10d(tmp_path):
     check(results(tmp_path, "c10d_suite.py", SOURCES), 80)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not SOURCES, reason="NEURON_TOOLS_PYTORCH_TESTS names no sources of PyTorch's tests")
+def test_those_of_dtensor(tmp_path):
+    folders = (Path(SOURCES) / name for name in ("tensor", "_tensor"))
+    folder = next(each for each in folders if (each / "test_dtensor.py").exists())
+    check(results(tmp_path, "dtensor_suite.py", str(folder)), 80)
