@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -131,6 +132,10 @@ def _advanced(tensor: NkiTensor, items: tuple[Any, ...]) -> NkiTensor:
     """Index expressions: a strided view while all are affine, explicit positions otherwise."""
     indices = [_expression(item) for item in items if item is not None]
     width = max((index.ndim for index in indices if isinstance(index, Index)), default=0)
+    indices = [
+        _on_partitions(index, width) if isinstance(item, NkiTensor) else index
+        for item, index in zip((item for item in items if item is not None), indices)
+    ]
     whole = all(isinstance(index, Index) for index in indices)
     if not whole:
         indices, width = _slices_as_axes(tensor, indices, width)
@@ -139,6 +144,13 @@ def _advanced(tensor: NkiTensor, items: tuple[Any, ...]) -> NkiTensor:
     if tensor.gather is None and all(index.values is None for index in padded):
         return _affine_view(tensor, padded, extents)
     return _gathered(tensor, padded, extents)
+
+
+def _on_partitions(index: Index, width: int) -> Index:
+    """The expression of a one-column tile over a grid of `width` axes: its partitions are the first axis."""
+    if index.values is None or not 1 < index.ndim < width or math.prod(index.extents[1:]) != 1:
+        return index
+    return as_index(index.values.reshape(-1, *(1,) * (width - 1)))
 
 
 def _expression(item: Any) -> Any:
@@ -242,6 +254,14 @@ def only_where(view: NkiTensor, chosen: npt.NDArray[np.bool_]) -> NkiTensor:
             )
     part = NkiTensor(view.backing, view.dtype, view.shape, row_major(view.shape), view.offset)
     part.gather = np.where(chosen, _positions(view.shape, view.strides, view.offset), -1)
+    return part
+
+
+def scattered_where(view: NkiTensor, chosen: npt.NDArray[np.bool_]) -> NkiTensor:
+    """An indirect view of the chosen positions only; the others count as out of bounds."""
+    part = NkiTensor(view.backing, view.dtype, view.shape, row_major(view.shape), view.offset)
+    assert view.gather is not None
+    part.gather = np.where(chosen, view.gather, -1)
     return part
 
 

@@ -60,6 +60,7 @@ class Kernel:
         return Launch(
             self.func, self.name, self.core or default_core(), tuple(int(_extent(a)) for a in self.grid),
             cores=self._cores(), older_dialect=self.older_dialect, values=values, recording=recording,
+            on_chip_results=self.mode == "simulation",
         )  # fmt: skip
 
     def _cores(self) -> int:

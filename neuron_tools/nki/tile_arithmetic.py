@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.index import Index
 
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
@@ -22,6 +23,8 @@ class TileArithmetic:
     """Python's operators by name, filled in by the language: `add(x, y)` and so on."""
 
     def _binary(self, name: str, other: Any, swapped: bool = False) -> NkiTensor:
+        if isinstance(other, Index):  # a tile of offsets in an index expression: the expression takes over
+            return NotImplemented
         function = self.arithmetic[name]
         result: NkiTensor = function(other, self) if swapped else function(self, other)
         return result
@@ -80,6 +83,15 @@ class TileArithmetic:
     def __ge__(self, other: Any) -> NkiTensor:
         return self._binary("greater_equal", other)
 
+    def __eq__(self, other: object) -> Any:
+        """Where elements equal a number or a tile's, in the older dialect; else whether it is the object."""
+        return self._binary("equal", other) if _compares(self, other) else self is other
+
+    def __ne__(self, other: object) -> Any:
+        return self._binary("not_equal", other) if _compares(self, other) else self is not other
+
+    __hash__ = object.__hash__
+
     def __neg__(self) -> NkiTensor:
         result: NkiTensor = self.arithmetic["negative"](self)
         return result
@@ -107,3 +119,11 @@ class TileArithmetic:
 
     def __itruediv__(self: Own, other: Any) -> Own:
         return self._in_place("divide", other)
+
+
+def _compares(tile: TileArithmetic, other: object) -> bool:
+    """Whether `==` between them is a computation of the kernel that runs."""
+    if tile is other or not isinstance(other, (int, float, TileArithmetic)):
+        return False
+    trace = tracing.running()
+    return trace is not None and trace.older_dialect

@@ -348,4 +348,4 @@ NkiTensor.arithmetic.update({
         "abs",
     )
 })  # fmt: skip
-NkiTensor.arithmetic.update({"assign": assign, "copy": copy})
+NkiTensor.arithmetic.update({"assign": assign, "copy": copy, "equal": equal, "not_equal": not_equal})

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.dtypes import as_dtype
@@ -199,6 +200,17 @@ def device_print(print_prefix: str, x: Any = None, mask: Any = None, **options: 
         print(print_prefix, shown)
 
 
+def _add_at(part: NkiTensor, before: npt.NDArray[Any], added: npt.NDArray[np.float32]) -> None:
+    """Add to what an indirect view held before; a position that occurs twice gets both."""
+    assert part.gather is not None
+    kept = part.gather >= 0
+    places = part.gather[kept]
+    part.flat[places] = before[kept]
+    flat = part.flat.astype(np.float32)
+    np.add.at(flat, places, added[kept])
+    part.flat[...] = flat.astype(part.dtype.dtype)
+
+
 def atomic_rmw(dst: NkiTensor, value: NkiTensor, op: Any, mask: Any = None, **_options: Any) -> None:
     """dst = op(dst, value) in HBM, one element after another (older dialect).
 
@@ -214,14 +226,11 @@ def atomic_rmw(dst: NkiTensor, value: NkiTensor, op: Any, mask: Any = None, **_o
     def emit(part: NkiTensor) -> None:
         source = left.part(value)
         before = exact(part).copy() if ready().values else None
-        dma_copy(part, source, dst_rmw_op=None)
+        dma_copy(part, source, oob_mode=left.oob_mode)
         if before is not None:
-            added = source.array.astype(np.float32)
+            added = np.broadcast_to(source.array.astype(np.float32), part.shape)
             if part.gather is not None:
-                part.flat[part.gather] = before
-                flat = part.flat.astype(np.float32)
-                np.add.at(flat, part.gather, np.broadcast_to(added, part.shape))
-                part.flat[...] = flat.astype(part.dtype.dtype)
+                _add_at(part, before, added)
             else:
                 write(part, before.astype(np.float32) + added)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.index import Mask, Rectangle
-from neuron_tools.nki.indexing import only_where
+from neuron_tools.nki.indexing import only_where, scattered_where
 from neuron_tools.nki.isa.enums import oob_mode as bounds
 from neuron_tools.nki.isa.issue import ready
 from neuron_tools.nki.layout import row_major
@@ -77,6 +77,14 @@ def result(
     return trace.defer(tensor)
 
 
+def _elements(mask: Any, shape: tuple[int, ...]) -> npt.NDArray[np.bool_]:
+    """A mask that is an array, or a tile whose values decide."""
+    if not isinstance(mask, NkiTensor):
+        return np.asarray(mask, bool)
+    ready().needs_values()
+    return np.broadcast_to(mask.array.astype(bool), shape)
+
+
 class Restriction:
     """The part of a tile that a mask leaves.
 
@@ -98,7 +106,7 @@ class Restriction:
         if isinstance(mask, (bool, np.bool_)):
             self.empty = True
             return
-        given = mask if isinstance(mask, Mask) else Mask((), np.asarray(mask, bool))
+        given = mask if isinstance(mask, Mask) else Mask((), _elements(mask, self.shape))
         rectangle, self.rest = given.split(self.shape)
         self.empty = any(start >= stop for start, stop in rectangle)
         if any(limits != (0, extent) for limits, extent in zip(rectangle, self.shape)):
@@ -114,9 +122,11 @@ class Restriction:
         if not isinstance(operand, NkiTensor):
             return operand
         part = operand if self.rectangle is None else self._inside(operand, self.rectangle)
-        if self.rest is not None and part.limits is not None:
-            return only_where(part, self.rest)
-        return part
+        if self.rest is None:
+            return part
+        if part.gather is not None and part.shape == self.rest.shape:
+            return scattered_where(part, self.rest)
+        return part if part.limits is None else only_where(part, self.rest)
 
     def _inside(self, operand: NkiTensor, limited: Rectangle) -> NkiTensor:
         limits = []

@@ -86,17 +86,24 @@ vector_engine = isa.vector_engine
 scalar_engine = isa.scalar_engine
 gpsimd_engine = isa.gpsimd_engine
 unknown_engine = isa.unknown_engine
-core_barrier = isa.core_barrier
+LATER = (
+    "core_barrier", "dma_compute", "matmul_perf_mode", "nc_matmul_mx", "nc_n_gather", "nonzero_with_count",
+    "quantize_mx", "rand2", "rand_get_state", "rand_set_state", "rng", "sendrecv", "set_rng_seed",
+    "tensor_scalar_cumulative",
+)  # fmt: skip
+"""What the last releases of the older package had already, spelled as in the present dialect."""
+globals().update({name: getattr(isa, name) for name in LATER})
 
-__all__ = (
+__all__ = (  # noqa: PLE0604
+    *LATER,
     "activation", "activation_reduce", "affine_select", "bn_aggr", "bn_stats", "builtin_custom_op",
-    "core_barrier", "dge_mode", "dma_copy", "dma_engine", "dma_transpose", "dropout", "engine", "fp32",
-    "get_nc_version", "gpsimd_engine", "iota", "local_gather", "max8", "memset", "nc_find_index8",
-    "nc_match_replace8", "nc_matmul", "nc_stream_shuffle", "nc_transpose", "nc_version", "oob_mode",
-    "range_select", "reciprocal", "reduce_cmd", "scalar_engine", "scalar_tensor_tensor", "select_reduce",
-    "sequence_bounds", "tensor_copy", "tensor_copy_dynamic_dst", "tensor_copy_dynamic_src",
-    "tensor_copy_predicated", "tensor_engine", "tensor_partition_reduce", "tensor_reduce", "tensor_scalar",
-    "tensor_scalar_reduce", "tensor_tensor", "tensor_tensor_scan", "unknown_engine", "vector_engine",
+    "dge_mode", "dma_copy", "dma_engine", "dma_transpose", "dropout", "engine", "fp32", "get_nc_version",
+    "gpsimd_engine", "iota", "local_gather", "max8", "memset", "nc_find_index8", "nc_match_replace8",
+    "nc_matmul", "nc_stream_shuffle", "nc_transpose", "nc_version", "oob_mode", "range_select",
+    "reciprocal", "reduce_cmd", "scalar_engine", "scalar_tensor_tensor", "select_reduce", "sequence_bounds",
+    "tensor_copy", "tensor_copy_dynamic_dst", "tensor_copy_dynamic_src", "tensor_copy_predicated",
+    "tensor_engine", "tensor_partition_reduce", "tensor_reduce", "tensor_scalar", "tensor_scalar_reduce",
+    "tensor_tensor", "tensor_tensor_scan", "unknown_engine", "vector_engine",
 )  # fmt: skip
 NAMES = __all__
 """What `neuronxcc.nki.isa` offers."""

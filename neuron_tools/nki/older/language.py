@@ -50,6 +50,7 @@ def _with_limits(dtype: dtypes.DType) -> dtypes.DType:
 
 fp32 = _with_limits(dtypes.float32)
 bfp16 = _with_limits(dtypes.bfloat16)
+int1 = dtypes.bool_
 mgrid = IndexGrid()
 
 
@@ -99,6 +100,7 @@ __all__ = [
     "fp32",
     "gemm_grid",
     "gemm_stationary_grid",
+    "int1",
     "loop_reduce",
     "mgrid",
     "nc",

@@ -250,3 +250,116 @@ def test_a_loop_reduction_leaves_out_masked_iterations(names):
 
     x = numbers(4, 4, 8)
     np.testing.assert_allclose(sums(x), x[0] + x[1], rtol=1e-6)
+
+
+def test_a_tile_of_offsets_moves_an_index_expression(names):
+    nki, nl, nisa = names
+
+    @nki.jit
+    def pick(x, offsets):
+        result = nl.ndarray((16, 4), dtype=x.dtype, buffer=nl.shared_hbm)
+        tile, places = nl.load(x), nl.load(offsets)
+        picked = nl.ndarray((16, 4), dtype=x.dtype, buffer=nl.sbuf)
+        row, column = nl.mgrid[0:16, 0:1]
+        for i in nl.affine_range(4):
+            picked[row, i] = nisa.tensor_copy_dynamic_src(tile[row, places[0, i] + column])
+        nl.store(result, picked)
+        return result
+
+    x, offsets = numbers(16, 32), np.array([[7, 0, 31, 7]], np.int32)
+    np.testing.assert_array_equal(pick(x, offsets), x[:, offsets[0]])
+
+
+def test_a_one_column_tile_indexes_by_partition_beside_wider_expressions(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def gather(x, rows):
+        result = nl.ndarray((8, 3, 5), dtype=x.dtype, buffer=nl.shared_hbm)
+        chosen = nl.load(rows)
+        middle, last = nl.arange(3)[None, :, None], nl.arange(5)[None, None, :]
+        nl.store(result, nl.load(x[chosen[nl.arange(8)[:, None], 0], middle, last]))
+        return result
+
+    x, rows = numbers(20, 3, 5), np.arange(19, 3, -2, dtype=np.int32)[:, None]
+    np.testing.assert_array_equal(gather(x, rows), x[rows[:, 0]])
+
+
+def test_tiles_are_compared_elementwise_and_their_results_mask_writes(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def add_where_valid(x, rows, y):
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(result, nl.load(x))
+        places = nl.load(rows)
+        valid = (places != np.iinfo(places.dtype).max).astype(nl.int1)
+        columns = nl.arange(x.shape[1])[None, :]
+        nl.atomic_rmw(result[nl.minimum(places, 7), columns], value=nl.load(y), op=np.add, mask=valid)
+        return result
+
+    x, y = numbers(8, 6), np.ones((8, 6), np.float32)
+    rows = np.array([[3], [2], [2**31 - 1], [0], [2], [7], [2**31 - 1], [1]], np.int32)
+    want = x.copy()
+    np.add.at(want, rows[rows < 8], y[rows[:, 0] < 8])
+    np.testing.assert_allclose(add_where_valid(x, rows, y), want, rtol=1e-6)
+
+
+def test_equality_with_what_is_no_number_stays_identity(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def kernel(x):
+        tile = nl.load(x)
+        assert tile != None and not tile == None  # noqa: E711, PT018, SIM201
+        assert [tile].index(tile) == 0
+        result = nl.ndarray(x.shape, dtype=nl.uint8, buffer=nl.shared_hbm)
+        nl.store(result, tile == tile * 1.0)
+        return result
+
+    np.testing.assert_array_equal(kernel(numbers(4, 4)), 1)
+
+
+def test_a_simulated_kernel_may_return_a_tile_on_chip(names):
+    nki, nl, _ = names
+
+    def body(x):
+        return nl.exp(nl.load(x))
+
+    x = numbers(4, 8)
+    np.testing.assert_allclose(nki.jit(body, mode="simulation")(x), np.exp(x), rtol=1e-6)
+    with pytest.raises(Exception, match=r"returns a tile in sbuf; return a tensor in HBM"):
+        nki.jit(body)(x)
+
+
+def test_instructions_of_the_last_releases_are_there(names):
+    nki, nl, nisa = names
+
+    @nki.jit
+    def running_sum(x):
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.sbuf)
+        nisa.tensor_scalar_cumulative(src=nl.load(x), dst=tile, op0=nl.add, op1=nl.add, imm0=np.float32(1.0))
+        nl.store(result, tile)
+        return result
+
+    x = numbers(8, 16)
+    np.testing.assert_allclose(running_sum(x), np.cumsum(x + 1, 1), rtol=1e-5, atol=1e-5)
+
+
+def test_a_mask_that_is_no_rectangle_leaves_rows_of_a_scatter_out(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def scatter(x, rows, chosen):
+        result = nl.ndarray((12, 6), dtype=x.dtype, buffer=nl.shared_hbm)
+        nl.store(result, nl.zeros((12, 6), dtype=x.dtype, buffer=nl.sbuf))
+        columns = nl.arange(6)[None, :]
+        nl.store(result[nl.load(rows), columns], nl.load(x), mask=nl.load(chosen))
+        return result
+
+    x, rows = numbers(8, 6), np.array([[11], [4], [0], [99], [5], [6], [7], [99]], np.int32)
+    chosen = (rows < 12).astype(np.uint8)
+    want = np.zeros((12, 6), np.float32)
+    want[rows[rows < 12]] = x[rows[:, 0] < 12]
+    np.testing.assert_array_equal(scatter(x, rows, chosen), want)
