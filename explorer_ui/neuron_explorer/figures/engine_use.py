@@ -15,12 +15,17 @@ BAR_HEIGHT_PIXELS = 28
 TICKS = (0, 20, 40, 60, 80, 100)
 
 
-def engine_use_figure(engines: Sequence[EngineUse], theme: Theme) -> Any:
-    """Active time of each engine as a part of the device time, the first engine on top."""
+def engine_use_figure(engines: Sequence[EngineUse], theme: Theme, *, of_total: bool = False) -> Any:
+    """Active time of each engine as a part of the device time, the first engine on top.
+
+    Args:
+        of_total: Whether the whole profile is device time: one that has no executions.
+    """
     rows = list(reversed(engines))
     names = [engine.name for engine in rows]
-    shares = [100 * engine.of_device for engine in rows]
-    texts = [f"{percent(engine.of_device)}  ({duration(engine.active_ns)})" for engine in rows]
+    parts = [engine.of_total if of_total else engine.of_device for engine in rows]
+    shares = [100 * part for part in parts]
+    texts = [f"{percent(part)}  ({duration(engine.active_ns)})" for part, engine in zip(parts, rows)]
     frame = go.Bar(
         y=names, x=[100] * len(rows), orientation="h", marker=_plain(theme.empty), hoverinfo="skip"
     )

@@ -22,7 +22,7 @@ from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.analysis.overview import Overview
 from neuron_profile.reports.places import place
-from neuron_profile.reports.quantities import duration, percent, scaled
+from neuron_profile.reports.quantities import count, duration, percent, scaled
 from neuron_profile.reports.summary_text import notices, total_rows, verdict_text
 
 ROWS = 10
@@ -47,31 +47,77 @@ def SUMMARY(view: View) -> list[Any]:
     overview: Overview = view.result(results.OVERVIEW)
     return [
         *(html.P(notice, className="notice") for notice in notices(identity)),
-        html.P(verdict_text(overview.occupancy), className="verdict"),
-        _figures(view, overview),
+        html.P(_verdict(view, overview), className="verdict"),
+        *([] if _is_host_trace(view, overview) else [_figures(view, overview)]),
         *(
-            [chart_card("Engines", engine_use_figure(overview.engines, view.theme))]
+            [
+                chart_card(
+                    "Engines", engine_use_figure(overview.engines, view.theme, of_total=_is_alone(overview))
+                )
+            ]
             if overview.engines
             else []
         ),
     ]
 
 
+def _is_alone(overview: Overview) -> bool:
+    """Whether the device alone was profiled: its instructions are there, but no execution by a host."""
+    return not overview.occupancy.executions and bool(overview.metrics.get("total_time"))
+
+
+def _is_host_trace(view: View, overview: Overview) -> bool:
+    """Whether another tool's trace has spans of a host, and nothing of a device."""
+    is_foreign = bool(view.profile.tables().get("TraceSpan"))
+    return is_foreign and not overview.occupancy.executions and not _is_alone(overview)
+
+
+def _verdict(view: View, overview: Overview) -> str:
+    """What the program waits for, in one sentence; of what has no host or no device, what there is."""
+    if _is_alone(overview):
+        total_ns, active = _alone(overview)
+        return (
+            f"The device alone was profiled: {duration(total_ns)}, of which it was active {percent(active)}."
+        )
+    if _is_host_trace(view, overview):
+        return "This trace has no NeuronCore in it: its spans are on Timeline, and summed up on Operators."
+    return verdict_text(overview.occupancy)
+
+
+def _alone(overview: Overview) -> tuple[float, float]:
+    """Length of a device profile in ns, and the part of it in which anything was active."""
+    metrics = overview.metrics
+    return float(metrics["total_time"]) * 1e9, float(metrics.get("total_active_time_percent") or 0.0)
+
+
 def _figures(view: View, overview: Overview) -> Any:
     metrics, occupancy = overview.metrics, overview.occupancy
+    if _is_alone(overview):
+        total_ns, active = _alone(overview)
+        numbers = [
+            ("Device time", duration(total_ns), "without a host"),
+            ("Device active", percent(active), "of the device time"),
+        ]
+    else:
+        numbers = [
+            ("Device time", duration(occupancy.device_ns), count(occupancy.executions, "execution")),
+            ("Device busy", percent(occupancy.busy_share), f"of {duration(occupancy.window_ns)}"),
+        ]
     peak = max((peak.peak_bytes for peak in overview.memory), default=0)
-    numbers = [
-        ("Device time", duration(occupancy.device_ns), f"{occupancy.executions:,} executions"),
-        ("Device busy", percent(occupancy.busy_share), f"of {duration(occupancy.window_ns)}"),
-        ("Peak memory", scaled(peak, "B"), "held by tensors"),
-    ]
+    numbers += [("Peak memory", scaled(peak, "B"), "held by tensors")] if peak else []
     if view.range_ns is None:  # the published metrics are those of the whole profile
         numbers += [
-            ("MFU", percent(overview.while_busy("mfu_estimated_percent")), "of the device time"),
+            ("MFU", percent(_mfu(overview)), "of the device time"),
             ("HBM traffic", scaled(_traffic(overview), "B"), "read and written"),
             ("Matrix work", scaled(float(metrics.get("model_flops") or 0), "FLOP"), "of the model"),
         ]
     return html.Dl([_figure(*number) for number in numbers], className="figures")
+
+
+def _mfu(overview: Overview) -> float:
+    if _is_alone(overview):
+        return float(overview.metrics.get("mfu_estimated_percent") or 0.0)
+    return overview.while_busy("mfu_estimated_percent")
 
 
 def _traffic(overview: Overview) -> float:

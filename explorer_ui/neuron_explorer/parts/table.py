@@ -38,7 +38,10 @@ def table(headings: Sequence[str], rows: Iterable[Row], caption: str, *, short: 
         className="table-wrap short" if short else "table-wrap",
         tabIndex=0,
         role="region",
-        **{"aria-label": caption, "data-table": json.dumps(data, ensure_ascii=False, separators=(",", ":"))},
+        **{
+            "aria-label": f"{caption}, table",
+            "data-table": json.dumps(data, ensure_ascii=False, separators=(",", ":")),
+        },
     )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import replace
 
 import pytest
@@ -20,7 +21,9 @@ from neuron_explorer.source_costs import LineWork, line_work, source_files, sour
 from neuron_explorer.user_store import UserStore
 from neuron_profile.analysis.charges import charge_device_time
 from neuron_tools import open_profile
+from neuron_tools.profile.importers import import_traces
 from neuron_tools.profile.reader import Profile
+from tests.fixtures.foreign_traces import device_profile, kineto_document
 
 
 @pytest.fixture
@@ -64,6 +67,35 @@ def test_the_overview_has_the_sums_of_the_profile_or_of_the_range(view: View) ->
     shown = drawn(second, "/overview")
     assert '"100 ns"' in shown
     assert "aten::addmm" not in shown
+
+
+@pytest.fixture
+def foreign_view(tmp_path, monkeypatch) -> Iterator[Callable[[object], View]]:
+    """Imports a trace of another tool, and gives a view of it."""
+    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 30.0)
+    with ExitStack() as opened:
+
+        def make(document: object) -> View:
+            (tmp_path / "trace.json").write_text(json.dumps(document))
+            path = import_traces([tmp_path / "trace.json"], tmp_path / "trace.nprof").path
+            library = opened.enter_context(ProfileLibrary([path]))
+            store = UserStore(tmp_path / "store")
+            return View(library, Analyses(library), Address("/", profile_id(path)), store=store)
+
+        yield make
+
+
+def test_a_device_without_a_host_is_not_said_to_have_done_nothing(foreign_view) -> None:
+    shown = drawn(foreign_view(device_profile()), "/overview")
+    assert "The device alone was profiled: " in shown
+    assert "Nothing ran" not in shown
+    assert '"Device active"' in shown
+
+
+def test_a_trace_of_a_host_is_not_measured_as_a_device(foreign_view) -> None:
+    shown = drawn(foreign_view(kineto_document()), "/overview")
+    assert "This trace has no NeuronCore in it" in shown
+    assert "Device busy" not in shown
 
 
 def test_the_tree_has_modules_and_operations(profile: Profile) -> None:
