@@ -5,7 +5,7 @@ VENV ?= .venv
 export VENV
 export PATH := $(abspath $(VENV))/bin:$(PATH)
 
-INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh scripts/system_packages.sh
+INSTALL_INPUTS := pyproject.toml constraints.txt scripts/bootstrap.sh scripts/system_packages.sh setup.py monitor/neuron_monitor/api/_kernels.c
 TIMELINE_SOURCES := package-lock.json $(shell find explorer_ui/timeline/src -type f) $(wildcard explorer_ui/timeline/*.*)
 EXTENSION_SOURCES := $(shell find vscode-extension/src vscode-extension/webview -type f) $(wildcard vscode-extension/*.*)
 DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/csrc/*) \
