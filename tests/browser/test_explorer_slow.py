@@ -122,7 +122,7 @@ def test_ranks_that_wait_for_each_other_are_on_the_page(
         in_time, late = (float(found.page.get_attribute(row, "data-value")) for row in rows)
         assert in_time > 2 * late
         found.page.click("[aria-label='By source line'] a >> nth=0")
-        found.page.wait_for_selector("table.code tr >> text=all_reduce")
+        found.page.wait_for_selector("table.code tr.chosen")
         found.go(f"/timeline?profile={profile_id(collectives)}")
         found.page.wait_for_selector(".nt-name >> text=rank 1")
         found.page.wait_for_selector(".nt-name >> text=MFU", state="attached")
