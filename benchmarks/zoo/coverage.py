@@ -34,6 +34,7 @@ class Coverage:
     """One training step of one model.
 
     Attributes:
+        mode: "eager", "fused" (eager operations that wait run together) or "compiled".
         operations: Framework operations that took device time, by count of executions.
         custom_calls: Those without a native lowering, by operator name.
         refused: Operators and graphs that could not be compiled at all.
@@ -70,17 +71,24 @@ class Coverage:
         return 1 - sum(self.custom_calls.values()) / max(self.operations, 1)
 
 
-def measure(case: Case, *, compiled: bool) -> Coverage:
-    """Capture one training step of a model and read its profile."""
+def measure(case: Case, *, compiled: bool = False, fused: bool = False) -> Coverage:
+    """Capture one training step of a model and read its profile.
+
+    Args:
+        case: The model.
+        compiled: Compile it as a whole.
+        fused: Let eager operations wait and run together, at a fixed host time per dispatch.
+    """
     expected = step_on_cpu(case)
     torch._dynamo.reset()
     with tempfile.TemporaryDirectory() as folder:
-        with neuron_tools.profile(Path(folder) / "run.nprof") as run:
+        path, clock = Path(folder) / "run.nprof", "fixed" if fused else "measured"
+        with neuron_tools.profile(path, host_clock=clock, eager_fusion="auto" if fused else "off") as run:
             found = step_on_device(case, compiled=compiled)
-        with run.open() as profile:
-            mode = "compiled" if compiled else "eager"
+        with run.open() as opened:
+            mode = "compiled" if compiled else "fused" if fused else "eager"
             return _read(
-                profile,
+                opened,
                 case.name,
                 mode,
                 largest_difference(expected.values, found.values),

@@ -44,7 +44,7 @@ class Executable:
 
     Attributes:
         number: The number records refer to it by; counts from 1 in each process.
-        kind: "eager" (one operation) or "graph" (torch.compile, jit).
+        kind: "eager" (one operation), "fused" (several that waited together) or "graph" (torch.compile, jit).
         duration_ns: Device time of one execution, rounded up to nanoseconds.
         compile_time_ns: Host time to lower, compile and simulate; 0 under the fixed clock.
     """

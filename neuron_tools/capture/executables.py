@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 from neuron_tools.capture.compilation import Compilation
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executable import Executable, save
+from neuron_tools.capture.fusion import EagerFusion
+from neuron_tools.device.native import CANNOT_FUSE
 from neuron_tools.hardware import NeuronCore
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from neuron_tools.simulator.program import Program
 
 FOLDER = "executables"
-UNTIMED = (0, 0, 0)  # what did not compile: no executable, no duration
+UNTIMED = (0, 0, CANNOT_FUSE)  # what did not compile: no executable, no duration
 DEBUG_VARIABLE = "NEURON_TOOLS_DEBUG"  # set: print why something did not compile
 NOT_NATIVE = 2  # bit of the record column `flags`: something in it has no native lowering
 
@@ -47,20 +49,38 @@ class ExecutableStore:
         self._compilation = Compilation(core, self._warn_of_disk)
         self._lock = threading.RLock()
         self._graphs: dict[Hashable, Executable | None] = {}
-        self._operations: dict[Hashable, Executable | None] = {}
+        self._operations: dict[Hashable, tuple[int, int, int]] = {}
+        self._fusion = EagerFusion(
+            lambda module_factory, name: self._make(module_factory, name, "fused"),
+            round(core.launch_overhead_ns),
+        )
         self._count = 0
         self.on_executable: list[Callable[[Executable], None]] = []
 
     def for_operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
-        """Executable number, duration in ns and record flags of an eager operation's signature."""
-        from neuron_tools.frontends.torch_eager import lower_operation, signature_key
+        """Executable number, duration in ns and flags of an eager operation's signature."""
+        from neuron_tools.frontends.torch_eager import signature_key
 
         key = signature_key(name, arguments)
         with self._lock:
             if key not in self._operations:
-                self._operations[key] = self._make(lambda: lower_operation(name, arguments), name, "eager")
-            executable = self._operations[key]
-        return (executable.number, executable.duration_ns, _flags(executable)) if executable else UNTIMED
+                self._operations[key] = self._operation(name, arguments)
+            return self._operations[key]
+
+    def for_fusion(self, waiting: list[Any]) -> tuple[int, int, int, int]:
+        """The same for operations that wait together, and how many of the first it is (`FusionCallback`)."""
+        with self._lock:
+            return self._fusion.cost_of(waiting)
+
+    def _operation(self, name: str, arguments: tuple[Any, ...]) -> tuple[int, int, int]:
+        from neuron_tools.frontends.torch_eager import lower_operation
+
+        executable = self._make(lambda: lower_operation(name, arguments), name, "eager")
+        if executable is None:
+            return UNTIMED
+        self._fusion.add(name, arguments, executable)
+        flags = self._fusion.flags(name, arguments, executable.program)
+        return executable.number, executable.duration_ns, flags | _flags(executable)
 
     def executable_for(
         self, module_factory: Callable[[], hlo.Module], key: Hashable, name: str

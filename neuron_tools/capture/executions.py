@@ -38,12 +38,16 @@ LEVELS = ("HloInstruction", "FrameworkInstruction")
 
 @dataclass(frozen=True)
 class Execution:
-    """One execution of an executable on a NeuronCore."""
+    """One execution of an executable on a NeuronCore.
+
+    Attributes:
+        origins: Where it was asked for: one place, or that of each of the operations that ran fused.
+    """
 
     executable: int
     start_ns: int
     core: int
-    origin: ExecutionOrigin
+    origins: tuple[ExecutionOrigin, ...]
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,7 @@ class ExecutionTables:
         return Replay(
             start_ns=np.array([execution.start_ns for execution in executions], np.int64),
             first_id=first_id,
-            origins=[execution.origin for execution in executions],
+            origins=[execution.origins for execution in executions],
             constants={
                 "process_idx": np.full(count, self._process_idx, np.int64),
                 "pcore_idx": np.array([execution.core for execution in executions], np.int64),

@@ -19,6 +19,7 @@ Records = npt.NDArray[np.void]
 
 SPAN_KINDS = {
     RecordKind.OPERATION: "dispatch",
+    RecordKind.FUSED_OPERATION: "dispatch",
     RecordKind.GRAPH: "dispatch",
     RecordKind.COPY_TO_DEVICE: "copy",
     RecordKind.COPY_TO_HOST: "copy",
@@ -31,6 +32,7 @@ SPAN_KINDS = {
 EVENT_NAMES = {
     RecordKind.OPERATION: ("nrt_execute", "nc_exec_running"),
     RecordKind.GRAPH: ("nrt_execute", "nc_exec_running"),
+    RecordKind.FUSED: ("nrt_execute", "nc_exec_running"),
     RecordKind.COPY_TO_DEVICE: ("nrt_tensor_write", "dmem_buf_copyin"),
     RecordKind.COPY_TO_HOST: ("nrt_tensor_read", "dmem_buf_copyout"),
     RecordKind.SYNCHRONIZE: ("nrt_synchronize", None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Iterable
@@ -9,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from neuron_tools.capture.options import CaptureOptions, simulated_core
+from neuron_tools.capture.options import CaptureOptions, EagerFusion, eager_fusion_of, simulated_core
 from neuron_tools.errors import NeuronToolsError, UsageError
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class profile:
         lnc: Physical NeuronCores that make one logical NeuronCore; only 1 can be simulated so far.
         host_clock: "measured" or "fixed".
         settings: Hardware figures to change, e.g. ["hbm_bandwidth=2x"].
+        eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
+            busy; "on", also those for which it is free; "off", none. None: as the environment says.
 
     Raises:
         UsageError: The target, the clock or a setting is unknown. Entering the block raises it where the
@@ -50,10 +53,14 @@ class profile:
         lnc: int = 1,
         host_clock: str = "measured",
         settings: Iterable[str] = (),
+        eager_fusion: EagerFusion | None = None,
     ) -> None:
         self.path = Path(path)
         chosen = (settings,) if isinstance(settings, str) else tuple(settings)
-        self._options = CaptureOptions(self.path.absolute(), target, lnc, host_clock, settings=chosen)
+        fusion = eager_fusion or eager_fusion_of(os.environ)
+        self._options = CaptureOptions(
+            self.path.absolute(), target, lnc, host_clock, settings=chosen, eager_fusion=fusion
+        )
         simulated_core(self._options)
 
     def __enter__(self) -> profile:

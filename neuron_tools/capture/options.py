@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Literal
 
 from neuron_tools import hardware
 from neuron_tools.errors import UsageError
@@ -14,6 +15,12 @@ from neuron_tools.hardware import NeuronCore
 VARIABLE = "NEURON_TOOLS_CAPTURE"
 HOST_CLOCKS = ("measured", "fixed")
 LOG_FOLDER = "log"
+EagerFusion = Literal["auto", "on", "off"]
+EAGER_FUSIONS: tuple[EagerFusion, ...] = ("auto", "on", "off")
+DEFAULT_EAGER_FUSION: EagerFusion = "off"
+EAGER_FUSION_VARIABLE = "NEURON_TOOLS_EAGER_FUSION"
+CONCATENATION_VARIABLE = "TORCH_NEURONX_ENABLE_CONCATENATION"
+"""TorchNeuron's own switch, "1" or "0"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +36,8 @@ class CaptureOptions:
         settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
         look_back_s: Keep only so many last seconds of the logs, for profiles on demand; 0 = keep everything.
         ranks: Ranks of the simulated job; those that run stand for all. 0 = those that run.
+        eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
+            busy; "on", also those for which it is free; "off", none.
         logs: Where the processes write their logs (absolute), if not in the profile.
     """
 
@@ -41,10 +50,13 @@ class CaptureOptions:
     look_back_s: float = 0.0
     logs: Path | None = None
     ranks: int = 0
+    eager_fusion: EagerFusion = DEFAULT_EAGER_FUSION
 
     def __post_init__(self) -> None:
         if self.host_clock not in HOST_CLOCKS:
             raise UsageError(f"The host clock '{self.host_clock}' is unknown: choose measured or fixed.")
+        if self.eager_fusion not in EAGER_FUSIONS:
+            raise UsageError(f"Eager fusion '{self.eager_fusion}' is unknown: choose auto, on or off.")
         if self.lnc != 1:
             raise UsageError(f"LNC {self.lnc} cannot be simulated yet: use --lnc 1.")
 
@@ -65,6 +77,22 @@ class CaptureOptions:
         settings, logs = tuple(fields.pop("settings")), fields.pop("logs", None)
         directory = Path(fields.pop("directory"))
         return cls(directory, settings=settings, logs=Path(logs) if logs else None, **fields)
+
+
+def eager_fusion_of(environment: Mapping[str, str]) -> EagerFusion:
+    """The eager fusion that the environment asks for.
+
+    Raises:
+        UsageError: It asks for one that does not exist.
+    """
+    chosen = environment.get(EAGER_FUSION_VARIABLE, "")
+    if chosen:
+        for known in EAGER_FUSIONS:
+            if chosen == known:
+                return known
+        raise UsageError(f"{EAGER_FUSION_VARIABLE} is '{chosen}': choose auto, on or off.")
+    switches: dict[str, EagerFusion] = {"0": "off", "1": "auto"}
+    return switches.get(environment.get(CONCATENATION_VARIABLE, ""), DEFAULT_EAGER_FUSION)
 
 
 def from_environment(environment: Mapping[str, str]) -> CaptureOptions | None:

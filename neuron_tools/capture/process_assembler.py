@@ -31,7 +31,10 @@ from neuron_tools.profile.writer import ProfileWriter
 BLOCK_RECORDS = 8192
 PROCESS_ID_SHIFT = 48  # ids of process n start at n << 48
 EVENT_ID_BIT = 1 << 47  # ids of SystemProfileEvents rows stand apart
-EXECUTION_KINDS = (int(RecordKind.OPERATION), int(RecordKind.GRAPH))
+EXECUTION_KINDS = tuple(
+    int(kind)
+    for kind in (RecordKind.OPERATION, RecordKind.GRAPH, RecordKind.FUSED_OPERATION, RecordKind.FUSED)
+)
 HOST_TIMES, DEVICE_TIMES = ("host_start_ns", "host_end_ns"), ("device_start_ns", "device_end_ns")
 
 
@@ -63,6 +66,7 @@ class ProcessAssembler:
         first_id = process_idx << PROCESS_ID_SHIFT
         self._tables = ExecutionTables(core, process_idx, first_id, stacks)
         self._attribution = Attribution()
+        self._fused_origins: list[Origin] = []
         self._collectives = RankCollectives(process_idx, first_id, stacks, meetings)
         self._pools = {"HostSpan": TextPools(), "SystemProfileEvents": TextPools()}
         self._memory: host_rows.DeviceMemory | None = None
@@ -179,10 +183,10 @@ class ProcessAssembler:
     def _write_executions(self, records: npt.NDArray[np.void]) -> None:
         executions, chosen = [], []
         for record in records[np.isin(records["kind"], EXECUTION_KINDS)]:
-            origin = self._attribution.origin(record)
+            origins = self._origins(record)
             number = int(record["executable"])
-            if number and self._is_known(number):
-                executions.append(self._execution(record, number, origin))
+            if origins and number and self._is_known(number):
+                executions.append(self._execution(record, number, origins))
                 chosen.append(record)
         for name, columns in self._tables.rows(executions).items():
             self._writer.append(name, columns)
@@ -191,6 +195,18 @@ class ProcessAssembler:
         self._counts.update(execution.executable for execution in executions)
         self.executions += len(executions)
         self._end_ns = max(self._end_ns, int(records["device_end_ns"].max()))
+
+    def _origins(self, record: np.void) -> list[Origin]:
+        """Where an execution was asked for; nothing yet for an operation that ran in a later record's."""
+        if record["kind"] == RecordKind.FUSED:
+            origins, self._fused_origins = self._fused_origins, []
+            # The log may begin in the middle of them.
+            return (origins or [self._attribution.origin(record)])[-int(record["address"]) :]
+        origin = self._attribution.origin(record)
+        if record["kind"] == RecordKind.FUSED_OPERATION:
+            self._fused_origins.append(origin)
+            return []
+        return [origin]
 
     def _write_collectives(self, records: npt.NDArray[np.void]) -> None:
         definitions = self.log.definitions
@@ -230,12 +246,12 @@ class ProcessAssembler:
             "pcore_idx": [execution.core for execution in executions],
         }
 
-    def _execution(self, record: np.void, number: int, origin: Origin) -> Execution:
+    def _execution(self, record: np.void, number: int, origins: list[Origin]) -> Execution:
         return Execution(
             executable=number,
             start_ns=int(record["device_start_ns"]),
             core=int(record["device"]) + self._first_core,
-            origin=self._execution_origin(origin),
+            origins=tuple(self._execution_origin(origin) for origin in origins),
         )
 
     def _execution_origin(self, origin: Origin) -> ExecutionOrigin:

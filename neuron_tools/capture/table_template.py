@@ -32,6 +32,7 @@ class TableTemplate:
         origin_numbers: Number columns of which the same holds.
         origin_rows: Rows that do so, as bool; None = all.
         own: Columns with rows, as bool, that keep their own value all the same.
+        members: For each row, which of a fused execution's operations it takes them from; None: there is one.
     """
 
     rows: int
@@ -43,10 +44,14 @@ class TableTemplate:
     origin_numbers: frozenset[str] = frozenset()
     origin_rows: npt.NDArray[np.bool_] | None = None
     own: Mapping[str, npt.NDArray[np.bool_]] = field(default_factory=dict)
+    members: Ints | None = None
 
-    def with_origin(self, name: str, values: npt.NDArray[Any], taken: Any) -> npt.NDArray[Any]:
-        """A column in which the rows of `origin_rows` have the execution's value."""
+    def with_origin(self, name: str, values: npt.NDArray[Any], taken: Sequence[Any]) -> npt.NDArray[Any]:
+        """A column in which the rows of `origin_rows` have the value of their operation, one of `taken`."""
         kept = self.own.get(name)
+        if self.members is not None:
+            return np.asarray(taken, values.dtype)[np.clip(self.members, 0, len(taken) - 1)]
+        taken = taken[0]
         if self.origin_rows is None and kept is None:
             return np.full(self.rows, taken, values.dtype)
         chosen = np.ones(self.rows, bool) if self.origin_rows is None else self.origin_rows
@@ -57,7 +62,7 @@ class TableTemplate:
 
 @dataclass(frozen=True)
 class ExecutionOrigin:
-    """What an execution puts into the origin columns."""
+    """What an eager operation, or a call of a graph, puts into the origin columns."""
 
     texts: Mapping[str, str | None] = field(default_factory=dict)
     numbers: Mapping[str, Any] = field(default_factory=dict)
@@ -70,12 +75,13 @@ class Replay:
     Attributes:
         start_ns: Device time at which each starts.
         first_id: First id of each execution's run of ids.
+        origins: Those of each execution's operations: one, or several that ran fused.
         constants: Per-execution numbers that all its rows get (e.g. process_idx, pcore_idx).
     """
 
     start_ns: Ints
     first_id: Ints
-    origins: Sequence[ExecutionOrigin]
+    origins: Sequence[Sequence[ExecutionOrigin]]
     constants: Mapping[str, Ints]
 
 
@@ -114,22 +120,23 @@ def _references(local: Ints, first_id: Ints) -> pa.Array:
 
 def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> npt.NDArray[Any]:
     parts = []
-    for template, origin in zip(templates, block.origins):
+    for template, origins in zip(templates, block.origins):
         if template.rows:
             values = template.numbers[name]
-            if name in template.origin_numbers and name in origin.numbers:
-                values = template.with_origin(name, values, origin.numbers[name])
+            if name in template.origin_numbers and name in origins[0].numbers:
+                values = template.with_origin(name, values, [origin.numbers[name] for origin in origins])
             parts.append(values)
     return np.concatenate(parts)
 
 
 def _texts(name: str, templates: Sequence[TableTemplate], block: Replay, pools: TextPools) -> Codes:
     parts = []
-    for template, origin in zip(templates, block.origins):
+    for template, origins in zip(templates, block.origins):
         if not template.rows:
             continue
         codes = template.texts[name]
-        if name in template.origin and name in origin.texts:
-            codes = template.with_origin(name, codes, pools[name].code(origin.texts[name]))
+        if name in template.origin and name in origins[0].texts:
+            taken = [pools[name].code(origin.texts[name]) for origin in origins]
+            codes = template.with_origin(name, codes, taken)
         parts.append(codes)
     return np.concatenate(parts)

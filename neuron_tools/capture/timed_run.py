@@ -16,7 +16,7 @@ from typing import Any
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executables import ExecutableStore
-from neuron_tools.capture.options import CaptureOptions, simulated_core
+from neuron_tools.capture.options import CaptureOptions, eager_fusion_of, simulated_core
 from neuron_tools.capture.runtimes import Recording
 from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
 from neuron_tools.capture.untraced import untraced
@@ -51,7 +51,7 @@ class TimedTorch(TorchRuntime):
         self._configure_time(recording)
         self._describe_device(recording)
         self._count_for_driver(recording, profile=None)
-        native.start_timing(untraced(recording.store.for_operation))
+        native.start_timing(untraced(recording.store.for_operation), untraced(recording.store.for_fusion))
         untraced(recording.store.executable_for)
         self._hooks.append(executables.install(recording.store))
         self._time_collectives(recording, None)
@@ -64,7 +64,7 @@ def start_timed_torch(target: str) -> None:
         UnknownTargetError: There is no such target.
         NeuronToolsError: The device cannot be built.
     """
-    options = CaptureOptions(Path(), target)
+    options = CaptureOptions(Path(), target, eager_fusion=eager_fusion_of(os.environ))
     core = simulated_core(options)
     with tempfile.TemporaryDirectory(prefix="neuron-tools-") as folder:
         directory = Path(folder)

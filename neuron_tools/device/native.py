@@ -29,6 +29,18 @@ StackCallback: TypeAlias = Callable[[int, tuple[tuple[str, int, str], ...]], Non
 NameCallback: TypeAlias = Callable[[int, str], None]
 """(name id, text)."""
 
+FusionCallback: TypeAlias = Callable[[list[Any]], tuple[int, int, int, int]]
+"""Operations that wait together -> (executable id, duration in ns, flags, how many of the first run as it).
+
+Each is (executable id, [(buffer, offset), ...] of its tensor arguments, [(buffer, offset, dtype, sizes,
+strides, needed), ...] of its results). Equal buffer numbers mean shared memory, -1 the host's; `needed` says
+whether anybody can still read it. Fewer than two: they are better off alone."""
+
+EagerFusion: TypeAlias = Literal["off", "auto", "on"]
+_FUSION_MODES: dict[EagerFusion, int] = {"off": 0, "auto": 1, "on": 2}
+BEGINS_FUSION, CANNOT_FUSE = 4, 8
+"""Flags of a `SignatureCallback`: others may join the operation, but it joins none; it runs alone."""
+
 _core: Any = None
 _load_lock = threading.Lock()
 
@@ -74,7 +86,11 @@ def held_bytes() -> list[int]:
 
 
 def start_recording(
-    path: str, on_signature: SignatureCallback, on_stack: StackCallback, on_name: NameCallback
+    path: str,
+    on_signature: SignatureCallback,
+    on_stack: StackCallback,
+    on_name: NameCallback,
+    on_fusion: FusionCallback | None = None,
 ) -> None:
     """Starts virtual time at 0 and appends every piece of device work to the log at `path`.
 
@@ -87,20 +103,21 @@ def start_recording(
             aliasing or scalar values.
         on_stack: Called once for each new source stack (at most 32 user frames).
         on_name: Called once for each new operation or range name.
+        on_fusion: Called once for each new sequence of operations that wait for the device together.
 
     Raises:
         RuntimeError: A recording is under way, or the log cannot be made.
     """
-    core().start_recording(path, on_signature, on_stack, on_name)
+    core().start_recording(path, on_signature, on_stack, on_name, on_fusion)
 
 
-def start_timing(on_signature: SignatureCallback) -> None:
+def start_timing(on_signature: SignatureCallback, on_fusion: FusionCallback | None = None) -> None:
     """Starts virtual time without a log: events and torch.profiler then show simulated times.
 
     Raises:
         RuntimeError: A recording is under way.
     """
-    core().start_timing(on_signature)
+    core().start_timing(on_signature, on_fusion)
 
 
 def stop_recording() -> None:
@@ -121,6 +138,31 @@ def is_recording() -> bool:
 def is_timing() -> bool:
     """Whether virtual time is kept and the calling thread is not suppressed."""
     return bool(core().timing_is_on())
+
+
+def set_eager_fusion(mode: EagerFusion) -> None:
+    """Chooses which eager operations run as one execution; what waits is placed first.
+
+    Args:
+        mode: "off", every operation alone; "auto", those that wait while the device is busy; "on", also those
+            for which it is free: they wait until one comes that cannot join, or somebody looks.
+
+    Raises:
+        ValueError: There is no such mode.
+    """
+    if mode not in _FUSION_MODES:
+        raise ValueError(f'Eager fusion is "off", "auto" or "on", not {mode!r}.')
+    core().set_fusion(_FUSION_MODES[mode])
+
+
+def settle() -> None:
+    """Places what waits for the device, as a synchronisation does, without moving the host's clock."""
+    core().settle()
+
+
+def mark_boundary() -> None:
+    """Lets no fused execution reach over this moment."""
+    core().mark_boundary()
 
 
 def flush() -> None:

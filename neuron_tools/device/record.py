@@ -37,6 +37,8 @@ class RecordKind(IntEnum):
     STEP = 10  # a profiler step marker
     MODULE_CALL = 11  # one call of an nn.Module, `module`; host times only
     COLLECTIVE = 12  # this rank's part: `executable` is its description, `address` when the rank was ready
+    FUSED_OPERATION = 13  # an eager operation that ran in the next FUSED, whose device times it has
+    FUSED = 14  # one execution of the `address` FUSED_OPERATIONs before it
 
 
 RECORD_DTYPE = np.dtype(

@@ -54,6 +54,7 @@ class TorchRuntime:
             untraced(recording.store.for_operation),
             untraced(recording.definitions.stack),
             untraced(recording.definitions.name),
+            untraced(recording.store.for_fusion),
         )
         self._install_hooks(recording)
         self._time_collectives(recording, recording.definitions.collective)
@@ -64,8 +65,10 @@ class TorchRuntime:
 
         host_end_ns = native.host_now_ns()
         self._take_hooks_out()
+        native.settle()
         torch_driver.end_session()
         native.stop_recording()
+        native.set_eager_fusion("off")
         native.set_clock("measured")
         return host_end_ns
 
@@ -107,6 +110,7 @@ class TorchRuntime:
         options, core = recording.options, recording.core
         clock: Literal["measured", "fixed"] = "fixed" if options.host_clock == "fixed" else "measured"
         native.set_clock(clock, options.fixed_ns_per_dispatch)
+        native.set_eager_fusion(options.eager_fusion)
         native.set_launch_overhead_ns(round(core.launch_overhead_ns))
         native.set_copy_model(core.host_link_bandwidth, round(core.host_transfer_latency_ns))
         limit_bytes = native.memory_limit()

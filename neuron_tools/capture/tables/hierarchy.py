@@ -28,7 +28,7 @@ def hlo_table(
     template: Template, layout: IdLayout, work: dict[str, Ints], origins: Origins, pools: TextPools
 ) -> TableTemplate:
     """HloInstruction rows. `work` are per-HLO sums as `work_by_hlo` returns them."""
-    rows, eager = template.hlo_rows, template.executable.kind == "eager"
+    rows, kind = template.hlo_rows, template.executable.kind
     owner, operations = template.hlo_framework[rows], [template.program.hlo[row] for row in rows]
     return TableTemplate(
         rows=len(rows),
@@ -51,7 +51,7 @@ def hlo_table(
             "shape": pools["shape"].codes(operation.shape for operation in operations),
             **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
         },
-        **origins.from_execution(eager, PLACE_COLUMNS, owner),
+        **origins.from_execution(kind, PLACE_COLUMNS, owner),
     )
 
 
@@ -59,7 +59,7 @@ def framework_table(
     template: Template, layout: IdLayout, work: dict[str, Ints], origins: Origins, pools: TextPools
 ) -> TableTemplate:
     """FrameworkInstruction rows; each HLO operation's work counts for the operation that owns it."""
-    rows, eager = template.framework_rows, template.executable.kind == "eager"
+    rows, kind = template.framework_rows, template.executable.kind
     owned = {name: _by_owner(values, template) for name, values in work.items()}
     engines = {
         f"{engine.name.lower()}_engine_instruction_count": owned[engine.name][rows] for engine in Engine
@@ -80,7 +80,7 @@ def framework_table(
             "raw_hlo_id": _first_hlo(template, layout)[rows],
         },
         texts=origins.text_codes(TEXT_COLUMNS | {"framework_name"}, rows, pools),
-        **origins.from_execution(eager, TEXT_COLUMNS, rows),
+        **origins.from_execution(kind, TEXT_COLUMNS, rows),
     )
 
 

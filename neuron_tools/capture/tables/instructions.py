@@ -36,7 +36,7 @@ def instruction_table(
     kernel: KernelColumns | None = None,
 ) -> TableTemplate:
     """Relative Instruction rows of one executable."""
-    program, eager = template.program, template.executable.kind == "eager"
+    program, kind = template.program, template.executable.kind
     owner = _framework_rows(template)
     table = TableTemplate(
         rows=len(program.instructions),
@@ -61,7 +61,7 @@ def instruction_table(
             **no_kernel(len(program.instructions), pools),
             **origins.text_codes(TEXT_COLUMNS | {"framework_name"}, owner, pools),
         },
-        **origins.from_execution(eager, TEXT_COLUMNS, owner),
+        **origins.from_execution(kind, TEXT_COLUMNS, owner),
     )
     return with_kernel(table, kernel, pools)
 

@@ -43,15 +43,16 @@ class Origins:
         """The named number columns likewise."""
         return {name: self.numbers[name][rows] for name in sorted(names)}
 
-    def from_execution(
-        self, eager: bool, names: frozenset[str], rows: npt.NDArray[np.int64]
-    ) -> dict[str, Any]:
+    def from_execution(self, kind: str, names: frozenset[str], rows: npt.NDArray[np.int64]) -> dict[str, Any]:
         """What the rows of a TableTemplate take from their execution.
 
-        An eager operation takes everything. An operation of a graph knows its module, and its line unless the
-        model's code is all in libraries: then the line that called the graph stands for it.
+        An eager operation takes everything, each of several fused ones from its own call. An operation of a
+        graph knows its module, and its line unless the model's code is all in libraries: then the line that
+        called the graph stands for it.
         """
-        if eager:
+        if kind == "fused":
+            return {"origin": names, "origin_numbers": NUMBER_COLUMNS, "members": rows}
+        if kind == "eager":
             return {"origin": names, "origin_numbers": NUMBER_COLUMNS}
         without_line = np.array([not leaf for leaf in self.texts["stack_frame_ids"]], bool)
         return {

@@ -16,7 +16,7 @@ from neuron_tools.simulator.program import Memory, Program
 def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: TextPools) -> TableTemplate:
     """Relative DmaPacketAggregated rows of one executable."""
     program, dmas = template.program, template.program.dmas
-    count, eager = len(dmas), template.executable.kind == "eager"
+    count, kind = len(dmas), template.executable.kind
     owner = at(template.hlo_framework, dmas["hlo"])
     duration_ns = np.maximum(template.dmas.end_ns - template.dmas.start_ns, 1)
     return TableTemplate(
@@ -45,7 +45,7 @@ def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: Tex
             **{name: pools[name].codes(texts) for name, texts in _texts(template).items()},
             **origins.text_codes(PLACE_COLUMNS | {"framework_name"}, owner, pools),
         },
-        **origins.from_execution(eager, PLACE_COLUMNS, owner),
+        **origins.from_execution(kind, PLACE_COLUMNS, owner),
     )
 
 

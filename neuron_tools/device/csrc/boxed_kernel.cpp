@@ -194,9 +194,15 @@ void run_on_host(const OperatorInfo& info, Stack* stack, HostFunction compute) {
     at::AutoDispatchBelowADInplaceOrView below_autograd;
     compute(info, stack, arguments.device());
   }
-  work.finish_operation();
+  const bool waits = work.waits();
+  if (!waits) {
+    work.finish_operation();
+  }
   arguments.follow_writes();
   arguments.convert_results(stack);
+  if (waits) {
+    work.enqueue(*stack, info.return_count);
+  }
 }
 
 // `_foreach_*` operators have no CPU kernel of their own: without one of ours each would fall apart into an

@@ -4,6 +4,7 @@
 #include "device.h"
 #include "recorder.h"
 #include "timeline.h"
+#include "waiting.h"
 
 #include <memory>
 
@@ -77,6 +78,7 @@ PyObject* hold_stream(PyObject*, PyObject* arguments) {
   if (!PyArg_ParseTuple(arguments, "iL", &device, &time_ns) || !is_device(device)) {
     return nullptr;
   }
+  run_waiting(device);
   hold_stream_until(device, current_stream(device), time_ns);
   return none();
 }
@@ -88,6 +90,7 @@ PyObject* wait_host(PyObject*, PyObject* arguments) {
     return nullptr;
   }
   return guarded([&] {
+    run_waiting(device);
     record_synchronize(device, current_stream(device), time_ns);
     return none();
   });

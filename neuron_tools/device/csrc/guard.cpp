@@ -4,6 +4,7 @@
 #include "host_clock.h"
 #include "recorder.h"
 #include "timeline.h"
+#include "waiting.h"
 
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 
@@ -16,6 +17,12 @@ struct EventTime {
   bool timed = false;  // `ns` is virtual time, else wall time
   int64_t ns = 0;
 };
+
+// When a stream will have done all that it was asked to do.
+int64_t finish_ns(int device, int stream) {
+  run_waiting(device);
+  return stream_finish_ns(device, stream);
+}
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
  public:
@@ -67,14 +74,15 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     return reinterpret_cast<void*>(static_cast<intptr_t>(stream.id()));
   }
   bool queryStream(const c10::Stream& stream) const override {
-    return !timing_is_on() || has_passed(stream_finish_ns(index_of(stream.device()), stream_number(stream)));
+    return !timing_is_on() || has_passed(finish_ns(index_of(stream.device()), stream_number(stream)));
   }
   void synchronizeStream(const c10::Stream& stream) const override {
     const int device = index_of(stream.device());
-    record_synchronize(device, stream_number(stream), stream_finish_ns(device, stream_number(stream)));
+    record_synchronize(device, stream_number(stream), finish_ns(device, stream_number(stream)));
   }
   void synchronizeDevice(const c10::DeviceIndex index) const override {
     const int device = index < 0 ? current_device() : index;
+    run_waiting(device);
     record_synchronize(device, current_stream(device), device_finish_ns(device));
   }
 
@@ -88,11 +96,12 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     if (time->timed) {
       time->ns = event_time() >= 0
           ? event_time()
-          : std::max(host_now_ns(), stream_finish_ns(index_of(stream.device()), stream_number(stream)));
+          : std::max(host_now_ns(), finish_ns(index_of(stream.device()), stream_number(stream)));
     }
   }
   void block(void* event, const c10::Stream& stream) const override {
     if (event != nullptr && static_cast<EventTime*>(event)->timed) {
+      run_waiting(index_of(stream.device()));
       hold_stream_until(index_of(stream.device()), stream_number(stream), static_cast<EventTime*>(event)->ns);
     }
   }

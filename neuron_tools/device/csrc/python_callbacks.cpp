@@ -6,18 +6,21 @@
 #include "operators.h"
 #include "recorder.h"
 #include "signature.h"
+#include "waiting.h"
 
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <unordered_set>
+#include <vector>
 
 namespace neuron {
 namespace {
@@ -25,6 +28,7 @@ namespace {
 PyObject* signature_callback = nullptr;
 PyObject* stack_callback = nullptr;
 PyObject* name_callback = nullptr;
+PyObject* fusion_callback = nullptr;
 PyObject* first_allocation_callback = nullptr;
 std::atomic<bool> first_allocation_told{true};
 bool warned = false;
@@ -33,6 +37,8 @@ std::mutex cost_mutex;
 std::unordered_map<uint64_t, Cost> costs;
 std::unordered_set<uint64_t> costs_in_work;  // guarded by the GIL
 std::atomic<uint64_t> cost_generation{1};
+std::unordered_map<uint64_t, FusedCost> fused_costs;
+constexpr size_t kMostFusedCosts = 65536;
 
 struct CachedCost {
   uint64_t hash = 0;
@@ -154,6 +160,119 @@ Cost find_or_ask(uint64_t hash, const OperatorInfo& info, const Stack& stack) {
   return cost;
 }
 
+// Buffers in order of first appearance: the same operations over other memory are the same program.
+class BufferNumbers {
+ public:
+  int64_t number(int64_t buffer) {
+    if (buffer < 0) {
+      return -1;
+    }
+    const auto found = std::find(seen_.begin(), seen_.end(), buffer);
+    if (found == seen_.end()) {
+      seen_.push_back(buffer);
+      return static_cast<int64_t>(seen_.size()) - 1;
+    }
+    return found - seen_.begin();
+  }
+
+ private:
+  std::vector<int64_t> seen_;
+};
+
+uint64_t hash_of(const FusionRequest& request) {
+  uint64_t hash = 0;
+  const auto mix = [&hash](int64_t word) {
+    hash = (hash ^ static_cast<uint64_t>(word)) * 0x9E3779B97F4A7C15ull;
+    hash ^= hash >> 29;
+  };
+  BufferNumbers buffers;
+  for (const auto* operation : request.operations) {
+    mix(operation->cost.executable);
+    for (const auto& use : operation->uses) {
+      mix(buffers.number(use.buffer));
+      mix(use.offset);
+    }
+    for (const auto& result : operation->results) {
+      mix(buffers.number(result.place.buffer));
+      mix(result.place.offset);
+      mix(static_cast<int64_t>(result.dtype));
+      for (const auto& extents : {result.sizes, result.strides}) {
+        std::for_each(extents.begin(), extents.end(), mix);
+      }
+    }
+  }
+  std::for_each(request.needed.begin(), request.needed.end(), mix);
+  return hash;
+}
+
+void append_new(PyObject* list, PyObject* item) {
+  if (list != nullptr && item != nullptr) {
+    PyList_Append(list, item);
+  }
+  Py_XDECREF(item);
+}
+
+PyObject* list_of(const std::vector<int64_t>& values) {
+  PyObject* list = PyList_New(static_cast<Py_ssize_t>(values.size()));
+  for (size_t i = 0; list != nullptr && i < values.size(); ++i) {
+    PyList_SET_ITEM(list, static_cast<Py_ssize_t>(i), PyLong_FromLongLong(values[i]));
+  }
+  return list;
+}
+
+// [(executable, [(buffer, offset)...], [(buffer, offset, dtype, sizes, strides, needed)...])...]
+PyObject* python_operations(const FusionRequest& request) {
+  BufferNumbers buffers;
+  auto needed = request.needed.begin();
+  PyObject* operations = PyList_New(0);
+  for (const auto* operation : request.operations) {
+    PyObject* uses = PyList_New(0);
+    for (const auto& use : operation->uses) {
+      append_new(uses, Py_BuildValue("(LL)", static_cast<long long>(buffers.number(use.buffer)), static_cast<long long>(use.offset)));
+    }
+    PyObject* results = PyList_New(0);
+    for (const auto& result : operation->results) {
+      append_new(
+          results, Py_BuildValue(
+                       "(LLsNNO)", static_cast<long long>(buffers.number(result.place.buffer)),
+                       static_cast<long long>(result.place.offset),
+                       dtype_name(result.dtype), list_of(result.sizes), list_of(result.strides),
+                       *needed++ ? Py_True : Py_False));
+    }
+    append_new(operations, Py_BuildValue("(INN)", operation->cost.executable, uses, results));
+  }
+  return operations;
+}
+
+FusedCost ask_python_fused(const FusionRequest& request) {
+  FusedCost fused;
+  PyObject* operations = python_operations(request);
+  PyObject* result = nullptr;
+  if (operations != nullptr && fusion_callback != nullptr) {
+    result = PyObject_CallFunction(fusion_callback, "O", operations);
+  }
+  Py_XDECREF(operations);
+  unsigned int executable = 0, flags = 0, count = 0;
+  long long duration_ns = 0;
+  if (result != nullptr && PyArg_ParseTuple(result, "ILII", &executable, &duration_ns, &flags, &count)) {
+    fused = {{executable, flags, duration_ns}, count};
+  } else if (PyErr_Occurred() != nullptr) {
+    warn_once("fuse operations");
+  }
+  Py_XDECREF(result);
+  return fused;
+}
+
+bool find_fused_cost(uint64_t hash, FusedCost* cost) {
+  std::lock_guard<std::mutex> lock(cost_mutex);
+  const auto found = fused_costs.find(hash);
+  if (found == fused_costs.end()) {
+    return false;
+  }
+  *cost = found->second;
+  return true;
+}
+
 void replace_callback(PyObject*& slot, PyObject* callback) {
   PyObject* old = slot;
   slot = callback == Py_None ? nullptr : callback;
@@ -188,13 +307,15 @@ void tell_allocation() {
   }
 }
 
-void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name) {
+void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name, PyObject* on_fusion) {
   replace_callback(signature_callback, on_signature);
   replace_callback(stack_callback, on_stack);
   replace_callback(name_callback, on_name);
+  replace_callback(fusion_callback, on_fusion);
   warned = false;
   std::lock_guard<std::mutex> lock(cost_mutex);
   costs.clear();
+  fused_costs.clear();
   ++cost_generation;
 }
 
@@ -205,6 +326,24 @@ Cost cost_of(uint64_t hash, const OperatorInfo& info, const Stack& stack) {
     recent = {hash, generation, find_or_ask(hash, info, stack)};
   }
   return recent.cost;
+}
+
+FusedCost fused_cost_of(const FusionRequest& request) {
+  const uint64_t hash = hash_of(request);
+  FusedCost fused;
+  if (find_fused_cost(hash, &fused)) {
+    return fused;
+  }
+  {
+    const CallbackScope scope;
+    fused = ask_python_fused(request);
+  }
+  std::lock_guard<std::mutex> lock(cost_mutex);
+  if (fused_costs.size() >= kMostFusedCosts) {
+    fused_costs.clear();
+  }
+  fused_costs.emplace(hash, fused);
+  return fused;
 }
 
 void tell_stack(uint32_t id, PyObject* frames) {

@@ -18,8 +18,14 @@ struct Cost {
   int64_t duration_ns = 0;
 };
 
+// What the first `count` of several operations cost as one execution; fewer than two: they are better off alone.
+struct FusedCost {
+  Cost cost;
+  uint32_t count = 0;
+};
+
 // Borrowed; null or None switches a callback off. Needs the GIL.
-void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name);
+void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name, PyObject* on_fusion);
 
 // Called once, with no arguments, when memory of the device is first asked for: in a forked child again.
 void set_first_allocation_callback(PyObject* callback);

@@ -18,6 +18,8 @@ enum class RecordKind : uint8_t {
   kStep = 10,
   kModuleCall = 11,
   kCollective = 12,
+  kFusedOperation = 13,  // an eager operation that ran as part of the next kFused
+  kFused = 14,
 };
 
 struct Record {
@@ -43,5 +45,10 @@ struct Record {
 static_assert(sizeof(Record) == 96, "neuron_tools/device/record.py reads 96-byte records");
 
 inline constexpr uint32_t kInOptimizer = 1;
+inline constexpr uint32_t kNotNative = 2;
+inline constexpr uint32_t kRecordedFlags = kInOptimizer | kNotNative;
+// Of a cost, not of a record.
+inline constexpr uint32_t kBeginsFusion = 4;  // starts an execution of its own, which others may join
+inline constexpr uint32_t kCannotFuse = 8;
 
 }  // namespace neuron

@@ -11,6 +11,7 @@
 #include "python_stack.h"
 #include "signature.h"
 #include "timeline.h"
+#include "waiting.h"
 
 #include <c10/core/GradMode.h>
 
@@ -99,6 +100,7 @@ void begin_session(uint8_t bits) {
   reset_names();
   reset_stacks();
   reset_timeline();
+  forget_waiting();
   reset_host_clock();
   watch_backward();
   observers |= bits;
@@ -127,6 +129,7 @@ void start_timing() {
 
 void stop_recording() {
   std::lock_guard<std::mutex> lock(session_mutex);
+  run_all_waiting();
   end_session();
   close_event_log();
 }
@@ -134,6 +137,7 @@ void stop_recording() {
 void abandon_recording() {
   std::lock_guard<std::mutex> lock(session_mutex);
   end_session();
+  forget_waiting();
   discard_pending_records();
   close_event_log();
 }
@@ -217,6 +221,9 @@ void DeviceWork::describe(const Stack& stack) {
     return;
   }
   start();
+  if (operations_may_wait()) {
+    collect_places(stack, info_.argument_count, &uses_);
+  }
   const auto signature = signature_of(info_, stack);
   cost_ = cost_of(signature.hash, info_, stack);
   if (signature.requires_grad && c10::GradMode::is_enabled()) {
@@ -247,7 +254,7 @@ void DeviceWork::begin_compute(int device) {
 // May call Python (a new name): not to be called while executions are put in order.
 void DeviceWork::complete(Record& record) const {
   record.executable = cost_.executable;
-  record.flags |= cost_.flags;
+  record.flags |= cost_.flags & kRecordedFlags;
   record.name = name_of(info_);
   record.host_start_ns = host_start_ns_;
   record.host_end_ns = host_end_ns_;
@@ -271,6 +278,30 @@ void DeviceWork::show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind k
   add_profile_span(std::move(span));
 }
 
+bool DeviceWork::waits() const {
+  return computing_ && (observers_ & kTiming) != 0 && operations_may_wait();
+}
+
+void DeviceWork::enqueue(const Stack& results, int count) {
+  finished_ = true;
+  WaitingOperation operation;
+  operation.info = &info_;
+  operation.cost = cost_;
+  operation.device = device_;
+  operation.stream = current_stream(device_);
+  operation.recorded = (observers_ & kRecording) != 0;
+  operation.profiled = (observers_ & kProfiling) != 0;
+  operation.record = make_record(RecordKind::kOperation, device_, thread_state.stack);
+  complete(operation.record);
+  operation.uses = std::move(uses_);
+  collect_results(results, count, &operation.results);
+  add_waiting(std::move(operation));
+  if (info_.needs_values) {
+    run_waiting(device_);
+    host_wait_until(stream_finish_ns(device_, current_stream(device_)));
+  }
+}
+
 void DeviceWork::finish_operation() {
   finished_ = true;
   if (counted_ && (observers_ & kTiming) == 0) {
@@ -281,6 +312,7 @@ void DeviceWork::finish_operation() {
   }
   Interval interval;
   if ((observers_ & kTiming) != 0) {
+    run_waiting(device_);
     const bool recorded = (observers_ & kRecording) != 0;
     Record record;
     if (recorded) {
@@ -308,6 +340,7 @@ void DeviceWork::finish_copy(RecordKind kind, int64_t bytes, bool blocking) {
   }
   Interval interval;
   if ((observers_ & kTiming) != 0) {
+    run_waiting(device_);
     interval = place_copy(device_, current_stream(device_), host_end_ns_, bytes);
     if (blocking) {
       host_wait_until(interval.end_ns);
@@ -334,6 +367,7 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name) {
   }
   const int device = current_device();
   const int64_t host_start = pause_host_clock();
+  run_waiting(device);
   const int64_t host_end = dispatch_while_paused_ns(0);
   const bool recorded = (watching & kRecording) != 0;
   Record record;
@@ -354,6 +388,9 @@ void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind ki
   if (!is_recording()) {
     return;
   }
+  if (kind != RecordKind::kModuleCall) {
+    mark_boundary();
+  }
   const HostClockPause not_the_users_time;
   Record record = make_host_record(kind, current_device(), capture_stack(), start_ns, end_ns);
   record.name = name;
@@ -363,6 +400,7 @@ void record_range(uint32_t name, int64_t start_ns, int64_t end_ns, RecordKind ki
 CollectiveIssue issue_collective(int device, bool has_user_frames) {
   const HostClockPause not_the_users_time;
   CollectiveIssue issue;
+  run_waiting(device);
   const int64_t start = host_now_ns();
   const int64_t end = dispatch_while_paused_ns(0);
   issue.ready_ns = std::max(end, stream_finish_ns(device, current_stream(device)));
@@ -413,6 +451,7 @@ AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
 }
 
 void record_free(int device, int64_t bytes, int64_t ordinal) {
+  tell_freed(ordinal);
   if (is_recording()) {
     log_memory_record(RecordKind::kFree, device, 0, bytes, ordinal);
   }

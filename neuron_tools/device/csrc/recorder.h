@@ -6,9 +6,11 @@
 #include "operator_types.h"
 #include "python_callbacks.h"
 #include "record.h"
+#include "waiting.h"
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 namespace neuron {
 
@@ -51,6 +53,11 @@ class DeviceWork {
   void begin_compute(int device);
 
   void finish_operation();
+
+  // Operations may wait for the device, to run together with others: then `enqueue` stands for `finish_operation`,
+  // when the results have their memory. `results`: the stack that ends with them.
+  bool waits() const;
+  void enqueue(const Stack& results, int count);
   void finish_copy(RecordKind kind, int64_t bytes, bool blocking);
 
  private:
@@ -73,6 +80,7 @@ class DeviceWork {
   int64_t host_end_ns_ = 0;
   int64_t described_ns_ = 0;  // by `elapsed_now_ns`
   int64_t wall_start_ns_ = 0;
+  std::vector<TensorPlace> uses_;
 };
 
 // One execution of a compiled graph on the current device and stream.

@@ -8,6 +8,7 @@
 #include "python_stack.h"
 #include "recorder.h"
 #include "timeline.h"
+#include "waiting.h"
 
 #include <string>
 
@@ -36,22 +37,26 @@ void check_no_session() {
 
 PyObject* begin_recording(PyObject*, PyObject* arguments) {
   const char* path = nullptr;
-  PyObject *on_signature = nullptr, *on_stack = nullptr, *on_name = nullptr;
-  if (!PyArg_ParseTuple(arguments, "sOOO", &path, &on_signature, &on_stack, &on_name)) {
+  PyObject *on_signature = nullptr, *on_stack = nullptr, *on_name = nullptr, *on_fusion = Py_None;
+  if (!PyArg_ParseTuple(arguments, "sOOO|O", &path, &on_signature, &on_stack, &on_name, &on_fusion)) {
     return nullptr;
   }
   return guarded([&] {
     check_no_session();
-    set_callbacks(on_signature, on_stack, on_name);
+    set_callbacks(on_signature, on_stack, on_name, on_fusion);
     start_recording(path);
     return none();
   });
 }
 
-PyObject* begin_timing(PyObject*, PyObject* on_signature) {
+PyObject* begin_timing(PyObject*, PyObject* arguments) {
+  PyObject *on_signature = nullptr, *on_fusion = Py_None;
+  if (!PyArg_ParseTuple(arguments, "O|O", &on_signature, &on_fusion)) {
+    return nullptr;
+  }
   return guarded([&] {
     check_no_session();
-    set_callbacks(on_signature, nullptr, nullptr);
+    set_callbacks(on_signature, Py_None, Py_None, on_fusion);
     start_timing();
     return none();
   });
@@ -59,14 +64,35 @@ PyObject* begin_timing(PyObject*, PyObject* on_signature) {
 
 PyObject* end_recording(PyObject*, PyObject*) {
   PyObject* result = without_gil([] { stop_recording(); });
-  set_callbacks(nullptr, nullptr, nullptr);
+  set_callbacks(Py_None, Py_None, Py_None, Py_None);
   return result;
 }
 
 PyObject* drop_recording(PyObject*, PyObject*) {
   PyObject* result = without_gil([] { abandon_recording(); });
-  set_callbacks(nullptr, nullptr, nullptr);
+  set_callbacks(Py_None, Py_None, Py_None, Py_None);
   return result;
+}
+
+PyObject* set_fusion(PyObject*, PyObject* argument) {
+  const long mode = PyLong_AsLong(argument);
+  if (mode == -1 && PyErr_Occurred() != nullptr) {
+    return nullptr;
+  }
+  return guarded([mode] {
+    run_all_waiting();
+    set_fusion_mode(static_cast<FusionMode>(mode));
+    return none();
+  });
+}
+
+PyObject* settle(PyObject*, PyObject*) {
+  return without_gil([] { run_all_waiting(); });
+}
+
+PyObject* boundary(PyObject*, PyObject*) {
+  mark_boundary();
+  return none();
 }
 
 PyObject* flush(PyObject*, PyObject*) {
@@ -201,10 +227,13 @@ PyObject* capture(PyObject*, PyObject*) {
 
 PyMethodDef recorder_functions[] = {
     {"start_recording", begin_recording, METH_VARARGS, nullptr},
-    {"start_timing", begin_timing, METH_O, nullptr},
+    {"start_timing", begin_timing, METH_VARARGS, nullptr},
     {"stop_recording", end_recording, METH_NOARGS, nullptr},
     {"abandon_recording", drop_recording, METH_NOARGS, nullptr},
     {"flush", flush, METH_NOARGS, nullptr},
+    {"set_fusion", set_fusion, METH_O, nullptr},
+    {"settle", settle, METH_NOARGS, nullptr},
+    {"mark_boundary", boundary, METH_NOARGS, nullptr},
     {"recording_error", get_recording_error, METH_NOARGS, nullptr},
     {"record_count", get_record_count, METH_NOARGS, nullptr},
     {"timing_is_on", get_timing_is_on, METH_NOARGS, nullptr},

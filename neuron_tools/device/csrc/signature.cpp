@@ -148,30 +148,6 @@ class Hasher {
   StorageNumbers storages_;
 };
 
-const char* dtype_name(at::ScalarType dtype) {
-  switch (dtype) {
-    case at::kByte: return "uint8";
-    case at::kChar: return "int8";
-    case at::kShort: return "int16";
-    case at::kInt: return "int32";
-    case at::kLong: return "int64";
-    case at::kHalf: return "float16";
-    case at::kFloat: return "float32";
-    case at::kDouble: return "float64";
-    case at::kComplexHalf: return "complex32";
-    case at::kComplexFloat: return "complex64";
-    case at::kComplexDouble: return "complex128";
-    case at::kBool: return "bool";
-    case at::kBFloat16: return "bfloat16";
-    case at::kFloat8_e5m2: return "float8_e5m2";
-    case at::kFloat8_e4m3fn: return "float8_e4m3fn";
-    case at::kUInt16: return "uint16";
-    case at::kUInt32: return "uint32";
-    case at::kUInt64: return "uint64";
-    default: return c10::toString(dtype);
-  }
-}
-
 PyObject* integers(c10::IntArrayRef values) {
   PyObject* tuple = PyTuple_New(static_cast<Py_ssize_t>(values.size()));
   for (size_t i = 0; tuple != nullptr && i < values.size(); ++i) {
@@ -268,6 +244,30 @@ class PythonArguments {
 };
 
 }  // namespace
+
+const char* dtype_name(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kByte: return "uint8";
+    case at::kChar: return "int8";
+    case at::kShort: return "int16";
+    case at::kInt: return "int32";
+    case at::kLong: return "int64";
+    case at::kHalf: return "float16";
+    case at::kFloat: return "float32";
+    case at::kDouble: return "float64";
+    case at::kComplexHalf: return "complex32";
+    case at::kComplexFloat: return "complex64";
+    case at::kComplexDouble: return "complex128";
+    case at::kBool: return "bool";
+    case at::kBFloat16: return "bfloat16";
+    case at::kFloat8_e5m2: return "float8_e5m2";
+    case at::kFloat8_e4m3fn: return "float8_e4m3fn";
+    case at::kUInt16: return "uint16";
+    case at::kUInt32: return "uint32";
+    case at::kUInt64: return "uint64";
+    default: return c10::toString(dtype);
+  }
+}
 
 Signature signature_of(const OperatorInfo& info, const Stack& stack) {
   Hasher hasher;

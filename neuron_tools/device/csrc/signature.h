@@ -4,6 +4,8 @@
 
 #include "operator_types.h"
 
+#include <c10/core/ScalarType.h>
+
 #include <cstdint>
 
 struct _object;
@@ -22,5 +24,8 @@ Signature signature_of(const OperatorInfo& info, const Stack& stack);
 // The same as a Python tuple, one entry for each argument; the form is told in `neuron_tools.device.native`.
 // Needs the GIL. Null with a Python exception set on failure.
 PyObject* signature_arguments(const OperatorInfo& info, const Stack& stack);
+
+// As `torch` spells it.
+const char* dtype_name(c10::ScalarType dtype);
 
 }  // namespace neuron

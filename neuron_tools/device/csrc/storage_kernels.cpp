@@ -80,7 +80,11 @@ void copy_on_device(const at::Tensor& from, const at::Tensor& to, bool non_block
   }
   work.begin_compute(to.device().index());
   copy_bytes(from, to, non_blocking);
-  work.finish_operation();
+  if (work.waits()) {
+    work.enqueue({to}, 1);
+  } else {
+    work.finish_operation();
+  }
 }
 
 void copy_between(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {

@@ -58,6 +58,11 @@ Interval place_compute(
   return interval;
 }
 
+int64_t next_start_ns(int device, int stream, int64_t issued_ns) {
+  std::lock_guard<SpinLock> lock(timeline_lock);
+  return std::max({stream_clock(device, stream), cores[device].compute_ns, issued_ns});
+}
+
 Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes) {
   std::lock_guard<SpinLock> lock(timeline_lock);
   auto& core = cores[device];

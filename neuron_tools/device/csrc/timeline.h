@@ -22,9 +22,13 @@ void reset_timeline();
 Interval place_compute(
     int device, int stream, int64_t issued_ns, int64_t duration_ns, c10::function_ref<void(const Interval&)> placed);
 
+// When the next execution on a stream could be launched, if it is issued at `issued_ns`.
+int64_t next_start_ns(int device, int stream, int64_t issued_ns);
+
 // Copies run beside compute and queue behind each other.
 Interval place_copy(int device, int stream, int64_t issued_ns, int64_t bytes);
 
+// Of what is placed: `run_waiting` comes first where the answer is for the program.
 int64_t stream_finish_ns(int device, int stream);
 int64_t device_finish_ns(int device);
 

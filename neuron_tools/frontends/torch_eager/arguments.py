@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.frontends.torch_eager.layout import in_storage_order
+from neuron_tools.frontends.torch_eager.layout import common_order, turned
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 
@@ -33,11 +33,16 @@ class NumberTensor:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """An operator and its arguments; tensors are `StoredTensor` or `NumberTensor`."""
+    """An operator and its arguments; tensors are `StoredTensor` or `NumberTensor`.
+
+    Attributes:
+        order: Of dimensions, to which the tensors of an elementwise operator are turned; None: as called.
+    """
 
     target: Any
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
+    order: tuple[int, ...] | None = None
 
     def place(self, builder: GraphBuilder, leaf: Any) -> Any:
         """The argument `leaf` as the graph has it: tensors become parameters in storage order, then views."""
@@ -54,10 +59,12 @@ def read_call(name: str, arguments: tuple[Any, ...]) -> Call:
     """
     target = resolve(name)
     schema = target._schema.arguments
-    values = in_storage_order(target, [_read(entry) for entry in arguments])
+    called = [_read(entry) for entry in arguments]
+    order = common_order(target, called)
+    values = turned(called, order)
     args = tuple(value for value, argument in zip(values, schema) if not argument.kwarg_only)
     kwargs = {argument.name: value for value, argument in zip(values, schema) if argument.kwarg_only}
-    return Call(target, args, kwargs)
+    return Call(target, args, kwargs, order)
 
 
 def resolve(name: str) -> Any:

@@ -14,16 +14,22 @@ _aten = torch.ops.aten
 _ELEMENTWISE = frozenset({_aten.copy_.default, _aten.fill_.Scalar, _aten.fill_.Tensor, _aten.zero_.default})
 
 
-def in_storage_order(target: Any, values: list[Any]) -> list[Any]:
-    """Turn the tensors of an elementwise operator so that the largest one is dense as it stands."""
+def common_order(target: Any, values: list[Any]) -> tuple[int, ...] | None:
+    """Order of dimensions in which an elementwise operator's largest tensor is dense; None: it is none."""
     tensors = [value for value in values if isinstance(value, StoredTensor) and value.sizes]
     if not tensors or not _is_elementwise(target) or len({len(tensor.sizes) for tensor in tensors}) > 1:
+        return None
+    return (tensors[0] if target._schema.is_mutable else max(tensors, key=_element_count)).storage_order
+
+
+def turned(values: list[Any], order: tuple[int, ...] | None) -> list[Any]:
+    """The values with their tensors in an order of dimensions."""
+    if order is None:
         return values
-    largest = max(tensors, key=_element_count)
-    if target._schema.is_mutable:
-        largest = tensors[0]
-    order = largest.storage_order
-    return [value.permuted(order) if value in tensors else value for value in values]
+    return [
+        value.permuted(order) if isinstance(value, StoredTensor) and value.sizes else value
+        for value in values
+    ]
 
 
 def _is_elementwise(target: Any) -> bool:

@@ -98,6 +98,7 @@ class RangeHooks:
 
     def _open(self, name: str) -> tuple[str, int, int, bool | None]:
         """Title, start in ns, previous module, previous optimizer mark (None: not an optimizer's range)."""
+        self._native.mark_boundary()
         optimizer = _OPTIMIZER.match(name)
         if optimizer is None:
             return name, self._native.host_now_ns(), 0, None

@@ -23,5 +23,8 @@ class HostRecorder(Protocol):
     def host_now_ns(self) -> int:
         """Virtual host time in ns."""
 
+    def mark_boundary(self) -> None:
+        """Let no fused execution reach over this moment."""
+
     def record_range(self, name_id: int, start_ns: int, end_ns: int, kind: int) -> None:
         """Append a closed host range of the calling thread in its module; `kind` is a `RecordKind`."""

@@ -44,15 +44,23 @@ class StoredTensor:
             self.dtype, tuple(self.sizes[d] for d in order), tuple(self.strides[d] for d in order)
         )
 
+    @property
+    def stored_sizes(self) -> tuple[int, ...]:
+        """Extents in storage order; a broadcast dimension is stored once."""
+        stored = self.permuted(self.storage_order)
+        return tuple(1 if stride == 0 else size for size, stride in zip(stored.sizes, stored.strides))
+
     def place(self, builder: GraphBuilder, name: str = "argument", kind: str = "input", row: int = 0) -> Any:
         """Add the parameter in storage order and the views that lead to this tensor."""
+        node = builder.parameter(fake_tensor(self.stored_sizes, None, self.dtype), name, kind)
+        return self.from_storage_order(builder, node, row)
+
+    def from_storage_order(self, builder: GraphBuilder, node: Any, row: int) -> Any:
+        """The views that lead to this tensor from a node with its `stored_sizes`."""
         order = self.storage_order
-        stored = self.permuted(order)
-        sizes = [1 if stride == 0 else size for size, stride in zip(stored.sizes, stored.strides)]
-        node = builder.parameter(fake_tensor(sizes, None, self.dtype), name, kind)
         if order != tuple(range(len(order))):
             node = builder.call(_aten.permute.default, (node, _inverse(order)), {}, row)
-        if sizes != list(stored.sizes):
+        if self.stored_sizes != self.permuted(order).sizes:
             node = builder.call(_aten.expand.default, (node, list(self.sizes)), {}, row)
         return node
 

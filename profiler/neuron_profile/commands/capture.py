@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +13,7 @@ from neuron_tools.command_line import command
 
 if TYPE_CHECKING:
     from neuron_profile.launch.recording import Recording
-    from neuron_tools.capture.options import CaptureOptions
+    from neuron_tools.capture.options import CaptureOptions, EagerFusion
 
 DEFAULT_TARGET = "trn2"
 
@@ -44,6 +46,12 @@ DEFAULT_TARGET = "trn2"
     default="measured",
     show_default=True,
     help="How host time is counted; fixed makes captures reproducible.",
+)
+@click.option(
+    "--eager-fusion",
+    type=click.Choice(["auto", "on", "off"]),
+    help="Which eager operations run as one execution: auto, those that wait while the device is busy; on, "
+    "also those for which it is free; off, none.  [default: $NEURON_TOOLS_EAGER_FUSION, or off]",
 )
 @click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
@@ -81,6 +89,7 @@ def capture(
     target: str | None,
     lnc: str,
     host_clock: str,
+    eager_fusion: EagerFusion | None,
     settings: tuple[str, ...],
     ranks: int | None,
     last: str | None,
@@ -111,35 +120,43 @@ def capture(
         return 0
     if last is None and rules:
         raise click.UsageError("--when needs --last: how much to keep for the profile, e.g. --last 30s.")
-    return _capture_command(output, target or DEFAULT_TARGET, chosen, arguments, (last, rules), ranks or 0)
+    from neuron_tools.capture.options import CaptureOptions, eager_fusion_of
+
+    options = CaptureOptions(
+        Path(),
+        target or DEFAULT_TARGET,
+        int(lnc),
+        host_clock,
+        settings=settings,
+        ranks=ranks or 0,
+        eager_fusion=eager_fusion or eager_fusion_of(os.environ),
+    )
+    return _capture_command(output, options, arguments, (last, rules))
 
 
 def _capture_command(
     output: Path | None,
-    target: str,
-    chosen: tuple[str, str, tuple[str, ...]],
+    options: CaptureOptions,
     arguments: tuple[str, ...],
     look_back: tuple[str | None, tuple[str, ...]],
-    ranks: int,
 ) -> int:
-    lnc, host_clock, settings = chosen
     from neuron_profile.launch.destination import default_name, find_destination, shown
     from neuron_profile.launch.preflight import check
     from neuron_profile.launch.target_command import understand
-    from neuron_tools.capture.options import CaptureOptions, simulated_core
+    from neuron_tools.capture.options import simulated_core
 
     understood = understand(arguments)
-    simulated_core(CaptureOptions(Path(), target, int(lnc), host_clock, settings=settings))
+    simulated_core(options)
     check(understood)
     name = default_name(understood.arguments, understood.script)
     directory = find_destination(output, name, Path.cwd()).absolute()
-    options = CaptureOptions(directory, target, int(lnc), host_clock, settings=settings, ranks=ranks)
+    options = replace(options, directory=directory)
     last, rules = look_back
     if last is not None:
         from neuron_profile.launch.look_back import look_back_over
 
         return look_back_over(understood.arguments, options, last, rules)
-    click.echo(f"neuron-profile: capturing on {target} (simulated) into {shown(directory)}", err=True)
+    click.echo(f"neuron-profile: capturing on {options.target} (simulated) into {shown(directory)}", err=True)
     from neuron_profile.launch.recording import record
 
     return _report(record(understood.arguments, options), options)

@@ -14,7 +14,7 @@ import neuron_tools
 from neuron_tools.errors import UsageError
 before = torch.neuron.memory_allocated()
 compiled = torch.compile(lambda x: (x * 2).relu().sum(), backend="neuron")
-with neuron_tools.profile("first.nprof", host_clock="fixed") as run:
+with neuron_tools.profile("first.nprof", host_clock="fixed", eager_fusion="off") as run:
     step(); compiled(inputs)
     try:
         with neuron_tools.profile("nested.nprof"):
@@ -25,7 +25,7 @@ with neuron_tools.profile("first.nprof", host_clock="fixed") as run:
 print("first:", run.summary()["total_time"] > 0)
 step()  # nobody records this
 freed = torch.ones(1000).to("neuron")
-with neuron_tools.profile("second.nprof", host_clock="fixed"):
+with neuron_tools.profile("second.nprof", host_clock="fixed", eager_fusion="off"):
     step(); compiled(inputs)
     del freed
 try:

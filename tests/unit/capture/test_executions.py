@@ -26,16 +26,20 @@ def small(number=8):
 
 def test_each_execution_has_its_own_run_of_ids():
     tables = replayer(fused_executable(), small(), first_id=100)
-    runs = [Execution(7, 0, 0, NO_ORIGIN), Execution(8, 9_000, 0, CALLER), Execution(7, 99_000, 0, NO_ORIGIN)]
+    runs = [
+        Execution(7, 0, 0, (NO_ORIGIN,)),
+        Execution(8, 9_000, 0, (CALLER,)),
+        Execution(7, 99_000, 0, (NO_ORIGIN,)),
+    ]
     rows = tables.rows(runs)
     assert plain(rows["FrameworkInstruction"]["id"]) == [100, 101, 110, 117, 118]
     assert plain(rows["Instruction"]["id"]) == [104, 105, 106, 107, 112, 113, 114, 121, 122, 123, 124]
-    later = tables.rows([Execution(7, 200_000, 0, NO_ORIGIN)])
+    later = tables.rows([Execution(7, 200_000, 0, (NO_ORIGIN,))])
     assert plain(later["FrameworkInstruction"]["id"]) == [127, 128]
 
 
 def test_blocks_do_not_change_rows():
-    runs = [Execution(7 + n % 2, n * 50_000, n % 3, CALLER if n % 2 else NO_ORIGIN) for n in range(7)]
+    runs = [Execution(7 + n % 2, n * 50_000, n % 3, (CALLER if n % 2 else NO_ORIGIN,)) for n in range(7)]
     together = replayer(fused_executable(), small()).rows(runs)
     tables = replayer(fused_executable(), small())
     apart = [tables.rows([run]) for run in runs]
@@ -46,7 +50,7 @@ def test_blocks_do_not_change_rows():
 
 
 def test_process_and_core_stand_in_every_row():
-    rows = replayer(fused_executable(), process_idx=5).rows([Execution(7, 0, 3, NO_ORIGIN)])
+    rows = replayer(fused_executable(), process_idx=5).rows([Execution(7, 0, 3, (NO_ORIGIN,))])
     for name, columns in rows.items():
         assert set(plain(columns["process_idx"])) == {5}, name
         assert set(plain(columns.get("pcore_idx", [3]))) == {3}, name

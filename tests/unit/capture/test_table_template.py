@@ -20,7 +20,7 @@ def block(starts, first_ids, origins=None, **constants):
     return Replay(
         start_ns=np.array(starts, np.int64),
         first_id=np.array(first_ids, np.int64),
-        origins=origins or [ExecutionOrigin()] * len(starts),
+        origins=[(origin,) for origin in origins or [ExecutionOrigin()] * len(starts)],
         constants={name: np.array(values, np.int64) for name, values in constants.items()},
     )
 

@@ -36,12 +36,17 @@ def test_columns_of_operations_and_of_none():
 
 
 def test_an_eager_operation_takes_everything_from_its_execution():
-    taken = origins(OPERATIONS, StackRegistry()).from_execution(True, TEXT_COLUMNS, np.array([0, 1]))
+    taken = origins(OPERATIONS, StackRegistry()).from_execution("eager", TEXT_COLUMNS, np.array([0, 1]))
     assert taken == {"origin": TEXT_COLUMNS, "origin_numbers": NUMBER_COLUMNS}
 
 
+def test_each_of_several_fused_operations_takes_from_its_own_call():
+    taken = origins(OPERATIONS, StackRegistry()).from_execution("fused", TEXT_COLUMNS, np.array([1, 0]))
+    assert (taken["origin"], taken["members"].tolist()) == (TEXT_COLUMNS, [1, 0])
+
+
 def test_a_graphs_operation_takes_only_a_line_it_has_not():
-    taken = origins(OPERATIONS, StackRegistry()).from_execution(False, TEXT_COLUMNS, np.array([0, 1, NONE]))
+    taken = origins(OPERATIONS, StackRegistry()).from_execution("graph", TEXT_COLUMNS, np.array([0, 1, NONE]))
     assert taken["origin"] == {"stack_frame_ids", "source_file"}
     assert taken["origin_numbers"] == {"source_line"}
     assert taken["origin_rows"].tolist() == [False, True, True]

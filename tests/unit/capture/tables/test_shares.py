@@ -11,7 +11,7 @@ def test_a_fused_operation_has_a_row_for_each_part_that_refer_to_their_execution
     executable = fused_executable()
     tables = ExecutionTables(hardware.get("trn2"), 0, 0, StackRegistry())
     tables.add(executable)
-    rows = tables.rows([Execution(7, 0, 0, NO_ORIGIN), Execution(7, 50_000, 0, NO_ORIGIN)])
+    rows = tables.rows([Execution(7, 0, 0, (NO_ORIGIN,)), Execution(7, 50_000, 0, (NO_ORIGIN,))])
     expected = [op.shares for op in executable.program.hlo if len(op.framework) > 1]
     shares = plain(rows["FrameworkShare"]["share"])
     assert shares == [share for part in expected for share in part] * 2
