@@ -35,7 +35,9 @@ class SampleStore:
         if self._value not in batch.schema.names:
             return
         batch = batch.filter(batch.column(self._value).is_valid())
-        values: Floats = batch.column(self._value).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        values: Floats = (
+            batch.column(self._value).cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        )
         for rows in split(self._rows, 0, batch, Names()):
             self._times[rows.key].append(rows.start_ns.copy())
             self._values[rows.key].append(values[rows.row])
