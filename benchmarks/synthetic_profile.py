@@ -189,7 +189,8 @@ def _instructions(random: np.random.Generator) -> StepTable:
         "raw_framework_id": 1 + framework,
         "wait_cause_id": 2000 + np.maximum(place - 7, 0),
     }
-    return StepTable(rows, constant, {"start_ts": start, "end_ts": end, "duration_ns": end - start}, ids)
+    constant["duration_ns"] = end - start
+    return StepTable(rows, constant, {"start_ts": start, "end_ts": end}, ids)
 
 
 def _transfers(random: np.random.Generator) -> StepTable:
@@ -227,8 +228,8 @@ def _transfers(random: np.random.Generator) -> StepTable:
         **_origin(owner * FRAMEWORK_OPERATIONS // OPERATIONS),
     }
     ids = {"id": 60_000 + place, "trigger": 2000 + place * 2, "raw_hlo_id": 300 + owner}
-    times = {"start_ts": start, "end_ts": start + duration, "duration_ns": duration}
-    return StepTable(rows, constant, times, ids)
+    constant["duration_ns"] = duration
+    return StepTable(rows, constant, {"start_ts": start, "end_ts": start + duration}, ids)
 
 
 def _origin(framework: Ints) -> Columns:
@@ -299,9 +300,8 @@ def _host_spans() -> StepTable:
         ],
         "kind": ["step", *["module"] * LAYERS, *["dispatch"] * inner],
     }
-    return StepTable(
-        HOST_SPANS, constant, {"start_ts": start, "end_ts": start + duration, "duration_ns": duration}
-    )
+    constant["duration_ns"] = duration
+    return StepTable(HOST_SPANS, constant, {"start_ts": start, "end_ts": start + duration})
 
 
 def _events() -> StepTable:
@@ -314,8 +314,8 @@ def _events() -> StepTable:
         "nc_idx": np.zeros(2, np.int64),
     }
     start, end = np.zeros(2, np.int64), np.array([STEP_NS // 50, STEP_NS])
-    times = {"start_ts": start, "end_ts": end, "duration_ns": end - start}
-    return StepTable(2, constant, times, {"id": np.array([99_000, 99_001])})
+    constant["duration_ns"] = end - start
+    return StepTable(2, constant, {"start_ts": start, "end_ts": end}, {"id": np.array([99_000, 99_001])})
 
 
 def parse_count(text: str) -> int:

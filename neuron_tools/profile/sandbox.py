@@ -36,9 +36,12 @@ def lock_down(connection: duckdb.DuckDBPyConnection, directory: str, memory_limi
     Args:
         directory: A folder, or the protocol of a file system that the connection knows, `nprof://`.
         memory_limit: As DuckDB spells it, e.g. "1GiB".
+
+    Raises:
+        QueryError: The memory limit is none.
     """
+    _limit_memory(connection, memory_limit)
     for statement in (
-        f"SET memory_limit = {text_literal(memory_limit)}",
         "SET temp_directory = ''",
         "SET python_enable_replacements = false",
         "SET autoinstall_known_extensions = false",
@@ -48,6 +51,15 @@ def lock_down(connection: duckdb.DuckDBPyConnection, directory: str, memory_limi
         "SET lock_configuration = true",
     ):
         connection.execute(statement)
+
+
+def _limit_memory(connection: duckdb.DuckDBPyConnection, memory_limit: str) -> None:
+    import duckdb
+
+    try:
+        connection.execute(f"SET memory_limit = {text_literal(memory_limit)}")
+    except duckdb.Error as error:
+        raise QueryError(f"{memory_limit!r} is no memory limit: write it like 512MiB or 4GiB.") from error
 
 
 def check_query(query: str) -> None:

@@ -33,7 +33,27 @@ FORMATS = ("table", "json", "csv", "parquet")
     "--output-file", type=click.Path(path_type=Path), help="Write here instead of to standard output."
 )
 @click.option("--force", is_flag=True, help="Overwrite the output file.")
-def query(profile: str, sql: str, output_format: str, output_file: Path | None, force: bool) -> None:
+@click.option(
+    "--timeout",
+    "timeout_s",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0, min_open=True),
+    default=300,
+    show_default=True,
+    help="Stop the query after so long.",
+)
+@click.option(
+    "--memory-limit", metavar="SIZE", default="1GiB", show_default=True, help="Stop it where it needs more."
+)
+def query(
+    profile: str,
+    sql: str,
+    output_format: str,
+    output_file: Path | None,
+    force: bool,
+    timeout_s: float,
+    memory_limit: str,
+) -> None:
     """Run read-only SQL over the tables of PROFILE.
 
     `neuron-profile info PROFILE` lists the tables; `DESCRIBE Instruction` lists the columns of one.
@@ -46,7 +66,7 @@ def query(profile: str, sql: str, output_format: str, output_file: Path | None, 
     text = sys.stdin.read() if sql == "-" else sql
     if output_format == "parquet" and output_file is None and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a file with --output-file.")
-    with open_profile(profile) as opened:
+    with open_profile(profile, memory_limit=memory_limit, timeout_s=timeout_s) as opened:
         result = opened.query(text)
     with opened_output(output_file, force=force) as stream:
         write_result(result, output_format, stream)

@@ -105,3 +105,14 @@ def test_a_query_that_needs_too_much_memory_says_so(tmp_path):
         pytest.raises(QueryError, match="more memory"),
     ):
         profile.query("SELECT list(range) FROM range(30000000)")
+
+
+def test_a_memory_limit_that_is_none_is_one_sentence(tmp_path):
+    directory = write_profile(
+        tmp_path / "p.nprof", {"Instruction": [instruction("Tensor", 0, 7)]}, derive=False
+    )
+    with (
+        open_profile(directory, memory_limit="much") as profile,
+        pytest.raises(QueryError, match="'much' is no memory limit"),
+    ):
+        profile.query("SELECT 1")
