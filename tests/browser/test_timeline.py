@@ -146,6 +146,11 @@ def test_a_range_is_chosen_and_its_statistics_are_shown(chromium: Any, address: 
         page.keyboard.up("Shift")
         page.wait_for_selector(".nt-panel >> text=Range of")
         page.wait_for_selector(".nt-panel td >> text=MATMUL")
+        with page.expect_download() as saved:
+            page.click(".nt-panel button >> text=CSV")
+        rows = Path(saved.value.path()).read_text().splitlines()
+        assert rows[0].startswith("track,name,spans")
+        assert any(row.startswith("Tensor,MATMUL,") for row in rows)
         chosen = view(page)["selection"]
         assert chosen["endNs"] - chosen["startNs"] == pytest.approx(1000, abs=10)
 

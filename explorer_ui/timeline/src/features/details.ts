@@ -3,10 +3,11 @@
 import type { Core } from "../core.js";
 import { isAbort, requestJson } from "../data/source.js";
 import type { Selection, SourcePlace } from "../options.js";
-import { button, element } from "../panels/dom.js";
+import { button, element, saveText } from "../panels/dom.js";
 import { lengthOf, type TimeRange } from "../view/time_range.js";
 import { countText, durationText, exactText, shareText } from "../view/time_text.js";
 import type { Highlight, SpanRef } from "../view/view_state.js";
+import { type NameSum, rangeCsv, type TrackSum } from "./range_csv.js";
 
 interface DetailsAnswer {
   columns: Record<string, unknown>;
@@ -15,11 +16,11 @@ interface DetailsAnswer {
 }
 
 interface StatisticsAnswer {
-  tracks: { track: number; count: number; busy_share: number; span_ns: number }[];
+  tracks: TrackSum[];
 }
 
 interface NamesAnswer {
-  names: { name: string; count: number; span_ns: number; longest_ns: number }[];
+  names: NameSum[];
 }
 
 export interface DetailsTarget {
@@ -44,6 +45,7 @@ export class Details {
   private wanted: WantedRange | null = null;
   private isFetching = false;
   private shownSpan = "";
+  private names: { names: readonly NameSum[]; track: string } = { names: [], track: "" };
 
   constructor(
     private readonly core: Core,
@@ -160,14 +162,17 @@ export class Details {
     try {
       const sums = await requestJson<StatisticsAnswer>(source, "statistics", params, abort.signal);
       if (this.wanted === null) return;
-      const shown = element("div", "nt-panel-columns", {}, [this.rangeHead(range), this.rangeTable(sums, range)]);
+      const shown = element("div", "nt-panel-columns", {}, [this.rangeHead(range, () => this.saveRange(sums)), this.rangeTable(sums, range)]);
+      this.names = { names: [], track: "" };
       this.rangeColumn.replaceChildren(shown);
       this.showPanel();
       const track = this.namedTrack(sums);
       if (wanted.isDragged || this.wanted !== wanted || !track) return;
       const ofTrack = { ...params, track: String(track.place) };
       const named = await requestJson<NamesAnswer>(source, "names", ofTrack, abort.signal);
-      if (shown.isConnected) shown.append(this.namesTable(named, track.name, range));
+      if (!shown.isConnected) return;
+      this.names = { names: named.names, track: track.name };
+      shown.append(this.namesTable(named, track.name, range));
     } catch (error) {
       if (isAbort(error)) return;
       this.rangeColumn.replaceChildren(element("p", "", { text: error instanceof Error ? error.message : String(error) }));
@@ -188,13 +193,21 @@ export class Details {
     return busiest ? tracks[busiest.track] : undefined;
   }
 
-  private rangeHead(range: TimeRange): HTMLElement {
+  private saveRange(sums: StatisticsAnswer): void {
+    const tracks = this.core.summary?.tracks ?? [];
+    const { names, track } = this.names;
+    saveText("range.csv", rangeCsv(sums.tracks, (place) => tracks[place]?.name ?? "", names, track), "text/csv");
+  }
+
+  private rangeHead(range: TimeRange, onSave: () => void): HTMLElement {
+    const save = button("nt-button", "CSV", "Save the sums of all tracks as CSV", onSave);
     const close = button("nt-button", "✕", "Clear the range", () => this.core.update({ selection: null }));
     const zoom = button("nt-button", "Zoom", "Zoom to the range (F)", () => this.core.fit(range));
     return element("div", "", {}, [
       element("div", "nt-panel-head", {}, [
         element("h3", "", { text: `Range of ${durationText(lengthOf(range))}` }),
         zoom,
+        save,
         close,
       ]),
       element("div", "", { text: `from ${exactText(range.startNs)}` }),

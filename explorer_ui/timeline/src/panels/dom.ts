@@ -38,6 +38,16 @@ export function button(
   return made;
 }
 
+/** Let the browser save a text as a file. */
+export function saveText(name: string, text: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
+  const link = element("a", "");
+  link.href = url;
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(url), 1000);
+}
+
 /** Give a style sheet to the page, once; constructed ones are allowed under every policy. */
 export function adoptStyles(css: string): void {
   if (adopted.has(css)) return;
