@@ -17,6 +17,7 @@ from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 # What seldom changes is read this often: memory by category, errors, and all of a core that stands still.
 QUIET_INTERVAL_NS = 2_000_000_000
 QUIET_PHASES = 4
+LOOK_INTERVAL_NS = 10_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew.
 FOLDER_INTERVAL_NS = 250_000_000
 DEVICE_COLUMNS = (
@@ -77,7 +78,7 @@ class DeviceNodes:
         self._unused: dict[int, CoreReading] = {}
         self._folders_due_ns = 0
         self._quiet_due_ns = 0
-        self._looked_ns = self._modified_ns = -1
+        self._looked_ns = self._modified_ns = -LOOK_INTERVAL_NS
         self._order: list[int] = []
         self._known: Mapping[int, CoreReading] = MappingProxyType({})
         self._are_told = False
@@ -155,11 +156,13 @@ class DeviceNodes:
         entry = os.stat(self.path)
         if entry.st_ino != self._inode:
             raise FileNotFoundError(2, "the device was made anew", self.path)
-        is_due = now_ns - self._looked_ns >= QUIET_INTERVAL_NS
-        if entry.st_mtime_ns == self._modified_ns and not is_due and self._looked_ns >= 0:
+        is_due = now_ns - self._looked_ns >= LOOK_INTERVAL_NS
+        if entry.st_mtime_ns == self._modified_ns and not is_due and self._order:
             return
         # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
-        self._modified_ns, self._looked_ns = entry.st_mtime_ns, now_ns
+        phase = self.facts.index % QUIET_PHASES if not self._order else 0
+        self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // QUIET_PHASES
+        self._modified_ns = entry.st_mtime_ns
         present = list_indices(self.path, CORE_NAME)
         for gone in set(self._cores) - set(present):
             self._cores.pop(gone).table.close()

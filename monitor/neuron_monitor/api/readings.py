@@ -15,6 +15,7 @@ from neuron_monitor.api import layout
 from neuron_monitor.api.latency import Histogram
 from neuron_monitor.api.nodes import Fault
 
+_MEMORY = layout.MEMORY_SLICE
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
@@ -103,7 +104,7 @@ class CoreReading(NamedTuple):
     @property
     def device_memory_bytes(self) -> int:
         """Bytes of device memory held now, all categories."""
-        return sum(self.counts[layout.MEMORY_SLICE])
+        return sum(self.counts[_MEMORY])
 
     @property
     def engine_busy_ns(self) -> Mapping[str, int]:

@@ -8,6 +8,7 @@ from typing import Any
 from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.host import CPU_KINDS, HostReading, cpu_percents
 from neuron_monitor.api.instance import InstanceFacts
+from neuron_monitor.api.layout import MEMORY_SLICE
 from neuron_monitor.api.readings import DeviceReading, TreeReading
 from neuron_monitor.report.process_groups import joined_version
 from neuron_monitor.report.spelling import Keys
@@ -62,7 +63,7 @@ def status_token(
 ) -> Any:
     """What `device_status` is made of: as long as this is equal, so is that."""
     cores = [
-        (core.device_memory_bytes, utilization.get(core.id), *_users(allocation.get(core.id)))
+        (core.counts[MEMORY_SLICE], utilization.get(core.id), *_users(allocation.get(core.id)))
         for core in device.cores
     ]
     return device.power, cores

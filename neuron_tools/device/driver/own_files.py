@@ -12,7 +12,7 @@ from neuron_tools.device.driver.page import Page, PageWriter, page_path
 from neuron_tools.device.driver.processes import PublishedProcess, write_process
 
 # Publications after which the JSON file is replaced though nothing but counts changed.
-FILE_INTERVAL = 20
+FILE_INTERVAL = 120
 
 
 class OwnFiles:
