@@ -6,6 +6,7 @@ JAX write it with additions, which their own modules add as a `Dialect`.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,16 @@ class ChromeReader:
         """Reads a whole document, in the array form or the object form."""
         for key in document.members():
             if key in ("", "traceEvents") and document.is_list():
-                for rows in ahead(document.objects(EVENT_KEYS)):
+                for rows in ahead(self._events(document)):
                     self.add(rows)
             else:
                 self._dialect.add_header(key, document.value())
         self.finish()
+
+    def _events(self, document: JsonDocument) -> Iterator[JsonRows]:
+        """Chunks of events; their arguments, which take longest, are read before they are asked for."""
+        for rows in document.objects(EVENT_KEYS):
+            yield rows.prepare_json("args") if self._recording.with_arguments else rows
 
     def add(self, rows: JsonRows) -> None:
         """Adds one chunk of events, in the order of the file."""

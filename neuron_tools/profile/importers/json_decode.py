@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.compiled import compiled
+from neuron_tools.profile.compiled import compiled, copy_bytes
 from neuron_tools.profile.importers.json_scan import ENDS_WORD
 
 UInt8Array = npt.NDArray[np.uint8]
@@ -14,7 +14,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 LARGEST_TIME = (1 << 62) - 1
 """Bound on times, so that the difference of two never overflows."""
-LARGEST_INTEGER = (1 << 63) - 1
+LARGEST_INTEGER, LEAST_INTEGER = (1 << 63) - 1, -(1 << 63)
+_LEAST = b"-9223372036854775808"
 _SAFE_DIGITS = 17
 """So many digits never pass the smallest limit."""
 DEEPEST = 60
@@ -129,8 +130,21 @@ def whole_numbers(
         value = np.int64(0)
         if ok:
             ok, value = _scaled(data, first, last, 0, LARGEST_INTEGER)
+            if not ok and _is_least(data, first, last):
+                ok, value = True, LEAST_INTEGER
         valid[row] = ok
         values[row] = value
+
+
+@compiled
+def _is_least(data: UInt8Array, first: int, last: int) -> bool:
+    """Whether the text is the least integer of 64 bits, the only one whose size they do not hold."""
+    if last - first != len(_LEAST):
+        return False
+    same = True
+    for place in range(len(_LEAST)):
+        same &= data[first + place] == _LEAST[place]
+    return same
 
 
 @compiled
@@ -178,9 +192,10 @@ def copy_slices(
     place = 0
     for row in range(len(starts)):
         offsets[row] = place
-        for position in range(starts[row], stops[row]):
-            out[place] = data[position]
-            place += 1
+        length = stops[row] - starts[row]
+        if length > 0:
+            copy_bytes(out, place, data, starts[row], length)
+            place += length
     offsets[len(starts)] = place
 
 

@@ -258,6 +258,8 @@ class JsonDocument:
         self._position = 0
 
     def _valid_text(self, block: bytes) -> bytes:
+        if block.isascii():
+            return block
         try:
             block.decode()
         except UnicodeDecodeError:

@@ -49,13 +49,24 @@ class JsonRows:
         self._starts = starts
         self._stops = stops
         self._known: dict[str, pa.DictionaryArray] = {}
+        self._prepared: dict[str, pa.StringArray] = {}
+        self._places: npt.NDArray[np.intp] | None = None  # of these rows in what is prepared; None = all
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def take(self, rows: npt.NDArray[np.intp] | BoolArray) -> JsonRows:
         """The chosen rows."""
-        return JsonRows(self._data, self._keys, self._starts[rows], self._stops[rows])
+        taken = JsonRows(self._data, self._keys, self._starts[rows], self._stops[rows])
+        if self._prepared:
+            taken._prepared = self._prepared
+            taken._places = np.arange(len(self))[rows] if self._places is None else self._places[rows]
+        return taken
+
+    def prepare_json(self, key: str) -> JsonRows:
+        """Does now what `json` of these rows, and of those that are taken from them, would do later."""
+        self._prepared[key] = self.json(key)
+        return self
 
     def whole(self) -> Iterator[bytes]:
         """The objects' own text."""
@@ -113,6 +124,9 @@ class JsonRows:
 
     def json(self, key: str) -> pa.StringArray:
         """Values as compact valid JSON text; null where absent or nested too deeply."""
+        if key in self._prepared:
+            prepared = self._prepared[key]
+            return prepared if self._places is None else prepared.take(pa.array(self._places))
         starts, stops = self.places(key)
         offsets = np.zeros(len(starts) + 1, np.int32)
         out = np.empty(4 * int((stops - starts).sum()) + 16, np.uint8)

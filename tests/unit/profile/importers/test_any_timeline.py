@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from neuron_tools.profile.export import export_chrome, export_perfetto
@@ -73,6 +73,7 @@ def profile_of(spans, shift):
 def test_any_timeline_survives_a_round_trip(export, tmp_path):
     @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(SPAN, min_size=1, max_size=8))
+    @example([(0, 0, 1, "limits", None, None, {"least": -(2**63), "greatest": 2**63 - 1})])
     def check(spans):
         spans[0] = (spans[0][0], 0, *spans[0][2:])  # the first event is where imported times begin
         export(profile_of(spans, shift=0), tmp_path / "trace", force=True)
