@@ -17,12 +17,19 @@
 enum { BUSY, FLOPS, THROTTLED, ENGINES, ENGINES_STOP, TRAFFIC, TRAFFIC_STOP, COLUMN_COUNT };
 
 static int64_t word_at(const char *data, Py_ssize_t index) {
-    const unsigned char *bytes = (const unsigned char *)data + 8 * index;
-    uint64_t word = 0;
-    for (int byte = 7; byte >= 0; byte--) {
-        word = word << 8 | bytes[byte];
-    }
+    uint64_t word;
+    memcpy(&word, data + 8 * index, sizeof word);
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
     return (int64_t)word;
+}
+
+static void put_word(char *place, uint64_t word) {
+#if __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    word = __builtin_bswap64(word);
+#endif
+    memcpy(place, &word, sizeof word);
 }
 
 static int argument_count_is(Py_ssize_t given, Py_ssize_t wanted) {
@@ -60,28 +67,16 @@ static PyObject *words(PyObject *self, PyObject *const *arguments, Py_ssize_t gi
     return found;
 }
 
-static PyObject *chosen_words(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 3)) {
-        return NULL;
-    }
-    char *data;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
-        return NULL;
-    }
-    Py_ssize_t start = PyLong_AsSsize_t(arguments[1]), count = PyTuple_Size(arguments[2]);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    PyObject *found = PyTuple_New(count);
+/* The words of a row at offsets behind its start. */
+static PyObject *chosen(const char *data, Py_ssize_t start, PyObject *offsets, Py_ssize_t width) {
+    Py_ssize_t count = PyTuple_Size(offsets);
+    PyObject *found = count < 0 ? NULL : PyTuple_New(count);
     for (Py_ssize_t index = 0; found && index < count; index++) {
-        Py_ssize_t offset = PyLong_AsSsize_t(PyTuple_GetItem(arguments[2], index));
-        if (PyErr_Occurred()) {
-            Py_CLEAR(found);
-            break;
-        }
-        if (start < 0 || offset < 0 || start + offset >= size / 8) {
-            PyErr_SetString(PyExc_ValueError, "there are not so many words");
+        Py_ssize_t offset = PyLong_AsSsize_t(PyTuple_GetItem(offsets, index));
+        if (offset < 0 || offset >= width) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_ValueError, "there are not so many words");
+            }
             Py_CLEAR(found);
             break;
         }
@@ -93,24 +88,8 @@ static PyObject *chosen_words(PyObject *self, PyObject *const *arguments, Py_ssi
     return found;
 }
 
-static PyObject *added_words(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 5)) {
-        return NULL;
-    }
-    char *data;
-    Py_ssize_t size;
-    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
-        return NULL;
-    }
-    Py_ssize_t start = PyLong_AsSsize_t(arguments[1]), count = PyLong_AsSsize_t(arguments[2]);
-    Py_ssize_t stride = PyLong_AsSsize_t(arguments[3]), rows = PyLong_AsSsize_t(arguments[4]);
-    if (PyErr_Occurred()) {
-        return NULL;
-    }
-    if (start < 0 || count < 0 || stride < count || rows < 1 || start + (rows - 1) * stride + count > size / 8) {
-        PyErr_SetString(PyExc_ValueError, "there are not so many words");
-        return NULL;
-    }
+/* The sums of columns over rows that stand `stride` words apart, as words. */
+static PyObject *summed(const char *data, Py_ssize_t start, Py_ssize_t count, Py_ssize_t stride, Py_ssize_t rows) {
     PyObject *found = PyBytes_FromStringAndSize(NULL, 8 * count);
     char *sums = found ? PyBytes_AsString(found) : NULL;
     for (Py_ssize_t index = 0; sums && index < count; index++) {
@@ -118,11 +97,101 @@ static PyObject *added_words(PyObject *self, PyObject *const *arguments, Py_ssiz
         for (Py_ssize_t row = 0; row < rows; row++) {
             sum += (uint64_t)word_at(data, start + row * stride + index);
         }
-        for (int byte = 0; byte < 8; byte++) {
-            sums[8 * index + byte] = (char)(sum >> 8 * byte);
-        }
+        put_word(sums + 8 * index, sum);
     }
     return found;
+}
+
+static PyObject *table(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 6)) {
+        return NULL;
+    }
+    char *data;
+    Py_ssize_t size;
+    if (PyBytes_AsStringAndSize(arguments[0], &data, &size) < 0) {
+        return NULL;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[1]), rows = PyLong_AsSsize_t(arguments[2]);
+    Py_ssize_t width = PyLong_AsSsize_t(arguments[3]), extra = PyLong_AsSsize_t(arguments[5]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_ssize_t words = size / 8, stride = width <= words && extra <= words ? width + extra : words;
+    if (start < 0 || start > words || rows < 0 || width < 0 || extra < 0 || extra > words ||
+        (rows && (width > words || rows > (words - start) / (stride ? stride : 1)))) {
+        PyErr_SetString(PyExc_ValueError, "there are not so many words");
+        return NULL;
+    }
+    PyObject *found = PyList_New(rows);
+    for (Py_ssize_t row = 0; found && row < rows; row++) {
+        PyObject *counts = chosen(data, start + row * stride, arguments[4], width);
+        if (!counts || PyList_SetItem(found, row, counts) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    PyObject *sums = found ? summed(data, start + width, extra, stride, rows) : NULL;
+    if (!sums) {
+        Py_XDECREF(found);
+        return NULL;
+    }
+    return Py_BuildValue("(NN)", found, sums);
+}
+
+static PyObject *interleaved(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    PyObject *pieces = arguments[0], *texts = arguments[2];
+    char *numbers;
+    Py_ssize_t size;
+    Py_ssize_t count = PyList_Size(pieces);
+    if (count < 0 || PyBytes_AsStringAndSize(arguments[1], &numbers, &size) < 0) {
+        return NULL;
+    }
+    /* Numbers stand between "[" and "]", with commas between them. */
+    const char *at = numbers + 1, *end = numbers + size - 1;
+    Py_ssize_t total = size;
+    for (Py_ssize_t index = 0; index < count; index++) {
+        total += PyBytes_Size(PyList_GetItem(pieces, index));
+    }
+    PyObject *key, *text;
+    Py_ssize_t place = 0;
+    while (PyDict_Next(texts, &place, &key, &text)) {
+        total += PyBytes_Size(text);
+    }
+    PyObject *found = PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(NULL, total);
+    if (!found) {
+        return NULL;
+    }
+    char *begin = PyBytes_AsString(found), *out = begin;
+    place = 0;
+    Py_ssize_t next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
+    for (Py_ssize_t index = 0; index < count; index++) {
+        PyObject *piece = PyList_GetItem(pieces, index);
+        Py_ssize_t length = PyBytes_Size(piece);
+        memcpy(out, PyBytes_AsString(piece), (size_t)length);
+        out += length;
+        if (index + 1 == count) {
+            break;
+        }
+        const char *comma = at < end ? memchr(at, ',', (size_t)(end - at)) : NULL;
+        const char *stop = comma ? comma : end;
+        if (index == next) {
+            memcpy(out, PyBytes_AsString(text), (size_t)PyBytes_Size(text));
+            out += PyBytes_Size(text);
+            next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
+        } else {
+            if (at > stop) {
+                break;
+            }
+            memcpy(out, at, (size_t)(stop - at));
+            out += stop - at;
+        }
+        at = stop + 1;
+    }
+    PyObject *whole = PyBytes_FromStringAndSize(begin, out - begin);
+    Py_DECREF(found);
+    return whole;
 }
 
 /* after[index] - before[index]; on failure an exception is set. */
@@ -173,6 +242,30 @@ static PyObject *core_rates(PyObject *self, PyObject *const *arguments, Py_ssize
     }
     return Py_BuildValue("(ddNNd)", share_of(busy_ns, elapsed_ns), flops > 0.0 ? flops * (1e9 / elapsed_ns) : 0.0,
                          shares, rates, share_of(throttled_ns, elapsed_ns));
+}
+
+static PyObject *added(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 4)) {
+        return NULL;
+    }
+    PyObject *before = arguments[0], *after = arguments[1];
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[2]), stop = PyLong_AsSsize_t(arguments[3]);
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    PyObject *found = PyTuple_New(stop > start ? stop - start : 0);
+    for (Py_ssize_t index = start; found && index < stop; index++) {
+        PyObject *new = PyTuple_GetItem(after, index);
+        int64_t count = difference(before, after, index);
+        if (!PyErr_Occurred() && count < 0) {
+            count = PyLong_AsLongLong(new);
+        }
+        PyObject *value = PyErr_Occurred() ? NULL : PyLong_FromLongLong(count);
+        if (!value || PyTuple_SetItem(found, index - start, value) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
 }
 
 static int64_t executions_at(const char *before, const char *after, Py_ssize_t index) {
@@ -272,8 +365,8 @@ static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssi
 #define KERNEL(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    KERNEL(words),      KERNEL(chosen_words), KERNEL(added_words),      KERNEL(core_rates),
-    KERNEL(reached_at), KERNEL(read_changed), {NULL, NULL, 0, NULL},
+    KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
+    KERNEL(reached_at), KERNEL(read_changed), KERNEL(added),       {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernels", NULL, -1, methods, NULL, NULL, NULL, NULL};

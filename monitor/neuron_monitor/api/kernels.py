@@ -6,31 +6,34 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from neuron_monitor.api.python_kernels import (
-        added_words,
-        chosen_words,
+        added,
         core_rates,
+        interleaved,
         reached_at,
         read_changed,
+        table,
         words,
     )
 else:
     try:
         from neuron_monitor.api._kernels import (
-            added_words,
-            chosen_words,
+            added,
             core_rates,
+            interleaved,
             reached_at,
             read_changed,
+            table,
             words,
         )
     except ImportError:
         from neuron_monitor.api.python_kernels import (
-            added_words,
-            chosen_words,
+            added,
             core_rates,
+            interleaved,
             reached_at,
             read_changed,
+            table,
             words,
         )
 
-__all__ = ["added_words", "chosen_words", "core_rates", "reached_at", "read_changed", "words"]
+__all__ = ["added", "core_rates", "interleaved", "reached_at", "read_changed", "table", "words"]

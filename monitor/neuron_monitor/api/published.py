@@ -44,8 +44,10 @@ _OWN_COUNTERS = tuple(
 LATENCY_KINDS = ("device", "total")
 # Where a page's row has the columns here.
 _ROW_NAMES = {name: f"{name}/present" for name in layout.DEVICE_MEMORY_CATEGORIES}
-_OFFSETS = tuple(
-    FIRST_COUNT + COLUMNS.index(_ROW_NAMES.get(name, name)) for name, _, _ in layout.CORE_COLUMNS
+_PLACE = 3
+_OFFSETS = (
+    *range(_PLACE),
+    *(FIRST_COUNT + COLUMNS.index(_ROW_NAMES.get(name, name)) for name, _, _ in layout.CORE_COLUMNS),
 )
 
 
@@ -286,9 +288,8 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
         last: The reading before: what did not change since stays the same object.
     """
     bounds = heading.device_bound_count, heading.total_bound_count
-    width, start = ROW_WORDS + sum(bounds), HEADER_WORDS + sum(bounds)
-    rows = range(start, start + heading.core_count * width, width)
-    cores = [_core_of(data, at, last) for at in rows]
+    start = HEADER_WORDS + sum(bounds)
+    rows, executions = kernels.table(data, start, heading.core_count, ROW_WORDS, _OFFSETS, sum(bounds))
     memory = {**base.host_memory, "application_memory": heading.host_present}
     return ProcessReading(
         pid=base.pid,
@@ -296,7 +297,7 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
         command=base.command,
         runtime_version=base.runtime_version,
         logical_core_size=base.logical_core_size,
-        cores={core.id: core for core in cores},
+        cores={row[0]: _core_of(row, last.cores.get(row[0])) for row in rows},
         host_memory=last.host_memory if last.host_memory == memory else memory,
         models_told=base.models_told,
         is_timed=bool(heading.is_timed),
@@ -304,28 +305,25 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
         published_at_s=heading.published_at_ns / 1e9,
         rank=base.rank,
         profile=base.profile,
-        latency=_latency_of(data, bounds, start, width, len(rows)) if rows else {},
+        latency=_latency_of(data, bounds, executions) if rows else {},
     )
 
 
-def _core_of(data: bytes, start: int, last: ProcessReading) -> CoreReading:
-    core_id, device, core = kernels.words(data, start, 3)
-    counts = kernels.chosen_words(data, start, _OFFSETS)
-    known = last.cores.get(core_id)
-    if known is not None and known.counts == counts:
-        return known
-    return CoreReading(core_id, device, core, counts, True)
+def _core_of(row: tuple[int, ...], last: CoreReading | None) -> CoreReading:
+    counts = row[_PLACE:]
+    if last is not None and last.counts == counts:
+        return last
+    return CoreReading(row[0], row[1], row[2], counts, True)
 
 
-def _latency_of(
-    data: bytes, bound_counts: tuple[int, ...], start: int, width: int, rows: int
-) -> dict[str, Histogram]:
-    """The histograms of all cores together."""
-    found, bounds_at, counts_at = {}, HEADER_WORDS, start + ROW_WORDS
+def _latency_of(data: bytes, bound_counts: tuple[int, ...], executions: bytes) -> dict[str, Histogram]:
+    """The histograms of all cores together, of their bounds and counts that follow each other."""
+    found, place, done = {}, HEADER_WORDS * WORD_BYTES, 0
     for kind, count in zip(LATENCY_KINDS, bound_counts):
-        bounds = known_bounds(data[bounds_at * WORD_BYTES : (bounds_at + count) * WORD_BYTES])
-        found[kind] = Histogram(bounds, kernels.added_words(data, counts_at, count, width, rows))
-        bounds_at, counts_at = bounds_at + count, counts_at + count
+        size = count * WORD_BYTES
+        bounds = known_bounds(data[place + done : place + done + size])
+        found[kind] = Histogram(bounds, executions[done : done + size])
+        done += size
     return found
 
 

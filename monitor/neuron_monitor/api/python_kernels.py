@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import struct
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
 READ_BYTES = 64
@@ -28,26 +28,55 @@ def words(data: bytes, start: int, count: int) -> Counts:
     return struct.unpack_from(f"<{count}q", data, start * WORD_BYTES)
 
 
-def chosen_words(data: bytes, start: int, offsets: Sequence[int]) -> Counts:
-    """Words at offsets behind a start.
+def table(
+    data: bytes, start: int, rows: int, width: int, offsets: Sequence[int], extra: int
+) -> tuple[list[Counts], bytes]:
+    """A table of rows that each end with `extra` columns to be summed.
+
+    Args:
+        start: Of the first row, in words.
+        width: Words of a row before those to be summed.
+        offsets: Which of these words are wanted, and in which order.
+
+    Returns:
+        The wanted words of each row, and the sums as words again.
 
     Raises:
-        ValueError: There are not so many.
+        ValueError: There are not so many words.
     """
-    row = words(data, start, max(offsets) + 1)
-    return tuple(map(row.__getitem__, offsets))
+    stride = width + extra
+    if min(rows, width, extra) < 0 or any(not 0 <= offset < width for offset in offsets):
+        raise ValueError("there are not so many words")
+    found = [words(data, start + row * stride, stride) for row in range(rows)]
+    sums = [sum(column) for column in zip(*(row[width:] for row in found))] if rows else [0] * extra
+    return [tuple([row[offset] for offset in offsets]) for row in found], struct.pack(f"<{extra}q", *sums)
 
 
-def added_words(data: bytes, start: int, count: int, stride: int, rows: int) -> bytes:
-    """The sums, column by column, of `rows` rows that stand `stride` words apart, as words again.
+def interleaved(pieces: list[bytes], numbers: bytes, texts: Mapping[int, bytes]) -> bytes:
+    """Text pieces with values between them.
+
+    Args:
+        pieces: One more than there are values.
+        numbers: The values as a JSON list.
+        texts: What stands for a value instead, by its position, in rising order.
+    """
+    values = numbers[1:-1].split(b",") if len(pieces) > 1 else []
+    for position, text in texts.items():
+        values[position] = text
+    parts = [b""] * (2 * len(values) + 1)
+    parts[::2] = pieces
+    parts[1::2] = values
+    return b"".join(parts)
+
+
+def added(before: Counts, after: Counts, start: int, stop: int) -> Counts:
+    """What the columns from `start` to `stop` added; where one was reset, what was counted since then.
 
     Raises:
-        ValueError: There are not so many.
+        OverflowError: A counter is beyond 64 bits; only the compiled kernel raises it.
     """
-    found = words(data, start, count)
-    for row in range(1, rows):
-        found = tuple(map(int.__add__, found, words(data, start + row * stride, count)))
-    return struct.pack(f"<{count}q", *found)
+    pairs = zip(before[start:stop], after[start:stop])
+    return tuple([now - was if now >= was else now for was, now in pairs])
 
 
 def core_rates(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from neuron_monitor.api.layout import COLUMN_OF, NO_COUNTS, STATUS_NODES, STATUS_SLICE
-from neuron_monitor.api.readings import ProcessReading
+from neuron_monitor.api import kernels, python_kernels
+from neuron_monitor.api.layout import NO_COUNTS, STATUS_NODES, STATUS_SLICE
+from neuron_monitor.api.readings import CoreReading, ProcessReading
 
-_SUCCESS = COLUMN_OF["success"]
+_SUCCESS = STATUS_SLICE.start
 _ERRORS = slice(_SUCCESS + 1, STATUS_SLICE.stop)
+_NO_STATUSES = (0,) * len(STATUS_NODES)
 _POSITIONS = {name: position for position, name in enumerate(STATUS_NODES)}
 
 # The report's name and the driver's status node (sysfs guide, "status").
@@ -64,25 +66,31 @@ def summed(statuses: Statuses, names: Mapping[str, tuple[str, ...]]) -> dict[str
 
 def execution_numbers(before: ProcessReading, after: ProcessReading) -> tuple[int, ...]:
     """What was executed between two readings: errors by `ERROR_STATUSES`, then all by `SUMMARY_STATUSES`."""
-    statuses = statuses_between(before, after)
-    if not any(statuses[1:]):  # All that ended ended well, which is the first of the summary.
-        return (*_NO_ERRORS, statuses[0], *_ONLY_COMPLETED)
-    return (*summed(statuses, ERROR_STATUSES).values(), *summed(statuses, SUMMARY_STATUSES).values())
+    completed, earlier = 0, before.cores.get
+    for core_id, core in after.cores.items():
+        was, new = earlier(core_id), core.counts
+        old = NO_COUNTS if was is None else was.counts
+        if new[_SUCCESS] < old[_SUCCESS] or new[_ERRORS] != old[_ERRORS]:
+            statuses = statuses_between(before, after)
+            errors = summed(statuses, ERROR_STATUSES).values()
+            return (*errors, *summed(statuses, SUMMARY_STATUSES).values())
+        completed += new[_SUCCESS] - old[_SUCCESS]
+    # All that ended ended well, which is the first of the summary.
+    return (*_NO_ERRORS, completed, *_ONLY_COMPLETED)
 
 
 def statuses_between(before: ProcessReading, after: ProcessReading) -> Statuses:
     """Executions by status that a process's cores added; after a reset, what was counted since then."""
-    added = [0] * len(STATUS_NODES)
-    for core_id, core in after.cores.items():
-        earlier = before.cores.get(core_id)
-        new = core.counts
-        old = earlier.counts if earlier is not None else NO_COUNTS
-        if old[_ERRORS] == new[_ERRORS] and old[_SUCCESS] <= new[_SUCCESS]:
-            added[0] += new[_SUCCESS] - old[_SUCCESS]
-            continue
-        for position, (was, now) in enumerate(zip(old[STATUS_SLICE], new[STATUS_SLICE])):
-            added[position] += now - was if now >= was else now
-    return added
+    each = [_added(before.cores.get(core_id), core.counts) for core_id, core in after.cores.items()]
+    return each[0] if len(each) == 1 else tuple(map(sum, zip(*each))) or _NO_STATUSES
+
+
+def _added(before: CoreReading | None, after: tuple[int, ...]) -> tuple[int, ...]:
+    old = NO_COUNTS if before is None else before.counts
+    try:
+        return kernels.added(old, after, STATUS_SLICE.start, STATUS_SLICE.stop)
+    except OverflowError:
+        return python_kernels.added(old, after, STATUS_SLICE.start, STATUS_SLICE.stop)
 
 
 def total_statuses(process: ProcessReading) -> Statuses:

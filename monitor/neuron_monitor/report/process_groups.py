@@ -103,7 +103,7 @@ def execution_stats(window: ProcessWindow) -> Part:
     device: tuple[float, ...] = ()
     numbers = _NO_EXECUTIONS
     if before is not after:
-        total, device = (latency_seconds(before, after, kind) for kind in ("total", "device"))
+        total, device = latency_seconds(before, after, "total"), latency_seconds(before, after, "device")
         numbers = [*execution_numbers(before, after), *total, *device]
     has_total, has_device = bool(total), bool(device)
 

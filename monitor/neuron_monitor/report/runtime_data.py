@@ -95,9 +95,8 @@ class RuntimeData:
             return self._again(still, sample, marks)
         maker = WindowMaker(sample)
         entries = self._entries(sample, groups, marks, maker, keys)
-        values = entries.sheet.values()
         self._still = (
-            _Still(key, sample.tree.processes, sample.host_taken_ns, entries, values)
+            _Still(key, sample.tree.processes, sample.host_taken_ns, entries, entries.sheet.values())
             if told_nothing
             else None
         )
@@ -106,7 +105,7 @@ class RuntimeData:
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         self._forget(processes)
-        return entries.sheet.fill(values)
+        return entries.sheet.text()
 
     def _again(self, still: _Still, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
         """The entries once more, with new periods and processor times."""

@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from neuron_monitor.api import kernels
+
 # Stands for a value in a structure: a character that JSON text never holds.
 SLOT = orjson.Fragment(b"\0")
 Number = float | int | None
@@ -57,8 +59,15 @@ class Sheet:
             values[position] = text
         return values
 
-    def fill(self, values: Sequence[bytes]) -> orjson.Fragment:
+    def text(self) -> orjson.Fragment:
         """The whole text."""
+        numbers = orjson.dumps(self.numbers)
+        return orjson.Fragment(
+            kernels.interleaved([*self.pieces[:-1], self.pieces[-1] + b"]"], numbers, self.texts)
+        )
+
+    def fill(self, values: Sequence[bytes]) -> orjson.Fragment:
+        """The whole text with other values."""
         parts = [b""] * (2 * len(values) + 1)
         parts[::2] = self.pieces
         parts[1::2] = values

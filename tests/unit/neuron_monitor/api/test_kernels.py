@@ -1,5 +1,6 @@
 """The inner loops, in Python and compiled: one set of tests for both."""
 
+import json
 import os
 import struct
 
@@ -32,8 +33,6 @@ def as_bytes(numbers):
 def test_words_are_those_that_were_packed(kernels, row, start):
     data = as_bytes([7] * start + row)
     assert kernels.words(data, start, len(row)) == tuple(row)
-    offsets = (len(row) - 1, 0)
-    assert kernels.chosen_words(data, start, offsets) == (row[-1], row[0])
 
 
 @both
@@ -46,19 +45,45 @@ def test_words_beyond_the_end_are_refused(kernels, arguments):
 
 
 @both
-def test_a_row_that_ends_too_soon_is_refused(kernels):
-    data = as_bytes([1, 2, 3])
+@pytest.mark.parametrize(
+    "arguments",
+    [(0, 2, 2, (0,), 0), (1, 1, 2, (0,), 1), (0, 1, 2, (2,), 0), (0, 1, 2, (-1,), 0), (0, 2**61, 4, (0,), 4)],
+    ids=lambda arguments: str(arguments),
+)
+def test_a_table_that_ends_too_soon_is_refused(kernels, arguments):
     with pytest.raises(ValueError, match="not so many words"):
-        kernels.chosen_words(data, 1, (2,))
-    with pytest.raises(ValueError, match="not so many words"):
-        kernels.added_words(data, 0, 2, 2, 2)
+        kernels.table(as_bytes([1, 2, 3]), *arguments)
 
 
 @both
-@given(rows=st.lists(st.lists(st.integers(0, 2**40), min_size=3, max_size=3), min_size=1, max_size=4))
-def test_rows_are_added_column_by_column(kernels, rows):
-    data = as_bytes([number for row in rows for number in (0, *row)])
-    assert kernels.added_words(data, 1, 3, 4, len(rows)) == as_bytes(list(map(sum, zip(*rows))))
+@given(rows=st.lists(st.lists(st.integers(0, 2**40), min_size=5, max_size=5), max_size=4))
+def test_a_table_has_chosen_columns_and_sums(kernels, rows):
+    data = as_bytes([9, *(number for row in rows for number in row), 7, 7])
+    found, sums = kernels.table(data, 1, len(rows), 3, (2, 0), 2)
+    assert found == [(row[2], row[0]) for row in rows]
+    assert sums == as_bytes([sum(row[3] for row in rows), sum(row[4] for row in rows)])
+
+
+@both
+@given(
+    values=st.lists(st.one_of(st.integers(), st.floats(allow_nan=False), st.none()), max_size=6),
+    data=st.data(),
+)
+def test_values_stand_between_the_pieces(kernels, values, data):
+    pieces = [b"<%d>" % number for number in range(len(values) + 1)]
+    positions = data.draw(st.lists(st.sampled_from(range(len(values))), unique=True)) if values else []
+    texts = {position: b"text %d" % position for position in sorted(positions)}
+    numbers = json.dumps(values, separators=(",", ":")).encode()
+    expected = b"".join(
+        piece + (texts.get(at) or json.dumps(values[at]).encode() if at < len(values) else b"")
+        for at, piece in enumerate(pieces)
+    )
+    assert kernels.interleaved(pieces, numbers, texts) == expected
+
+
+@both
+def test_what_was_added_since_a_reset_is_what_there_is(kernels):
+    assert kernels.added((9, 1, 5, 9), (9, 4, 2, 9), 1, 3) == (3, 2)
 
 
 @both
