@@ -1,4 +1,4 @@
-"""How the columns of a part are encoded: chosen once a part, from the first rows that go into it.
+"""How the columns of a window are encoded: chosen by its rows.
 
 Writing is bound by the encoders, so each column gets the cheapest one that keeps it small: differences for
 what grows, a dictionary for what repeats here and there, plain values under a fast compressor for long runs.
@@ -43,7 +43,7 @@ _TEXT = _Encoding("zstd", "PLAIN")
 
 
 def writer_options(table: TableSchema, rows: pa.Table) -> dict[str, Any]:
-    """Keyword arguments of `pyarrow.parquet.ParquetWriter` for parts that begin with these rows.
+    """Keyword arguments of `pyarrow.parquet.ParquetWriter` for a window of these rows.
 
     Depends on nothing but the rows, so that equal captures give equal files.
     """

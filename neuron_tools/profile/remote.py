@@ -4,6 +4,9 @@ Works with every file system of fsspec: `s3://bucket/run.nprof`, `gs://`, `https
 temporary folder stands for the profile. Small files are copied into it; the parts of tables and the timeline
 index are files of the right size with holes, into which those blocks are fetched that somebody reads. So a
 query fetches the column chunks and row groups that it needs, a drawing the windows that it shows.
+
+fsspec's own cache of blocks in a file takes a block for fetched before it is, also where that fails, and is
+not made for several threads: it would give zeros for what a broken connection did not bring.
 """
 
 from __future__ import annotations

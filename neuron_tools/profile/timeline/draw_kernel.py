@@ -182,8 +182,8 @@ def take_rows(
     last = numbers[begin]
     for pixel in range(begin, stop):
         last = max(last, numbers[pixel])
-    low = places_up_to(words, blocks, block, BLOCK_RUN, numbers[begin] - first) - 1
-    high = places_up_to(words, blocks, block, BLOCK_RUN, last - first)
+    low = max(places_up_to(words, blocks, block, BLOCK_RUN, numbers[begin] - first) - 1, 0)
+    high = max(places_up_to(words, blocks, block, BLOCK_RUN, last - first), low + 1)
     runs = unpacked(words, blocks, block, BLOCK_RUN, low, high, 0)
     rows = unpacked(words, blocks, block, BLOCK_ROW, low, high, first_row)
     run = 0
@@ -213,7 +213,12 @@ def note_spans(words: Words, blocks: Ints, block: int, last_block: int, numbers:
         first, row = blocks[block, FIRST], blocks[block, FIRST_ROW]
         stop = begin
         while stop < len(numbers) and numbers[stop] < first + blocks[block, COUNT]:
+            if 0 <= numbers[stop] < first:
+                break
             stop += 1
+        if stop == begin:  # of a damaged index: not in any block from here on
+            begin += 1
+            continue
         base = blocks[block, BASE]
         take(words, blocks, block, BLOCK_START, numbers, first, begin, stop, base, notes, _START)
         take(words, blocks, block, BLOCK_DURATION, numbers, first, begin, stop, 0, notes, _DURATION)
@@ -257,7 +262,7 @@ def draw_spans(
             span_start, duration, number = starts[place], durations[place], first + local + place
             pixel = 0
             if span_start >= start:
-                while edges[begun + 1] <= span_start:
+                while begun + 1 < pixels and edges[begun + 1] <= span_start:
                     begun += 1
                 pixel = begun
                 if notes[_PIXEL, pixel] == 0 or duration >= notes[_DURATION, pixel]:
@@ -365,7 +370,7 @@ def draw_windows(
         reach = (until[first - 1] if first > 0 else _NEVER) - edges[pixel]
         is_wide = first == entry or 2 * min(reach, edge - edges[pixel]) >= edge - edges[pixel]
         if is_wide and 0 < reach <= longest[first - 1]:
-            numbers[pixel] = first_span[first] - 1
+            numbers[pixel] = min(max(first_span[first] - 1, 0), lanes[lane, SPANS] - 1)
             continue
         widest[pixel] = longest_entry if longest_entry != ABSENT else max(first - 1, 0)
         notes[_DURATION, pixel] = longest[widest[pixel]]

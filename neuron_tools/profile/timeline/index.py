@@ -187,7 +187,9 @@ class TimelineIndex:
 
     def _named(self, codes: Ints) -> pa.DictionaryArray:
         encoded = pa.array(codes).dictionary_encode()
-        texts = self.names.take(encoded.dictionary).cast(pa.string())
+        known = encoded.dictionary.to_numpy()
+        known = np.where((known >= 0) & (known < len(self.names)), known, 0)
+        texts = self.names.take(pa.array(known)).cast(pa.string())
         return pa.DictionaryArray.from_arrays(encoded.indices, texts)
 
 
@@ -204,6 +206,9 @@ def _track(stored: dict[str, Any]) -> Track:
 
 def _texts(blob: Blob, stored: dict[str, Any]) -> pa.LargeStringArray:
     offsets, data = blob.array(stored["offsets"]), blob.array(stored["bytes"])
+    is_whole = len(offsets) == stored["count"] + 1 and offsets[0] >= 0 and offsets[-1] <= len(data)
+    if not is_whole or bool(np.any(offsets[1:] < offsets[:-1])):
+        raise ValueError("its names do not fit together")
     return pa.LargeStringArray.from_buffers(stored["count"], pa.py_buffer(offsets), pa.py_buffer(data))
 
 

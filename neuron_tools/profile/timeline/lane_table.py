@@ -16,6 +16,7 @@ from neuron_tools.profile.timeline.blob import Blob, BlobWriter, Reference
 from neuron_tools.profile.timeline.scan import Ints
 
 ABSENT = -1
+MOST_SHIFT = 62
 TRACK, DEPTH, SPANS, START_NS, END_NS, BUSY_NS, FIRST_BLOCK, LAST_BLOCK, FIRST_LEVEL, LAST_LEVEL = range(10)
 """Columns of a lane. Its blocks and levels are those from the first to before the last."""
 
@@ -87,13 +88,47 @@ class LaneTable:
         """The tables of a stored index.
 
         Raises:
-            ValueError: They reach beyond the file, or have another form.
+            ValueError: They, or what they tell of, reach beyond the file or do not fit together: compiled
+                code reads where they say.
         """
         widths = (_LANE_WIDTH, _BLOCK_WIDTH, _LEVEL_WIDTH)
         tables = [
             blob.array(reference).reshape(-1, width) for reference, width in zip(stored, widths, strict=True)
         ]
-        return cls(*tables)
+        table = cls(*tables)
+        table._check(len(blob))
+        return table
+
+    def _check(self, length: int) -> None:
+        self._check_lanes()
+        self._check_blocks(length)
+        _hold(self.levels[:, ENTRIES] > 0, self.levels[:, SHIFT] >= 0, self.levels[:, SHIFT] < MOST_SHIFT)
+        for place in LEVEL_ARRAYS.values():
+            _hold_array(self.levels, place, self.levels[:, ENTRIES], length)
+
+    def _check_lanes(self) -> None:
+        """Whether each lane's blocks and levels follow those of the one before it."""
+        shares = ((FIRST_BLOCK, LAST_BLOCK, len(self.blocks)), (FIRST_LEVEL, LAST_LEVEL, len(self.levels)))
+        for first, last, total in shares:
+            edges = np.append(0, self.lanes[:, last])
+            _hold(self.lanes[:, first] == edges[:-1], np.diff(edges) >= 0, edges[-1] == total)
+        track = self.lanes[:, TRACK]
+        _hold(self.lanes[:, FIRST_BLOCK] < self.lanes[:, LAST_BLOCK], track >= 0, np.diff(track) >= 0)
+
+    def _check_blocks(self, length: int) -> None:
+        """Whether spans are counted through in each lane, and each block has as many as it says."""
+        blocks, count = self.blocks, self.blocks[:, COUNT]
+        first, last = self.lanes[:, FIRST_BLOCK], self.lanes[:, LAST_BLOCK]
+        _hold(count > 0, count <= length)
+        spans = np.append(0, np.cumsum(count))
+        _hold(blocks[:, FIRST] == spans[:-1] - np.repeat(spans[first], last - first))
+        _hold(self.lanes[:, SPANS] == spans[last] - spans[first])
+        in_runs = blocks[:, BLOCK_RUN] != ABSENT
+        rows = np.where(in_runs, blocks[:, BLOCK_RUN + 2], count)
+        for place in (BLOCK_START, BLOCK_DURATION, BLOCK_NAME):
+            _hold_array(blocks, place, count, length)
+        _hold_array(blocks, BLOCK_ROW, rows, length)
+        _hold_array(blocks[in_runs], BLOCK_RUN, np.maximum(rows[in_runs], 1), length)
 
     def level_stretches(self) -> list[tuple[int, int]]:
         """Where each level stands, first byte and that behind the last one; the coarsest levels first."""
@@ -102,6 +137,19 @@ class LaneTable:
         begin, end = offset.min(axis=1, initial=np.iinfo(np.int64).max), (offset + size * count).max(axis=1)
         order = np.argsort(-self.levels[:, SHIFT], kind="stable")
         return list(zip(begin[order].tolist(), end[order].tolist(), strict=True))
+
+
+def _hold(*conditions: Any) -> None:
+    if not all(np.all(condition) for condition in conditions):
+        raise ValueError("its tables do not fit together")
+
+
+def _hold_array(table: Ints, place: int, count: Ints, length: int) -> None:
+    """Whether arrays have so many numbers, of a known size, and lie within a file of that length."""
+    offset, size = table[:, place], table[:, place + 1]
+    _hold(np.isin(size, (1, 2, 4, 8)), table[:, place + 2] == count, count <= length)
+    _hold(offset >= 0, offset <= length)
+    _hold(offset % size == 0, offset + size * count <= length)
 
 
 def _block_rows(blocks: Sequence[Mapping[str, Any]]) -> list[list[int]]:

@@ -1,5 +1,7 @@
 """The compiled drawing shows what NumPy's does, and folded depths what their spans tell."""
 
+import shutil
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -108,3 +110,24 @@ def test_times_relative_to_the_range_need_no_long_integers(profiles):
 def test_a_negative_number_of_depths_is_refused(profiles):
     with pytest.raises(TimelineError, match="none or more"):
         profiles[0].timelines(depths=-1)
+
+
+@pytest.mark.parametrize("damaged", ["anywhere", "in its tables"])
+def test_a_damaged_index_is_drawn_or_built_anew(profiles, tmp_path, damaged):
+    random = np.random.default_rng(0)
+    DRAW_KERNEL.wait()
+    source = profiles[1].path
+    for _ in range(25):
+        path = (
+            shutil.copytree(source, tmp_path / "damaged.nprof", dirs_exist_ok=True) / "timeline" / "index.bin"
+        )
+        content = np.frombuffer(path.read_bytes(), np.uint8).copy()
+        first = 0 if damaged == "anywhere" else max(len(content) - 40_000, 0)
+        content[random.integers(first, len(content), 50)] = random.integers(0, 256, 50)
+        path.write_bytes(content.tobytes())
+        with open_profile(copy) as profile:
+            tracks = len(profile.tracks())
+            for end in (2_000, 200_000, 2_400_000):
+                drawn = profile.timelines(None, 0, end, 100)
+                assert set(drawn.column("track").to_pylist()) <= set(range(tracks))
+                assert set(drawn.column("pixel").to_pylist()) <= set(range(100))
