@@ -118,9 +118,8 @@ def test_a_damaged_index_is_drawn_or_built_anew(profiles, tmp_path, damaged):
     DRAW_KERNEL.wait()
     source = profiles[1].path
     for _ in range(25):
-        path = (
-            shutil.copytree(source, tmp_path / "damaged.nprof", dirs_exist_ok=True) / "timeline" / "index.bin"
-        )
+        copy = shutil.copytree(source, tmp_path / "damaged.nprof", dirs_exist_ok=True)
+        path = copy / "timeline" / "index.bin"
         content = np.frombuffer(path.read_bytes(), np.uint8).copy()
         first = 0 if damaged == "anywhere" else max(len(content) - 40_000, 0)
         content[random.integers(first, len(content), 50)] = random.integers(0, 256, 50)
