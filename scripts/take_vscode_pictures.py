@@ -48,6 +48,34 @@ def take_editor(window: Window) -> None:
     take(window, "vscode-hover")
 
 
+def take_advice(window: Window) -> None:
+    """The findings at a line, with what can be asked of them."""
+    window.page.keyboard.press("Escape")
+    window.go_to_line(17)
+    window.page.keyboard.press("Control+.")
+    window.page.locator(".action-widget").get_by_text("Show the evidence").first.wait_for()
+    take(window, "vscode-advice")
+    window.page.keyboard.press("Escape")
+
+
+def take_changed(window: Window, project: Path) -> None:
+    """A file that changed since its capture, and what changed."""
+    script = project / "train.py"
+    text = script.read_text()
+    script.write_text(
+        text.replace(
+            "        hidden = torch.relu", "        scale = 0.5\n        hidden = scale * torch.relu"
+        )
+    )
+    changed = window.page.locator(".codelens-decoration a", has_text="Changed since")
+    changed.first.wait_for()
+    changed.first.click()
+    both = window.page.locator(".monaco-diff-editor")
+    both.locator(".original .view-line", has_text="hidden").first.wait_for()
+    take(window, "vscode-changed")
+    script.write_text(text)
+
+
 def take_kernel(window: Window) -> None:
     """Costs inside an NKI kernel."""
     window.command("View: Close All Editors")
@@ -92,11 +120,13 @@ def main() -> None:
             window.open(server.window_url(project))
             window.open_profile("train.nprof")
             take_editor(window)
+            take_advice(window)
+            take_changed(window, project)
             window.command("View: Close All Editors")
             window.open_profile("train.nprof")
             take_both(window)
             take_kernel(window)
-    for name in ("lines", "timeline"):
+    for name in ("lines", "timeline", "hover", "changed"):
         shutil.copy(PICTURES / f"vscode-{name}.png", ROOT / f"vscode-extension/media/{name}.png")
 
 

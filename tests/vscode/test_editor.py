@@ -95,7 +95,7 @@ def test_the_hover_has_a_table(editor: Window) -> None:
     hover.first.wait_for()
     assert "With calls" in hover.first.inner_text()
     assert "Tensor" in hover.first.inner_text()
-    hover.get_by_text("Show its spans").first.click()
+    hover.get_by_text("Show spans").first.click()
     editor.painted()
     search = editor.timeline().locator("#timeline input").first
     editor.until(lambda: search.input_value().endswith("train.py:17-17"))
@@ -130,4 +130,6 @@ def test_costs_follow_lines_that_move(open_window, project: Path, tmp_path: Path
     assert "It was line 17" in hover.first.inner_text()
     window.page.keyboard.press("Escape")
     window.page.locator(".codelens-decoration a", has_text="Changed since train.nprof").first.click()
-    window.page.locator(".diff-editor .line-insert, .diff-editor .char-insert").first.wait_for(state="attached")
+    both = window.page.locator(".monaco-diff-editor")
+    both.locator(".original .view-line", has_text="hidden").first.wait_for()
+    both.locator(".modified .view-line", has_text="scale = 2").first.wait_for()

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
-TIMEOUT_S = 120.0
+TIMEOUT_S = float(os.environ.get("VSCODE_TEST_TIMEOUT_S", "120"))
 POLL_MS = 100
 Found = TypeVar("Found")
 
@@ -96,11 +97,11 @@ class Window:
 
     def command(self, title: str) -> None:
         """Run a command from the palette."""
-        self._ask_for("F1", f">{title}", self._rows.filter(has_text=title))
+        self._ask_for("F1", f">{title}", title)
 
     def open_file(self, name: str) -> None:
         """Open a file of the folder by its name, or show it where it is open."""
-        self._ask_for("Control+P", name, self._rows.filter(has_text=name))
+        self._ask_for("Control+P", name, name)
         self.page.locator(".tab.active", has_text=name).first.wait_for()
 
     def answer(self, question: str, text: str) -> None:
@@ -123,18 +124,39 @@ class Window:
         self.page.keyboard.press("Enter")
         self._field.wait_for(state="hidden")
 
-    def _ask_for(self, key: str, text: str, rows: Any) -> None:
-        """Open a list by its key, type, and take a row when it is offered."""
+    def _ask_for(self, key: str, text: str, wanted: str) -> None:
+        """Open a list by its key, type, and accept the wanted entry once the list stays as it is."""
 
         def offered() -> bool:
             self._open_list(key)
             self._field.fill("")  # what is found after typing is not offered: type again
             self._field.fill(text)
-            return self._is_soon(rows.count)
+            return self._is_soon(lambda: self._focus_entry(wanted))
 
         self.until(offered)
-        rows.first.click()
+        self.page.keyboard.press("Enter")
         self.until(lambda: not self._field.is_visible() or self._field.input_value() != text)
+
+    def _focus_entry(self, wanted: str) -> bool:
+        """Go to an entry of the list, once that stays the same: it goes on searching while it is shown."""
+        seen = [self._labels()]
+        for _ in range(3):
+            self.page.wait_for_timeout(POLL_MS)
+            seen.append(self._labels())
+        labels = seen[0]
+        exact = [label for label in labels if re.match(rf"{re.escape(wanted)}(,|$)", label)]
+        found = next(iter(exact or [label for label in labels if label.startswith(wanted)]), None)
+        if found is None or any(other != labels for other in seen):
+            return False
+        focused = self._labels(".focused")
+        steps = labels.index(found) - (labels.index(focused[0]) if focused else -1)
+        for _ in range(abs(steps)):
+            self.page.keyboard.press("ArrowDown" if steps > 0 else "ArrowUp")
+        return self._labels(".focused") == [found]
+
+    def _labels(self, which: str = "") -> list[str]:
+        rows = self._widget.locator(f".quick-input-list .monaco-list-row{which}")
+        return list(rows.evaluate_all("rows => rows.map(row => row.getAttribute('aria-label') ?? '')"))
 
     def _open_list(self, key: str) -> None:
         """Press a key until its list is there: a page inside the window may have the keyboard first."""
