@@ -91,7 +91,8 @@ class Load:
             self._publish_process(number)
 
     def run(self) -> None:
-        """Publish until stopped."""
+        """Publish until stopped, on the first processor."""
+        os.sched_setaffinity(0, _processors()[:1])
         while not self._stopped.wait(PUBLISH_INTERVAL_S):
             self.publish()
 
@@ -219,6 +220,7 @@ def _running_cost(root: str, period: str, period_s: float, count: int, target: T
     """Processor time a second, of which the start is no part, and the memory of the process."""
     command = [sys.executable, "-m", "neuron_monitor.cli", "--sysfs-root", root, "--period", period]
     started = subprocess.Popen([*command, "--count", str(count + 2)], stdout=subprocess.PIPE)
+    os.sched_setaffinity(started.pid, _processors()[-1:])
     assert started.stdout is not None
     process = psutil.Process(started.pid)
     for _ in range(2):
@@ -234,6 +236,14 @@ def _running_cost(root: str, period: str, period_s: float, count: int, target: T
         Figure(f"processor share at {rate}", 100 * used_s / passed_s, "%", target, None, "of one core"),
         Figure(f"resident memory at {rate}", memory, "MiB", Target("<=", 60)),
     ]
+
+
+def _processors() -> list[int]:
+    """The processors of this machine: the load runs on the first, what is measured on the last.
+
+    On a host with 16 devices the processes run on some of its many processors, the monitor on another.
+    """
+    return sorted(os.sched_getaffinity(0))
 
 
 def _processor_s(process: psutil.Process) -> float:

@@ -135,6 +135,10 @@ class DeviceNodes:
             power=self._power,
         )
 
+    def is_due(self, now_ns: int) -> bool:
+        """Whether `read` would look at any node, given that users tell the counters of all cores."""
+        return now_ns >= min(self._folders_due_ns, self._quiet_due_ns) or not self._are_told
+
     def faults(self) -> list[Fault]:
         """What could not be read the last time."""
         found = [*self._device_faults, *self._table.fault_list()]

@@ -59,6 +59,7 @@ class DeviceTree:
         self._faults: dict[int, list[Fault]] = {}
         self._published_last: tuple[ProcessReading, ...] = ()
         self._told: dict[int, CoreReading] = {}
+        self._told_last: Mapping[int, CoreReading] | None = None
         self._attributed: tuple[ProcessReading, ...] = ()
         self._attributed_of: tuple[tuple[Owner, ...], int, tuple[DeviceReading, ...]] = ((), 0, ())
         self._list_due_ns = 0
@@ -117,6 +118,10 @@ class DeviceTree:
             self._devices[index] = opened
 
     def _read_devices(self, now_ns: int, told: Mapping[int, CoreReading]) -> None:
+        all_told = told is self._told_last and len(self._latest) == len(self._devices)
+        if self._driver and all_told and not any(each.is_due(now_ns) for each in self._devices.values()):
+            return
+        self._told_last = told
         reads: dict[int, Callable[[], DeviceReading]] = {}
         first_core_id = 0
         for index, nodes in sorted(self._devices.items()):

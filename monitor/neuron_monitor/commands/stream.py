@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -18,6 +20,8 @@ from neuron_monitor.report.spelling import Spelling
 
 # The first report is of this short first period, so that whoever started the monitor sees that it works.
 FIRST_PERIOD_NS = 100_000_000
+# As much as a user's pipe may hold (man 7 pipe, pipe-max-size).
+PIPE_BYTES = 1 << 20
 
 
 def reports(
@@ -50,10 +54,20 @@ def write_lines(found: Iterator[Report], count: int | None = None) -> None:
         OSError: Standard output cannot be written to: its reader is gone, or its disk is full.
     """
     descriptor = sys.stdout.fileno()
+    _widen_pipe(descriptor)
     for number, report in enumerate(found, start=1):
         _write_whole(descriptor, orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE))
         if number == count:
             return
+
+
+def _widen_pipe(descriptor: int) -> None:
+    """Let a whole report go into a pipe at once, not bit by bit as its reader reads it."""
+    try:
+        if stat.S_ISFIFO(os.fstat(descriptor).st_mode):
+            fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+    except OSError:
+        pass  # The user's pipes hold as much as they may.
 
 
 def _write_whole(descriptor: int, line: bytes) -> None:

@@ -38,6 +38,11 @@ class Chart:
     is_stacked: bool = False
 
 
+_MEMORY_LABELS = {
+    "model_code": "code",
+    "model_shared_scratchpad": "scratchpad",
+    "runtime_memory": "runtime",
+}
 CHARTS = (
     Chart(
         "utilization",
@@ -64,7 +69,7 @@ CHARTS = (
     Chart(
         "memory",
         "Device memory",
-        tuple((f"memory_{name}_bytes", name.replace("_", " ")) for name in DEVICE_CATEGORIES),
+        tuple((f"memory_{name}_bytes", _MEMORY_LABELS.get(name, name)) for name in DEVICE_CATEGORIES),
         suffix="B",
         is_stacked=True,
     ),
@@ -118,7 +123,7 @@ def make_layout(chart: Chart, theme: str) -> dict[str, Any]:
         "hoverlabel": {"bgcolor": "#161b22" if theme == "dark" else "#ffffff"},
         "dragmode": "zoom",
         "showlegend": len(chart.lines) > 1,
-        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0},
+        "legend": {"orientation": "h", "y": 1.02, "yanchor": "bottom", "x": 0, "font": {"size": 10}},
         "xaxis": {
             **axis,
             "type": "date",

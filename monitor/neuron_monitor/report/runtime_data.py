@@ -20,7 +20,7 @@ from neuron_monitor.report.process_groups import (
     runtime_vcpu_usage,
     vcpu_structure,
 )
-from neuron_monitor.report.sheet import SLOT, Sheet, cut
+from neuron_monitor.report.sheet import SLOT, Sheet, cut, joined
 from neuron_monitor.report.spelling import Keys
 from neuron_monitor.report.windows import Mark, WindowMaker, by_pid
 
@@ -54,13 +54,37 @@ class _Collector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Still:
-    """Entries of which only periods and processor times change while no process tells anything."""
+    """Entries of which only periods and processor times change while no process tells anything.
+
+    Attributes:
+        parts: Their text around these values, one more than there are of them.
+        values: The values, of which `periods` and `times` say which is which.
+    """
 
     key: Hashable
     processes: tuple[ProcessReading, ...]
-    host_taken_ns: int
-    entries: _Entries
+    parts: list[bytes]
     values: list[bytes]
+    periods: dict[str, list[int]]
+    times: dict[int, int]
+
+
+def _still(key: Hashable, processes: tuple[ProcessReading, ...], entries: _Entries) -> _Still:
+    positions = sorted(
+        [
+            *(position for each in entries.periods.values() for position in each),
+            *(position + part for position in entries.times.values() for part in (0, 1)),
+        ]
+    )
+    place = {position: number for number, position in enumerate(positions)}
+    return _Still(
+        key=key,
+        processes=processes,
+        parts=entries.sheet.with_slots(positions),
+        values=[orjson.dumps(entries.sheet.numbers[position]) for position in positions],
+        periods={name: [place[at] for at in each] for name, each in entries.periods.items()},
+        times={pid: place[at] for pid, at in entries.times.items()},
+    )
 
 
 class RuntimeData:
@@ -95,11 +119,7 @@ class RuntimeData:
             return self._again(still, sample, marks)
         maker = WindowMaker(sample)
         entries = self._entries(sample, groups, marks, maker, keys)
-        self._still = (
-            _Still(key, sample.tree.processes, sample.host_taken_ns, entries, entries.sheet.values())
-            if told_nothing
-            else None
-        )
+        self._still = _still(key, sample.tree.processes, entries) if told_nothing else None
         processes = by_pid(sample.tree)
         new = {id(mark): Mark(sample, processes, maker.shown(mark)) for mark in marks.values()}
         for name, mark in marks.items():
@@ -109,18 +129,19 @@ class RuntimeData:
 
     def _again(self, still: _Still, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
         """The entries once more, with new periods and processor times."""
-        for name, positions in still.entries.periods.items():
+        values = still.values
+        for name, places in still.periods.items():
             text = b"%r" % ((sample.taken_ns - marks[name].sample.taken_ns) / 1e9)
-            for position in positions:
-                still.values[position] = text
+            for place in places:
+                values[place] = text
         if TIME_GROUP in marks and sample.host_taken_ns != marks[TIME_GROUP].sample.host_taken_ns:
-            for pid, position in still.entries.times.items():
+            for pid, place in still.times.items():
                 user, system = self._process_time(pid, sample, marks[TIME_GROUP])
-                still.values[position : position + 2] = (b"%r" % user, b"%r" % system)
+                values[place : place + 2] = (b"%r" % user, b"%r" % system)
         new = {id(mark): Mark(sample, mark.processes, mark.windows) for mark in marks.values()}
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
-        return still.entries.sheet.fill(still.values)
+        return orjson.Fragment(joined(still.parts, values))
 
     def _entries(
         self,

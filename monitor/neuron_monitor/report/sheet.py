@@ -24,6 +24,14 @@ def cut(structure: Any) -> list[bytes]:
     return orjson.dumps(structure).split(b"\0")
 
 
+def joined(parts: Sequence[bytes], values: Sequence[bytes]) -> bytes:
+    """Parts of a text with values between them."""
+    pieces = [b""] * (len(parts) + len(values))
+    pieces[::2] = parts
+    pieces[1::2] = values
+    return b"".join(pieces)
+
+
 @dataclass(slots=True)
 class Sheet:
     """A JSON list of forms with their values.
@@ -50,26 +58,26 @@ class Sheet:
         self.texts[len(self.numbers)] = text
         self.numbers.append(0)
 
-    def values(self) -> list[bytes]:
-        """The JSON text of each value."""
-        if not self.numbers:
-            return []
-        values = orjson.dumps(self.numbers)[1:-1].split(b",")
-        for position, text in self.texts.items():
-            values[position] = text
-        return values
-
     def text(self) -> orjson.Fragment:
         """The whole text."""
         numbers = orjson.dumps(self.numbers)
-        return orjson.Fragment(
-            kernels.interleaved([*self.pieces[:-1], self.pieces[-1] + b"]"], numbers, self.texts)
-        )
+        return orjson.Fragment(kernels.interleaved(self._closed(), numbers, self.texts))
 
-    def fill(self, values: Sequence[bytes]) -> orjson.Fragment:
-        """The whole text with other values."""
-        parts = [b""] * (2 * len(values) + 1)
-        parts[::2] = self.pieces
-        parts[1::2] = values
-        parts.append(b"]")
-        return orjson.Fragment(b"".join(parts))
+    def with_slots(self, positions: Sequence[int]) -> list[bytes]:
+        """The whole text, cut at those of the values that will be others.
+
+        Args:
+            positions: Of these values, in rising order.
+        """
+        pieces, values = self._closed(), orjson.dumps(self.numbers)[1:-1].split(b",")
+        for position, text in self.texts.items():
+            values[position] = text
+        parts, begin = [], 0
+        for position in (*positions, len(pieces) - 1):
+            run = [part for pair in zip(pieces[begin:position], values[begin:position]) for part in pair]
+            parts.append(b"".join([*run, pieces[position]]))
+            begin = position + 1
+        return parts
+
+    def _closed(self) -> list[bytes]:
+        return [*self.pieces[:-1], self.pieces[-1] + b"]"]

@@ -46,6 +46,8 @@ class TopApp(App[None]):
 
     CSS_PATH = "top.tcss"
     ENABLE_COMMAND_PALETTE = False
+    # In few lines, devices and processes get less room each and are scrolled.
+    VERTICAL_BREAKPOINTS: ClassVar = [(0, "-short"), (34, "-tall")]
     BINDINGS: ClassVar = [
         Binding("q", "quit", "Quit"),
         Binding("f", "flops", "FLOPS"),
