@@ -26,6 +26,9 @@ declare function acquireVsCodeApi(): VsCodeApi;
 /** Bytes of drawn data that this page keeps; the rest is asked again. */
 const BUDGET_BYTES = 96 << 20;
 
+/** After this time the page no longer says that it is busy, whatever still loads. */
+const LONGEST_BUSY_MS = 10_000;
+
 const vscode = acquireVsCodeApi();
 const source = new HostSource((message) => vscode.postMessage(message));
 const container = document.getElementById("timeline")!;
@@ -57,9 +60,16 @@ function open(profile: ProfileMessage, kept: ViewMessage | undefined): void {
   timeline = opened;
   void opened.ready.then((summary) => {
     originNs = Number(summary.originNs);
-    container.setAttribute("aria-busy", "false");
     vscode.postMessage({ type: "painted", milliseconds: performance.now() });
+    settle(opened, performance.now() + LONGEST_BUSY_MS);
   });
+}
+
+/** Say that the timeline is there once all of it is: rows take their height from the data that they show. */
+function settle(opened: TimelineHandle, latest: number): void {
+  if (timeline !== opened) return;
+  if (opened.statistics().isSharp || performance.now() > latest) container.setAttribute("aria-busy", "false");
+  else requestAnimationFrame(() => settle(opened, latest));
 }
 
 /** The newer one of what the workbench and what the extension kept. */
