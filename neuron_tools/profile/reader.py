@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from neuron_tools.profile import layout, sandbox, source_lines
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
+from neuron_tools.profile.damage import DamagedProfileError, reading
 from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.remote import PROTOCOL, RemoteFolder, is_url, remote_folder
 from neuron_tools.profile.rows import stored_row
@@ -26,7 +27,15 @@ from neuron_tools.profile.timeline.scan import batches
 from neuron_tools.profile.timeline.track import Track
 from neuron_tools.profile.timeline.view import Timeline, TimelineError
 
-__all__ = ["NotAProfileError", "Profile", "QueryError", "TimelineError", "Track", "open_profile"]
+__all__ = [
+    "DamagedProfileError",
+    "NotAProfileError",
+    "Profile",
+    "QueryError",
+    "TimelineError",
+    "Track",
+    "open_profile",
+]
 if TYPE_CHECKING:
     import duckdb
 
@@ -350,7 +359,8 @@ class Profile:
         import duckdb
 
         database = duckdb.connect(":memory:")
-        create_views(database, self._catalog, self._range_ns)
+        with reading(self.path, duckdb.Error):
+            create_views(database, self._catalog, self._range_ns)
         is_remote = remote_folder(self.path) is not None
         sandbox.lock_down(database, f"{PROTOCOL}://" if is_remote else str(self.path), self._memory_limit)
         return database

@@ -19,32 +19,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.catalog import create_views, read_catalog, text_literal
+from neuron_tools.profile.damage import DamagedProfileError, reading
 from neuron_tools.profile.schema import TABLES
 
 SCAN_ROWS = 1 << 18
 MEMORY_LIMIT = "2GiB"
 _SMALL = 1 << 16
 
+_WRONG_QUERY = (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+"""Of ours: not the profile's fault."""
+
 Ints = npt.NDArray[np.int64]
 Key = TypeVar("Key", bound=Hashable)
-
-
-class DamagedProfileError(NeuronToolsError):
-    """A part looks whole, but its data cannot be read."""
 
 
 @contextmanager
 def _reading(place: Path) -> Iterator[None]:
     """Turn the readers' errors into one sentence for the user."""
     try:
-        yield
-    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException):
-        raise  # a wrong query of ours, not the profile's fault
-    except (duckdb.Error, pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0].strip()
-        raise DamagedProfileError(f"{place} cannot be read ({reason}): it may be damaged.") from error
+        with reading(place, duckdb.Error):
+            yield
+    except DamagedProfileError as error:
+        if isinstance(
+            error.__cause__, (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
+        ):
+            raise error.__cause__ from None  # a wrong query of ours, not the profile's fault
+        raise
 
 
 class RecordedTables:

@@ -7,6 +7,7 @@ from typing import Any
 import pyarrow.parquet as pq
 
 from neuron_tools.profile.catalog import StoredTable
+from neuron_tools.profile.damage import reading
 from neuron_tools.profile.remote import source_of
 from neuron_tools.profile.schema import TableSchema
 
@@ -19,6 +20,7 @@ def stored_row(table: TableSchema, stored: StoredTable | None, row: int) -> dict
 
     Raises:
         IndexError: The table has no such row.
+        DamagedProfileError: It cannot be read.
     """
     rest = row
     parts = zip(stored.paths, stored.part_rows, strict=True) if stored is not None and row >= 0 else ()
@@ -26,7 +28,7 @@ def stored_row(table: TableSchema, stored: StoredTable | None, row: int) -> dict
         if rest >= held:
             rest -= held
             continue
-        with pq.ParquetFile(source_of(path)) as part:
+        with reading(path), pq.ParquetFile(source_of(path)) as part:
             for group in range(part.num_row_groups):
                 rows = part.metadata.row_group(group).num_rows
                 if rest < rows:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from neuron_tools.profile.damage import reading
 from neuron_tools.profile.remote import source_of
 from neuron_tools.profile.timeline.sources import SpanSource
 
@@ -107,12 +108,15 @@ def batches(
 
     Yields:
         Number of the batch's first row, and the batch.
+
+    Raises:
+        DamagedProfileError: A part cannot be read.
     """
-    reading = _batches(paths, columns, texts)
+    found_next = _batches(paths, columns, texts)
     with ThreadPoolExecutor(1) as reader:
-        upcoming = reader.submit(next, reading, None)
+        upcoming = reader.submit(next, found_next, None)
         while (found := upcoming.result()) is not None:
-            upcoming = reader.submit(next, reading, None)
+            upcoming = reader.submit(next, found_next, None)
             yield found
 
 
@@ -121,16 +125,20 @@ def _batches(
 ) -> Iterator[tuple[int, pa.RecordBatch]]:
     row = 0
     for path in paths:
-        source = source_of(path)
-        footer = pq.read_metadata(source)
-        held = set(footer.schema.to_arrow_schema().names)
-        with pq.ParquetFile(source, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
-            chosen = [name for name in columns if name in held]
-            for group in range(part.num_row_groups):
-                read = part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen, use_threads=False)
-                for batch in read:
-                    yield row, batch
-                    row += batch.num_rows
+        with reading(path):
+            for batch in _batches_of(path, columns, texts):
+                yield row, batch
+                row += batch.num_rows
+
+
+def _batches_of(path: Path, columns: Sequence[str], texts: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    source = source_of(path)
+    footer = pq.read_metadata(source)
+    held = set(footer.schema.to_arrow_schema().names)
+    with pq.ParquetFile(source, metadata=footer, read_dictionary=sorted(held & set(texts))) as part:
+        chosen = [name for name in columns if name in held]
+        for group in range(part.num_row_groups):
+            yield from part.iter_batches(BATCH_ROWS, row_groups=[group], columns=chosen, use_threads=False)
 
 
 def split(source: SpanSource, rows: int | Ints, batch: pa.RecordBatch, names: Names) -> Iterator[TrackRows]:
