@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -44,14 +45,15 @@ def replicas_in(parts: Sequence[Path]) -> list[Replica]:
     ]
 
 
-def _rows(part: Path) -> list[dict[str, object]]:
+def _rows(part: Path) -> list[dict[str, Any]]:
     try:
         file = pq.ParquetFile(source_of(part))
         if not set(_COLUMNS) <= set(file.schema_arrow.names):
             return []
-        return file.read(columns=_COLUMNS).to_pylist()
+        rows: list[dict[str, Any]] = file.read(columns=_COLUMNS).to_pylist()
     except (OSError, pa.ArrowException):
         return []
+    return rows
 
 
 def with_replicas(tracks: Sequence[Track], replicas: Sequence[Replica]) -> tuple[Track, ...]:
