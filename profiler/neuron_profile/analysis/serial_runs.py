@@ -44,8 +44,8 @@ SELECT start_ts AS start_ns, end_ts AS end_ns FROM ActiveTime
 WHERE coalesce(process_idx, 0) = ? AND engine IN ('tensor', 'vector', 'scalar', 'gpsimd') ORDER BY start_ts
 """
 _GRADIENTS = """
-SELECT end_ts AS end_ns, coalesce(hbm_write_bytes, 0) AS byte_count FROM FrameworkInstruction
-WHERE coalesce(process_idx, 0) = ? AND is_backward ORDER BY end_ts
+SELECT end_ts AS end_ns, coalesce(hbm_write_bytes, 0) AS byte_count, coalesce(layer, '') AS layer
+FROM FrameworkInstruction WHERE coalesce(process_idx, 0) = ? AND is_backward ORDER BY end_ts
 """
 
 
@@ -113,15 +113,24 @@ def serial_runs(profile: Profile, process: int) -> Iterator[SerialRun]:
 
 @dataclass(frozen=True)
 class _Gradients:
-    """When operations of the backward pass ended, ascending, and what they wrote; (operations,) each."""
+    """Operations of the backward pass, by their end; (operations,) each.
+
+    Attributes:
+        handed_over_ns: End of the last operation of the same module in a row: autograd hands a gradient over
+            when all that the module's backward does is issued.
+    """
 
     end_ns: Ints
     byte_count: Ints
+    handed_over_ns: Ints
 
     @classmethod
     def of(cls, profile: Profile, process: int) -> _Gradients:
         rows = profile.query(_GRADIENTS, [process])
-        return cls(*(rows[name].to_numpy().astype(np.int64) for name in ("end_ns", "byte_count")))
+        end_ns, byte_count = (rows[name].to_numpy().astype(np.int64) for name in ("end_ns", "byte_count"))
+        module = rows["layer"].combine_chunks().dictionary_encode().indices.to_numpy()
+        last = np.flatnonzero(np.append(module[1:] != module[:-1], True)) if len(module) else module
+        return cls(end_ns, byte_count, end_ns[last[np.searchsorted(last, np.arange(len(end_ns)))]])
 
     def ready_ns(self, run: list[Row], after_ns: int) -> list[int]:
         """When the inputs of a run were made, from its start: by the last operations that wrote as much.
@@ -136,11 +145,10 @@ class _Gradients:
         found: dict[int, list[int]] = {}
         for row in run:
             if row.byte_count not in found:
-                same = self.end_ns[low:high][self.byte_count[low:high] == row.byte_count]
-                found[row.byte_count] = same[
-                    -sum(each.byte_count == row.byte_count for each in run) :
-                ].tolist()
-        return [(found[row.byte_count] or [start_ns]).pop(0) - start_ns for row in run]
+                count = sum(each.byte_count == row.byte_count for each in run)
+                same = self.handed_over_ns[low:high][self.byte_count[low:high] == row.byte_count]
+                found[row.byte_count] = same[-count:].tolist()
+        return [min(0, (found[row.byte_count] or [start_ns]).pop(0) - start_ns) for row in run]
 
 
 def _runs(rows: list[Row], computing: Union) -> Iterator[list[Row]]:

@@ -50,11 +50,12 @@ def test_without_a_backward_pass_joining_is_all_there_is_to_gain(make_profile):
 
 def test_inputs_are_made_by_the_last_operations_that_wrote_as_much(make_profile, tiny_tables):
     operations = {**tiny_tables["FrameworkInstruction"], "is_backward": [True] * 3}
+    assert operations["layer"] == ["/model/a", "/model/a", "/model/b"]
     operations["hbm_write_bytes"] = [1 << 16, 1 << 16, 99]  # until 1060, 1250, 1260
     (run,) = runs(
         make_profile, {"FrameworkInstruction": operations, "CcOp": rows([(2000, 2030), (2035, 2050)])}
     )
-    assert run.early_ns == 2000 - 1060
+    assert run.early_ns == 2000 - 1250  # the first two operations are of one module
     (run,) = runs(
         lambda **given: make_profile("other.nprof", **given),
         {"FrameworkInstruction": operations, "CcOp": rows([(2000, 2030)])},
