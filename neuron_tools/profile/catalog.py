@@ -88,13 +88,22 @@ def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> Store
 
 
 def _odd_columns(table: TableSchema, schema: pa.Schema) -> list[str]:
-    """Columns of the schema that hold lists or records where it has plain values, or the other way round."""
+    """Columns that hold lists where the schema has plain values or the other way; required ones that hold
+    texts or dates where it has numbers."""
+    held = [(name, schema.field(name).type) for name in schema.names if name in table.by_name]
     return [
         name
-        for name in schema.names
-        if name in table.by_name
-        and pa.types.is_nested(schema.field(name).type) != table.by_name[name].type.startswith("list")
+        for name, kind in held
+        if pa.types.is_nested(kind) != table.by_name[name].type.startswith("list")
+        or (name in table.required and table.by_name[name].type != "string" and not _is_number(kind))
     ]
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    types = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+    return pa.types.is_nested(kind) or pa.types.is_null(kind) or any(is_type(kind) for is_type in types)
 
 
 def create_views(

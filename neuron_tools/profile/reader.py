@@ -413,6 +413,8 @@ def _contents(directory: Path) -> tuple[Mapping[str, Any], Catalog]:
     catalog = Catalog(directory) if has_manifest else read_catalog(directory)
     if not has_manifest and catalog.tables:
         return {}, catalog
+    if catalog.missing:
+        raise NotAProfileError(f"{directory} has no table that can be read. {catalog.missing[0]}")
     metadata = layout.read_manifest(directory)
     return metadata, open_catalog(directory)
 

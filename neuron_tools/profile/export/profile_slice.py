@@ -103,11 +103,22 @@ def _write(cut: _Cut, name: str, writer: ProfileWriter) -> int:
     count = 0
     for batch in cut.tables.batches(cut.query(name)):
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        _fill_required(columns, name)
         if "time_intervals" in columns:
             _cut_intervals(columns, cut.start_ns, cut.end_ns)
         writer.append(name, columns)
         count += batch.num_rows
     return count
+
+
+def _fill_required(columns: dict[str, Any], table: str) -> None:
+    """Profiles of other tools may lack what the schema asks for: nothing stands there then."""
+    schema = TABLES[table]
+    for name in schema.required:
+        column = columns.get(name)
+        if column is not None and column.null_count and not pa.types.is_nested(column.type):
+            nothing = {"string": "", "bool": False}.get(schema.by_name[name].type, 0)
+            columns[name] = column.fill_null(pa.scalar(nothing).cast(column.type))
 
 
 def _derive(target: Path, counts: Mapping[str, int], writer: ProfileWriter) -> None:

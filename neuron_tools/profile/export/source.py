@@ -98,8 +98,15 @@ class Tables:
         return [f"({above} AND {below})" for above, below in zip(lower, upper, strict=True)]
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
-        """All rows of a small result."""
-        rows: list[tuple[Any, ...]] = self.profile.sql(query).fetchall()
+        """All rows of a small result.
+
+        Raises:
+            ExportError: As `batches`.
+        """
+        try:
+            rows: list[tuple[Any, ...]] = self.profile.sql(query).fetchall()
+        except duckdb.Error as error:
+            raise ExportError(f"The profile's rows cannot be read: {str(error).splitlines()[0]}") from error
         return rows
 
     def records(self, query: str) -> list[dict[str, Any]]:

@@ -142,7 +142,8 @@ def _argument(column: pa.Array, *, keeps_zero: bool) -> pa.Array:
     if pa.types.is_nested(column.type):
         return column.cast(pa.string()).dictionary_encode()
     kind = pa.float64() if pa.types.is_floating(column.type) else pa.int64()
-    filled = column.cast(kind).fill_null(0) if column.null_count else column.cast(kind)
+    column = column.cast(kind, safe=False)  # what int64 does not hold was no number of ours
+    filled = column.fill_null(0) if column.null_count else column
     values = filled.to_numpy(zero_copy_only=False)
     absent = values == 0
     if keeps_zero:

@@ -25,6 +25,7 @@ NAME = "Neuron Explorer Parquet"
 OWN_NAME = "Neuron Tools profile"
 BATCH_ROWS = 1 << 16
 LARGEST_PROCESS = 1 << 20
+LARGEST_TIME = 1 << 61  # 73 years: durations, and sums of some, stay within 64 bits
 
 _PLAIN_TYPES = {
     "int64": pa.int64(),
@@ -91,7 +92,7 @@ def _typed(table: TableSchema, batch: pa.RecordBatch, recording: Recording) -> I
     for name, column in zip(batch.schema.names, batch.columns):
         field = table.by_name[name]
         try:
-            columns[name] = column.cast(_PLAIN_TYPES[field.type])
+            columns[name] = _bounded(field, column.cast(_PLAIN_TYPES[field.type]), recording)
         except (pa.ArrowException, pa.ArrowNotImplementedError):
             recording.warn(f"{table.name}.{name} has values that are no {field.type}; it was left out.")
     rows = np.ones(batch.num_rows, np.bool_)
@@ -107,6 +108,19 @@ def _typed(table: TableSchema, batch: pa.RecordBatch, recording: Recording) -> I
         columns = {name: column.filter(pa.array(rows)) for name, column in columns.items()}
     if rows.any():
         yield columns
+
+
+def _bounded(field: Field, column: pa.Array, recording: Recording) -> pa.Array:
+    """Times within bounds that sums of them do not leave."""
+    is_time = field.type == "int64" and field.name.endswith(("_ts", "timestamp"))
+    if not is_time or not len(column):
+        return column
+    extremes = pc.min_max(column).as_py()
+    if (extremes["min"] or 0) >= -LARGEST_TIME and (extremes["max"] or 0) <= LARGEST_TIME:
+        return column
+    recording.warn(f"Times of {field.name} that are no times of any run were cut.")
+    low = pc.max_element_wise(column, pa.scalar(-LARGEST_TIME), skip_nulls=False)
+    return pc.min_element_wise(low, pa.scalar(LARGEST_TIME), skip_nulls=False)
 
 
 def _default(field: Field, rows: int) -> pa.Array:
