@@ -223,25 +223,36 @@ static PyObject *core_rates(PyObject *self, PyObject *const *arguments, Py_ssize
         return NULL;
     }
     Py_ssize_t engines = at[ENGINES_STOP] - at[ENGINES], kinds = at[TRAFFIC_STOP] - at[TRAFFIC];
-    PyObject *shares = PyTuple_New(engines > 0 ? engines : 0), *rates = PyTuple_New(kinds > 0 ? kinds : 0);
-    for (Py_ssize_t index = 0; shares && index < engines; index++) {
-        PyTuple_SetItem(shares, index,
-                        PyFloat_FromDouble(share_of((double)difference(before, after, at[ENGINES] + index), elapsed_ns)));
-    }
-    for (Py_ssize_t index = 0; rates && index < kinds; index++) {
-        double moved = (double)difference(before, after, at[TRAFFIC] + index);
-        PyTuple_SetItem(rates, index, PyFloat_FromDouble(moved > 0.0 ? moved * (1e9 / elapsed_ns) : 0.0));
-    }
-    double busy_ns = 1000.0 * (double)difference(before, after, at[BUSY]);
-    double flops = (double)difference(before, after, at[FLOPS]);
-    double throttled_ns = (double)difference(before, after, at[THROTTLED]);
-    if (!shares || !rates || PyErr_Occurred()) {
-        Py_XDECREF(shares);
-        Py_XDECREF(rates);
+    if (engines < 0 || kinds < 0 || elapsed_ns <= 0.0) {
+        PyErr_SetString(PyExc_ValueError, "no such columns, or no time");
         return NULL;
     }
-    return Py_BuildValue("(ddNNd)", share_of(busy_ns, elapsed_ns), flops > 0.0 ? flops * (1e9 / elapsed_ns) : 0.0,
-                         shares, rates, share_of(throttled_ns, elapsed_ns));
+    double per_second = 1e9 / elapsed_ns;
+    PyObject *shares = PyTuple_New(engines), *rates = PyTuple_New(kinds), *whole = PyTuple_New(engines + kinds + 1);
+    for (Py_ssize_t index = 0; shares && whole && index < engines; index++) {
+        double share = share_of((double)difference(before, after, at[ENGINES] + index), elapsed_ns);
+        PyTuple_SetItem(shares, index, PyFloat_FromDouble(share));
+        PyTuple_SetItem(whole, index, PyFloat_FromDouble(100.0 * share));
+    }
+    for (Py_ssize_t index = 0; rates && whole && index < kinds; index++) {
+        double moved = (double)difference(before, after, at[TRAFFIC] + index);
+        double rate = moved > 0.0 ? moved * per_second : 0.0;
+        PyTuple_SetItem(rates, index, PyFloat_FromDouble(rate));
+        PyTuple_SetItem(whole, engines + index, PyLong_FromDouble(rate));
+    }
+    double busy = share_of(1000.0 * (double)difference(before, after, at[BUSY]), elapsed_ns);
+    double flops = (double)difference(before, after, at[FLOPS]);
+    double throttled = share_of((double)difference(before, after, at[THROTTLED]), elapsed_ns);
+    if (shares && rates && whole) {
+        PyTuple_SetItem(whole, engines + kinds, PyFloat_FromDouble(100.0 * throttled));
+    }
+    if (!shares || !rates || !whole || PyErr_Occurred()) {
+        Py_XDECREF(shares);
+        Py_XDECREF(rates);
+        Py_XDECREF(whole);
+        return NULL;
+    }
+    return Py_BuildValue("(ddNNdN)", busy, flops > 0.0 ? flops * per_second : 0.0, shares, rates, throttled, whole);
 }
 
 static PyObject *added(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {

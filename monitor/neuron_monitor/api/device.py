@@ -85,6 +85,8 @@ class DeviceNodes:
         self._is_due = True
         self._last: DeviceReading | None = None
         self._power: Power | None = None
+        self._ecc: Mapping[str, int] = {}
+        self._host_memory: Mapping[str, int] = {}
         self._device_faults: list[Fault] = []
         names = [_existing(self.path, [path + end for end in _PLAIN]) for _, path in DEVICE_COLUMNS]
         self._table = NodeTable([name or "" for name in names])
@@ -112,28 +114,23 @@ class DeviceNodes:
             self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS - phase * QUIET_INTERVAL_NS // QUIET_PHASES
             self._is_due = True
             self._table.read(self._positions)
+            values = self._table.values
+            self._ecc = dict(zip(layout.ECC_NODES, values[:_ECC_COUNT]))
+            self._host_memory = dict(zip(layout.HOST_MEMORY_CATEGORIES, values[_ECC_COUNT:]))
             self._read_power()
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
         self._known = known
-        cores = tuple(
-            [known.get(first_core_id + core) or self._read_core(core, now_ns) for core in self._order]
-        )
-        self._are_told = all(first_core_id + core in known or core in self._unused for core in self._order)
+        told = [known.get(first_core_id + core) for core in self._order]
+        self._are_told = all(each or core in self._unused for core, each in zip(self._order, told))
+        cores = tuple([each or self._read_core(core, now_ns) for core, each in zip(self._order, told)])
         if self._last is None or self._is_due or not _are_same(cores, self._last.cores):
             self._is_due = False
             self._last = self._reading(cores)
         return self._last
 
     def _reading(self, cores: tuple[CoreReading, ...]) -> DeviceReading:
-        values = self._table.values
-        return DeviceReading(
-            facts=self.facts,
-            cores=cores,
-            ecc=dict(zip(layout.ECC_NODES, values[:_ECC_COUNT])),
-            host_memory=dict(zip(layout.HOST_MEMORY_CATEGORIES, values[_ECC_COUNT:])),
-            power=self._power,
-        )
+        return DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
 
     def is_due(self, now_ns: int) -> bool:
         """Whether `read` would look at any node, given that users tell the counters of all cores."""

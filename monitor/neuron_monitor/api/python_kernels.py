@@ -81,29 +81,35 @@ def added(before: Counts, after: Counts, start: int, stop: int) -> Counts:
 
 def core_rates(
     before: Counts, after: Counts, elapsed_ns: float, columns: tuple[int, ...]
-) -> tuple[float, float, tuple[float, ...], tuple[float, ...], float]:
+) -> tuple[float, float, tuple[float, ...], tuple[float, ...], float, tuple[float, ...]]:
     """What a core did between two looks at its counters.
 
     Args:
+        elapsed_ns: Above 0.
         columns: Of the busy time in µs, FLOP and throttled ns; then first and end of the engines' busy time
             and of the traffic.
 
     Returns:
-        Busy share, FLOP a second, share of each engine, bytes a second of each kind, throttled share. Shares
-        are kept within 0 and 1, rates above 0: two nodes are never read at quite the same moment.
+        Busy share, FLOP a second, share of each engine, bytes a second of each kind, throttled share; then
+        the last three as a report has them, in percent and whole bytes. Shares are kept within 0 and 1, rates
+        above 0: two nodes are never read at quite the same moment.
 
     Raises:
         OverflowError: A counter is beyond 64 bits; only the compiled kernel raises it.
     """
     busy, flops, throttled, engines, engines_stop, traffic, traffic_stop = columns
-    added = list(map(int.__sub__, after, before))
+    difference = list(map(int.__sub__, after, before))
     per_second = 1e9 / elapsed_ns
+    shares = tuple([_share(part, elapsed_ns) for part in difference[engines:engines_stop]])
+    rates = tuple([max(0, moved) * per_second for moved in difference[traffic:traffic_stop]])
+    slowed = _share(difference[throttled], elapsed_ns)
     return (
-        _share(1000 * added[busy], elapsed_ns),
-        max(0, added[flops]) * per_second,
-        tuple([_share(part, elapsed_ns) for part in added[engines:engines_stop]]),
-        tuple([max(0, moved) * per_second for moved in added[traffic:traffic_stop]]),
-        _share(added[throttled], elapsed_ns),
+        _share(1000 * difference[busy], elapsed_ns),
+        max(0, difference[flops]) * per_second,
+        shares,
+        rates,
+        slowed,
+        (*[100 * share for share in shares], *map(int, rates), 100 * slowed),
     )
 
 

@@ -35,6 +35,7 @@ class CoreRates(NamedTuple):
         engine_shares: In the order of `layout.ENGINES`; () where the driver does not tell.
         traffic_rates: Bytes a second by `layout.TRAFFIC_NODES`; () where the driver does not tell.
         throttled: Share of the time in which the Tensor engine ran slowed down; None where not told.
+        activity: The last three as reports have them, in percent and whole bytes; () where not known yet.
     """
 
     utilization: float = 0.0
@@ -42,6 +43,7 @@ class CoreRates(NamedTuple):
     engine_shares: tuple[float, ...] = ()
     traffic_rates: tuple[float, ...] = ()
     throttled: float | None = None
+    activity: tuple[float, ...] = ()
 
     @property
     def engines(self) -> Mapping[str, float]:

@@ -142,10 +142,7 @@ def neuroncore_activity(window: ProcessWindow) -> Part:
     is_told = any(rates.engine_shares for rates in window.logical.values())
     numbers: list[Number] = []
     for rates in window.logical.values():
-        if is_told:
-            numbers += [100 * share for share in rates.engine_shares]
-            numbers += map(int, rates.traffic_rates)
-        numbers.append(None if rates.throttled is None else 100 * rates.throttled)
+        numbers += rates.activity or _activity(rates)
 
     def structure() -> dict[str, Any]:
         each = {
@@ -156,6 +153,15 @@ def neuroncore_activity(window: ProcessWindow) -> Part:
         return {"is_timed": is_timed, "neuroncores": {str(core): each for core in cores}}
 
     return Part((cores, is_timed, is_told), structure, numbers)
+
+
+def _activity(rates: CoreRates) -> list[Number]:
+    """Engines in percent, bytes a second, throttled in percent."""
+    return [
+        *(100 * share for share in rates.engine_shares),
+        *map(int, rates.traffic_rates),
+        None if rates.throttled is None else 100 * rates.throttled,
+    ]
 
 
 def _physical(window: ProcessWindow, core: int, size: int) -> tuple[int, ...]:

@@ -90,7 +90,10 @@ def test_what_was_added_since_a_reset_is_what_there_is(kernels):
 def test_rates_are_shares_and_amounts_a_second(kernels):
     before, after = (0, 0, 0, 0, 0, 0, 0), (300_000, 50, 2 * 10**8, 10**8, 10**10, 8, 0)
     found = kernels.core_rates(before, after, 10**9, COLUMNS)
-    assert found == (pytest.approx(0.3), 50.0, (pytest.approx(0.1), 1.0), (8.0, 0.0), pytest.approx(0.2))
+    shares = (pytest.approx(0.1), 1.0)
+    whole = (pytest.approx(10), 100, 8, 0, pytest.approx(20))
+    assert found == (pytest.approx(0.3), 50.0, shares, (8.0, 0.0), pytest.approx(0.2), whole)
+    assert [type(number) for number in found[-1]] == [float, float, int, int, float]
 
 
 @both
@@ -102,7 +105,8 @@ def test_rates_are_shares_and_amounts_a_second(kernels):
 def test_rates_stay_within_their_bounds_and_agree(kernels, before, after, elapsed_ns):
     found = kernels.core_rates(tuple(before), tuple(after), elapsed_ns, COLUMNS)
     expected = python_kernels.core_rates(tuple(before), tuple(after), elapsed_ns, COLUMNS)
-    busy, flops, engines, traffic, throttled = found
+    busy, flops, engines, traffic, throttled, whole = found
+    assert len(whole) == len(engines) + len(traffic) + 1
     assert all(0 <= share <= 1 for share in (busy, throttled, *engines))
     assert all(rate >= 0 for rate in (flops, *traffic))
     flat = [busy, flops, throttled, *engines, *traffic]
