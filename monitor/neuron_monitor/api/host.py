@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
 
@@ -43,8 +44,7 @@ class HostReading:
     container: Container = field(default_factory=Container)
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessTime:
+class ProcessTime(NamedTuple):
     """Processor time of one process since it started, in seconds."""
 
     user_s: float
@@ -102,8 +102,9 @@ class Host:
     def process_times(self, pids: Iterable[int]) -> dict[int, ProcessTime]:
         """Processor time of those processes that are there."""
         wanted = {f"{pid}/stat": pid for pid in pids}
-        for name in [name for name in self._open if name[0].isdigit() and name not in wanted]:
-            os.close(self._open.pop(name))
+        for name in self._open.keys() - wanted.keys():
+            if name[0].isdigit():
+                os.close(self._open.pop(name))
         found = {}
         for name, pid in wanted.items():
             try:

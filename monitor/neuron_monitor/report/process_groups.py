@@ -124,7 +124,7 @@ def runtime_vcpu_usage(
     before: ProcessTime | None, after: ProcessTime | None, seconds: float, processors: float
 ) -> tuple[float, float]:
     """The numbers of `neuron_runtime_vcpu_usage`, user and system: percent of the host's processors."""
-    if before is None or after is None or seconds <= 0:
+    if before is None or after is None or seconds <= 0 or before == after:
         return 0.0, 0.0
     available_s = seconds * max(processors, 1e-9)
     user_s, system_s = after.user_s - before.user_s, after.system_s - before.system_s

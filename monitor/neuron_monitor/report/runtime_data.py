@@ -121,7 +121,8 @@ class RuntimeData:
         entries = self._entries(sample, groups, marks, maker, keys)
         self._still = _still(key, sample.tree.processes, entries) if told_nothing else None
         processes = by_pid(sample.tree)
-        new = {id(mark): Mark(sample, processes, maker.shown(mark)) for mark in marks.values()}
+        distinct = {id(mark): mark for mark in marks.values()}
+        new = {key: Mark(sample, processes, maker.shown(mark)) for key, mark in distinct.items()}
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         self._forget(processes)
@@ -138,7 +139,8 @@ class RuntimeData:
             for pid, place in still.times.items():
                 user, system = self._process_time(pid, sample, marks[TIME_GROUP])
                 values[place : place + 2] = (b"%r" % user, b"%r" % system)
-        new = {id(mark): Mark(sample, mark.processes, mark.windows) for mark in marks.values()}
+        distinct = {id(mark): mark for mark in marks.values()}
+        new = {key: Mark(sample, mark.processes, mark.windows) for key, mark in distinct.items()}
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         return orjson.Fragment(joined(still.parts, values))
