@@ -67,6 +67,8 @@ def query(
     if output_format == "parquet" and output_file is None and sys.stdout.isatty():
         raise click.UsageError("Parquet is not for a terminal: name a file with --output-file.")
     with open_profile(profile, memory_limit=memory_limit, timeout_s=timeout_s) as opened:
+        for sentence in opened.missing:
+            click.echo(f"Warning: {sentence}", err=True)
         result = opened.query(text)
     with opened_output(output_file, force=force) as stream:
         write_result(result, output_format, stream)

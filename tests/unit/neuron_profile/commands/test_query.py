@@ -81,3 +81,22 @@ def test_an_output_file_that_exists_is_kept(make_profile, command, tmp_path: Pat
     )
     assert forced.status == 0
     assert len(json.loads(target.read_text())) == 4
+
+
+def test_what_a_damaged_profile_lacks_is_told(make_profile, command) -> None:
+    profile = Path(make_profile())
+    part = next((profile / "Instruction").glob("*.parquet"))
+    part.write_bytes(part.read_bytes()[:100])
+    answer = command("query", profile, "SELECT count(*) AS n FROM Instruction", "--format", "csv")
+    assert (answer.status, answer.out) == (0, "n\n0\n")
+    assert answer.err.startswith("Warning: Instruction: the part ")
+
+
+def test_time_and_memory_can_be_limited(make_profile, command) -> None:
+    profile = make_profile()
+    slow = "SELECT sum(a.i * b.i) FROM range(1000000) a(i), range(1000000) b(i)"
+    answer = command("query", profile, slow, "--timeout", "0.05")
+    assert (answer.status, "longer than 0.05 s" in answer.err) == (1, True)
+    large = "SELECT list(i::VARCHAR || repeat('x', 1000)) FROM range(1000000) t(i)"
+    answer = command("query", profile, large, "--memory-limit", "64MiB")
+    assert (answer.status, "more memory than its limit" in answer.err) == (1, True)
