@@ -160,6 +160,8 @@ class GroupDelegate:
         options: Any,
     ) -> Operation:
         """Rows of one tensor, to the ranks."""
+        if not (output.is_contiguous() and tensor.is_contiguous()):
+            raise ValueError("Tensors must be contiguous: all_to_all_single counts their rows.")
         run = partial(self._values.all_to_all_flat, output, tensor, output_sizes, input_sizes, options)
         kind = ("all_to_all_single", "AllToAll", CollectiveKind.ALL_TO_ALL)
         return self._issue(kind, [output], run, options, tensor, output)

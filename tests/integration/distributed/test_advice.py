@@ -1,4 +1,4 @@
-"""A planted straggler and planted serial collectives are the first findings, with rank and line."""
+"""A planted straggler and planted serial collectives: found first, and their gain is what mending gives."""
 
 from __future__ import annotations
 
@@ -8,30 +8,46 @@ import pytest
 
 import neuron_tools
 from neuron_profile.analysis.advice.advise import advise
+from neuron_profile.analysis.ranks.engine import summarise_job
+from neuron_tools.profile.reader import Profile
+from tests.integration.analysis.planted_faults import FOLDER, read_fault
 from tests.integration.distributed.jobs import capture, torchrun
 
-FAULTS = Path(__file__).parents[3] / "examples" / "faults"
+TOLERANCE = 0.15
+_TIME = """
+SELECT max(end_ts) - min(start_ts) AS time_ns FROM SystemProfileEvents WHERE name = 'nc_exec_running'
+"""
 
 
-def faulty_line(script: Path) -> int:
-    return next(n for n, line in enumerate(script.read_text().splitlines(), 1) if line.endswith("# fault"))
+def captured(folder: Path, name: str, text: str) -> Path:
+    script = folder / f"{name}.py"
+    script.write_text(text)
+    done = capture(torchrun(script, 2), folder / f"{name}.nprof")
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder / f"{name}.nprof"
+
+
+def job_ns(profile: Profile) -> int:
+    """From the first execution of any rank to the end of the last one."""
+    return int(profile.query(_TIME).to_pylist()[0]["time_ns"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rule"), [("straggler", "collective_skew"), ("serial_all_reduce", "serial_collectives")]
 )
-def test_the_planted_fault_is_found_first(tmp_path, name, rule):
-    script = FAULTS / f"{name}.py"
-    done = capture(torchrun(script, 2), tmp_path / "job.nprof")
-    assert done.returncode == 0, done.stderr[-2000:]
-    with neuron_tools.open_profile(tmp_path / "job.nprof") as profile:
-        first = advise(profile)[0]
-    assert (first.rule, Path(first.place.file).name, first.place.line) == (
-        rule,
-        script.name,
-        faulty_line(script),
-    )
-    assert first.gain > 0.1
+def test_the_planted_fault_is_found_first_with_its_gain(tmp_path, name, rule):
+    fault = read_fault(FOLDER / f"{name}.py")
+    faulty = captured(tmp_path, "faulty", fault.faulty)
+    with neuron_tools.open_profile(faulty) as profile:
+        first, faulty_ns = advise(profile)[0], job_ns(profile)
+    with neuron_tools.open_profile(captured(tmp_path, "mended", fault.mended)) as profile:
+        mended_ns = job_ns(profile)
+    assert (first.rule, Path(first.place.file).name, first.place.line) == (rule, "faulty.py", fault.line)
+    assert first.gain_ns == pytest.approx(faulty_ns - mended_ns, rel=TOLERANCE)
+    job = summarise_job([str(faulty)])
+    assert [row.rank for row in job.ranks] == [0, 1]
+    assert [each.role for each in job.without_device_work] == ["launcher"]
     if rule == "collective_skew":
         assert first.evidence["rank"] == 1
+        assert job.stragglers == (1,)
