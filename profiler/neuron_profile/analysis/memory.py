@@ -7,11 +7,19 @@ from dataclasses import dataclass
 from neuron_profile.analysis.transfers import MemoryPeak, find_memory_peaks
 from neuron_tools.profile.reader import Profile
 
+# A sample holds until the next one; the last has no length.
 _ON_CHIP = """
-SELECT '{name}' AS memory, coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core,
-    max(avg_util_percent) AS peak, avg(avg_util_percent) AS mean,
-    arg_max(timestamp, avg_util_percent) AS peak_at_ns
-FROM {table} GROUP BY ALL ORDER BY ALL
+WITH samples AS (
+    SELECT coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core, avg_util_percent AS used,
+        timestamp, lead(timestamp) OVER (
+            PARTITION BY coalesce(process_idx, 0), coalesce(pcore_idx, 0) ORDER BY timestamp
+        ) - timestamp AS length_ns
+    FROM {table} WHERE avg_util_percent IS NOT NULL
+)
+SELECT '{name}' AS memory, process, core, max(used) AS peak,
+    coalesce(sum(used * length_ns) / nullif(sum(length_ns), 0), avg(used)) AS mean,
+    arg_max(timestamp, used) AS peak_at_ns
+FROM samples GROUP BY ALL ORDER BY ALL
 """
 _TENSORS = """
 SELECT variable_name AS name, coalesce(type, '') AS kind, coalesce(format, '') AS dtype,
@@ -32,7 +40,7 @@ GROUP BY ALL ORDER BY saved_bytes + reloaded_bytes DESC, file, line, operation
 
 @dataclass(frozen=True, slots=True)
 class OnChipUse:
-    """How full SBUF or PSUM of one core was, as parts of it (0 to 1)."""
+    """How full SBUF or PSUM of one core was, as parts of it (0 to 1); the mean is that over time."""
 
     memory: str
     process: int
