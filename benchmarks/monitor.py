@@ -247,8 +247,13 @@ def _processors() -> list[int]:
 
 
 def _processor_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
+    """Processor time of a process, in ns where the kernel tells: its usual clock ticks are 10 ms."""
+    try:
+        told = [path.read_text() for path in Path(f"/proc/{process.pid}/task").glob("*/schedstat")]
+        return sum(int(each.split()[0]) for each in told) / 1e9
+    except OSError:
+        times = process.cpu_times()
+        return float(times.user + times.system)
 
 
 def _starts(root: str, rounds: int) -> list[Figure]:
