@@ -5,6 +5,7 @@ Computed once per executable; every execution is then a matter of adding offsets
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,15 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.executable import Executable
-from neuron_tools.simulator.program import Engine, Memory, Opcode, Program, Purpose, QueueKind
+from neuron_tools.simulator.program import (
+    Engine,
+    HloOperation,
+    Memory,
+    Opcode,
+    Program,
+    Purpose,
+    QueueKind,
+)
 
 Ints = npt.NDArray[np.int64]
 PICOSECONDS_PER_NANOSECOND = 1000
@@ -32,7 +41,8 @@ class Template:
 
     Attributes:
         hlo: Interval of each HLO operation over its instructions and DMAs.
-        framework: Interval of each framework operation over the HLO operations charged to it.
+        framework: Interval of each framework operation: over the HLO operations that belong to it, else its
+            share of the one that it was fused into.
         hlo_framework: Row of the framework operation that each HLO operation belongs to.
         hlo_rows, framework_rows: The rows that have an interval, in table order.
     """
@@ -61,7 +71,7 @@ def make_template(executable: Executable) -> Template:
     dmas = Span(_ns(simulation.dma_start_ps), _ns(simulation.dma_end_ps))
     hlo = _cover(len(program.hlo), [(program.instructions["hlo"], instructions), (program.dmas["hlo"], dmas)])
     owner = np.array([h.framework[0] if h.framework else -1 for h in program.hlo], np.int64)
-    framework = _framework_spans(program, hlo)
+    framework = _framework_spans(program, hlo, owner)
     return Template(
         executable=executable,
         instructions=instructions,
@@ -94,12 +104,30 @@ def _cover(rows: int, parts: list[tuple[npt.NDArray[Any], Span]]) -> Span:
     return Span(start, end)
 
 
-def _framework_spans(program: Program, hlo: Span) -> Span:
-    pairs = [(f, row) for row, h in enumerate(program.hlo) for f in h.framework if hlo.start_ns[row] >= 0]
-    if not pairs:
-        return _cover(len(program.framework), [])
-    owner, row = np.array(pairs, np.int64).T
-    return _cover(len(program.framework), [(owner, Span(hlo.start_ns[row], hlo.end_ns[row]))])
+def _framework_spans(program: Program, hlo: Span, owner: Ints) -> Span:
+    """Intervals of the framework operations.
+
+    An HLO operation lies within the one that it belongs to. The others that were fused into it follow one
+    another below that one, each as long as its share: a fusion of many would else be as many rows deep.
+    """
+    timed = hlo.start_ns >= 0
+    spans = _cover(len(program.framework), [(np.where(timed, owner, -1), hlo)])
+    largest: dict[int, float] = {}
+    for row in np.flatnonzero(timed).tolist():
+        for number, share, start_ns, end_ns in _slices(program.hlo[row], hlo.start_ns[row], hlo.end_ns[row]):
+            if share > largest.get(number, -1.0) and (spans.start_ns[number] < 0 or number in largest):
+                largest[number] = share
+                spans.start_ns[number], spans.end_ns[number] = start_ns, end_ns
+    return spans
+
+
+def _slices(operation: HloOperation, start_ns: int, end_ns: int) -> Iterator[tuple[int, float, int, int]]:
+    """(framework operation, share, start, end) of each part of a fused operation, in the program's order."""
+    before = 0.0
+    for number, share in sorted(zip(operation.framework, operation.shares)):
+        after = min(before + share, 1.0)
+        yield number, share, *(int(start_ns + (end_ns - start_ns) * part) for part in (before, after))
+        before = after
 
 
 def _dma_instructions(program: Program) -> Ints:

@@ -26,10 +26,21 @@ def test_levels_cover_what_is_under_them():
         [0, 2_500, -1],
         [2_450, 5_000, -1],
     )
-    assert template.framework.start_ns.tolist() == [0, 0, -1]
+    assert template.framework.start_ns.tolist() == [0, 2_500, -1]
     assert template.framework.end_ns.tolist() == [2_450, 5_000, -1]
     assert template.hlo_rows.tolist() == template.framework_rows.tolist() == [0, 1]
     assert template.hlo_framework.tolist() == [0, 1, 1]
+
+
+def test_what_was_fused_into_another_follows_one_another_in_its_time():
+    executable = fused_executable()
+    fused = dataclasses.replace(executable.program.hlo[0], framework=(1, 2, 0), shares=(0.5, 0.3, 0.2))
+    program = dataclasses.replace(executable.program, hlo=(fused, *executable.program.hlo[1:]))
+    template = make_template(dataclasses.replace(executable, program=program))
+    # 1 is the one that both HLO operations belong to; 0 comes before it in the program, 2 behind.
+    assert template.framework.start_ns.tolist() == [0, 0, 1_715]
+    assert template.framework.end_ns.tolist() == [490, 5_000, 2_450]
+    assert template.framework_rows.tolist() == [0, 1, 2]
 
 
 def test_each_dma_knows_the_instruction_that_triggers_it():

@@ -36,10 +36,10 @@ def test_the_work_of_an_hlo_operation(made):
     assert (rows["hlo_opcode"], rows["shape"]) == (["fusion", "copy"], ["f32[4,4]"] * 2)
 
 
-def test_a_framework_operation_covers_all_hlo_operations_that_it_is_part_of(made):
+def test_a_framework_operation_covers_the_hlo_operations_that_belong_to_it(made):
     rows = made["FrameworkInstruction"]
     assert rows["framework_name"] == ["aten::addmm", "aten::relu"]
-    assert rows["start_ts"] == [10_000, 10_000]
+    assert rows["start_ts"] == [10_000, 12_500]
     assert rows["end_ts"] == [12_450, 15_000]
 
 
