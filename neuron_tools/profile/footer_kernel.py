@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.profile.compiled import compiled_as
+from neuron_tools.profile.compiled import compiled_as, copy_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Places = tuple[int, int]
@@ -140,10 +140,8 @@ def locate(data: Bytes, found: npt.NDArray[np.int64]) -> None:
 @compiled_as(_INT(_READ, _INT, _INT, _WRITE, _INT))
 def copy(data: Bytes, begin: int, end: int, out: Bytes, to: int) -> int:
     """Copy bytes; the place behind them."""
-    for place in range(begin, end):
-        out[to] = data[place]
-        to += 1
-    return to
+    copy_bytes(out, to, data, begin, end - begin)
+    return to + end - begin
 
 
 @compiled_as(_PLACES(_READ, _INT, _INT, _WRITE, _INT))
