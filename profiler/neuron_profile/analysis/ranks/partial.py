@@ -20,7 +20,7 @@ MOST_CALLS = 1 << 16
 
 _PROCESS = """
 SELECT process_idx AS process, rank, coalesce(host, '') AS host, coalesce(command, '') AS command
-FROM ProcessInfo ORDER BY process_idx
+FROM ProcessInfo WHERE replica_of_rank IS NULL ORDER BY process_idx
 """
 _EXECUTIONS = f"""
 SELECT count(*) AS executions, coalesce(CAST(sum(end_ts - start_ts) AS BIGINT), 0) AS device_ns,
@@ -109,7 +109,7 @@ class RankPartial:
 
 
 def find_ranks(paths: list[str]) -> list[RankKey]:
-    """The ranks of some profiles: each process of each, by rank.
+    """The ranks of some profiles: each process of each, by rank; replicas of ranks that ran are left out.
 
     Raises:
         NotAProfileError: One of them cannot be opened.

@@ -58,3 +58,12 @@ def test_engines_that_make_no_sense_are_refused(paths, engine, scheduler, text):
 @pytest.mark.slow
 def test_dask_gives_what_one_process_gives(paths):
     assert summarise_job(paths, "dask") == summarise_job(paths)
+
+
+def test_ranks_that_did_not_run_themselves_are_left_out(make_profile, tiny_tables):
+    processes = {
+        "process_idx": [0, 1, 2], "process_id": [77, 78, 79], "command": ["train.py"] * 3, "rank": [0, 1, 2],
+        "start_unix_ns": [0] * 3, "replica_of_rank": [None, 0, 0],
+    }  # fmt: skip
+    keys = find_ranks([str(make_profile(tables={**tiny_tables, "ProcessInfo": processes}))])
+    assert [(key.rank, key.command) for key in keys] == [(0, "train.py")]
