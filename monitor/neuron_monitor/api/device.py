@@ -10,7 +10,7 @@ from operator import is_
 from types import MappingProxyType
 
 from neuron_monitor.api import layout
-from neuron_monitor.api.nodes import Fault, NodeTable, describe_os_error, read_text
+from neuron_monitor.api.nodes import Fault, NodeTable, TextNode, describe_os_error, read_text
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 
@@ -85,6 +85,8 @@ class DeviceNodes:
         self._is_due = True
         self._last: DeviceReading | None = None
         self._power: Power | None = None
+        self._power_node = TextNode(f"{self.path}/stats/power/utilization")
+        self._power_text: bytes | None = None
         self._ecc: Mapping[str, int] = {}
         self._host_memory: Mapping[str, int] = {}
         self._device_faults: list[Fault] = []
@@ -147,6 +149,7 @@ class DeviceNodes:
     def close(self) -> None:
         """Give back all descriptors."""
         self._table.close()
+        self._power_node.close()
         for core in self._cores.values():
             core.table.close()
 
@@ -219,16 +222,17 @@ class DeviceNodes:
         )
 
     def _read_power(self) -> None:
-        path = f"{self.path}/stats/power/utilization"
-        self._device_faults = []
+        node, self._device_faults = self._power_node, []
         try:
-            self._power = parse_power(read_text(path))
+            text = node.read()
+            if text != self._power_text:
+                self._power_text, self._power = text, parse_power(text.decode("utf-8", "replace"))
         except FileNotFoundError:
-            self._power = None  # Drivers before 2025 have no such node.
+            self._power, self._power_text = None, b""  # Drivers before 2025 have no such node.
         except (OSError, ValueError) as error:
-            self._power = None
+            self._power, self._power_text = None, b""
             reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
-            self._device_faults.append(Fault(path, reason))
+            self._device_faults.append(Fault(node.path, reason))
 
 
 def _are_same(cores: tuple[CoreReading, ...], others: tuple[CoreReading, ...]) -> bool:

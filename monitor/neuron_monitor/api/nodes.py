@@ -145,6 +145,34 @@ class NodeTable:
         return os.open(path, flags)
 
 
+class TextNode:
+    """One node whose text is no number; it stays open, as those of a table do."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = CLOSED
+
+    def read(self, limit: int = 256) -> bytes:
+        """Its text now.
+
+        Raises:
+            OSError: It cannot be read.
+        """
+        if self._descriptor != CLOSED:
+            try:
+                return os.pread(self._descriptor, limit, 0)
+            except OSError:
+                self.close()
+        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return os.pread(self._descriptor, limit, 0)
+
+    def close(self) -> None:
+        """Close the descriptor; reading opens it again."""
+        if self._descriptor != CLOSED:
+            os.close(self._descriptor)
+            self._descriptor = CLOSED
+
+
 def describe_os_error(error: OSError) -> str:
     """A short reason, e.g. "no such file or directory"."""
     if error.errno == errno.ENODEV:

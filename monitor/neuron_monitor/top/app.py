@@ -47,7 +47,7 @@ class TopApp(App[None]):
     CSS_PATH = "top.tcss"
     ENABLE_COMMAND_PALETTE = False
     # In few lines, devices and processes get less room each and are scrolled.
-    VERTICAL_BREAKPOINTS: ClassVar = [(0, "-short"), (34, "-tall")]
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
     BINDINGS: ClassVar = [
         Binding("q", "quit", "Quit"),
         Binding("f", "flops", "FLOPS"),
