@@ -106,6 +106,7 @@ def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -
     timeline.page.locator(".tab", has_text="train.nprof").first.click()
     timeline.painted()
     timeline.until(lambda: in_sight(timeline) == pytest.approx(shown, rel=0.01))
+    timeline.wait_until_editors_are_kept()
     timeline.reload()
     timeline.painted()
     timeline.until(lambda: in_sight(timeline) == pytest.approx(shown, rel=0.01))
@@ -130,7 +131,13 @@ def test_a_profile_dragged_into_the_editor_opens_its_timeline(open_window: OpenW
     window.open_file("train.py")
     tree = window.page.locator(".explorer-folders-view")
     tree.locator(".monaco-list-row", has_text="train.nprof").first.click()
-    window.page.keyboard.press("End")  # a profile has many tables
-    manifest = tree.locator(".monaco-list-row", has_text="profile.json").first
-    manifest.drag_to(window.page.locator(".editor-instance").first)
+    manifest = tree.locator(".monaco-list-row", has_text="profile.json")
+
+    def comes_into_sight() -> bool:  # a profile has many tables, and the tree only the rows that are seen
+        tree.hover()
+        window.page.mouse.wheel(0, 300)
+        return bool(manifest.count())
+
+    window.until(comes_into_sight)
+    manifest.first.drag_to(window.page.locator(".editor-instance").first)
     window.painted("train.nprof")

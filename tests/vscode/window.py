@@ -42,9 +42,9 @@ async (picture) => {
 }
 """
 
-# What the workbench has written down for our extension in this workspace; it is what a reload finds.
-_MEMENTO = """
-async () => {
+# What the workbench has written down under a key; it is what a reload finds.
+_STORED = """
+async (key) => {
   const names = (await indexedDB.databases()).map(({ name }) => name);
   const done = (request) => new Promise((resolve, reject) => {
     request.onsuccess = () => resolve(request.result);
@@ -55,7 +55,7 @@ async () => {
     const database = await done(indexedDB.open(name));
     if (database.objectStoreNames.contains('ItemTable')) {
       const store = database.transaction('ItemTable').objectStore('ItemTable');
-      found.push(await done(store.get('neuron-tools.neuron-tools')));
+      found.push(await done(store.get(key)));
     }
     database.close();
   }
@@ -243,8 +243,14 @@ class Window:
 
     def remembered(self, key: str) -> Any:
         """What the workbench has written down under a key of our extension for this workspace."""
-        kept = (json.loads(text).get(key) for text in self.page.evaluate(_MEMENTO))
+        stored = self.page.evaluate(_STORED, "neuron-tools.neuron-tools")
+        kept = (json.loads(text).get(key) for text in stored)
         return next((value for value in kept if value is not None), None)
+
+    def wait_until_editors_are_kept(self) -> None:
+        """Wait until a reload would open the timeline again: the workbench writes that down now and then."""
+        key = "memento/workbench.parts.editor"
+        self.until(lambda: "neuron.timeline" in "".join(self.page.evaluate(_STORED, key)))
 
     def until(self, question: Callable[[], Found], timeout_s: float = TIMEOUT_S) -> Found:
         """Wait until a question is answered with something true.
