@@ -38,6 +38,7 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
     storage = tensor.backing
     partition_axis = _partition_axis(tensor) if storage.tile_rank else -1
     offset, axis = tensor.offset, 0
+    outside: list[tuple[int, int, int, int]] = []  # extent, start, axis of the view, step
     for item in items:
         if item is None:
             shape.append(1)
@@ -47,6 +48,8 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
         if isinstance(item, slice):
             start, count, step = _slice_limits(tensor, item, extent, axis)
             offset += start * stride
+            if start + (count - 1) * step >= extent and count:
+                outside.append((extent, start, len(shape), step))
             shape.append(count)
             strides.append(stride * step)
         else:
@@ -57,7 +60,13 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
         axis += 1
     if len(shape) < storage.tile_rank:
         shape, strides = tile_layout(shape, strides)
-    return NkiTensor(storage, tensor.dtype, tuple(shape), tuple(strides), offset)
+    view = NkiTensor(storage, tensor.dtype, tuple(shape), tuple(strides), offset)
+    if outside:
+        view.limits = tuple(
+            (extent, start, tuple(step if axis == at else 0 for axis in range(len(shape))))
+            for extent, start, at, step in outside
+        )
+    return view
 
 
 def _masked(tensor: NkiTensor, mask: Mask) -> NkiTensor:
@@ -97,14 +106,15 @@ def _expanded(tensor: NkiTensor, key: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _slice_limits(tensor: NkiTensor, item: slice, extent: int, axis: int) -> tuple[int, int, int]:
-    """(start, count, step) of a slice that stays inside."""
+    """(start, count, step) of a slice: one that stays inside, or may be masked later (older dialect)."""
     step = 1 if item.step is None else register_value(item.step)
     start = 0 if item.start is None else register_value(item.start)
     stop = extent if item.stop is None else register_value(item.stop)
     start, stop = (start + extent if start < 0 else start), (stop + extent if stop < 0 else stop)
     if step <= 0:
         raise NkiValidationError(f"a slice needs a positive step, got {step}", tracing.where())
-    if not 0 <= start <= stop <= extent:
+    masked_later = stop > extent and tracing.active().older_dialect
+    if not 0 <= start <= stop or (stop > extent and not masked_later):
         raise OutOfBoundsError(
             f"slice {start}:{stop} of dimension {axis} is outside tensor {tensor.name!r} of shape "
             f"{tensor.shape}; end it at {extent}",

@@ -105,9 +105,9 @@ class Kernel:
 
 
 def _extent(axis: Any) -> int:
-    if isinstance(axis, (int, SpreadDimension)):
-        return int(axis)
-    return int(getattr(axis, "count", axis))
+    """Instances along an axis; an axis of 0, as some kernels are launched with, has one."""
+    count = int(axis) if isinstance(axis, (int, SpreadDimension)) else int(getattr(axis, "count", axis))
+    return max(count, 1)
 
 
 def jit(

@@ -40,8 +40,8 @@ class RandomStream:
 
     def seed(self, seed: int) -> None:
         """Give every lane a state of its own, made of one number."""
-        words = np.random.SeedSequence(seed & 0xFFFFFFFF).generate_state(self.state.size)
-        self.load(words.reshape(self.state.shape))
+        words = np.random.SeedSequence(seed & 0xFFFFFFFF).generate_state(self.state.size, np.uint32)
+        self.load(words.astype(np.uint32).reshape(self.state.shape))
 
     def load(self, words: Words, first: int = 0) -> None:
         """Put states into the lanes from `first` on: (lanes, generators x 6 words)."""

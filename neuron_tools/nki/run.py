@@ -17,6 +17,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.abstract import map_leaves
 from neuron_tools.nki.arguments import Adapter, find_adapter
 from neuron_tools.nki.buffer import Buffer
+from neuron_tools.nki.core_race import SharedBuffer, check_cores
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError, TracingError
 from neuron_tools.nki.kernel_ranges import traced_ranges
@@ -247,15 +248,25 @@ class SharedLaunch:
         self._condition = threading.Condition()
         self._arrived: dict[Any, int] = {}
         self._buffers: dict[Any, Buffer] = {}
+        self._numbers: dict[Any, dict[int, int]] = {}
         self._mail: dict[Any, Any] = {}
         self.rank: dict[int, int] = {}
 
     def share(self, key: Any, storage: Buffer) -> None:
         """Let tensors in shared HBM of the same name be one memory on all cores."""
         storage.written_all()
+        self._numbers.setdefault(key, {})[self.rank[id(tracing.active())]] = storage.number
         first = self._buffers.setdefault(key, storage)
         if first is not storage:
             storage.factory = lambda: first.data
+
+    def shared_buffers(self) -> list[SharedBuffer]:
+        """The tensors in shared HBM that every core made."""
+        return [
+            SharedBuffer(self._buffers[key].name, tuple(numbers[rank] for rank in range(self.cores)))
+            for key, numbers in self._numbers.items()
+            if len(numbers) == self.cores
+        ]
 
     def wait_turn(self, rank: int) -> None:
         """Wait until this core may run.
@@ -295,6 +306,7 @@ class SharedLaunch:
         rank = self.rank[id(trace)]
         number = trace.shared["barriers"] = trace.shared.get("barriers", 0) + 1
         self._arrived[number] = self._arrived.get(number, 0) + 1
+        _note_meeting(trace)
         while self._arrived[number] < self.cores and len(self._ended) < self.cores - 1:
             self._switch(trace, rank)
 
@@ -303,6 +315,7 @@ class SharedLaunch:
         rank = self.rank[id(trace)]
         number = trace.shared[("pipe", pipe)] = trace.shared.get(("pipe", pipe), 0) + 1
         self._mail[pipe, number, rank, to] = values
+        _note_meeting(trace)
         wanted = (pipe, number, source, rank)
         while wanted not in self._mail:
             if len(self._ended) >= self.cores - 1:
@@ -316,6 +329,11 @@ class SharedLaunch:
         self.hand_over(rank)
         self.wait_turn(rank)
         tracing.activate(trace)
+
+
+def _note_meeting(trace: Tracer) -> None:
+    """Remember the row before which the cores met."""
+    trace.shared.setdefault("meetings", []).append(trace.row_count)
 
 
 def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
@@ -353,7 +371,14 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
     tracing.activate(before)
     if shared.failures:
         raise shared.failures[0]
+    if launch.recording:
+        check_cores(traces, [*shared.shared_buffers(), *_common_inputs(inputs)])
     return _finished(launch, traces, inputs[0], results)
+
+
+def _common_inputs(inputs: list[_Inputs]) -> list[SharedBuffer]:
+    storages = zip(*([storage for storage, _, _ in each.storages] for each in inputs))
+    return [SharedBuffer(group[0].name, tuple(storage.number for storage in group)) for group in storages]
 
 
 def _share_inputs(first: _Inputs, other: _Inputs) -> None:

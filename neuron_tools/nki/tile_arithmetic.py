@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.index import Index
@@ -24,7 +24,7 @@ class TileArithmetic:
 
     def _binary(self, name: str, other: Any, swapped: bool = False) -> NkiTensor:
         if isinstance(other, Index):  # a tile of offsets in an index expression: the expression takes over
-            return NotImplemented
+            return cast("NkiTensor", NotImplemented)
         function = self.arithmetic[name]
         result: NkiTensor = function(other, self) if swapped else function(self, other)
         return result

@@ -9,8 +9,9 @@ import numpy as np
 
 from neuron_tools.nki import dtypes
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.dtypes import as_dtype
-from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.errors import NkiValidationError, OutOfMemoryError
 from neuron_tools.nki.isa.copies import memset
 from neuron_tools.nki.isa.issue import ready
 from neuron_tools.nki.isa.random_numbers import stream, uniform
@@ -47,7 +48,7 @@ def ndarray(
         address: (partition, byte) where the kernel wants it.
 
     Raises:
-        NkiValidationError: The tensor does not fit.
+        NkiValidationError: The tensor does not fit, or lies beyond the memory's end.
     """
     trace = ready()
     kind = as_dtype(dtype if dtype is not None else dtypes.float32)
@@ -64,7 +65,31 @@ def ndarray(
         storage.partition, storage.address = int(address[0]), int(address[1])
     elif placement is not None:
         placement.place(storage)
+    if storage.address is not None:
+        _check_inside(trace, storage)
     return NkiTensor(storage, kind, storage.shape, storage.strides)
+
+
+def _check_inside(trace: tracing.Tracer, storage: Buffer) -> None:
+    """Refuse a tile that the kernel placed beyond the end of its memory."""
+    core = trace.core
+    sbuf = storage.region is MemoryRegion.sbuf
+    capacity = core.sbuf_bytes_per_partition if sbuf else core.psum_bytes_per_partition
+    places = (storage.address or 0, *storage.block_addresses)
+    size = storage.pitch_bytes if storage.block_addresses else storage.bytes_per_partition
+    tile = f"the tile {storage.name or ''} of shape {storage.shape} and type {storage.dtype}"
+    if min(places) < 0 or max(places) + size > capacity:
+        raise OutOfMemoryError(
+            f"{tile} is placed at the bytes {min(places)} to {max(places) + size} of each partition, but "
+            f"{str(storage.region).upper()} has {capacity}; place it lower",
+            tracing.where(),
+        )
+    if storage.partition + storage.partitions > core.sbuf_partitions:
+        raise NkiValidationError(
+            f"{tile} is placed from partition {storage.partition} on, which leaves "
+            f"{core.sbuf_partitions - storage.partition}; place it lower",
+            tracing.where(),
+        )
 
 
 def partition_axis(shape: Shape) -> int:

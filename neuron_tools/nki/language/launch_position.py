@@ -57,8 +57,17 @@ def nc(count: int) -> CoreCount:
     return CoreCount(count)
 
 
-def spmd_dim(dim: Any, core: CoreCount | None = None) -> int:
-    """An axis of the grid, spread over `core` NeuronCores (older dialect)."""
-    if isinstance(dim, CoreCount):
-        return SpreadDimension(dim.count, dim.count)
-    return SpreadDimension(int(dim), core.count) if core is not None else int(dim)
+def spmd_dim(*extents: int | CoreCount) -> int:
+    """An axis of the grid made of sub-axes, one of which may be spread over NeuronCores (older dialect).
+
+    Its extent is the product: `spmd_dim(3, nc(2))` has six instances, as `3 * nc(2)` has.
+    """
+    total, cores = 1, 0
+    for extent in extents:
+        if isinstance(extent, CoreCount):
+            cores = extent.count
+            total *= extent.count
+        else:
+            total *= int(extent)
+            cores = getattr(extent, "cores", cores)
+    return SpreadDimension(total, cores) if cores else total

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.kinds import READS, Kind, Transfer
 from neuron_tools.nki.lowering.addresses import Addresses, assign_addresses
+from neuron_tools.nki.lowering.bank_check import check_banks
 from neuron_tools.nki.lowering.source import KernelSource, LoweredKernel, with_source
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
@@ -198,6 +199,7 @@ class _Lowering:
         block["engine"][layout.first[dma_rows]] = self._queue_engines()[streams.queue_rows[dma_rows]]
         block["dma"][layout.first[dma_rows]] = np.arange(len(dma_rows))
         tiles, tile_of = self._tiles(addresses)
+        check_banks(self.trace, self.rows, tiles, tile_of)
         self._name_tiles(block, layout, tile_of, edges[3], dmas, dma_rows)
         self.builder.tiles(tiles)
         self.builder.instructions(block, dmas)

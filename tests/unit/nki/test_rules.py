@@ -196,6 +196,13 @@ def test_an_index_outside_is_refused_unless_masked():
     refused(OutOfBoundsError, "outside tensor", lambda a: nisa.dma_copy(tile((128, 64)), a[0:128, 32:96]))
 
 
+@pytest.mark.parametrize("start", [32, -80])
+def test_writing_outside_is_refused(start):
+    refused(
+        OutOfBoundsError, "outside tensor", lambda a: nisa.memset(tile((128, 64))[:, start : start + 64], 0.0)
+    )
+
+
 def lowered(body, *arrays):
     def kernel(a):
         body(a)
@@ -229,6 +236,38 @@ def test_psum_has_eight_banks():
     with pytest.raises(OutOfMemoryError, match="PSUM is full"):
         lowered(body)
     lowered(lambda a: body(a, 8))
+
+
+@pytest.mark.parametrize(
+    ("shape", "buffer", "address"),
+    [
+        ((128, 64), nl.sbuf, (0, hardware.get("trn2").sbuf_bytes_per_partition - 252)),
+        ((128, 64), nl.psum, (0, 16 * 1024)),
+        ((64, 64), nl.sbuf, (96, 0)),
+    ],
+)
+def test_a_tile_placed_beyond_the_end_is_refused(shape, buffer, address):
+    refused(
+        NkiValidationError,
+        "place it lower",
+        lambda a: nl.ndarray(shape, nl.float32, buffer, address=address),
+    )
+
+
+@pytest.mark.parametrize(("start", "fits"), [(0, True), (512, True), (256, False)])
+def test_a_result_of_the_tensor_engine_stays_in_one_bank(start, fits):
+    def body(a):
+        whole = tile((64, 1024), buffer=nl.psum)
+        moving = tile((128, 512))
+        nisa.memset(moving, 1.0)
+        nisa.nc_matmul(whole[:, start : start + 512], on_chip(a), moving)
+
+    if fits:
+        lowered(body)
+        return
+    with pytest.raises(NkiValidationError, match=r"nc_matmul .*two banks of 2048 bytes") as caught:
+        lowered(body)
+    assert caught.value.where.startswith(HERE)
 
 
 def test_tiles_used_one_after_another_share_memory():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from neuron_tools import compat
+from neuron_tools.nki.errors import OutOfBoundsError
 
 
 @pytest.fixture
@@ -363,3 +364,55 @@ def test_a_mask_that_is_no_rectangle_leaves_rows_of_a_scatter_out(names):
     want = np.zeros((12, 6), np.float32)
     want[rows[rows < 12]] = x[rows[:, 0] < 12]
     np.testing.assert_array_equal(scatter(x, rows, chosen), want)
+
+
+def test_a_slice_may_reach_outside_where_a_mask_cuts_it_off(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def doubled(a):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        for block in nl.affine_range(2):
+            inside = block * 128 + nl.arange(128)[:, None] < a.shape[0]
+            rows = nl.ds(block * 128, 128)
+            nl.store(result[rows], nl.load(a[rows, 0:64], mask=inside) * 2, mask=inside)
+        return result
+
+    @nki.jit
+    def unmasked(a):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(result[0:128], nl.load(a[nl.ds(128, 128)]))
+        return result
+
+    a = np.random.default_rng(0).random((200, 64), np.float32)
+    np.testing.assert_array_equal(doubled(a), a * 2)
+    with pytest.raises(OutOfBoundsError, match="reaches 128 to 255") as caught:
+        unmasked(a)
+    assert caught.value.where.startswith(__file__)
+
+
+def test_arguments_may_be_given_by_their_form(names):
+    nki, nl, _ = names
+    from neuronxcc.nki.typing import tensor
+
+    @nki.benchmark(warmup=1, iters=2)
+    def added(a, b):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(result, nl.load(a) + nl.load(b))
+        return result
+
+    added(tensor[[128, 64], nl.float32], tensor[[128, 64], nl.bfloat16])
+    assert added.benchmark_result.nc_latency.get_latency_percentile(50) > 0
+
+
+def test_an_axis_of_zero_runs_once(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def doubled(a):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        nl.store(result, nl.load(a) * 2)
+        return result
+
+    a = np.ones((128, 64), np.float32)
+    np.testing.assert_array_equal(doubled[0](a), a * 2)

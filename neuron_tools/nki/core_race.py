@@ -1,0 +1,113 @@
+"""Data that two cores of one launch share in HBM: refused where no barrier keeps a write from a read.
+
+Between two meetings (a `core_barrier` or a `sendrecv`) cores run freely, so what one writes there the other
+may read before or after. Only accesses that fill their rectangle of lines and bytes are compared: of others
+it is not known which bytes between the first and the last they touch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki.errors import RaceError
+from neuron_tools.nki.tracer import Tracer
+
+Ints = npt.NDArray[np.int64]
+_FIRST_WRITE, _FIRST_READ = 3, 5
+"""Columns of a row from which on its regions are written and read."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedBuffer:
+    """One memory and its number in the trace of each core.
+
+    Attributes:
+        name: What to call it.
+        numbers: Its buffer's number by core.
+    """
+
+    name: str
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Accesses:
+    """Transfers of one core to or from one memory: row, meetings before it, first and last line, bytes."""
+
+    row: Ints
+    epoch: Ints
+    box: Ints
+
+    def overlapping(self, epoch: int, box: Ints) -> npt.NDArray[np.bool_]:
+        """Which of them touch a box between the same meetings."""
+        first, last, low, high = (self.box[:, column] for column in range(4))
+        inside = (first < box[1]) & (box[0] < last) & (low < box[3]) & (box[2] < high)
+        return np.asarray(inside & (self.epoch == epoch))
+
+
+def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> None:
+    """Refuse reads of what another core writes between the same two meetings.
+
+    Args:
+        traces: The trace of each core; `shared["meetings"]` holds the row before which each meeting was.
+        buffers: Memories that more than one core knows.
+
+    Raises:
+        RaceError: Names the memory, both lines and what to do.
+    """
+    tables = [np.asarray(trace.row_table()) for trace in traces]
+    for buffer in buffers:
+        writes, reads = [], []
+        for trace, rows, number in zip(traces, tables, buffer.numbers):
+            writes.append(_accesses(trace, rows, number, _FIRST_WRITE, _FIRST_READ))
+            reads.append(_accesses(trace, rows, number, _FIRST_READ, rows.shape[1]))
+        for reader, read in enumerate(reads):
+            for writer, written in enumerate(writes):
+                if reader != writer and len(read.row) and len(written.row):
+                    _compare(traces, tables, buffer.name, (reader, writer), read, written, writes[reader])
+
+
+def _accesses(trace: Tracer, rows: npt.NDArray[np.int32], buffer: int, first: int, last: int) -> _Accesses:
+    regions = np.asarray(trace.region_table()).astype(np.int64).reshape(-1, 5)
+    moved = np.array([-1 if k.transfer is None else k.transfer.bytes for k in trace.kind_list], np.int64)
+    chosen_rows, chosen_regions = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    mine = np.flatnonzero(regions[:, 0] == buffer)
+    for column in range(first, last):
+        region = rows[:, column]
+        at = np.flatnonzero((region >= 0) & np.isin(region, mine))
+        chosen_rows.append(at)
+        chosen_regions.append(region[at].astype(np.int64))
+    row, box = np.concatenate(chosen_rows), regions[np.concatenate(chosen_regions)][:, 1:]
+    filled = (box[:, 1] - box[:, 0]) * (box[:, 3] - box[:, 2]) == moved[rows[row, 0]]
+    row, box = row[filled], box[filled]
+    meetings = np.array(trace.shared.get("meetings", ()), np.int64)
+    return _Accesses(row, np.searchsorted(meetings, row, side="right"), box)
+
+
+def _compare(
+    traces: Sequence[Tracer],
+    tables: Sequence[npt.NDArray[np.int32]],
+    name: str,
+    cores: tuple[int, int],
+    reads: _Accesses,
+    writes: _Accesses,
+    own: _Accesses,
+) -> None:
+    """Refuse a read that a write of the other core races with, unless the reader wrote there itself."""
+    reader, writer = cores
+    _, distinct = np.unique(np.column_stack([reads.epoch, reads.box]), axis=0, return_index=True)
+    for at in np.sort(distinct).tolist():
+        epoch, box = int(reads.epoch[at]), reads.box[at]
+        races = writes.overlapping(epoch, box)
+        if not races.any() or (own.overlapping(epoch, box) & (own.row < reads.row[at])).any():
+            continue
+        written_at = traces[writer].describe_site(int(tables[writer][writes.row[np.argmax(races)], 1]))
+        raise RaceError(
+            f"core {reader} reads {name} while core {writer} writes there ({written_at}), and nothing keeps "
+            "them apart; call nisa.core_barrier between the two",
+            traces[reader].describe_site(int(tables[reader][reads.row[at], 1])),
+        )

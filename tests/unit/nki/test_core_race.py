@@ -1,0 +1,94 @@
+"""Two cores of one launch that meet in HBM with and without a barrier."""
+
+from __future__ import annotations
+
+import pytest
+
+from neuron_tools import hardware
+from neuron_tools.nki import isa as nisa
+from neuron_tools.nki import language as nl
+from neuron_tools.nki.errors import RaceError
+from neuron_tools.nki.kernel import Kernel
+from tests.unit.nki.kernels import floats, on_chip, tile
+
+A = floats(128, 32)
+
+
+def meeting(order, rows=lambda core: core):
+    """A kernel whose cores each write a half of a shared tensor, do `order`, and read what `rows` says."""
+
+    def kernel(a):
+        core = nl.program_id(0)
+        shared = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm, name="halves")
+        part, other = on_chip(a), tile((128, 32))
+        nisa.dma_copy(shared[core * 128 : (core + 1) * 128], part)
+        order(core, shared, part, other)
+        half = rows(core)
+        nisa.dma_copy(other, shared[half * 128 : (half + 1) * 128])
+        return shared
+
+    return Kernel(kernel, core=hardware.get("trn2"))[2]
+
+
+def nothing(core, shared, part, other):
+    pass
+
+
+def barrier(core, shared, part, other):
+    nisa.core_barrier(shared, (0, 1))
+
+
+def exchange(core, shared, part, other):
+    nisa.sendrecv(src=part, dst=other, send_to_rank=1 - core, recv_from_rank=1 - core, pipe_id=0)
+
+
+def test_reading_the_other_cores_half_at_once_is_refused_with_both_lines():
+    with pytest.raises(
+        RaceError, match=rf"reads halves while core . writes there \({__file__}.*core_barrier"
+    ) as caught:
+        meeting(nothing, lambda core: 1 - core).run(A)
+    assert caught.value.where.startswith(__file__)
+
+
+@pytest.mark.parametrize("order", [barrier, exchange])
+def test_a_meeting_in_between_allows_it(order):
+    meeting(order, lambda core: 1 - core).run(A)
+
+
+def test_cores_may_read_what_they_wrote_themselves():
+    meeting(nothing).run(A)
+
+
+def test_a_write_after_the_barrier_races_with_a_read_after_it():
+    def again(core, shared, part, other):
+        nisa.core_barrier(shared, (0, 1))
+        nisa.dma_copy(shared[core * 128 : (core + 1) * 128], part)
+
+    with pytest.raises(RaceError, match="halves"):
+        meeting(again, lambda core: 1 - core).run(A)
+
+
+def test_an_argument_written_by_one_core_and_read_by_the_other_is_refused():
+    def kernel(a):
+        part = tile((128, 32))
+        if nl.program_id(0) == 0:
+            nisa.memset(part, 1.0)
+            nisa.dma_copy(a, part)
+        else:
+            nisa.dma_copy(part, a)
+        return a
+
+    with pytest.raises(RaceError, match=r"core 1 reads input\.0 while core 0 writes"):
+        Kernel(kernel, core=hardware.get("trn2"))[2].run(A.copy())
+
+
+def test_columns_apart_do_not_race():
+    def kernel(a):
+        core = nl.program_id(0)
+        shared = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+        part = on_chip(a)
+        nisa.dma_copy(shared[:, core * 32 : (core + 1) * 32], part)
+        nisa.dma_copy(part, shared[:, core * 32 : (core + 1) * 32])
+        return shared
+
+    Kernel(kernel, core=hardware.get("trn2"))[2].run(A)
