@@ -326,6 +326,38 @@ static PyObject *reached_at(PyObject *self, PyObject *const *arguments, Py_ssize
     return found;
 }
 
+static PyObject *read_page(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 2)) {
+        return NULL;
+    }
+    long descriptor = PyLong_AsLong(arguments[0]);
+    Py_ssize_t size = PyLong_AsSsize_t(arguments[1]);
+    PyObject *data = PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(NULL, size);
+    if (!data) {
+        return NULL;
+    }
+    char *bytes = PyBytes_AsString(data), again[8];
+    ssize_t length, other = 8;
+    Py_BEGIN_ALLOW_THREADS
+    length = pread((int)descriptor, bytes, (size_t)size, 0);
+    if (length >= 24) {
+        other = pread((int)descriptor, again, 8, 8);
+    }
+    Py_END_ALLOW_THREADS
+    if (length < 0 || other < 0) {
+        Py_DECREF(data);
+        return PyErr_SetFromErrno(PyExc_OSError);
+    }
+    int is_whole = length >= 24 && other == 8 && !(word_at(bytes, 1) & 1) && memcmp(bytes + 8, again, 8) == 0 &&
+                   word_at(bytes, 2) >= 0 && word_at(bytes, 2) <= length / 8;
+    if (is_whole && length == size) {
+        return data;
+    }
+    PyObject *found = is_whole ? PyBytes_FromStringAndSize(bytes, length) : Py_NewRef(Py_None);
+    Py_DECREF(data);
+    return found;
+}
+
 static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 3)) {
         return NULL;
@@ -377,7 +409,8 @@ static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssi
 
 static PyMethodDef methods[] = {
     KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
-    KERNEL(reached_at), KERNEL(read_changed), KERNEL(added),       {NULL, NULL, 0, NULL},
+    KERNEL(reached_at), KERNEL(read_changed), KERNEL(added),       KERNEL(read_page),
+    {NULL, NULL, 0, NULL},
 };
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernels", NULL, -1, methods, NULL, NULL, NULL, NULL};

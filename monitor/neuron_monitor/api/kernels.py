@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         interleaved,
         reached_at,
         read_changed,
+        read_page,
         table,
         words,
     )
@@ -22,6 +23,7 @@ else:
             interleaved,
             reached_at,
             read_changed,
+            read_page,
             table,
             words,
         )
@@ -32,8 +34,9 @@ else:
             interleaved,
             reached_at,
             read_changed,
+            read_page,
             table,
             words,
         )
 
-__all__ = ["added", "core_rates", "interleaved", "reached_at", "read_changed", "table", "words"]
+__all__ = ["added", "core_rates", "interleaved", "reached_at", "read_changed", "read_page", "table", "words"]

@@ -103,6 +103,7 @@ class PublishedProcesses:
         self.folder = folder
         self.faults: list[Fault] = []
         self._known: dict[str, _Known] = {}
+        self._names: frozenset[str] = frozenset()
         self._latest: tuple[ProcessReading, ...] = ()
         self._changed_ns = -1
         self._rested_ns = 0
@@ -128,19 +129,22 @@ class PublishedProcesses:
         """Give back all descriptors; reading opens them again."""
         for known in self._known.values():
             known.close()
-        self._known, self._changed_ns, self._rested_ns = {}, -1, 0
+        self._known, self._names, self._changed_ns, self._rested_ns = {}, frozenset(), -1, 0
 
     def _list(self) -> None:
         """Follow the files that came and went; those without a page may have been replaced."""
         try:
-            names = os.listdir(self.folder)
+            names = frozenset(os.listdir(self.folder))
         except OSError:
-            names = []
+            names = frozenset()
+        for known in self._known.values():
+            known.is_due |= known.sequence == 0
+        if names == self._names:
+            return
+        self._names = names
         stems = {name.removesuffix(".json") for name in names if name.endswith(".json")}
         for gone in self._known.keys() - stems:
             self._known.pop(gone).close()
-        for known in self._known.values():
-            known.is_due |= known.sequence == 0
         new = stems - self._known.keys()
         if new:
             self._known |= {stem: _Known(f"{self.folder}/{stem}") for stem in new}
@@ -199,7 +203,9 @@ def _read_page(known: _Known) -> bytes | None:
         except OSError:
             return None
         known.page_bytes = os.fstat(known.page).st_size
-    data = read_whole(known.page, known.page_bytes)
+    data = kernels.read_page(known.page, known.page_bytes)
+    if data is None:  # It was being written, or has grown.
+        data = read_whole(known.page, known.page_bytes)
     if data is not None:
         known.page_bytes = len(data)
     return data

@@ -141,6 +141,24 @@ def reached_at(before: bytes, after: bytes, shares: tuple[float, ...]) -> tuple[
     return tuple([bisect_left(reached, share * reached[-1] or _REACHED_BY_ONE) for share in shares])
 
 
+def read_page(descriptor: int, size: int) -> bytes | None:
+    """The bytes of an open page of counters, if it is not being written and no longer than `size`.
+
+    Its second word is odd while it is written, and another one afterwards; the third is its length in words.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    data = os.pread(descriptor, size, 0)
+    if len(data) < 3 * WORD_BYTES:
+        return None
+    _, sequence, count = words(data, 0, 3)
+    if sequence & 1 or not 0 <= count * WORD_BYTES <= len(data):
+        return None
+    again = os.pread(descriptor, WORD_BYTES, WORD_BYTES)
+    return data if again == data[WORD_BYTES : 2 * WORD_BYTES] else None
+
+
 def read_changed(
     descriptors: list[int], texts: list[bytes], positions: list[int]
 ) -> list[tuple[int, bytes | None]]:

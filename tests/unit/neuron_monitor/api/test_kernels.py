@@ -160,6 +160,28 @@ def test_only_what_changed_is_read_and_failures_are_told(kernels, tmp_path):
         kernels.read_changed([], [], [0])
 
 
+@both
+def test_a_page_is_read_when_it_is_whole(kernels, tmp_path):
+    path = tmp_path / "page"
+
+    def read(*told, size=64):
+        path.write_bytes(as_bytes(told))
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return kernels.read_page(descriptor, size)
+        finally:
+            os.close(descriptor)
+
+    assert read(1, 4, 4, 9) == as_bytes([1, 4, 4, 9])
+    assert read(1, 4, 4, 9, size=32) == as_bytes([1, 4, 4, 9])
+    assert read(1, 5, 4, 9) is None  # is being written
+    assert read(1, 4, 9, 9) is None  # has grown, or is cut off
+    assert read(1, 4, -1, 9) is None
+    assert read(1, 4) is None
+    with pytest.raises(OSError, match="descriptor"):
+        kernels.read_page(-1, 64)
+
+
 @needs_compiler
 def test_counters_beyond_64_bits_are_an_overflow():
     big = (2**64,) * 7
