@@ -15,6 +15,7 @@ from neuron_explorer.library import profile_id
 from neuron_explorer.pages import pages
 from neuron_tools.profile.importers import import_traces
 from tests.browser.explorer import LARGEST_CALLBACK_BYTES, served, visit
+from tests.browser.timeline_page import IS_SHARP, TIMELINE
 from tests.fixtures import foreign_traces
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -124,8 +125,10 @@ def test_ranks_that_wait_for_each_other_are_on_the_page(
         found.page.click("[aria-label='By source line'] a >> nth=0")
         found.page.wait_for_selector("table.code tr.chosen")
         found.go(f"/timeline?profile={profile_id(collectives)}")
-        found.page.wait_for_selector(".nt-name >> text=rank 1")
-        found.page.wait_for_selector(".nt-name >> text=MFU", state="attached")
+        found.page.wait_for_function(IS_SHARP)
+        tracks = found.page.evaluate(f"{TIMELINE}.ready.then(({{ tracks }}) => tracks)")
+        ranks = {track["headings"][0].partition(":")[0] for track in tracks if track["name"] == "MFU"}
+        assert ranks == {"rank 0", "rank 1"}
         assert found.complaints == []
 
 
