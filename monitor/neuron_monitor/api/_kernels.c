@@ -8,10 +8,12 @@
 #include <Python.h>
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define READ_BYTES 64
+#define PROCESS_STAT_BYTES 1024
 
 /* Positions in the last argument of core_rates: columns of counters. */
 enum { BUSY, FLOPS, THROTTLED, ENGINES, ENGINES_STOP, TRAFFIC, TRAFFIC_STOP, COLUMN_COUNT };
@@ -358,6 +360,42 @@ static PyObject *read_page(PyObject *self, PyObject *const *arguments, Py_ssize_
     return found;
 }
 
+/* Fields 14 and 15 of /proc/PID/stat, counted behind the name, which may hold spaces and parentheses. */
+static int parse_ticks(const char *text, long long ticks[2]) {
+    const char *at = strrchr(text, ')');
+    for (int field = 0; at && field < 11; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    at = at ? strchr(at + 1, ' ') : NULL;
+    return at && sscanf(at, " %lld %lld", &ticks[0], &ticks[1]) == 2;
+}
+
+static PyObject *processor_ticks(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 1)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(arguments[0]);
+    PyObject *found = count < 0 ? NULL : PyList_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        long descriptor = PyLong_AsLong(PyList_GetItem(arguments[0], index));
+        char text[PROCESS_STAT_BYTES];
+        long long ticks[2];
+        ssize_t length = -1;
+        if (!PyErr_Occurred() && descriptor >= 0) {
+            length = pread((int)descriptor, text, sizeof text - 1, 0);
+        }
+        text[length < 0 ? 0 : length] = 0;
+        PyObject *each = PyErr_Occurred() ? NULL
+                         : length >= 0 && parse_ticks(text, ticks)
+                             ? Py_BuildValue("(LL)", ticks[0], ticks[1])
+                             : Py_NewRef(Py_None);
+        if (!each || PyList_SetItem(found, index, each) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 3)) {
         return NULL;
@@ -410,6 +448,7 @@ static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssi
 static PyMethodDef methods[] = {
     KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
     KERNEL(reached_at), KERNEL(read_changed), KERNEL(added),       KERNEL(read_page),
+    KERNEL(processor_ticks),
     {NULL, NULL, 0, NULL},
 };
 

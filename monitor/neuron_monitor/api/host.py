@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from neuron_monitor.api import kernels
 from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
+from neuron_monitor.api.python_kernels import parse_ticks
 
 PROCESSES = "/proc"
 # pread makes room for as much as it is asked for: large for the one file that may be.
@@ -21,8 +23,6 @@ READS_BETWEEN_LOOKS = 30
 # Kinds of /proc/stat (man 5 proc_stat) as the report names them; steal and guest time are left out there.
 CPU_KINDS = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
 _MEMORY_LINE = re.compile(rb"^(MemTotal|MemFree|MemAvailable|SwapTotal|SwapFree): *(\d+)( kB)?", re.MULTILINE)
-_USER_TICKS = 11  # Fields 14 and 15 of /proc/PID/stat, counted behind the name.
-_SYSTEM_TICKS = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,23 +105,21 @@ class Host:
         for name in self._open.keys() - wanted.keys():
             if name[0].isdigit():
                 os.close(self._open.pop(name))
-        found = {}
-        for name, pid in wanted.items():
+        opened = [(pid, name, self._open.get(name, -1)) for name, pid in wanted.items()]
+        found, ticks = {}, self._ticks_per_second
+        told = kernels.processor_ticks([descriptor for _, _, descriptor in opened])
+        for (pid, name, _), each in zip(opened, told):
             try:
-                found[pid] = self._process_time(self._read(name))
-            except (OSError, ValueError, IndexError):
+                user, system = each or parse_ticks(self._read(name))
+            except (OSError, ValueError):
                 continue
+            found[pid] = ProcessTime(user / ticks, system / ticks)
         return found
 
     def close(self) -> None:
         """Give back all descriptors; reading opens them again."""
         while self._open:
             os.close(self._open.popitem()[1])
-
-    def _process_time(self, text: bytes) -> ProcessTime:
-        fields = text.rpartition(b")")[2].split(None, _SYSTEM_TICKS + 1)
-        ticks = self._ticks_per_second
-        return ProcessTime(int(fields[_USER_TICKS]) / ticks, int(fields[_SYSTEM_TICKS]) / ticks)
 
     def _read(self, name: str) -> bytes:
         """The text of a file below `/proc`; a process of the same pid that came later is opened anew."""

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
         added,
         core_rates,
         interleaved,
+        processor_ticks,
         reached_at,
         read_changed,
         read_page,
@@ -21,6 +22,7 @@ else:
             added,
             core_rates,
             interleaved,
+            processor_ticks,
             reached_at,
             read_changed,
             read_page,
@@ -32,6 +34,7 @@ else:
             added,
             core_rates,
             interleaved,
+            processor_ticks,
             reached_at,
             read_changed,
             read_page,
@@ -39,4 +42,14 @@ else:
             words,
         )
 
-__all__ = ["added", "core_rates", "interleaved", "reached_at", "read_changed", "read_page", "table", "words"]
+__all__ = [
+    "added",
+    "core_rates",
+    "interleaved",
+    "processor_ticks",
+    "reached_at",
+    "read_changed",
+    "read_page",
+    "table",
+    "words",
+]

@@ -13,6 +13,9 @@ from itertools import accumulate
 
 READ_BYTES = 64
 WORD_BYTES = 8
+PROCESS_STAT_BYTES = 1 << 10
+_USER_TICKS = 11
+_SYSTEM_TICKS = 12
 # Percentile 0 is the first bound that any execution reached.
 _REACHED_BY_ONE = 0.5
 Counts = tuple[int, ...]
@@ -157,6 +160,34 @@ def read_page(descriptor: int, size: int) -> bytes | None:
         return None
     again = os.pread(descriptor, WORD_BYTES, WORD_BYTES)
     return data if again == data[WORD_BYTES : 2 * WORD_BYTES] else None
+
+
+def processor_ticks(descriptors: list[int]) -> list[tuple[int, int] | None]:
+    """Clock ticks in user mode and in the kernel of processes whose `/proc/PID/stat` is open.
+
+    Returns:
+        None where the file cannot be read, because the process has ended or the descriptor is below 0.
+    """
+    return list(map(_ticks, descriptors))
+
+
+def _ticks(descriptor: int) -> tuple[int, int] | None:
+    try:
+        return parse_ticks(os.pread(descriptor, PROCESS_STAT_BYTES, 0))
+    except (OSError, ValueError):
+        return None
+
+
+def parse_ticks(text: bytes) -> tuple[int, int]:
+    """The ticks in the text of `/proc/PID/stat`: fields 14 and 15, counted behind the name.
+
+    Raises:
+        ValueError: It is cut off.
+    """
+    fields = text.rpartition(b")")[2].split(None, _SYSTEM_TICKS + 1)
+    if len(fields) <= _SYSTEM_TICKS:
+        raise ValueError("cut off")
+    return int(fields[_USER_TICKS]), int(fields[_SYSTEM_TICKS])
 
 
 def read_changed(

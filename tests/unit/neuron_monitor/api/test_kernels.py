@@ -182,6 +182,23 @@ def test_a_page_is_read_when_it_is_whole(kernels, tmp_path):
         kernels.read_page(-1, 64)
 
 
+@both
+@pytest.mark.parametrize(
+    ("text", "ticks"),
+    [
+        ("7 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14\n", (11, 12)),
+        ("7 (x) S 1 2 3 4 5 6 7 8 9 10 11", None),
+        ("7 (x) S 1 2 3 4 5 6 7 8 9 10 a b c", None),
+        ("", None),
+    ],
+)
+def test_processor_time_stands_behind_the_name(kernels, tmp_path, text, ticks):
+    (tmp_path / "stat").write_text(text)
+    descriptor = os.open(tmp_path / "stat", os.O_RDONLY)
+    assert kernels.processor_ticks([descriptor, -1]) == [ticks, None]
+    os.close(descriptor)
+
+
 @needs_compiler
 def test_counters_beyond_64_bits_are_an_overflow():
     big = (2**64,) * 7
