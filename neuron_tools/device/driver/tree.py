@@ -207,5 +207,14 @@ def _make_node(folder: Path, node: Node) -> None:
 
 
 def _write_file(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    """Hundreds are written before a process can publish: a folder is made when it turns out to be missing."""
+    place, flags = str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+    try:
+        descriptor = os.open(place, flags, 0o644)
+    except FileNotFoundError:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        descriptor = os.open(place, flags, 0o644)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
