@@ -57,12 +57,11 @@ def check_coalesced(title: str, tensors: Tensors) -> None:
     if not tensors:
         raise InvalidCallError(f"{title} requires non-empty tensor list.")
     for place, tensor in enumerate(tensors):
-        if tensor.dtype != tensors[0].dtype:
-            raise InvalidCallError(
-                f"{title}: tensors must all have the same type: {tensor.dtype} is another."
-            )
         if tensor.layout != tensors[0].layout:
             raise InvalidCallError(f"{title}: invalid tensor layout at index {place}: {tensor.layout}.")
+        if tensor.dtype != tensors[0].dtype:
+            dtypes = f"{tensor.dtype}, not {tensors[0].dtype}"
+            raise InvalidCallError(f"{title}: tensors must all have the same type: {dtypes}.")
     if tensors[0].layout != torch.strided:
         raise InvalidCallError(f"{title}: unsupported layout {tensors[0].layout}: dense tensors only.")
 

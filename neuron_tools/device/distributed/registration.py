@@ -17,6 +17,9 @@ def register() -> None:
     if not dist.is_available() or hasattr(dist.Backend, BACKEND.upper()):
         return
     dist.Backend.register_backend(BACKEND, _create, extended_api=True, devices=["neuron", "cpu"])
+    from neuron_tools.device.distributed import synchronized_norm
+
+    synchronized_norm.register()
     after_import("torch.distributed.tensor", attention_rules.register)
     after_import(
         "torch.distributed.tensor.experimental._context_parallel._attention", context_parallel.register
