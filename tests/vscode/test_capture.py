@@ -78,6 +78,7 @@ def test_devices_are_live(extensions: Path, open_window, folder: Path, tmp_path:
             rows.filter(has_text="NeuronCore 0").first.wait_for()
             assert "%" in rows.filter(has_text="NeuronCore 0").first.inner_text()
             program.kill()
+            program.wait()
             rows.filter(has_text="loop.py").first.wait_for(state="detached")
     finally:
         program.send_signal(signal.SIGKILL)
