@@ -53,7 +53,7 @@ class TimedKernel(Kernel):
     save_to: tuple[str | None, str | None] = (None, None)
 
     def __getitem__(self, grid: Any) -> TimedKernel:
-        made = TimedKernel(self.func, grid=grid if isinstance(grid, tuple) else (grid,),
+        made = TimedKernel(self.func, grid=tuple(grid) if isinstance(grid, (tuple, list)) else (grid,),
                            older_dialect=self.older_dialect, mode=self.mode, core=self.core)  # fmt: skip
         made.save_to, made._owner = self.save_to, self
         return made

@@ -52,7 +52,7 @@ class Kernel:
         return str(getattr(self.func, "__name__", "kernel"))
 
     def __getitem__(self, grid: Any) -> Kernel:
-        axes = grid if isinstance(grid, tuple) else (grid,)
+        axes = tuple(grid) if isinstance(grid, (tuple, list)) else (grid,)
         return Kernel(self.func, grid=axes, older_dialect=self.older_dialect, mode=self.mode, core=self.core)
 
     def launch(self, *, values: bool = True, recording: bool = True) -> Launch:

@@ -281,6 +281,7 @@ def added_on_a_grid(a, b):
 def test_a_grid_runs_every_instance():
     a, b = floats(256, 48), floats(256, 48, seed=1)
     np.testing.assert_array_equal(added_on_a_grid[2, 3](a, b), a + b)
+    np.testing.assert_array_equal(added_on_a_grid[[2, 3]](a, b), a + b)
     for rows in (nl.spmd_dim(1, nl.nc(2)), nl.spmd_dim(nl.nc(2), 1), nl.spmd_dim(2), nl.nc(2) * 1):
         np.testing.assert_array_equal(added_on_a_grid[rows, 3](a, b), a + b)
 
