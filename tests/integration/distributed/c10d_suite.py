@@ -102,24 +102,23 @@ def create_group(test: Any, store: dist.Store, *_: object) -> Any:
 def run_one(kind: type, method: str, _store: dist.Store) -> None:
     """One test method on this rank."""
     test = kind(method)
+    on_host = any(fnmatch.fnmatch(f"{kind.__name__}.{method}", pattern) for pattern in HOST_TESTS)
     if not issubclass(kind, MultiProcessTestCase):
         if RANK == 0:
-            run_alone(test, method)
+            run_alone(test, method, on_host=on_host)
         return
     test.rank, test.file_name = RANK, str(FOLDER / f"{kind.__name__}.{method}")
-    name = f"{kind.__name__}.{method}"
-    on_host = any(fnmatch.fnmatch(name, pattern) for pattern in HOST_TESTS)
     if test.rank < test.world_size:
         with nullcontext() if on_host else DefaultDevice():
             getattr(test, method)()
 
 
-def run_alone(test: Any, method: str) -> None:
+def run_alone(test: Any, method: str, *, on_host: bool) -> None:
     """A test that needs one process."""
     os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)  # it may begin a job of its own
     test.setUp()
     try:
-        with DefaultDevice():
+        with nullcontext() if on_host else DefaultDevice():
             getattr(test, method)()
     finally:
         test.tearDown()
