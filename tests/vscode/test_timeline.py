@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -139,5 +140,22 @@ def test_a_profile_dragged_into_the_editor_opens_its_timeline(open_window: OpenW
         return bool(manifest.count())
 
     window.until(comes_into_sight)
-    manifest.first.drag_to(window.page.locator(".editor-instance").first)
+    _drag(window, manifest.first, window.page.locator(".editor-instance").first)
     window.painted("train.nprof")
+
+
+def _drag(window: Window, what: Any, target: Any) -> None:
+    """Drag a row into the editors, and let it go once the workbench shows where it would open."""
+    mouse, box = window.page.mouse, target.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    what.hover()
+    mouse.down()
+    overlay = window.page.locator("#monaco-workbench-editor-drop-overlay")
+
+    def is_shown() -> bool:
+        mouse.move(x, y)
+        mouse.move(x + 5, y + 5)
+        return bool(overlay.count())
+
+    window.until(is_shown)
+    mouse.up()
