@@ -126,7 +126,8 @@ def _slices(operation: HloOperation, start_ns: int, end_ns: int) -> Iterator[tup
     before = 0.0
     for number, share in sorted(zip(operation.framework, operation.shares)):
         after = min(before + share, 1.0)
-        yield number, share, *(int(start_ns + (end_ns - start_ns) * part) for part in (before, after))
+        duration_ns = end_ns - start_ns
+        yield number, share, int(start_ns + duration_ns * before), int(start_ns + duration_ns * after)
         before = after
 
 

@@ -6,11 +6,11 @@ Source of the formulas: parallel variance of Chan, Golub and LeVeque; gradient o
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 
-Tensor = torch.Tensor
+Tensor: TypeAlias = "torch.Tensor"
 _library: list[Any] = []
 
 
