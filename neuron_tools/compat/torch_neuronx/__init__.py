@@ -12,7 +12,8 @@ import torch
 
 from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
-from neuron_tools.frontends.nki.torch_custom_op import nki_op, wrap_nki
+from neuron_tools.frontends.nki.torch_custom_op import nki_op
+from neuron_tools.frontends.nki.wrapper import wrap_nki
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
 from .nki_jit import nki_jit

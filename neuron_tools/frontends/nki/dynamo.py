@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import is_dataclass
 from typing import Any
 
+from neuron_tools.frontends.nki.wrapper import KernelWrapper, wrap_nki
 from neuron_tools.nki.kernel import Kernel
 
 
@@ -20,24 +21,42 @@ def install() -> bool:
     try:
         from torch._dynamo.variables.builder import VariableBuilder
 
-        wrap = _make_wrapper()
+        kernel_variable = _variable_class()
+        known = {Kernel: kernel_variable, KernelWrapper: _wrapper_class(kernel_variable)}
         for trace_numpy in (True, False):
-            VariableBuilder._type_dispatch_impl(trace_numpy)[Kernel] = wrap
+            for kind, variable in known.items():
+                VariableBuilder._type_dispatch_impl(trace_numpy)[kind] = _guarded(variable)
     except (ImportError, AttributeError, TypeError):
         return False
     return True
 
 
-def _make_wrapper() -> Callable[[Any, Kernel], Any]:
+def _guarded(variable: Any) -> Callable[[Any, Any], Any]:
+    """Builds the variable of an object that stays the same one as long as the graph is used."""
     from torch._dynamo.guards import GuardBuilder
 
-    variable = _variable_class()
-
-    def wrap(builder: Any, kernel: Kernel) -> Any:
+    def wrap(builder: Any, value: Any) -> Any:
         builder.install_guards(GuardBuilder.ID_MATCH)
-        return variable(kernel, source=builder.source)
+        return variable(value, source=builder.source)
 
     return wrap
+
+
+def _wrapper_class(kernel_variable: Any) -> Any:
+    from torch._dynamo.variables.base import VariableTracker
+
+    class WrapperVariable(VariableTracker):  # type: ignore[misc, unused-ignore]
+        """`wrap_nki` while Dynamo traces."""
+
+        def __init__(self, wrapper: KernelWrapper, **options: Any) -> None:
+            super().__init__(**options)
+
+        def call_function(self, tx: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+            """The kernel of a function or of a kernel."""
+            given = {name: value.as_python_constant() for name, value in kwargs.items()}
+            return kernel_variable(wrap_nki(*(value.as_python_constant() for value in args), **given))
+
+    return WrapperVariable
 
 
 def _variable_class() -> Any:

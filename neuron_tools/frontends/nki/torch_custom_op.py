@@ -1,4 +1,4 @@
-"""`nki_op`: functions that call kernels, as operators of PyTorch's; `wrap_nki`: a kernel as a function."""
+"""`nki_op`: functions that call kernels, as operators of PyTorch's."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 import torch
 from torch.library import CustomOpDef
 
-from neuron_tools.frontends.nki import dynamo
 from neuron_tools.frontends.nki.torch_graphs import lower_as_body
-from neuron_tools.nki.kernel import Kernel, jit
 
 
 def nki_op(
@@ -44,10 +42,3 @@ def nki_op(
     operator.register_fake(fn)
     lower_as_body(name, fn)
     return operator
-
-
-def wrap_nki(kernel: Any) -> Kernel:
-    """A kernel to call on tensors, `wrap_nki(kernel)[2](x)`: here that is the kernel itself."""
-    dynamo.install()
-    wrapped: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel)
-    return wrapped

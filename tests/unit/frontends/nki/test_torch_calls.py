@@ -9,7 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from neuron_tools.compiler.ready_program import ready_program_of  # noqa: E402
-from neuron_tools.frontends.nki.torch_custom_op import nki_op, wrap_nki  # noqa: E402
+from neuron_tools.frontends.nki.torch_custom_op import nki_op  # noqa: E402
+from neuron_tools.frontends.nki.wrapper import wrap_nki  # noqa: E402
 from neuron_tools.frontends.torch_compile import compiled_graph  # noqa: E402
 from neuron_tools.nki import isa as nisa  # noqa: E402
 from neuron_tools.nki import language as nl  # noqa: E402
@@ -76,8 +77,7 @@ def sine(x: torch.Tensor, shift: float = 0.0) -> torch.Tensor:
     return sine_kernel(x, shift)
 
 
-@jit
-def sine_kernel(x, shift):
+def plain_sine(x, shift):
     result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
     offset = nl.ndarray((x.shape[0], 1), dtype=nl.float32, buffer=nl.sbuf)
     nisa.memset(dst=offset, value=shift)
@@ -85,6 +85,14 @@ def sine_kernel(x, shift):
     nisa.activation(dst=tile, data=tile, op=nl.sin, bias=offset)
     nisa.dma_copy(dst=result, src=tile)
     return result
+
+
+sine_kernel = jit(plain_sine)
+
+
+@nki_op("neuron_tests::scaled", mutates_args={})
+def scaled(x: torch.Tensor, mode: str, self_: float) -> torch.Tensor:
+    return combine(x, x, Options(self_, subtract=mode == "difference"))[0]
 
 
 sine.register_autograd(
@@ -127,6 +135,16 @@ class TestCall:
         result = modes(lambda x, y: add_into(x, y) * 2)[mode](x, y)
         torch.testing.assert_close(y, expected)
         torch.testing.assert_close(result, 2 * expected)
+
+    def test_a_function_is_wrapped_where_it_is_called(self, given, mode):
+        def function(x):
+            return wrap_nki(double_halves)[2](x) + wrap_nki(plain_sine)(x, 0.0)
+
+        torch.testing.assert_close(modes(function)[mode](given[0]), 2 * given[0] + given[0].sin())
+
+    def test_an_operators_arguments_have_any_name(self, given, mode):
+        function = modes(lambda x: scaled(x, mode="sum", self_=1.5))[mode]
+        torch.testing.assert_close(function(given[0]), 3 * given[0])
 
     def test_an_operator_that_writes_its_argument(self, given, mode):
         x, y = given
