@@ -17,6 +17,7 @@ from torch import fx
 from neuron_tools.frontends.torch_compile.compiled_graph import CompiledGraph, GraphDescription
 from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
 from neuron_tools.frontends.torch_compile.naming import frame_root, parameter_names
+from neuron_tools.frontends.torch_compile.whole_operators import kept_whole
 
 _numbers = itertools.count()
 
@@ -43,7 +44,8 @@ def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options:
         inference_compiler=functools.partial(pair.compile, "inference"),
         keep_inference_input_mutations=True,
     )
-    compiled: Callable[..., Any] = compiler(gm, example_inputs)
+    with kept_whole():
+        compiled: Callable[..., Any] = compiler(gm, example_inputs)
     return compiled
 
 

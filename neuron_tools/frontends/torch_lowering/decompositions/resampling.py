@@ -1,4 +1,4 @@
-"""Upsampling backward: separable interpolation is one small matrix per dimension, backward its transpose."""
+"""Upsampling: a small matrix per dimension, backward its transpose; whole factors repeat, and add blocks."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def _linear_matrix(outputs: int, inputs: int, align_corners: bool, scale: float 
     return weights / weights.sum(1, keepdim=True)
 
 
+def _apply(data: Any, matrices: list[Any]) -> Any:
+    for dim, matrix in zip(range(-len(matrices), 0), matrices):
+        data = apply_along(data, matrix.to(data.dtype), dim)
+    return data
+
+
 def _apply_transposed(gradient: Any, matrices: list[Any]) -> Any:
     for dim, matrix in zip(range(-len(matrices), 0), matrices):
         gradient = apply_along(gradient, matrix.to(gradient.dtype).transpose(0, 1), dim)
@@ -41,7 +47,7 @@ def _apply_transposed(gradient: Any, matrices: list[Any]) -> Any:
 def _nearest_backward(gradient: Any, input_size: Any, scales: tuple[Any, ...], exact: bool) -> Any:
     inputs = list(input_size)[2:]
     outputs = gradient.shape[2:]
-    if not exact and all(wide % narrow == 0 for wide, narrow in zip(outputs, inputs)):
+    if _is_whole(outputs, inputs, scales):
         return _sum_blocks(gradient, inputs)
     matrices = [
         _nearest_matrix(wide, narrow, exact, scale) for wide, narrow, scale in zip(outputs, inputs, scales)
@@ -49,11 +55,106 @@ def _nearest_backward(gradient: Any, input_size: Any, scales: tuple[Any, ...], e
     return _apply_transposed(gradient, matrices)
 
 
+def _is_whole(outputs: Any, inputs: Any, scales: tuple[Any, ...]) -> bool:
+    """Whether each element is taken equally often along every dimension."""
+    return all(
+        wide % narrow == 0 and (scale is None or scale * narrow == wide)
+        for wide, narrow, scale in zip(outputs, inputs, scales)
+    )
+
+
 def _sum_blocks(gradient: Any, inputs: list[int]) -> Any:
     shape = list(gradient.shape[:2])
     for wide, narrow in zip(gradient.shape[2:], inputs):
         shape += [narrow, wide // narrow]
     return gradient.reshape(shape).sum(list(range(3, len(shape), 2)))
+
+
+def _nearest(data: Any, output_size: Any, scales: tuple[Any, ...], exact: bool) -> Any:
+    extents = list(data.shape[2:])
+    if _is_whole(output_size, extents, scales):
+        return _repeat_blocks(data, list(output_size))
+    return _apply(
+        data,
+        [
+            _nearest_matrix(wide, narrow, exact, scale)
+            for wide, narrow, scale in zip(output_size, extents, scales)
+        ],
+    )
+
+
+def _repeat_blocks(data: Any, outputs: list[int]) -> Any:
+    """Each element as often along each dimension as the outputs are more than it has."""
+    leading, extents = list(data.shape[:2]), list(data.shape[2:])
+    apart, repeated = list(leading), list(leading)
+    for wide, narrow in zip(outputs, extents):
+        apart += [narrow, 1]
+        repeated += [narrow, wide // narrow]
+    return data.reshape(apart).expand(repeated).reshape(leading + outputs)
+
+
+@decomposes(_aten.upsample_nearest1d.default)
+def _nearest1d_forward(data: Any, output_size: Any, scales: Any = None) -> Any:
+    return _nearest(data, output_size, (scales,), False)
+
+
+@decomposes(_aten._upsample_nearest_exact1d.default)
+def _nearest_exact1d_forward(data: Any, output_size: Any, scales: Any = None) -> Any:
+    return _nearest(data, output_size, (scales,), True)
+
+
+@decomposes(_aten.upsample_nearest2d.default)
+def _nearest2d_forward(data: Any, output_size: Any, scales_h: Any = None, scales_w: Any = None) -> Any:
+    return _nearest(data, output_size, (scales_h, scales_w), False)
+
+
+@decomposes(_aten._upsample_nearest_exact2d.default)
+def _nearest_exact2d_forward(data: Any, output_size: Any, scales_h: Any = None, scales_w: Any = None) -> Any:
+    return _nearest(data, output_size, (scales_h, scales_w), True)
+
+
+@decomposes(_aten.upsample_nearest3d.default)
+def _nearest3d_forward(
+    data: Any, output_size: Any, scales_d: Any = None, scales_h: Any = None, scales_w: Any = None
+) -> Any:
+    return _nearest(data, output_size, (scales_d, scales_h, scales_w), False)
+
+
+@decomposes(_aten._upsample_nearest_exact3d.default)
+def _nearest_exact3d_forward(
+    data: Any, output_size: Any, scales_d: Any = None, scales_h: Any = None, scales_w: Any = None
+) -> Any:
+    return _nearest(data, output_size, (scales_d, scales_h, scales_w), True)
+
+
+def _linear(data: Any, output_size: Any, align_corners: bool, scales: tuple[Any, ...]) -> Any:
+    return _apply(
+        data,
+        [
+            _linear_matrix(wide, narrow, align_corners, scale)
+            for wide, narrow, scale in zip(output_size, data.shape[2:], scales)
+        ],
+    )
+
+
+@decomposes(_aten.upsample_linear1d.default)
+def _linear1d_forward(data: Any, output_size: Any, align_corners: bool, scales: Any = None) -> Any:
+    return _linear(data, output_size, align_corners, (scales,))
+
+
+@decomposes(_aten.upsample_bilinear2d.default)
+def _bilinear2d_forward(
+    data: Any, output_size: Any, align_corners: bool, scales_h: Any = None, scales_w: Any = None
+) -> Any:
+    return _linear(data, output_size, align_corners, (scales_h, scales_w))
+
+
+@decomposes(_aten.upsample_trilinear3d.default)
+def _trilinear3d_forward(
+    data: Any, output_size: Any, align_corners: bool, scales_d: Any = None, scales_h: Any = None,
+    scales_w: Any = None,
+) -> Any:  # fmt: skip
+    return _linear(data, output_size, align_corners, (scales_d, scales_h, scales_w))
 
 
 @decomposes(_aten.upsample_nearest1d_backward.default)

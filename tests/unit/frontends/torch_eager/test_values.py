@@ -68,6 +68,18 @@ CALLS = {
         aten.upsample_bilinear2d_backward.default,
         (f(1, 2, 8, 6), [8, 6], [1, 2, 4, 3], False),
     ),
+    "uneven nearest backward": (
+        aten.upsample_nearest2d_backward.default,
+        (f(1, 2, 8, 6), [8, 6], [1, 2, 3, 4]),
+    ),
+    "nearest": (aten.upsample_nearest2d.default, (f(1, 2, 4, 3), [8, 9])),
+    "nearest by a scale that is not whole": (aten.upsample_nearest1d.default, (f(1, 2, 10), [20], 2.05)),
+    "uneven nearest": (aten.upsample_nearest2d.default, (f(1, 2, 4, 3), [7, 5])),
+    "exact nearest": (aten._upsample_nearest_exact1d.default, (f(1, 2, 4), [7])),
+    "nearest in three dimensions": (aten.upsample_nearest3d.default, (f(1, 2, 2, 3, 2), [4, 3, 6])),
+    "linear": (aten.upsample_linear1d.default, (f(1, 2, 5), [9], False)),
+    "bilinear at corners": (aten.upsample_bilinear2d.default, (f(1, 2, 4, 3), [7, 8], True)),
+    "trilinear": (aten.upsample_trilinear3d.default, (f(1, 1, 3, 2, 4), [5, 4, 4], False)),
     "nearest backward": (aten.upsample_nearest2d_backward.default, (f(1, 2, 8, 6), [8, 6], [1, 2, 4, 3])),
     "batch norm": (aten.native_batch_norm.default, (f(2, 3, 4), f(3), f(3), None, None, True, 0.1, 1e-5)),
     "convolution": (
