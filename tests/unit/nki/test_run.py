@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -113,7 +114,7 @@ def test_a_course_that_depends_on_values_is_computed_all_the_same():
     assert (trace.row_table()[:, 0] == trace.kind_list[-1].number).sum() == 5
 
 
-def two_cores(a, b):
+def two_cores(a, b, dma_engine=nisa.dma_engine.dma):
     rank = nl.program_id(0)
     assert nl.num_programs(axes=0) == 2
     shared = nl.ndarray((256, 32), dtype=a.dtype, buffer=nl.shared_hbm, name="shared")
@@ -123,15 +124,18 @@ def two_cores(a, b):
     nisa.core_barrier(shared, (0, 1))
     other = on_chip(shared[(1 - rank) * 128 : (2 - rank) * 128])
     received = tile((128, 32))
-    nisa.sendrecv(src=part, dst=received, send_to_rank=1 - rank, recv_from_rank=1 - rank, pipe_id=0)
+    nisa.sendrecv(
+        part, received, send_to_rank=1 - rank, recv_from_rank=1 - rank, pipe_id=0, dma_engine=dma_engine
+    )
     nisa.tensor_tensor(other, other, received, nl.add)
     nisa.dma_copy(result[rank * 128 : (rank + 1) * 128], other)
     return result
 
 
-def test_two_cores_share_hbm_and_exchange_tiles():
+@pytest.mark.parametrize("dma_engine", list(nisa.dma_engine))
+def test_two_cores_share_hbm_and_exchange_tiles(dma_engine):
     b = floats(128, 32, seed=1)
-    kernel = Kernel(two_cores, core=hardware.get("trn2"))
+    kernel = Kernel(partial(two_cores, dma_engine=dma_engine), core=hardware.get("trn2"))
     done = kernel[2].run(A, b)
     np.testing.assert_array_equal(done.outputs, np.concatenate([2 * b, 2 * A]))
     assert len(done.traces) == 2
