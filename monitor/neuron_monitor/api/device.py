@@ -10,6 +10,7 @@ from operator import is_
 from types import MappingProxyType
 
 from neuron_monitor.api import layout
+from neuron_monitor.api.modified import lasting_mark
 from neuron_monitor.api.nodes import Fault, NodeTable, TextNode, describe_os_error, read_text
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
@@ -166,7 +167,7 @@ class DeviceNodes:
         # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
         phase = self.facts.index % QUIET_PHASES if not self._order else 0
         self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // QUIET_PHASES
-        self._modified_ns = entry.st_mtime_ns
+        self._modified_ns = lasting_mark(entry.st_mtime_ns)
         present = list_indices(self.path, CORE_NAME)
         for gone in set(self._cores) - set(present):
             self._cores.pop(gone).table.close()

@@ -13,6 +13,7 @@ import orjson
 
 from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.latency import Histogram, known_bounds, parse_histogram, together
+from neuron_monitor.api.modified import lasting_mark
 from neuron_monitor.api.nodes import Fault, describe_os_error
 from neuron_monitor.api.readings import CoreReading, ProcessReading
 from neuron_tools.device.driver.page import (
@@ -116,7 +117,7 @@ class PublishedProcesses:
         changed_ns = _modified_ns(self.folder)
         if changed_ns != self._changed_ns:
             # Noted before the folder is read: what is replaced meanwhile is found the next time.
-            self._changed_ns = changed_ns
+            self._changed_ns = lasting_mark(changed_ns)
             self._list()
         self.faults = []
         found = [self._read(known, now_ns) for known in self._known.values()]
@@ -214,12 +215,12 @@ def _read_page(known: _Known) -> bytes | None:
 def _read_file(known: _Known, *, with_counts: bool) -> None:
     path = f"{known.path}.json"
     entry = os.stat(path)
-    mark = (entry.st_mtime_ns, entry.st_ino)
-    if known.mark != mark:
+    if known.mark != (entry.st_mtime_ns, entry.st_ino):
         text = _read_whole(path, entry.st_size)
-        told = parse_process(text, with_counts=with_counts)
-        known.base, known.start_ticks, known.revision = told
-        known.mark = mark if with_counts else (0, 0)
+        base, known.start_ticks, known.revision = parse_process(text, with_counts=with_counts)
+        if base != known.base:
+            known.base = base
+        known.mark = (lasting_mark(entry.st_mtime_ns), entry.st_ino) if with_counts else (0, 0)
     known.is_due = False
 
 

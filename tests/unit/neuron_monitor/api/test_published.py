@@ -1,3 +1,6 @@
+import os
+import time
+
 import orjson
 import pytest
 from hypothesis import given, settings
@@ -42,6 +45,17 @@ def test_a_new_publication_is_read(simulated, published, pid):
     simulated.publish(pid, [0])
     published.read(0)
     simulated.publish(pid, [0], elapsed_ns=77)
+    assert published.read(1_000_000_000)[0].elapsed_ns == 77
+
+
+def test_a_change_within_the_same_tick_of_the_file_systems_clock_is_read(simulated, published, pid):
+    folder = simulated.root / "processes"
+    simulated.publish(pid, [0])
+    now_ns = time.time_ns()
+    os.utime(folder, ns=(now_ns, now_ns))
+    published.read(0)
+    simulated.publish(pid, [0], elapsed_ns=77)
+    os.utime(folder, ns=(now_ns, now_ns))
     assert published.read(1_000_000_000)[0].elapsed_ns == 77
 
 
