@@ -13,6 +13,15 @@ LARGEST_CALLBACK_BYTES = 100_000
 WAIT_MS = 60_000
 
 
+# The number of rows is told with the first of them, which are drawn a moment later.
+GRID_IS_FILLED = """() => {
+    const count = document.querySelector("#operators-count");
+    if (count === null) return true;
+    if (count.textContent === "") return false;
+    return !/^[1-9].* rows$/.test(count.textContent) || document.querySelector(".ag-row .ag-cell") !== null;
+}"""
+
+
 @dataclass
 class Visit:
     """A browser page on the Explorer.
@@ -38,6 +47,7 @@ class Visit:
         self.page.wait_for_selector(".state.loading", state="detached", timeout=WAIT_MS)
         empty = ".dash-graph:not(:has(.main-svg)), [data-table]:not(:has(table))"
         self.page.wait_for_selector(empty, state="detached", timeout=WAIT_MS)
+        self.page.wait_for_function(GRID_IS_FILLED, timeout=WAIT_MS)
 
 
 @contextmanager

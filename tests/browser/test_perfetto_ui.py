@@ -189,6 +189,7 @@ def test_every_sample_is_on_its_counter(opened):
         "SELECT t.name, count(*), sum(value) FROM counter JOIN counter_track t ON t.id = track_id GROUP BY 1"
     )
     tables = {
+        "MFU": ("MfuUsage", "mfu"),
         "HBM bandwidth": ("HbmUsage", "current_throughput"),
         "DMA bandwidth": ("DmaUsage", "current_throughput"),
         "Pending DMA": ("PendingDma", "value"),

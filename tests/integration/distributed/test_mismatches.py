@@ -7,7 +7,7 @@ import pytest
 from tests.integration.distributed.jobs import run, torchrun
 
 SCRIPT = """
-import torch, torch.distributed as dist
+import sys, torch, torch.distributed as dist
 dist.init_process_group("neuron")
 rank = dist.get_rank()
 x = torch.ones(8, device="neuron")
@@ -23,9 +23,9 @@ for name, case in cases.items():
     try:
         case()
     except RuntimeError as error:
-        print(f"{rank} {name}: {error}", flush=True)
+        sys.stdout.write(f"{rank} {name}: {error}\\n")  # one write: both ranks share a pipe
 dist.all_reduce(x)
-print(f"{rank} after: {x.tolist()}", flush=True)
+sys.stdout.write(f"{rank} after: {x.tolist()}\\n")
 dist.destroy_process_group()
 """
 

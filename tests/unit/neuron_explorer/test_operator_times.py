@@ -5,6 +5,7 @@ from neuron_explorer.grid_sources import SOURCES, groups
 from neuron_explorer.operator_times import charged_costs, needs, with_charged_time
 from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_tools import open_profile
+from tests.unit.profile.builders import columns, level
 
 
 @pytest.mark.parametrize("source", ["operation", "module", "line"])
@@ -33,16 +34,15 @@ def test_a_group_that_only_one_side_knows_is_there() -> None:
 
 def test_overlapping_operations_count_once(make_profile, tiny_tables) -> None:
     tables = dict(tiny_tables)
-    operations = {name: values[:1] * 3 for name, values in tiny_tables["HloInstruction"].items()}
-    tables["HloInstruction"] = operations | {
-        "id": [1, 2, 3],
-        "hlo_opcode": ["add", "add", "dot"],
-        "start_ts": [0, 50, 0],
-        "end_ts": [100, 150, 10],
-    }
+    spans = ((0, 100, "add"), (50, 150, "add"), (0, 10, "dot"))
+    rows = [
+        level("HloInstruction", start_ns, end_ns, number, hlo_opcode=opcode)
+        for number, (start_ns, end_ns, opcode) in enumerate(spans, start=1)
+    ]
+    tables["HloInstruction"] = columns(rows)
     with open_profile(make_profile(tables=tables)) as profile:
-        rows = {row["name"]: row["time_ns"] for row in groups(profile, "hlo").to_pylist()}
-    assert rows == {"add": 150, "dot": 10}
+        times_ns = {row["name"]: row["time_ns"] for row in groups(profile, "hlo").to_pylist()}
+    assert times_ns == {"add": 150, "dot": 10}
 
 
 def test_only_charged_sources_wait_for_the_charges() -> None:
