@@ -194,9 +194,11 @@ def test_a_link_reproduces_a_page(
     explorer: Visit, profiles: dict[str, Path], address: str, chosen: str
 ) -> None:
     explorer.go(f"{address}&profile={profile_id(profiles['tiny'])}")
+    explorer.page.wait_for_load_state("networkidle")  # parts of a page follow the others
     text = explorer.page.inner_text("#page")
     explorer.page.reload()
     explorer.settle()
+    explorer.page.wait_for_load_state("networkidle")
     assert explorer.page.inner_text("#page") == text
     if chosen:
         explorer.page.wait_for_selector(f".choice[aria-current] >> text={chosen}")
