@@ -5,11 +5,11 @@ cd "$(dirname "$0")/.."
 
 scripts/install_code_server.sh
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-run=(timeout --foreground "${VSCODE_TESTS_SECONDS:-600}" python -m pytest -m vscode tests/vscode)
+run=(python -m pytest -m vscode tests/vscode)
 # An editor, its servers and a browser start from nothing here, and on a loaded machine the editor now and then misses
 # a change of a file or does not restore a view: what failed is tried again, alone.
-"${run[@]}" "$@" && exit
+timeout --foreground "${VSCODE_TESTS_SECONDS:-600}" "${run[@]}" "$@" && exit
 for _ in 1 2; do
-    "${run[@]}" --last-failed "$@" && exit
+    timeout --foreground 240 "${run[@]}" --last-failed "$@" && exit
 done
-exec "${run[@]}" --last-failed "$@"
+exec timeout --foreground 240 "${run[@]}" --last-failed "$@"
