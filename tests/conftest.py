@@ -31,6 +31,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return FileScheduling(config, log)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give a test that drives a real Chromium a second try: a machine under load can starve a browser for a minute.
+
+    pytest's summary tells which ones needed it.
+    """
+    for item in items:
+        if item.get_closest_marker("browser"):
+            item.add_marker(pytest.mark.flaky(reruns=1))
+
+
 def _settings() -> dict[str, Any]:
     """What one test could leave changed for those that run after it in the same process."""
     settings: dict[str, Any] = {"folder": os.getcwd()}
