@@ -32,7 +32,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a test that drives a real Chromium a second try: a machine under load can starve a browser for a minute.
+    """Give a test that drives a real Chromium a second try: load can starve a browser for a minute.
 
     pytest's summary tells which ones needed it.
     """
