@@ -12,7 +12,14 @@ from urllib.parse import parse_qs, quote, urlsplit
 import numpy as np
 import pytest
 
-from tests.browser.timeline_page import TIMELINE, application_at, explorer_at, sharp_page
+from tests.browser.timeline_page import (
+    TIMELINE,
+    application_at,
+    explorer_at,
+    sharp_page,
+    wait_for_details,
+    wait_until_still,
+)
 from tests.unit.neuron_explorer.timeline.small_profile import write_small_profile
 
 pytestmark = pytest.mark.browser
@@ -185,12 +192,13 @@ def test_every_part_of_a_view_is_in_its_link(chromium: Any, address: Any) -> Non
 def test_a_module_lights_up_what_belongs_to_it(chromium: Any, address: Any) -> None:
     with sharp_page(chromium, address("start_ns=0&end_ns=1200&")) as (page, complaints):
         page.mouse.click(x_of(page, 300), middle_of(page, "HLO operations"))
-        page.wait_for_selector(".nt-panel h3 >> text=fusion.0")
+        wait_for_details(page, "fusion.0")
         plain = page.locator(".nt-stage").screenshot()
         page.keyboard.press("h")
         page.wait_for_selector(".nt-hits:has-text('Lit:')")
         page.wait_for_function("() => !document.querySelector('.nt-status').textContent.includes('loading')")
         page.wait_for_timeout(200)
+        wait_until_still(page)
         lit = pixels(page.locator(".nt-stage").screenshot()).astype(int)
         assert (np.abs(lit - pixels(plain)) > 20).any(
             axis=2
@@ -203,11 +211,11 @@ def test_a_module_lights_up_what_belongs_to_it(chromium: Any, address: Any) -> N
 def test_dependencies_are_drawn_and_told(chromium: Any, address: Any) -> None:
     with sharp_page(chromium, address("start_ns=0&end_ns=120&")) as (page, complaints):
         page.mouse.click(x_of(page, 23), middle_of(page, "Vector"))
-        page.wait_for_selector(".nt-panel h3")
+        wait_for_details(page)
         before = pixels(page.locator(".nt-stage").screenshot()).astype(int)
         page.keyboard.press("c")
         page.wait_for_selector(".nt-unseen:has-text('1 dependency is shown')", state="attached")
-        page.wait_for_timeout(200)
+        wait_until_still(page)
         assert (np.abs(before - pixels(page.locator(".nt-stage").screenshot())) > 40).any()
         assert complaints == []
 

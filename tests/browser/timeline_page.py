@@ -12,6 +12,29 @@ from flask import Flask
 
 TIMELINE = "window.neuronTimelines?.get('timeline')"
 IS_SHARP = f"() => {TIMELINE}?.statistics().isSharp"
+WAIT_MS = 120_000
+# Asked once a frame of the browser: sharp, and neither drawn anew nor of another size since the last frame.
+IS_STILL = f"""() => {{
+    const stage = document.querySelector(".nt-stage");
+    const {{ isSharp, frames }} = {TIMELINE}.statistics();
+    const seen = isSharp && `${{frames}} ${{stage.clientWidth}} ${{stage.clientHeight}}`;
+    const isStill = seen && seen === stage.dataset.seen;
+    stage.dataset.seen = seen;
+    return isStill;
+}}"""
+
+
+def wait_until_still(page: Any) -> None:
+    """Wait until the plot is sharp and has kept its size and its picture over two frames."""
+    page.evaluate("() => { document.querySelector('.nt-stage').dataset.seen = ''; }")
+    page.wait_for_function(IS_STILL, polling="raf", timeout=WAIT_MS)
+
+
+def wait_for_details(page: Any, name: str = "") -> None:
+    """Wait until the panel holds all of the chosen span, and the plot has made room for it."""
+    page.locator(".nt-panel h3", has_text=name).wait_for(timeout=WAIT_MS)
+    page.locator(".nt-panel .nt-fields").wait_for(timeout=WAIT_MS)
+    wait_until_still(page)
 
 
 @contextmanager
@@ -70,8 +93,10 @@ def sharp_page(browser: Any, url: str, **options: Any) -> Iterator[tuple[Any, li
         "response", lambda answer: answer.status >= 400 and complaints.append(f"{answer.status} {answer.url}")
     )
     try:
+        page.set_default_timeout(WAIT_MS)
         page.goto(url)
         page.wait_for_function(IS_SHARP)
+        wait_until_still(page)
         yield page, complaints
     finally:
         page.close()
