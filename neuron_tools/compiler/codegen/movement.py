@@ -152,7 +152,7 @@ def _copy(
         Memory.HBM,
         Memory.HBM,
         sizes,
-        max(1, min(run_bytes, size)),
+        max(1, min(run_bytes, _shared_bytes(context, int(sizes[-1])))),
         0,
         target.store_purpose,
         source.dtype,
@@ -163,6 +163,12 @@ def _copy(
     step = loop.step(context.queue_engine(queue), Opcode.DMA_TRIGGER, transfer=transfer, after=waits)
     loop.emit()
     return loop.completion(step)
+
+
+def _shared_bytes(context: Context, size: int) -> int:
+    """Bytes of a descriptor with which all DMA engines take part in a transfer, in whole packets."""
+    packet = context.core.dma_maximum_packet_bytes
+    return -(-size // (packet * context.core.dma_engines)) * packet
 
 
 def fill_tensor(context: Context, location: Location, hlo: int) -> dict[int, int]:

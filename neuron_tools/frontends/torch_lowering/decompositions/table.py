@@ -19,6 +19,7 @@ from neuron_tools.frontends.torch_lowering.decompositions import (
     attention,
     convolution,
     embedding_bag,
+    filling,
     gradients,
     grouped,
     indexing,
@@ -36,8 +37,8 @@ from neuron_tools.frontends.torch_lowering.decompositions.registry import OWN, R
 _aten = torch.ops.aten
 # Importing a family registers its decompositions.
 FAMILIES = (
-    attention, convolution, embedding_bag, gradients, grouped, indexing, normalization, pooling, products,
-    random_numbers, recurrent, resampling, scatter, selection,
+    attention, convolution, embedding_bag, filling, gradients, grouped, indexing, normalization, pooling,
+    products, random_numbers, recurrent, resampling, scatter, selection,
 )  # fmt: skip
 
 # Single activation functions of the Scalar engine: never spelled out.

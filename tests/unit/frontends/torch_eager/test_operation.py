@@ -262,6 +262,17 @@ def test_unscaling_gradients_lowers_natively_for_each_tensor():
     assert [operation.opcode for operation in module.operations].count("multiply") >= len(gradients)
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"), [("zero_", ()), ("fill_.Scalar", (3,)), ("full_like", (3, *[None] * 5))]
+)
+def test_filling_bytes_lowers_natively(name, arguments):
+    module = lower_operation(f"aten::{name}", (describe(torch.empty(8, 4, dtype=torch.uint8)), *arguments))
+    assert module.warnings == ()
+    assert [str(module.values[value].type) for value in module.results] == ["ui8[8,4]"]
+    constants = [op.attributes["value"] for op in module.operations if op.opcode == "constant"]
+    assert constants == [arguments[0] if arguments else 0]
+
+
 @pytest.mark.parametrize(("overload", "bounds"), [("", ()), (".to", (10,)), (".from", (2, 10))])
 def test_random_integers_lower_natively(overload, bounds):
     arguments = (describe(torch.empty(64, dtype=torch.int64)), *bounds, None)
