@@ -10,10 +10,10 @@ from operator import is_
 from types import MappingProxyType
 
 from neuron_monitor.api import layout
-from neuron_monitor.api.modified import lasting_mark
 from neuron_monitor.api.nodes import Fault, NodeTable, TextNode, describe_os_error, read_text
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
+from neuron_tools.device.driver.modified import lasting_mark
 
 # What seldom changes is read this often: memory by category, errors, and all of a core that stands still.
 QUIET_INTERVAL_NS = 2_000_000_000

@@ -13,9 +13,9 @@ import orjson
 
 from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.latency import Histogram, known_bounds, parse_histogram, together
-from neuron_monitor.api.modified import lasting_mark
 from neuron_monitor.api.nodes import Fault, describe_os_error
 from neuron_monitor.api.readings import CoreReading, ProcessReading
+from neuron_tools.device.driver.modified import lasting_mark
 from neuron_tools.device.driver.page import (
     COLUMNS,
     FIRST_COUNT,
@@ -216,11 +216,12 @@ def _read_file(known: _Known, *, with_counts: bool) -> None:
     path = f"{known.path}.json"
     entry = os.stat(path)
     if known.mark != (entry.st_mtime_ns, entry.st_ino):
+        modified_ns = lasting_mark(entry.st_mtime_ns)
         text = _read_whole(path, entry.st_size)
         base, known.start_ticks, known.revision = parse_process(text, with_counts=with_counts)
         if base != known.base:
             known.base = base
-        known.mark = (lasting_mark(entry.st_mtime_ns), entry.st_ino) if with_counts else (0, 0)
+        known.mark = (modified_ns, entry.st_ino) if with_counts else (0, 0)
     known.is_due = False
 
 

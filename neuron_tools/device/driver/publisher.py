@@ -25,6 +25,7 @@ from neuron_tools.device.driver.departure import (
 from neuron_tools.device.driver.errors import DriverError
 from neuron_tools.device.driver.executions import Model
 from neuron_tools.device.driver.machine import Machine, simulated_machine
+from neuron_tools.device.driver.modified import lasting_mark
 from neuron_tools.device.driver.own_files import OwnFiles
 from neuron_tools.device.driver.processes import (
     FOLDER,
@@ -283,7 +284,7 @@ class _Neighbours:
 
     def look(self, root: Path, machine: Machine, core_id: int, own_pid: int) -> None:
         """Reads what other processes told. The caller holds the lock."""
-        self.changed_ns = tree.owners_changed_ns(root, machine, core_id)
+        self.changed_ns = lasting_mark(tree.owners_changed_ns(root, machine, core_id))
         self._core_id = core_id
         self._retired = tree.read_retired(root).get(core_id, CoreCounts())
         self.others = [p for p in live_processes(root, machine, core_id) if p.pid != own_pid]

@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import shutil
+import time
 import warnings
 from pathlib import Path
 
@@ -127,6 +128,19 @@ def test_counts_of_two_processes_on_one_core_are_added(root: Path) -> None:
     running.run(untimed_executions=1)
     assert node(root, "stats/status/success/total") == "14\n"
     assert node(root, "stats/memory_usage/device_mem/tensors/present") == "8\n"
+
+
+def test_a_process_that_comes_within_one_tick_of_the_file_systems_clock_is_seen(root: Path) -> None:
+    running = Running(root)
+    running.run(untimed_executions=3)
+    owners = root / "neuron0/neuron_core0/processes"
+    later_ns = time.time_ns() + 3_600_000_000_000
+    os.utime(owners, ns=(later_ns, later_ns))
+    running.run(untimed_executions=1)
+    leave_behind(root, 0, CoreCounts(status={"success": 10}))
+    os.utime(owners, ns=(later_ns, later_ns))
+    running.run(untimed_executions=1)
+    assert node(root, "stats/status/success/total") == "15\n"
 
 
 def test_a_killed_process_is_swept_and_holds_nothing_any_more(root: Path) -> None:

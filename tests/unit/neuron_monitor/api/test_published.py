@@ -1,15 +1,19 @@
 import os
 import time
+from types import SimpleNamespace
 
 import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from neuron_monitor.api import published as published_module
 from neuron_monitor.api.published import PublishedProcesses, is_alive, parse_process
+from neuron_tools.device.driver import modified
 from tests.fixtures.neuron_sysfs import TRAINIUM2, SysfsTree, process_file, start_ticks
 
 DEAD = 2**22 - 3
+LATER_NS = time.time_ns() + 3_600_000_000_000  # however slow the machine: no change is older than a tick
 
 
 @pytest.fixture
@@ -51,12 +55,32 @@ def test_a_new_publication_is_read(simulated, published, pid):
 def test_a_change_within_the_same_tick_of_the_file_systems_clock_is_read(simulated, published, pid):
     folder = simulated.root / "processes"
     simulated.publish(pid, [0])
-    now_ns = time.time_ns()
-    os.utime(folder, ns=(now_ns, now_ns))
+    os.utime(folder, ns=(LATER_NS, LATER_NS))
     published.read(0)
     simulated.publish(pid, [0], elapsed_ns=77)
-    os.utime(folder, ns=(now_ns, now_ns))
+    os.utime(folder, ns=(LATER_NS, LATER_NS))
     assert published.read(1_000_000_000)[0].elapsed_ns == 77
+
+
+def test_a_change_while_a_long_reading_goes_on_is_read(simulated, published, pid, monkeypatch):
+    clock_ns = [LATER_NS]
+    monkeypatch.setattr(modified, "time", SimpleNamespace(time_ns=lambda: clock_ns[0]))
+    place = simulated.publish(pid, [0], elapsed_ns=70)
+    read = published_module._read_whole
+
+    def read_long(path, size):
+        text = read(path, size)
+        if path == str(place):
+            clock_ns[0] += 10**9
+        return text
+
+    monkeypatch.setattr(published_module, "_read_whole", read_long)
+    for elapsed_ns in (70, 77):
+        place.write_text(place.read_text().replace('"elapsed_ns": 70', f'"elapsed_ns": {elapsed_ns}'))
+        os.utime(place, ns=(LATER_NS, LATER_NS))
+        os.utime(place.parent, ns=(clock_ns[0], clock_ns[0]))
+        (process,) = published.read(clock_ns[0])
+        assert process.elapsed_ns == elapsed_ns
 
 
 @pytest.mark.parametrize(

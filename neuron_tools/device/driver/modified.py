@@ -11,6 +11,8 @@ _TICK_NS = 20_000_000
 def lasting_mark(modified_ns: int) -> int:
     """A time of modification to compare with later ones; -1 while a further change could still bear it.
 
+    To be called before the reading: what changes during a long one could bear a time that is old at its end.
+
     Args:
         modified_ns: `st_mtime_ns` from before the reading.
     """
