@@ -28,7 +28,6 @@ from neuron_tools.device.driver.machine import Machine, simulated_machine
 from neuron_tools.device.driver.modified import lasting_mark
 from neuron_tools.device.driver.own_files import OwnFiles
 from neuron_tools.device.driver.processes import (
-    FOLDER,
     LONGEST_TAG,
     PublishedProcess,
     published_pids,
@@ -69,7 +68,6 @@ class Publisher:
         self._cores = CoreMap(())
         self._process = PublishedProcess(os.getpid(), start_ticks(os.getpid()) or 0, _facts())
         self._neighbours: dict[int, _Neighbours] = {}
-        self._processes_changed_ns = -1
         self._files = OwnFiles(root, self._process)
         self._publications = 0
         self._models: list[dict[str, Any]] = []
@@ -157,7 +155,8 @@ class Publisher:
             return
         self._totals.update()
         cores = self._placed(machine)
-        if self._publications % SLOW_INTERVAL == 0 or self._ended:
+        is_slow_turn = self._publications % SLOW_INTERVAL == 0 or self._ended
+        if is_slow_turn:
             self._look_around(cores)
         self._publications += 1
         self._process.cores = cores
@@ -168,7 +167,7 @@ class Publisher:
         self._files.write(self._facts_now(), self._models, self._totals.elapsed_ns)
         for core_id, counts in cores.items():
             self._write_core(machine, core_id, counts)
-        if cores:
+        if cores and (is_slow_turn or new):
             self._write_host_memory(machine)
 
     def _close(self) -> None:
@@ -267,10 +266,7 @@ class Publisher:
         if len(published_pids(self._root)) == 1:
             tree.write_host_memory(self._writer, self._root, device, host_memory_nodes([self._process]))
             return
-        changed_ns = os.stat(self._root / FOLDER).st_mtime_ns
-        if changed_ns - self._processes_changed_ns >= 1_000_000_000:
-            self._processes_changed_ns = changed_ns
-            correct_host_memory(self._writer, self._root, machine, device)
+        correct_host_memory(self._writer, self._root, machine, device)
 
 
 class _Neighbours:

@@ -8,6 +8,7 @@ import os
 import shutil
 import time
 import warnings
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,10 @@ from neuron_tools.device.driver import processes, sweep
 from neuron_tools.device.driver.__main__ import load, main, unload
 from neuron_tools.device.driver.counts import CoreCounts, Memory
 from neuron_tools.device.driver.errors import DriverError
+from neuron_tools.device.driver.own_files import OwnFiles
 from neuron_tools.device.driver.page import PageWriter, page_path, read_page
 from neuron_tools.device.driver.processes import PublishedProcess, write_process
-from neuron_tools.device.driver.publisher import Publisher
+from neuron_tools.device.driver.publisher import SLOW_INTERVAL, Publisher
 from neuron_tools.device.driver.root import locked
 from neuron_tools.device.driver.source import Activity
 from neuron_tools.device.driver.totals import Totals
@@ -141,6 +143,20 @@ def test_a_process_that_comes_within_one_tick_of_the_file_systems_clock_is_seen(
     os.utime(owners, ns=(later_ns, later_ns))
     running.run(untimed_executions=1)
     assert node(root, "stats/status/success/total") == "15\n"
+
+
+def test_host_memory_is_that_of_all_processes_a_second_ago_at_most(root: Path) -> None:
+    running = Running(root)
+    running.run(untimed_executions=1)
+    other = PublishedProcess(DEAD_PID, 1, {}, {0: CoreCounts()})
+    with closing(OwnFiles(root, other)) as files:
+        for held in (10**12, 3 * 10**12):
+            other.host_memory = {"application_memory": Memory(held, held, held)}
+            files.write({"timing": True}, (), 0)
+            for _ in range(SLOW_INTERVAL):
+                running.run()
+            told = root / "neuron0/stats/memory_usage/host_mem/application_memory/present"
+            assert held < int(told.read_text()) < 2 * held
 
 
 def test_a_killed_process_is_swept_and_holds_nothing_any_more(root: Path) -> None:
