@@ -1,6 +1,6 @@
 /* The monitor's inner loops: reading nodes, unpacking pages of counters, differences of counters.
 
-   Each function does what the one of the same name in kernels.py does, and the same tests hold for both. Only the
+   Each function does what the one of the same name in python_kernels.py does, and the same tests hold for both. Only the
    limited API is used, so that one build serves every Python from 3.10 on. */
 
 #define PY_SSIZE_T_CLEAN

@@ -11,6 +11,17 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
+__all__ = (
+    "added",
+    "core_rates",
+    "interleaved",
+    "processor_ticks",
+    "reached_at",
+    "read_changed",
+    "read_page",
+    "table",
+    "words",
+)
 READ_BYTES = 64
 WORD_BYTES = 8
 PROCESS_STAT_BYTES = 1 << 10

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from neuron_monitor.api import kernels as chosen
 from neuron_monitor.api import python_kernels
 
 try:
@@ -197,6 +198,13 @@ def test_processor_time_stands_behind_the_name(kernels, tmp_path, text, ticks):
     descriptor = os.open(tmp_path / "stat", os.O_RDONLY)
     assert kernels.processor_ticks([descriptor, -1]) == [ticks, None]
     os.close(descriptor)
+
+
+@needs_compiler
+def test_every_compiled_loop_stands_in_for_its_equivalent():
+    compiled_names = {name for name in vars(compiled) if not name.startswith("_")}
+    assert compiled_names == set(python_kernels.__all__)
+    assert all(getattr(chosen, name) is getattr(compiled, name) for name in compiled_names)
 
 
 @needs_compiler
