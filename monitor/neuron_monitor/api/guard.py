@@ -25,6 +25,7 @@ class _Batch(Generic[Key, Result]):
         self.position = 0
         self.is_given_up = False
         self.ended = threading.Event()
+        self._moving_on = threading.Lock()
 
     def run(self) -> None:
         """Make the calls; stop where the caller has given up waiting."""
@@ -33,10 +34,17 @@ class _Batch(Generic[Key, Result]):
                 self.outcomes[key] = function()
             except Exception as error:  # The caller decides what an error of one call means.
                 self.outcomes[key] = error
-            if self.is_given_up:
-                break
-            self.position += 1
+            with self._moving_on:
+                if self.is_given_up:
+                    break
+                self.position += 1
         self.ended.set()
+
+    def give_up(self, position: int) -> bool:
+        """Make no call after this one, if it is still the one that is being made."""
+        with self._moving_on:
+            self.is_given_up = self.position == position
+        return self.is_given_up
 
 
 @dataclass(slots=True)
@@ -84,8 +92,7 @@ class Guard(Generic[Key, Result]):
             position, started_ns = batch.position, self.clock()
             if batch.ended.wait(self.timeout_s):
                 return None
-            if batch.position == position:
-                batch.is_given_up = True
+            if batch.give_up(position):
                 self._batches = None
                 return started_ns
 

@@ -1,4 +1,4 @@
-"""The monitor's inner loops: those in Python, or the compiled ones in their place where they could be built."""
+"""The monitor's inner loops: the compiled ones where they could be built, else those in Python."""
 
 from __future__ import annotations
 

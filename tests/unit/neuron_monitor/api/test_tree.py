@@ -137,12 +137,16 @@ def test_a_device_that_does_not_answer_leaves_the_others_readable(tmp_path, open
     monkeypatch.setattr(device_module.DeviceNodes, "read", hang_on_the_first)
     opened = open_tree(tree, timeout_s=0.05)
     reading = opened.read()
+    while not reading.devices:  # On a busy machine the other one may be late too.
+        clock.pass_seconds(1)
+        reading = opened.read()
     released.set()
     assert [device.facts.index for device in reading.devices] == [1]
-    assert "no answer" in reading.faults[0].reason
-    while len(reading.devices) < 2:
+    assert "no answer" in {fault.path: fault.reason for fault in reading.faults}[f"{tree.root}/neuron0"]
+    while len(reading.devices) < 2 or reading.faults:
+        clock.pass_seconds(1)
         reading = opened.read()
-    assert reading.faults == ()
+    assert [device.facts.index for device in reading.devices] == [0, 1]
 
 
 @pytest.mark.parametrize(
