@@ -50,7 +50,7 @@ export interface TimelineStatistics {
   readonly frameMs: readonly number[];
   readonly cacheBytes: number;
   readonly chunks: number;
-  /** Whether everything in sight is drawn from data of its own resolution. */
+  /** Whether everything in sight is drawn from data of its own resolution, what is lit up and compared too. */
   readonly isSharp: boolean;
   /** When that became so, by `performance.now()`; 0 while it is not. */
   readonly sharpAt: number;

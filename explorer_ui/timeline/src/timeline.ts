@@ -1,6 +1,6 @@
 /** The timeline: puts the parts together and passes on what the user and the host do. */
 
-import { Core, markOf } from "./core.js";
+import { Core, markOf, type ViewPart } from "./core.js";
 import { isAbort, requestJson } from "./data/source.js";
 import { type ProfileSummary, readSummary, type TracksAnswer } from "./data/track.js";
 import type { FrameInput } from "./draw/frame.js";
@@ -35,6 +35,8 @@ import { lengthOf, moved, type TimeRange, zoomed } from "./view/time_range.js";
 import { durationText } from "./view/time_text.js";
 import { EMPTY_VIEW, type Highlight, type SpanRef, type TimelineView } from "./view/view_state.js";
 
+/** Parts of the view that need data which may not be there yet. */
+const REDRAWN: readonly ViewPart[] = ["range", "scroll", "layout", "size", "highlight"];
 const REST_MS = 180;
 const STATUS_MS = 120;
 /** How long nothing must happen before a GPU is looked for. */
@@ -173,14 +175,13 @@ class Timeline implements TimelineHandle {
   statistics(): TimelineStatistics {
     const { kind, frames, frameMs } = this.renderer;
     const { cache } = this.core;
-    const isSharpNow = this.sharpAt > 0;
     return {
       painter: kind,
       frames,
       frameMs: [...frameMs],
       cacheBytes: cache.bytes,
       chunks: cache.size,
-      isSharp: isSharpNow,
+      isSharp: this.sharpAt > 0,
       sharpAt: this.sharpAt,
     };
   }
@@ -191,6 +192,8 @@ class Timeline implements TimelineHandle {
     clearTimeout(this.settleTimer);
     this.details.destroy();
     this.lit.destroy();
+    this.search.destroy();
+    this.dependencies.clear();
     this.core.loader.close();
     this.gestures.destroy();
     this.keyboard.destroy();
@@ -271,8 +274,9 @@ class Timeline implements TimelineHandle {
     this.minimap.show(viewport.range);
     core.loader.want([...demandsFor(layout, viewport), this.map.demand]);
     this.lit.want();
-    const isSharpNow = isSharp(core.cache, visibleTracks(layout, viewport), sharpTiles(viewport.scale), viewport.bounds);
-    if (!isSharpNow) this.sharpAt = 0;
+    const tracks = visibleTracks(layout, viewport);
+    const isDrawnSharp = isSharp(core.cache, tracks, sharpTiles(viewport.scale), viewport.bounds);
+    if (!isDrawnSharp || !this.lit.isSharp || core.comparison?.isLoaded === false) this.sharpAt = 0;
     else if (this.sharpAt === 0) {
       this.sharpAt = performance.now();
       this.rest();
@@ -291,11 +295,9 @@ class Timeline implements TimelineHandle {
     this.bar.setStatus(`${durationText(lengthOf(viewport.range))} in sight${loading}`);
   }
 
-  private changed(changed: ReadonlySet<string>): void {
-    if (changed.has("range")) {
-      this.tooltip.hide();
-      this.sharpAt = 0;
-    }
+  private changed(changed: ReadonlySet<ViewPart>): void {
+    if (changed.has("range")) this.tooltip.hide();
+    if (REDRAWN.some((part) => changed.has(part))) this.sharpAt = 0; // until the next frame has looked
     if (changed.has("highlight")) this.showLit();
     if (changed.has("search") || changed.has("markers") || changed.has("size")) this.map.redraw();
     this.rest();

@@ -24,8 +24,8 @@ declare global {
 
 interface Live {
   handle: TimelineHandle;
-  /** The view that was last told to Dash, so that hearing of it again changes nothing. */
-  told: string;
+  /** Views that Dash was told, from the one heard of last on: hearing of them, late or again, changes nothing. */
+  told: string[];
 }
 
 /** The component; Dash gives `setProps` with the properties. */
@@ -51,8 +51,13 @@ function NeuronTimeline(props: ComponentProps): unknown {
   const view = JSON.stringify(viewFrom(props));
   useEffect(() => {
     const current = live.current;
-    if (!current || current.told === view) return undefined;
-    current.told = view;
+    if (!current) return undefined;
+    const place = current.told.lastIndexOf(view);
+    if (place >= 0) {
+      current.told.splice(0, place);
+      return undefined;
+    }
+    current.told = [view];
     current.handle.setView(JSON.parse(view) as Partial<TimelineView>);
     return undefined;
   }, [view]);
@@ -81,7 +86,7 @@ function mount(container: HTMLElement, latest: { current: ComponentProps }, live
     onSelect: (selection) => tellSelection(latest.current, selection),
     onOpenSource: (place) => openSource(latest.current, place),
   });
-  return { handle, told: JSON.stringify(told) };
+  return { handle, told: [JSON.stringify(told)] };
 }
 
 function openSource(props: ComponentProps, place: SourcePlace): void {
@@ -101,7 +106,7 @@ function tell(props: ComponentProps, live: Live | null, view: TimelineView): voi
     search: view.search,
     span: view.span,
   };
-  if (live) live.told = JSON.stringify(viewFrom({ ...props, ...next } as ComponentProps));
+  if (live && props.setProps) live.told.push(JSON.stringify(viewFrom({ ...props, ...next } as ComponentProps)));
   props.setProps?.(next);
   if (props.writes_address) writeAddress(view);
 }

@@ -25,14 +25,15 @@ export class Dependencies {
 
   clear(): void {
     this.running?.abort();
+    this.running = null;
     if (this.core.overlays.dependencies.length > 0) this.core.setOverlays({ dependencies: [] });
   }
 
-  /** Show the chain of the chosen span, or stop showing it. */
+  /** Show the chain of the chosen span; where one is shown or asked for, none any more. */
   toggle(): void {
     const { span } = this.core.view;
     const track = span && this.core.track(span.track);
-    if (this.core.overlays.dependencies.length > 0 || !span || !track || track.isBase) {
+    if (this.running || this.core.overlays.dependencies.length > 0 || !span || !track || track.isBase) {
       this.clear();
       return;
     }
@@ -40,10 +41,14 @@ export class Dependencies {
     const params = { track: String(track.listed), row: String(span.row) };
     requestJson<ChainAnswer>(this.core.source, "dependencies", params, running.signal).then(
       (answer) => {
-        if (!running.signal.aborted) this.take(answer);
+        if (running.signal.aborted) return;
+        this.running = null;
+        this.take(answer);
       },
       (error: unknown) => {
-        if (!isAbort(error) && !running.signal.aborted) this.onError(error);
+        if (isAbort(error) || running.signal.aborted) return;
+        this.running = null;
+        this.onError(error);
       },
     );
   }

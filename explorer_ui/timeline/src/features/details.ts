@@ -174,7 +174,7 @@ export class Details {
       this.names = { names: named.names, track: track.name };
       shown.append(this.namesTable(named, track.name, range));
     } catch (error) {
-      if (isAbort(error)) return;
+      if (isAbort(error) || this.wanted === null) return;
       this.rangeColumn.replaceChildren(element("p", "", { text: error instanceof Error ? error.message : String(error) }));
       this.showPanel();
     }

@@ -6,9 +6,9 @@ import type { Chunk } from "../data/chunk.js";
 import { requestJson } from "../data/source.js";
 import { TileLoader } from "../data/tile_loader.js";
 import type { TileSpan } from "../data/tile.js";
-import { demandsFor } from "../view/demands.js";
+import { demandsFor, visibleTracks } from "../view/demands.js";
 import type { TrackRow } from "../view/layout.js";
-import { placedChunks, type Placed } from "../view/scene.js";
+import { isSharp, placedChunks, type Placed, sharpTiles } from "../view/scene.js";
 import type { Highlight } from "../view/view_state.js";
 
 const BUDGET_BYTES = 24 * 2 ** 20;
@@ -17,6 +17,7 @@ export class Lit {
   private readonly cache: ChunkCache;
   private loader: TileLoader | null = null;
   private what: Highlight | null = null;
+  private asking: AbortController | null = null;
 
   constructor(
     private readonly core: Core,
@@ -26,6 +27,7 @@ export class Lit {
     this.cache = new ChunkCache(BUDGET_BYTES, release);
     core.onChange((changed) => {
       if (changed.has("highlight")) this.light(core.view.highlight);
+      if (changed.has("highlight") || changed.has("span")) this.stopAsking();
     });
   }
 
@@ -34,6 +36,14 @@ export class Lit {
     if (!this.what) return null;
     const { scale } = this.core.viewport;
     return (row, tiles) => (row.track.isCounter ? [] : placedChunks(this.cache, row.track, tiles, scale));
+  }
+
+  /** Whether all of what is lit and in sight is there. */
+  get isSharp(): boolean {
+    if (!this.what) return true;
+    const { layout, viewport } = this.core;
+    const tracks = visibleTracks(layout, viewport).filter((track) => !track.isCounter);
+    return isSharp(this.cache, tracks, sharpTiles(viewport.scale), viewport.bounds);
   }
 
   get isLoading(): boolean {
@@ -64,23 +74,36 @@ export class Lit {
     this.cache.trim(() => false);
   }
 
-  /** Light up what the chosen span belongs to most closely; where something is lit, nothing any more. */
+  /** Light up what the chosen span belongs to most closely; where something is or is about to be, nothing any more. */
   async toggleChosen(): Promise<void> {
     const { core } = this;
     const { span, highlight } = core.view;
     const track = span && core.track(span.track);
-    if (highlight || !span || !track) {
+    if (highlight || this.asking || !span || !track) {
       core.update({ highlight: null });
       return;
     }
     const params = { track: String(track.listed), row: String(span.row), depth: String(span.depth ?? 0) };
     const { source } = core.originOf(track);
-    const answer = await requestJson<{ belongs: (Highlight & { name: string })[] }>(source, "details", params, core.abort.signal);
-    const first = answer.belongs[0];
-    core.update({ highlight: first ? { by: first.by, value: first.value, label: first.name } : { by: "name", value: span.name } });
+    const asking = (this.asking = new AbortController());
+    try {
+      const answer = await requestJson<{ belongs: (Highlight & { name: string })[] }>(source, "details", params, asking.signal);
+      if (asking.signal.aborted) return;
+      const first = answer.belongs[0];
+      core.update({ highlight: first ? { by: first.by, value: first.value, label: first.name } : { by: "name", value: span.name } });
+    } finally {
+      if (this.asking === asking) this.asking = null;
+    }
+  }
+
+  /** What was to be lit is no longer asked for. */
+  private stopAsking(): void {
+    this.asking?.abort();
+    this.asking = null;
   }
 
   destroy(): void {
+    this.stopAsking();
     this.loader?.close();
     this.cache.clear();
   }

@@ -56,6 +56,10 @@ export class Search {
     this.field.select();
   }
 
+  destroy(): void {
+    this.running?.abort();
+  }
+
   /** Times of the hits. */
   get times(): readonly number[] {
     return this.hits.map((hit) => hit.startNs);

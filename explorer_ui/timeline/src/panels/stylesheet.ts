@@ -85,7 +85,7 @@ export const STYLES = `
 .nt-notice { position: absolute; z-index: 5; top: 40%; left: 50%; transform: translate(-50%, -50%); max-width: 460px;
   padding: 14px 18px; background: var(--nt-surface); border: 1px solid var(--nt-border); border-radius: 6px; text-align: center; }
 .nt-notice .nt-button { margin-top: 8px; border-color: var(--nt-border); }
-.nt-panel { flex: none; max-height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
+.nt-panel { flex: none; height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
   padding: 8px 12px; }
 .nt-panel h3 { margin: 0 0 4px; font-size: 13px; overflow-wrap: anywhere; }
 .nt-panel table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
