@@ -10,15 +10,28 @@ from threading import Thread
 from typing import Any
 
 LARGEST_CALLBACK_BYTES = 100_000
-WAIT_MS = 60_000
+WAIT_MS = 120_000
 
-
-# The number of rows is told with the first of them, which are drawn a moment later.
-GRID_IS_FILLED = """() => {
-    const count = document.querySelector("#operators-count");
-    if (count === null) return true;
-    if (count.textContent === "") return false;
-    return !/^[1-9].* rows$/.test(count.textContent) || document.querySelector(".ag-row .ag-cell") !== null;
+# Asked once a frame of the browser: nothing is computed, nothing is missing, nothing was added since the last frame.
+# A grid, its rows and a chart are drawn by scripts that arrive, or begin, when no callback is under way.
+IS_SETTLED = """() => {
+    const page = document.querySelector("#page");
+    const missing = [
+        ".state.loading", ".dash-graph:not(:has(.main-svg))", "[data-table]:not(:has(table))",
+        ".body.flush > div:empty",
+    ];
+    const hasNoRows = /^0 rows/.test(document.querySelector("#operators-count")?.textContent ?? "");
+    const isFilled = (grid) =>
+        hasNoRows || [...grid.querySelectorAll(".ag-row .ag-cell")].some((cell) => cell.textContent !== "");
+    const isComplete = page?.firstElementChild
+        && window.store?.getState().isLoading === false
+        && document.querySelector(missing.join(", ")) === null
+        && [...document.querySelectorAll(".ag-root-wrapper")].every(isFilled)
+        && [...(window.neuronTimelines?.values() ?? [])].every((timeline) => timeline.statistics().isSharp);
+    const seen = isComplete && `${page.getElementsByTagName("*").length} ${page.textContent.length}`;
+    const isSettled = seen && seen === window.seenInLastFrame;
+    window.seenInLastFrame = seen;
+    return isSettled;
 }"""
 
 
@@ -36,18 +49,30 @@ class Visit:
     complaints: list[str] = field(default_factory=list)
     callback_bytes: list[int] = field(default_factory=list)
 
+    def begin(self) -> None:
+        """Leave what is open, so that what it still asks for is nobody else's complaint."""
+        self.page.goto("about:blank")
+        self.complaints.clear()
+        self.callback_bytes.clear()
+
     def go(self, path: str) -> None:
         """Open an address and wait until all of the page is there."""
         self.page.goto(self.origin + path)
         self.settle()
 
+    def reload(self) -> None:
+        """Load the page again and wait until all of it is there."""
+        self.page.reload()
+        self.settle()
+
     def settle(self) -> None:
-        """Wait until the page has content, nothing is being computed, and all charts are drawn."""
-        self.page.wait_for_selector("#page > *", timeout=WAIT_MS)
-        self.page.wait_for_selector(".state.loading", state="detached", timeout=WAIT_MS)
-        empty = ".dash-graph:not(:has(.main-svg)), [data-table]:not(:has(table))"
-        self.page.wait_for_selector(empty, state="detached", timeout=WAIT_MS)
-        self.page.wait_for_function(GRID_IS_FILLED, timeout=WAIT_MS)
+        """Wait until the page has content, nothing is being computed, and all charts and rows are drawn."""
+        self.page.evaluate("() => { window.seenInLastFrame = undefined; }")
+        self.page.wait_for_function(IS_SETTLED, polling="raf", timeout=WAIT_MS)
+
+    def wait_for_query(self, part: str) -> None:
+        """Wait until the address has something behind its path."""
+        self.page.wait_for_function("(part) => location.search.includes(part)", arg=part, timeout=WAIT_MS)
 
 
 @contextmanager
@@ -74,6 +99,7 @@ def served(paths: Sequence[Path], store: Path) -> Iterator[str]:
 def visit(browser: Any, url: str, **options: Any) -> Iterator[Visit]:
     """A page that has been let in."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
+    context.set_default_timeout(WAIT_MS)
     page = context.new_page()
     found = Visit(page, url.split("/?")[0])
     page.on("console", lambda message: message.type == "error" and found.complaints.append(message.text))
@@ -83,14 +109,14 @@ def visit(browser: Any, url: str, **options: Any) -> Iterator[Visit]:
     page.on("response", lambda response: _note_response(found, response))
     try:
         page.goto(url)
-        page.wait_for_selector("#page > *", timeout=WAIT_MS)
+        found.settle()
         yield found
     finally:
         context.close()
 
 
 def _note_request(found: Visit, url: str) -> None:
-    if not url.startswith((found.origin, "data:", "blob:")):
+    if not url.startswith((found.origin, "data:", "blob:", "about:")):
         found.complaints.append(f"asked another server: {url}")
 
 

@@ -14,6 +14,7 @@ from benchmarks import synthetic_profile
 from neuron_explorer.library import profile_id
 from neuron_explorer.pages import pages
 from neuron_tools.profile.importers import import_traces
+from tests.browser.axe import serious_breaches
 from tests.browser.explorer import LARGEST_CALLBACK_BYTES, served, visit
 from tests.browser.timeline_page import IS_SHARP, TIMELINE
 from tests.fixtures import foreign_traces
@@ -24,7 +25,6 @@ PATHS = [page.path for page in pages()]
 EXAMPLE = Path(__file__).parents[2] / "examples" / "train_transformer.py"
 SMALL = ("--steps", "2", "--width", "64", "--layers", "2", "--length", "32", "--batch", "2")
 LARGE_SPANS = 10_000_000
-AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 STRAGGLER = EXAMPLE.parent / "faults" / "straggler.py"
 TRACED = """
 import torch
@@ -136,17 +136,9 @@ def test_ranks_that_wait_for_each_other_are_on_the_page(
 def test_axe_finds_no_serious_breach_on_a_capture(
     chromium: Any, capture: Path, tmp_path: Path, theme: str
 ) -> None:
-    if not AXE.exists():
-        pytest.skip("axe-core is not installed: npm ci")
-    breaches = []
+    breaches = {}
     with served([capture], tmp_path) as url, visit(chromium, url, color_scheme=theme) as found:
         for path in PATHS:
             found.go(f"{path}?profile={profile_id(capture)}")
-            found.page.evaluate(AXE.read_text())
-            result = found.page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-            breaches += [
-                f"{path}: {breach['id']}: {breach['nodes'][0]['html'][:160]}"
-                for breach in result["violations"]
-                if breach["impact"] in ("serious", "critical")
-            ]
-    assert breaches == []
+            breaches[path] = serious_breaches(found.page)
+    assert not any(breaches.values()), breaches

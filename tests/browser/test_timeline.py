@@ -7,13 +7,15 @@ import struct
 import zlib
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote
 
 import numpy as np
 import pytest
 
+from tests.browser.axe import serious_breaches
 from tests.browser.timeline_page import (
     TIMELINE,
+    WAIT_MS,
     application_at,
     explorer_at,
     sharp_page,
@@ -23,9 +25,9 @@ from tests.browser.timeline_page import (
 from tests.unit.neuron_explorer.timeline.small_profile import write_small_profile
 
 pytestmark = pytest.mark.browser
-AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 BODY = ".nt-body"
 END_NS = 6050
+LENGTH_NS = f"({TIMELINE}.view.range?.endNs ?? {END_NS}) - ({TIMELINE}.view.range?.startNs ?? 0)"
 
 
 @pytest.fixture(scope="module")
@@ -75,15 +77,16 @@ def test_the_page_works_under_the_policy_and_names_are_never_run(chromium: Any, 
 def test_a_link_reproduces_the_view(chromium: Any, address: Any) -> None:
     with sharp_page(chromium, address()) as (page, complaints):
         page.evaluate(f"{TIMELINE}.setView({{ range: {{ startNs: 600, endNs: 1200 }} }})")
+        wait_until_still(page)
         track_row(page, "Tensor").hover()
         track_row(page, "Tensor").locator(".nt-pin").click()
         page.wait_for_function("() => location.search.includes('pinned')")
-        found = parse_qs(urlsplit(page.url).query)
+        found = parse_qs(page.evaluate("location.search.slice(1)"))
         assert (found["start_ns"], found["end_ns"]) == (["600"], ["1200"])
         assert json.loads(found["pinned"][0]) == ["p0/core0/engine/Tensor"]
         before = view(page)
         page.reload()
-        page.wait_for_function(f"() => {TIMELINE}?.statistics().isSharp")
+        wait_until_still(page)
         assert view(page) == before
         assert complaints == []
 
@@ -94,7 +97,7 @@ def test_hovering_tells_what_is_there(chromium: Any, address: Any) -> None:
         page.wait_for_selector(".nt-tooltip >> text=fusion.0")
         assert "596 ns" in page.inner_text(".nt-tooltip")
         page.evaluate(f"{TIMELINE}.setView({{ range: null }})")
-        page.wait_for_timeout(100)
+        wait_until_still(page)
         page.mouse.move(x_of(page, 3000), middle_of(page, "Tensor"))
         page.wait_for_selector(".nt-tooltip")
 
@@ -174,13 +177,14 @@ def test_every_part_of_a_view_is_in_its_link(chromium: Any, address: Any) -> Non
     }
     with sharp_page(chromium, address()) as (page, complaints):
         page.evaluate(f"(view) => {TIMELINE}.setView(view)", changed)
+        wait_until_still(page)
         page.mouse.click(x_of(page, 1000), middle_of(page, "Vector"))
         page.wait_for_function(
             "() => location.search.includes('span=') && location.search.includes('markers')"
         )
         before = view(page)
         page.reload()
-        page.wait_for_function(f"() => {TIMELINE}?.statistics().isSharp")
+        wait_until_still(page)
         assert view(page) == before
         assert {name: before[name] for name in changed} == changed
         page.wait_for_selector(".nt-hits:has-text('10 hits')")
@@ -196,8 +200,6 @@ def test_a_module_lights_up_what_belongs_to_it(chromium: Any, address: Any) -> N
         plain = page.locator(".nt-stage").screenshot()
         page.keyboard.press("h")
         page.wait_for_selector(".nt-hits:has-text('Lit:')")
-        page.wait_for_function("() => !document.querySelector('.nt-status').textContent.includes('loading')")
-        page.wait_for_timeout(200)
         wait_until_still(page)
         lit = pixels(page.locator(".nt-stage").screenshot()).astype(int)
         assert (np.abs(lit - pixels(plain)) > 20).any(
@@ -245,7 +247,7 @@ def test_two_fingers_pinch(chromium: Any, address: Any) -> None:
         for kind, apart in (("touchStart", 50), ("touchMove", 100), ("touchMove", 200), ("touchEnd", None)):
             points = [] if apart is None else [{"x": middle - apart, "y": y}, {"x": middle + apart, "y": y}]
             session.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
-        page.wait_for_function(f"() => {TIMELINE}.view.range.endNs - {TIMELINE}.view.range.startNs < 600")
+        page.wait_for_function(f"() => {LENGTH_NS} < 600")
         shown = view(page)["range"]
         assert (shown["startNs"] + shown["endNs"]) / 2 == pytest.approx(1000, abs=20)
         assert view(page)["span"] is None
@@ -256,6 +258,7 @@ def test_the_map_and_a_box_choose_what_is_in_sight(chromium: Any, address: Any) 
     with sharp_page(chromium, address()) as (page, _):
         page.mouse.dblclick(x_of(page, 900), middle_of(page, "HLO operations"))
         assert view(page)["range"]["startNs"] == pytest.approx(600 - 0.15 * 596)
+        wait_for_details(page)
         strip = page.locator(".nt-overview").bounding_box()
         stage = page.locator(".nt-stage").bounding_box()
         y = strip["y"] + strip["height"] / 2
@@ -266,6 +269,7 @@ def test_the_map_and_a_box_choose_what_is_in_sight(chromium: Any, address: Any) 
         chosen = view(page)["range"]
         assert chosen["startNs"] == pytest.approx(0.5 * END_NS, abs=30)
         assert chosen["endNs"] == pytest.approx(0.75 * END_NS, abs=30)
+        wait_until_still(page)
         page.keyboard.down("Alt")
         page.mouse.move(x_of(page, 3500), middle_of(page, "Tensor"))
         page.mouse.down()
@@ -284,10 +288,8 @@ def test_zooming_keeps_the_time_under_the_pointer(chromium: Any, address: Any) -
         for _ in range(4):
             page.mouse.wheel(0, -120)
         page.keyboard.up("Control")
-        page.wait_for_function(f"() => {TIMELINE}.view.range !== null")
-        page.wait_for_timeout(300)
+        page.wait_for_function(f"() => {LENGTH_NS} < 4000")
         assert x_of(page, 2000) == pytest.approx(x, abs=2)
-        assert view(page)["range"]["endNs"] - view(page)["range"]["startNs"] < 4000
 
 
 def test_both_painters_draw_the_same(chromium: Any, profile: Path) -> None:
@@ -296,7 +298,6 @@ def test_both_painters_draw_the_same(chromium: Any, profile: Path) -> None:
         for painter in ("canvas2d", "webgl2"):
             with sharp_page(chromium, f"{url}?{painter}") as (page, complaints):
                 assert page.evaluate(f"{TIMELINE}.statistics().painter") == painter
-                page.wait_for_timeout(300)
                 pictures[painter] = pixels(page.locator(".nt-stage").screenshot())
                 assert complaints == []
     different = (np.abs(pictures["canvas2d"].astype(int) - pictures["webgl2"]) > 40).any(axis=2)
@@ -311,6 +312,7 @@ def test_another_dash_application_hears_of_the_view_and_sets_it(chromium: Any, p
         page.focus(BODY)
         page.keyboard.press("0")
         page.wait_for_selector("#heard:has-text('null')")
+        wait_until_still(page)
         page.mouse.click(x_of(page, 900), middle_of(page, "HLO operations"))
         page.wait_for_selector("#told:has-text('fusion.1')")
         assert complaints == []
@@ -327,50 +329,37 @@ def test_two_profiles_are_compared(chromium: Any, tmp_path: Path, profile: Path)
             complaints,
         ),
     ):
-        assert page.locator(".nt-name", has_text="↳ other.nprof").count() >= 3
+        page.locator(".nt-name", has_text="↳ other.nprof").nth(2).wait_for()
         page.evaluate(f"{TIMELINE}.setView({{ range: {{ startNs: 0, endNs: 300 }} }})")
-        x, y = x_of(page, 13), middle_of(page, "Tensor")
-        for step in range(100):  # until the other profile's means are there
-            page.mouse.move(x + step % 2, y)
-            if "100 % slower" in page.inner_text(".nt-tooltip"):
-                break
-            page.wait_for_timeout(50)
-        assert "100 % slower" in page.inner_text(".nt-tooltip")
+        wait_until_still(page)
+        page.mouse.move(x_of(page, 13), middle_of(page, "Tensor"))
+        page.wait_for_selector(".nt-tooltip >> text=100 % slower")
         assert complaints == []
 
 
 def test_a_profile_that_cannot_be_read_is_told_with_a_way_on(chromium: Any, address: Any) -> None:
     page = chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
     try:
         page.route("**/data/**/tracks*", lambda route: route.abort())
         page.goto(address())
         page.wait_for_selector(".nt-notice >> text=Try again")
         page.unroute("**/data/**/tracks*")
         page.click(".nt-notice button")
-        page.wait_for_function(f"() => {TIMELINE}?.statistics().isSharp")
-        assert page.locator(".nt-notice").is_hidden()
+        wait_until_still(page)
+        page.wait_for_selector(".nt-notice", state="hidden")
     finally:
         page.close()
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_no_serious_breach(chromium: Any, profile: Path, theme: str) -> None:
-    if not AXE.is_file():
-        pytest.skip("axe-core is not installed: run `make`.")
     url = f"?{quote(theme)}"
     with application_at(_application(profile)) as base, sharp_page(chromium, base + url) as (page, _):
         page.mouse.click(x_of(page, 900), middle_of(page, "HLO operations"))
-        page.wait_for_selector(".nt-fields")
-        page.evaluate(AXE.read_text())
-        found = page.evaluate("axe.run(document.querySelector('.nt'))")["violations"]
-        serious = [
-            f"{one['id']}: {one['nodes'][0]['html']}"
-            for one in found
-            if one["impact"] in ("serious", "critical")
-        ]
-        assert serious == []
-        spans = page.locator(".nt-unseen tbody tr")
-        assert spans.count() > 5
+        wait_for_details(page)
+        assert serious_breaches(page, ".nt") == []
+        page.locator(".nt-unseen tbody tr").nth(5).wait_for(state="attached")
 
 
 def _application(profile: Path) -> Any:

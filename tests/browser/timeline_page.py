@@ -15,18 +15,18 @@ IS_SHARP = f"() => {TIMELINE}?.statistics().isSharp"
 WAIT_MS = 120_000
 # Asked once a frame of the browser: sharp, and neither drawn anew nor of another size since the last frame.
 IS_STILL = f"""() => {{
+    const {{ isSharp, frames }} = {TIMELINE}?.statistics() ?? {{}};
     const stage = document.querySelector(".nt-stage");
-    const {{ isSharp, frames }} = {TIMELINE}.statistics();
     const seen = isSharp && `${{frames}} ${{stage.clientWidth}} ${{stage.clientHeight}}`;
-    const isStill = seen && seen === stage.dataset.seen;
-    stage.dataset.seen = seen;
+    const isStill = seen && seen === window.seenInLastFrame;
+    window.seenInLastFrame = seen;
     return isStill;
 }}"""
 
 
 def wait_until_still(page: Any) -> None:
     """Wait until the plot is sharp and has kept its size and its picture over two frames."""
-    page.evaluate("() => { document.querySelector('.nt-stage').dataset.seen = ''; }")
+    page.evaluate("() => { window.seenInLastFrame = undefined; }")
     page.wait_for_function(IS_STILL, polling="raf", timeout=WAIT_MS)
 
 
@@ -95,7 +95,6 @@ def sharp_page(browser: Any, url: str, **options: Any) -> Iterator[tuple[Any, li
     try:
         page.set_default_timeout(WAIT_MS)
         page.goto(url)
-        page.wait_for_function(IS_SHARP)
         wait_until_still(page)
         yield page, complaints
     finally:
