@@ -18,7 +18,8 @@ from urllib.request import urlopen
 import pytest
 
 HOW_TO_INSTALL = "This test needs Prometheus and promtool: apt-get install prometheus."
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
+PORTS_TO_TRY = 3
 
 # What the panels of AWS's published Grafana dashboard ask (aws-neuron-sdk, src/examples/neuron-monitor).
 AWS_PANEL_QUERIES = (
@@ -86,26 +87,49 @@ class PrometheusServer:
 @contextmanager
 def running_prometheus(folder: Path, targets: list[str]) -> Iterator[PrometheusServer]:
     """A server that scrapes the targets twice a second, as the job `neuron`."""
-    port = free_port()
     scrape = {"job_name": "neuron", "static_configs": [{"targets": targets}]}
     configuration = {"global": {"scrape_interval": "500ms"}, "scrape_configs": [scrape]}
     (folder / "prometheus.yml").write_text(json.dumps(configuration))
-    process = subprocess.Popen(
-        [
-            tool("prometheus"),
-            f"--config.file={folder / 'prometheus.yml'}",
-            f"--storage.tsdb.path={folder / 'data'}",
-            f"--web.listen-address=127.0.0.1:{port}",
-            "--log.level=warn",
-        ],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    process, port = _started(folder)
     try:
         yield PrometheusServer(port)
     finally:
         process.terminate()
         process.wait()
+
+
+def _started(folder: Path) -> tuple[subprocess.Popen[bytes], int]:
+    """A server that listens, and its port: another one where somebody took the first meanwhile."""
+    for _ in range(PORTS_TO_TRY):
+        port = free_port()
+        process = subprocess.Popen(
+            [
+                tool("prometheus"),
+                f"--config.file={folder / 'prometheus.yml'}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+                "--log.level=warn",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if _is_ready(process, port):
+            return process, port
+    pytest.fail(f"Prometheus ended {PORTS_TO_TRY} times before it was ready.")
+
+
+def _is_ready(process: subprocess.Popen[bytes], port: int) -> bool:
+    """Wait until the server answers; False if it ended instead."""
+    deadline = time.monotonic() + PATIENCE_S
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with urlopen(f"http://127.0.0.1:{port}/-/ready", timeout=PATIENCE_S):
+                return process.poll() is None
+        except OSError:
+            time.sleep(0.2)
+    process.kill()
+    process.wait()
+    return False
 
 
 @contextmanager
