@@ -118,7 +118,7 @@ def _define(
     definitions = DefinitionsWriter(directory)
     definitions.write(
         "process", process_id=0, parent_id=os.getpid(), command=list(command), start_unix_ns=0,
-        target=options.target, held_bytes=[], rank=None,
+        target=options.target, rank=None,
     )  # fmt: skip
     definitions.name(1, executable.name)
     definitions.write("executable", id=1, file=EXECUTABLE_FILE)

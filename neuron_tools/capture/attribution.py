@@ -57,8 +57,8 @@ class Attribution:
         self._remember(int(record["thread"]), int(record["sequence"]), stack, module)
         return Origin(stack, module, False)
 
-    def collective_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
-        """Origin of a COLLECTIVE record, logged when it ends: no other record follows from it."""
+    def passive_origin(self, record: npt.NDArray[np.void] | np.void) -> Origin:
+        """Origin of a record that tells nothing of others: a collective, logged when it ends, or memory."""
         stack, module = int(record["stack"]), int(record["module"])
         if stack != 0:
             return Origin(stack, module, False)

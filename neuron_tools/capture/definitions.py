@@ -1,7 +1,7 @@
 """The definitions file of a capture log: what the numbers in the records stand for.
 
 One JSON object a line, written at once, so a record never refers to a line that is not there.
-Kinds: "process", "stack", "module", "name", "executable", "collective", "clock", "warning", "end".
+Kinds: "process", "stack", "module", "name", "tensor", "executable", "collective", "clock", "warning", "end".
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class DefinitionsWriter:
         """Define an operation's or range's name."""
         self.write("name", id=number, text=text)
 
+    def tensor(self, address: int, name: str, category: str) -> None:
+        """Define whose memory an ALLOCATE record's address is; the record may stand before or after it."""
+        self.write("tensor", address=address, name=name, category=category)
+
     def collective(self, fields: Mapping[str, Any]) -> int:
         """Define what a collective is; returns its number, counted from 1."""
         with self._lock:
@@ -74,6 +78,15 @@ class ModuleName:
 
     path: str
     class_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorName:
+    """Whose memory an address is."""
+
+    address: int
+    name: str
+    category: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +166,6 @@ class ProcessFacts:
         command: Its command line.
         start_unix_ns: Unix time of its time 0; 0 under the fixed clock.
         first_core: NeuronCore that its device 0 is.
-        held_bytes: Device memory that its tensors held when recording began, by device.
         rank: Its rank in a distributed job; None where it has none.
         host: The machine it ran on.
     """
@@ -163,7 +175,6 @@ class ProcessFacts:
     command: tuple[str, ...] = ()
     start_unix_ns: int = 0
     first_core: int = 0
-    held_bytes: tuple[int, ...] = ()
     rank: int | None = None
     host: str = ""
 
@@ -180,7 +191,6 @@ class ProcessFacts:
             rank=None if rank is None else int(rank),
             host=storable(str(line.get("host", ""))),
             command=tuple(storable(part) for part in line.get("command", ())),
-            held_bytes=tuple(int(count) for count in line.get("held_bytes", ())),
             **{name: int(line.get(name, 0)) for name in numbers},
         )
 
@@ -190,6 +200,7 @@ class Definitions:
     """All definitions read so far from one process's log.
 
     Attributes:
+        tensors: In the order of their definition.
         warnings: (message, category) of each.
         ended: Recording came to its end.
     """
@@ -200,6 +211,7 @@ class Definitions:
     names: dict[int, str] = field(default_factory=lambda: {0: ""})
     executables: dict[int, str] = field(default_factory=dict)
     collectives: dict[int, Collective] = field(default_factory=dict)
+    tensors: list[TensorName] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
 
@@ -216,6 +228,9 @@ class Definitions:
             self.modules[int(line["id"])] = ModuleName(storable(line["path"]), storable(line["class"]))
         elif kind == "name":
             self.names[int(line["id"])] = storable(line["text"])
+        elif kind == "tensor":
+            address, name = int(line["address"]), storable(line["name"])
+            self.tensors.append(TensorName(address, name, storable(line["category"])))
         elif kind == "collective":
             self.collectives[int(line["id"])] = Collective.from_line(line)
         elif kind == "executable":

@@ -1,9 +1,8 @@
-"""Rows that come straight from records: host spans, system events and device memory over time."""
+"""Rows that come straight from records: host spans and system events."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -40,7 +39,6 @@ EVENT_NAMES = {
 FRAMEWORK_SOURCE, RUNTIME_SOURCE, HARDWARE_SOURCE = "framework", "neuron_rt", "neuron_hw"
 INSTANCE_ID = "simulated"
 IN_OPTIMIZER = 1  # bit of the record column `flags`
-MEMORY_KINDS = (int(RecordKind.ALLOCATE), int(RecordKind.FREE))
 
 
 def host_spans(
@@ -165,36 +163,3 @@ def _attribute_text(name: str, executable: int, byte_count: int) -> str:
 
 def _interval(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> dict[str, npt.NDArray[np.int64]]:
     return {"start_ts": start, "end_ts": end, "duration_ns": end - start}
-
-
-class DeviceMemory:
-    """Bytes that each core's tensors hold, followed through the ALLOCATE and FREE records.
-
-    Args:
-        process_idx: Number of the process.
-        first_core: NeuronCore that its device 0 is.
-        held_bytes: What its tensors held when recording began, by device.
-    """
-
-    def __init__(self, process_idx: int, first_core: int, held_bytes: Sequence[int] = ()) -> None:
-        self._process_idx = process_idx
-        self._first_core = first_core
-        self._held: dict[int, int] = dict(enumerate(held_bytes))
-
-    def rows(self, records: Records, columns: Sequence[str]) -> dict[str, Any]:
-        """SystemProfileHbmUsage rows: one per change. `columns` are all byte columns of that table."""
-        chosen = records[np.isin(records["kind"], MEMORY_KINDS)]
-        signed = np.where(chosen["kind"] == int(RecordKind.ALLOCATE), chosen["bytes"], -chosen["bytes"])
-        held = np.zeros(len(chosen), np.int64)
-        for device in np.unique(chosen["device"]):
-            rows = chosen["device"] == device
-            held[rows] = self._held.get(int(device), 0) + np.cumsum(signed[rows])
-            self._held[int(device)] = int(held[rows][-1])
-        table: dict[str, Any] = {name: np.zeros(len(chosen), np.int64) for name in columns}
-        table["total_bytes"] = table["tensors_bytes"] = held
-        table["timestamp"] = chosen["host_start_ns"]
-        table["device_idx"] = chosen["device"].astype(np.int64) + self._first_core
-        table["hbm_idx"] = np.zeros(len(chosen), np.int64)
-        table["instance_id"] = [INSTANCE_ID] * len(chosen)
-        table["process_idx"] = np.full(len(chosen), self._process_idx, np.int32)
-        return table

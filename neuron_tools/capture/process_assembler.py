@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from neuron_tools.capture import host_rows
 from neuron_tools.capture.attribution import Attribution, Origin
 from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.device_memory import DeviceMemory
 from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.process_log import ProcessLog
@@ -25,7 +27,6 @@ from neuron_tools.capture.tables.origin import execution_origin
 from neuron_tools.capture.tables.rank_collectives import Meetings, RankCollectives
 from neuron_tools.device.record import RecordKind
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.writer import ProfileWriter
 
 BLOCK_RECORDS = 8192
@@ -35,6 +36,7 @@ EXECUTION_KINDS = tuple(
     int(kind)
     for kind in (RecordKind.OPERATION, RecordKind.GRAPH, RecordKind.FUSED_OPERATION, RecordKind.FUSED)
 )
+FOLLOWED_KINDS = (*EXECUTION_KINDS, int(RecordKind.ALLOCATE))
 HOST_TIMES, DEVICE_TIMES = ("host_start_ns", "host_end_ns"), ("device_start_ns", "device_end_ns")
 
 
@@ -69,16 +71,15 @@ class ProcessAssembler:
         self._fused_origins: list[Origin] = []
         self._collectives = RankCollectives(process_idx, first_id, stacks, meetings)
         self._pools = {"HostSpan": TextPools(), "SystemProfileEvents": TextPools()}
-        self._memory: host_rows.DeviceMemory | None = None
+        self._memory: DeviceMemory | None = None
+        self._known_origins: dict[Origin, ExecutionOrigin] = {}
+        self._tensors_written = 0
         self._next_event_id = first_id | EVENT_ID_BIT
         self._missing: set[int] = set()
         self._executables: dict[int, Executable] = {}
         self._counts: Counter[int] = Counter()
         self._warnings_written = 0
         self._end_ns = 0
-        self._memory_columns = [
-            name for name in TABLES["SystemProfileHbmUsage"].column_names if name.endswith("_bytes")
-        ]
 
     def advance(self, *, whole_blocks_only: bool) -> bool:
         """Write the next block of records.
@@ -97,7 +98,8 @@ class ProcessAssembler:
             return False
         records = self._shifted(records)
         self._write_host(records)
-        self._write_executions(records)
+        origins = self._write_executions(records)
+        self._write_memory(records, origins)
         self._write_collectives(records)
         self._write_stacks()
         self._write_warnings()
@@ -176,13 +178,24 @@ class ProcessAssembler:
         )
         self._next_event_id += 2 * len(records)
         self._writer.append("SystemProfileEvents", events)
-        if self._memory is None:
-            self._memory = host_rows.DeviceMemory(self.process_idx, self._first_core, self.log.held_bytes)
-        self._writer.append("SystemProfileHbmUsage", self._memory.rows(records, self._memory_columns))
 
-    def _write_executions(self, records: npt.NDArray[np.void]) -> None:
-        executions, chosen = [], []
-        for record in records[np.isin(records["kind"], EXECUTION_KINDS)]:
+    def _write_memory(self, records: npt.NDArray[np.void], origins: Sequence[ExecutionOrigin]) -> None:
+        definitions = self.log.definitions
+        if self._memory is None:
+            self._memory = DeviceMemory(self.process_idx, self._first_core, self.log.held_bytes)
+        for table, columns in self._memory.tables(records, origins, definitions).items():
+            self._writer.append(table, columns)
+        names = definitions.tensors[self._tensors_written :]
+        self._tensors_written += len(names)
+        self._writer.append("TensorName", self._memory.name_rows(names))
+
+    def _write_executions(self, records: npt.NDArray[np.void]) -> list[ExecutionOrigin]:
+        """Write what ran; where each of the block's ALLOCATE records comes from."""
+        executions, chosen, allocated = [], [], []
+        for record in records[np.isin(records["kind"], FOLLOWED_KINDS)]:
+            if record["kind"] == RecordKind.ALLOCATE:
+                allocated.append(self._execution_origin(self._attribution.passive_origin(record)))
+                continue
             origins = self._origins(record)
             number = int(record["executable"])
             if origins and number and self._is_known(number):
@@ -195,6 +208,7 @@ class ProcessAssembler:
         self._counts.update(execution.executable for execution in executions)
         self.executions += len(executions)
         self._end_ns = max(self._end_ns, int(records["device_end_ns"].max()))
+        return allocated
 
     def _origins(self, record: np.void) -> list[Origin]:
         """Where an execution was asked for; nothing yet for an operation that ran in a later record's."""
@@ -255,10 +269,14 @@ class ProcessAssembler:
         )
 
     def _execution_origin(self, origin: Origin) -> ExecutionOrigin:
-        definitions = self.log.definitions
-        module = definitions.modules.get(origin.module)
-        stack = definitions.stacks.get(origin.stack, ())
-        return execution_origin(stack, module.path if module else "", origin.backward, self._stacks.leaf)
+        found = self._known_origins.get(origin)
+        if found is None:
+            definitions = self.log.definitions
+            module = definitions.modules.get(origin.module)
+            stack, path = definitions.stacks.get(origin.stack, ()), module.path if module else ""
+            found = execution_origin(stack, path, origin.backward, self._stacks.leaf)
+            self._known_origins[origin] = found
+        return found
 
     def _is_known(self, number: int) -> bool:
         if self._tables.knows(number):

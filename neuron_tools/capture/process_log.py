@@ -56,7 +56,7 @@ class ProcessLog:
     @property
     def held_bytes(self) -> tuple[int, ...]:
         """Device memory that tensors held before the first record handed out, by device."""
-        return self.definitions.process.held_bytes if self._window is None else self._window.held_bytes
+        return self._window.held_bytes if self._window is not None else ()
 
     @property
     def definitions(self) -> Definitions:

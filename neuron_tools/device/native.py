@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from neuron_tools.device.build import load
+
+if TYPE_CHECKING:
+    import torch
 
 Argument: TypeAlias = Any
 """One argument of an operator, in schema order: None, bool, int, float, complex and str as they are;
@@ -80,9 +83,11 @@ def memory_limit() -> int:
     return int(core().memory_limit())
 
 
-def held_bytes() -> list[int]:
-    """Device memory that tensors hold now, by NeuronCore of this process."""
-    return [int(core().memory_statistics(index)["allocated_bytes"]) for index in range(core().device_count())]
+def buffer_number(tensor: torch.Tensor) -> int:
+    """The `address` of ALLOCATE records that stands for a tensor's memory; 0 where that is the host's."""
+    if tensor.device.type != "neuron":
+        return 0
+    return int(core().buffer_number(tensor.untyped_storage()._cdata))
 
 
 def start_recording(

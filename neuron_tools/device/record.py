@@ -30,7 +30,7 @@ class RecordKind(IntEnum):
     COPY_TO_DEVICE = 3  # host -> device, `bytes`
     COPY_TO_HOST = 4  # device -> host, `bytes`
     SYNCHRONIZE = 5  # host waits for the device
-    ALLOCATE = 6  # device memory, `bytes` at `address`
+    ALLOCATE = 6  # device memory, `bytes` at `address`; a log begins with what was held before it
     FREE = 7
     RANGE = 8  # a closed host range (record_function, optimizer step), `name`; host times only
     VIEW = 9  # an operation without device time

@@ -33,7 +33,7 @@ from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration
 
-CHOICES, SPILLS = 12, 200
+CHOICES, SPILLS, HOLDERS = 12, 200, 300
 MEMORIES = {"SBUF": "SBUF", "PSUM": "PSUM"}
 
 
@@ -106,9 +106,13 @@ def _different(entries: Iterable[ProgramEntry]) -> dict[str, ProgramEntry]:
 
 @section("memory/tensors", MEMORY)
 def TENSORS(view: View) -> Any:
-    """Peaks, tensors and spills in numbers."""
+    """Peaks and who holds them, tensors and spills in numbers."""
     use: MemoryUse = view.result(MEMORY)
-    return [part for part in (_fill_table(use), _tensor_table(use), _spill_table(view, use)) if part]
+    parts = (
+        _fill_table(use), _held_table(use), _holder_table(view, use), _tensor_table(use),
+        _spill_table(view, use),
+    )  # fmt: skip
+    return [part for part in parts if part]
 
 
 def _fill_table(use: MemoryUse) -> Any:
@@ -126,6 +130,38 @@ def _fill_table(use: MemoryUse) -> Any:
     return table_card("Peaks", ("Memory", "Peak", "Mean", "Reached after", "Bytes"), rows) if rows else None
 
 
+def _held_table(use: MemoryUse) -> Any:
+    rows = [
+        (row.category, f"NeuronCore {row.core}", f"{row.tensors:,}", bytes_cell(row.byte_count),
+         share_cell(row.of_peak, bar=True))
+        for row in use.held
+    ]  # fmt: skip
+    headings = ("Category", "Of", "Tensors", "Size", "Of the peak")
+    return table_card("HBM at its peak by category", headings, rows) if rows else None
+
+
+def _holder_table(view: View, use: MemoryUse) -> Any:
+    rows = [
+        (
+            row.tensor or row.operation,
+            row.category,
+            row.layer,
+            _line_cell(view, row.file, row.line),
+            f"{row.tensors:,}",
+            bytes_cell(row.byte_count),
+        )
+        for row in use.holders[:HOLDERS]
+    ]
+    headings = ("Tensor or operation", "Category", "Module", "Line", "Tensors", "Size")
+    return table_card("Who holds HBM at its peak", headings, rows) if rows else None
+
+
+def _line_cell(view: View, file: str, line: int) -> Cell:
+    if not file:
+        return Cell("")
+    return Cell(place(SourceLine(file, line)), href=view.address.to("/source", file=file, line=line))
+
+
 def _tensor_table(use: MemoryUse) -> Any:
     rows = [
         (row.name, row.kind, row.dtype, row.shape, bytes_cell(row.byte_count),
@@ -139,10 +175,7 @@ def _tensor_table(use: MemoryUse) -> Any:
 def _spill_table(view: View, use: MemoryUse) -> Any:
     rows = [
         (
-            Cell(
-                place(SourceLine(row.file, row.line)) if row.file else "",
-                href=view.address.to("/source", file=row.file, line=row.line) if row.file else "",
-            ),
+            _line_cell(view, row.file, row.line),
             row.operation,
             bytes_cell(row.saved_bytes),
             bytes_cell(row.reloaded_bytes),

@@ -111,13 +111,12 @@ class RuleWatch:
 
     Args:
         name_of: Text of a name's number; "" while it is not known.
-        held_bytes: Device memory that was held when the log began.
     """
 
-    def __init__(self, rule: Rule, name_of: Callable[[int], str], held_bytes: int = 0) -> None:
+    def __init__(self, rule: Rule, name_of: Callable[[int], str]) -> None:
         self._rule = rule
         self._name_of = name_of
-        self._held_bytes = held_bytes
+        self._held_bytes = 0
         self._histories: dict[int, _History] = {}
 
     def look(self, records: Records) -> Alert | None:

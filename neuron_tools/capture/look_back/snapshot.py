@@ -101,9 +101,7 @@ def _command(processes: Sequence[Path]) -> Sequence[str]:
 
 def _window(process: Path, last_ns: int | None) -> Retained:
     """Where the part of a log begins that the snapshot shows."""
-    reader = DefinitionsReader(process)
-    reader.poll()
-    retained = _counted_from(reader.definitions.process.held_bytes, Retained.of(process))
+    retained = Retained.of(process)
     if last_ns is None:
         return retained
     records = read_records(process, retained.first_record)
@@ -112,11 +110,3 @@ def _window(process: Path, last_ns: int | None) -> Retained:
     ends_ns = np.maximum.accumulate(records["host_end_ns"])
     cut = int(np.searchsorted(ends_ns, int(ends_ns[-1]) - last_ns))
     return retained.advanced(records[:cut])
-
-
-def _counted_from(held_bytes: Sequence[int], retained: Retained) -> Retained:
-    """The same with what was held when recording began."""
-    size = max(len(held_bytes), len(retained.held_bytes))
-    pad = [0] * size
-    total = np.add([*held_bytes, *pad][:size], [*retained.held_bytes, *pad][:size])
-    return replace(retained, held_bytes=tuple(int(count) for count in total))

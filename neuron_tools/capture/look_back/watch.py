@@ -63,12 +63,7 @@ class _WatchedProcess:
         self._ring = LogRing(directory, self._last_ns, most_bytes)
         self._definitions = DefinitionsReader(directory)
         self._definitions.poll()
-        process = self._definitions.definitions.process
-        self._watches = [
-            (rule, RuleWatch(rule, self._name, sum(process.held_bytes)))
-            for rule in rules
-            if rule.series != "error"
-        ]
+        self._watches = [(rule, RuleWatch(rule, self._name)) for rule in rules if rule.series != "error"]
         self._error = next((rule for rule in rules if rule.series == "error"), None)
         self._failures = 0
         self._rests_until_ns: dict[Rule, int] = {}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from neuron_tools.capture.runtimes.published import usage_of
 from neuron_tools.capture.runtimes.runtime import Recording
+from neuron_tools.capture.tensor_names import TensorNames
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device.driver.runtime import torch_driver
 from neuron_tools.device.record import EVENTS_FILE
@@ -32,14 +33,14 @@ class TorchRuntime:
         native.core()
 
     def facts(self) -> Mapping[str, Any]:
-        """PyTorch's version, what its tensors hold, and which NeuronCores it has."""
+        """PyTorch's version, and which NeuronCores it has."""
         import torch
 
         from neuron_tools.device import native
         from neuron_tools.device.driver.cores import first_core
 
         first = first_core(int(native.core().device_count()))
-        return {"torch": torch.__version__, "held_bytes": native.held_bytes(), "first_core": first}
+        return {"torch": torch.__version__, "first_core": first}
 
     def start(self, recording: Recording) -> None:
         """Configure the device as the simulated one, and record."""
@@ -145,7 +146,9 @@ class TorchRuntime:
         from neuron_tools.device import native
         from neuron_tools.frontends import executables, torch_hooks
 
-        self._hooks.append(torch_hooks.install(native, untraced(self.define_module)))
+        names = TensorNames(recording.definitions.tensor)
+        hooks = torch_hooks.install(native, untraced(self.define_module), untraced(names.tell))
+        self._hooks.append(hooks)
         untraced(recording.store.executable_for)
         self._hooks.append(executables.install(recording.store))
 

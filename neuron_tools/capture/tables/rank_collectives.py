@@ -93,7 +93,7 @@ class RankCollectives:
         ids = self._next_id + np.arange(len(known), dtype=np.int64)
         self._next_id += len(known)
         self._remember(chosen, known, ids, definitions)
-        origins = [attribution.collective_origin(record) for record in chosen]
+        origins = [attribution.passive_origin(record) for record in chosen]
         numbers = {**self._numbers(chosen, known, ids, first_core), **self._places(origins, definitions)}
         texts = self._texts(known, origins, definitions)
         own = self._pools.table(numbers, texts)

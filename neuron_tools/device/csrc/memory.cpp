@@ -289,7 +289,7 @@ std::vector<LiveAllocation> live_allocations() {
     auto& book = ledger(device);
     std::lock_guard<std::mutex> lock(book.mutex);
     for (const Buffer* buffer = book.newest; buffer != nullptr; buffer = buffer->previous) {
-      live.push_back({buffer->device, buffer->bytes, buffer->ordinal});
+      live.push_back({buffer->device, buffer->bytes, buffer->ordinal, buffer->site.operation});
     }
   }
   std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });

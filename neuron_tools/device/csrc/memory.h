@@ -76,6 +76,7 @@ struct LiveAllocation {
   int device;
   int64_t bytes;
   int64_t ordinal;
+  const std::string* operation;  // null where it was allocated directly
 };
 std::vector<LiveAllocation> live_allocations();
 

@@ -118,6 +118,15 @@ PyObject* get_memory_holders(PyObject*, PyObject* arguments) {
   });
 }
 
+PyObject* get_buffer_number(PyObject*, PyObject* argument) {
+  const auto* storage = static_cast<const c10::StorageImpl*>(PyLong_AsVoidPtr(argument));
+  if (storage == nullptr) {
+    return PyErr_Occurred() != nullptr ? nullptr : PyLong_FromLong(0);
+  }
+  const Buffer* buffer = buffer_of(storage);
+  return PyLong_FromLongLong(buffer == nullptr ? 0 : buffer->ordinal);
+}
+
 PyObject* set_limit(PyObject*, PyObject* argument) {
   const long long bytes = PyLong_AsLongLong(argument);
   if (bytes == -1 && PyErr_Occurred() != nullptr) {
@@ -143,6 +152,7 @@ PyMethodDef device_functions[] = {
     {"reset_peak_memory", reset_peak_memory, METH_O, nullptr},
     {"reset_accumulated_memory", reset_accumulated_memory, METH_O, nullptr},
     {"memory_holders", get_memory_holders, METH_VARARGS, nullptr},
+    {"buffer_number", get_buffer_number, METH_O, nullptr},
     {"set_memory_limit", set_limit, METH_O, nullptr},
     {"memory_limit", get_limit, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -80,9 +80,11 @@ void log_record(const Record& record) {
   }
 }
 
-void log_memory_record(RecordKind kind, int device, uint32_t stack, int64_t bytes, int64_t ordinal) {
+void log_memory_record(
+    RecordKind kind, int device, uint32_t stack, const std::string* operation, int64_t bytes, int64_t ordinal) {
   const int64_t now = host_now_ns();
   Record record = make_host_record(kind, device, stack, now, now);
+  record.name = operation == nullptr ? 0 : intern_name(*operation);
   record.bytes = bytes;
   record.address = ordinal;
   log_record(record);
@@ -118,7 +120,7 @@ void start_recording(const std::string& log_path) {
   open_event_log(log_path);
   begin_session(kTiming | kRecording);
   for (const auto& live : live_allocations()) {
-    log_memory_record(RecordKind::kAllocate, live.device, 0, live.bytes, live.ordinal);
+    log_memory_record(RecordKind::kAllocate, live.device, 0, live.operation, live.bytes, live.ordinal);
   }
 }
 
@@ -445,7 +447,7 @@ AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
       const HostClockPause not_the_users_time;
       site.stack = capture_stack();
     }
-    log_memory_record(RecordKind::kAllocate, device, site.stack, bytes, ordinal);
+    log_memory_record(RecordKind::kAllocate, device, site.stack, site.operation, bytes, ordinal);
   }
   return site;
 }
@@ -453,7 +455,7 @@ AllocationSite record_allocate(int device, int64_t bytes, int64_t ordinal) {
 void record_free(int device, int64_t bytes, int64_t ordinal) {
   tell_freed(ordinal);
   if (is_recording()) {
-    log_memory_record(RecordKind::kFree, device, 0, bytes, ordinal);
+    log_memory_record(RecordKind::kFree, device, 0, nullptr, bytes, ordinal);
   }
 }
 

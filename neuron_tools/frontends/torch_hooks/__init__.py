@@ -6,18 +6,24 @@ Installed by the capture session; nothing is patched otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
 
 __all__ = ["HostRecorder", "install"]
 
 
-def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> Callable[[], None]:
+def install(
+    native: HostRecorder,
+    define_module: Callable[[str, str], int],
+    name_tensors: Callable[[str, Any], None] | None = None,
+) -> Callable[[], None]:
     """Install all hooks.
 
     Args:
         native: The device's recorder (`neuron_tools.device.native`).
         define_module: Called once per module with its path and class name; returns its number, from 1.
+        name_tensors: Called with each module's path and the module, when it is first called.
 
     Returns:
         A function that takes the hooks out again.
@@ -27,7 +33,7 @@ def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> C
 
     recorder = _without_wrappers(native)
     removals = [
-        modules.install(recorder, define_module),
+        modules.install(recorder, define_module, name_tensors),
         ranges.install(recorder, define_module),
         default_backend.install(),
     ]

@@ -22,9 +22,15 @@ class ModuleHooks:
     costs a fraction and disappears while Dynamo traces.
     """
 
-    def __init__(self, native: HostRecorder, define_module: Callable[[str, str], int]) -> None:
+    def __init__(
+        self,
+        native: HostRecorder,
+        define_module: Callable[[str, str], int],
+        name_tensors: Callable[[str, Any], None] | None = None,
+    ) -> None:
         self._native = native
         self._define_module = define_module
+        self._name_tensors = name_tensors
         self._tree = ModuleTree()
         self._numbers: dict[int, int] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
@@ -72,6 +78,8 @@ class ModuleHooks:
         number = self._define_module(path, type(module).__name__)
         self._native.name_module(number, path)
         self._paths[number] = path
+        if self._name_tensors is not None:
+            self._name_tensors(path, module)
         return number
 
     def _forget(self, key: int) -> None:
@@ -109,10 +117,14 @@ class ModuleHooks:
 _installed: ModuleHooks | None = None
 
 
-def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> Callable[[], None]:
+def install(
+    native: HostRecorder,
+    define_module: Callable[[str, str], int],
+    name_tensors: Callable[[str, Any], None] | None = None,
+) -> Callable[[], None]:
     """Install the module hooks; returns a function that takes them out."""
     global _installed
-    hooks = _installed = ModuleHooks(native, define_module)
+    hooks = _installed = ModuleHooks(native, define_module, name_tensors)
     remove = hooks.install()
 
     def uninstall() -> None:

@@ -1,9 +1,15 @@
-"""Memory: what HBM held at its peak, how full SBUF and PSUM were, which tensors are large, what spilled."""
+"""Memory: what HBM held at its peak, for whom; how full SBUF and PSUM were; large tensors; what spilled."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from neuron_profile.analysis.memory_holders import (
+    CategoryBytes,
+    MemoryHolder,
+    by_category,
+    find_memory_holders,
+)
 from neuron_profile.analysis.transfers import MemoryPeak, find_memory_peaks
 from neuron_tools.profile.reader import Profile
 
@@ -75,16 +81,22 @@ class Spill:
 
 @dataclass(frozen=True, slots=True)
 class MemoryUse:
-    """The memory of a profile; empty parts are not told by it."""
+    """The memory of a profile; empty parts are not told by it.
+
+    Attributes:
+        held, holders: At the peaks: by category; by tensor where it has a name, else by place.
+    """
 
     peaks: tuple[MemoryPeak, ...]
+    held: tuple[CategoryBytes, ...]
+    holders: tuple[MemoryHolder, ...]
     on_chip: tuple[OnChipUse, ...]
     tensors: tuple[TensorSize, ...]
     spills: tuple[Spill, ...]
 
 
 def measure_memory(profile: Profile, tensors: int = 50) -> MemoryUse:
-    """Peaks, on-chip use, the largest tensors and all spills.
+    """Peaks and who holds them, on-chip use, the largest tensors and all spills.
 
     Args:
         tensors: How many tensors to list.
@@ -94,8 +106,11 @@ def measure_memory(profile: Profile, tensors: int = 50) -> MemoryUse:
         for name, table in (("SBUF", "SbufUsage"), ("PSUM", "PsumUsage"))
         for row in profile.query(_ON_CHIP.format(name=name, table=table)).to_pylist()
     ]
+    holders = find_memory_holders(profile)
     return MemoryUse(
         find_memory_peaks(profile),
+        by_category(holders),
+        holders,
         tuple(on_chip),
         tuple(TensorSize(**row) for row in profile.query(_TENSORS, [tensors]).to_pylist()),
         tuple(Spill(**row) for row in profile.query(_SPILLS).to_pylist()),

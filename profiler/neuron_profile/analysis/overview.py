@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
+from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, find_memory_holders
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.serving import Serving, measure_serving
 from neuron_profile.analysis.source_frames import SourceTexts
@@ -53,6 +54,7 @@ class Overview:
 
     Attributes:
         metrics: The published summary metrics.
+        held: What the memory of each peak was held for.
     """
 
     metrics: Mapping[str, Any]
@@ -61,6 +63,7 @@ class Overview:
     hotspots: Hotspots
     transfers: HostTransfers
     memory: tuple[MemoryPeak, ...]
+    held: tuple[CategoryBytes, ...]
     warnings: tuple[ProfileWarning, ...]
     texts: SourceTexts
     serving: Serving | None = None
@@ -89,6 +92,7 @@ def make_overview(profile: Profile) -> Overview:
         hotspots=find_hotspots(profile),
         transfers=measure_host_transfers(profile),
         memory=find_memory_peaks(profile),
+        held=by_category(find_memory_holders(profile)),
         warnings=find_warnings(profile),
         texts=SourceTexts(profile),
         serving=measure_serving(profile),

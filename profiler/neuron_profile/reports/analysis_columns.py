@@ -14,6 +14,8 @@ LEADS: Mapping[str, str] = {
     "Point": "At best each is as fast as the Tensor engine, or as the memory that moves its bytes; it "
     "reaches a part of that.",
     "MemoryPeak": "When a device's memory was fullest.",
+    "CategoryBytes": "What that memory was held for.",
+    "MemoryHolder": "Who held it: parameters and buffers by name, others by the place that took them.",
     "OnChipUse": "Parts of the memories on the core that were in use.",
     "TensorSize": "Tensors in HBM, the largest first; loads: how often all of one is loaded in an execution.",
     "Spill": "What did not fit SBUF, was saved to HBM and loaded back.",
@@ -57,6 +59,8 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
     "Point": {"span_ns": "Time", "bound": "Bound by", "of_bound": "Reached"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
+    "CategoryBytes": {"byte_count": "Held", "of_peak": "of all"},
+    "MemoryHolder": {"byte_count": "Held"},
     "OnChipUse": {"peak_at_ns": "At"},
     "TensorSize": {"byte_count": "Size"},
     "CollectiveKind": {
@@ -84,10 +88,22 @@ SHARES_OF: Mapping[str, str] = {
 }
 """Classes whose other times are told as parts of one of them."""
 
-FRACTIONS = frozenset({"of_bound", "peak", "mean"})
+FRACTIONS = frozenset({"of_bound", "of_peak", "peak", "mean"})
 """Fields that are parts of a whole, 0 to 1."""
 
 HIDDEN_WHERE_EMPTY = frozenset(
-    {"process", "core", "device_idx", "host", "place", "layer", "dtype", "straggler", "loads", "algorithm"}
+    {
+        "process",
+        "core",
+        "device_idx",
+        "host",
+        "place",
+        "layer",
+        "dtype",
+        "straggler",
+        "loads",
+        "algorithm",
+        "tensor",
+    }
 )
 """Fields that say nothing where they are empty, or 0, in all rows."""

@@ -154,6 +154,9 @@ def _memory_rows(overview: Overview) -> Iterator[tuple[str, str]]:
     for peak in overview.memory:
         where = f" on NeuronCore {peak.device_idx}" if len(overview.memory) > 1 else ""
         yield "Peak memory", f"{scaled(peak.peak_bytes, 'B')}{where}, reached after {duration(peak.time_ns)}"
+        held = [row for row in overview.held if row.core == peak.device_idx]
+        if held:
+            yield "", ", ".join(f"{row.category} {percent(row.of_peak)}" for row in held)
 
 
 def verdict(occupancy: Occupancy) -> RenderableType:

@@ -5,7 +5,7 @@ import pytest
 
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, ModuleName
-from neuron_tools.capture.host_rows import DeviceMemory, host_spans, system_events
+from neuron_tools.capture.host_rows import host_spans, system_events
 from neuron_tools.device.record import RecordKind
 from neuron_tools.simulator.program import Frame
 from tests.unit.capture.logs import MODULES, NAMES, STACKS, both, host, one_step
@@ -108,33 +108,3 @@ def test_attributes_hold_what_is_known(definitions):
     )
     found = [json.loads(text) for text in plain(table["extra_attributes_json"])[:2]]
     assert found == [{"operation": "epoch\n1", "executable_idx": 8}, {"operation": "", "bytes": 16}]
-
-
-COLUMNS = ("total_bytes", "tensors_bytes", "model_code_bytes")
-
-
-def test_memory_is_followed_over_blocks_and_devices():
-    memory = DeviceMemory(3, 8)
-    first = [
-        host(RecordKind.ALLOCATE, 1, 1, bytes=100),
-        host(RecordKind.ALLOCATE, 2, 2, bytes=7, device=1),
-        host(RecordKind.ALLOCATE, 3, 3, bytes=50),
-    ]
-    table = memory.rows(np.concatenate(first), COLUMNS)
-    assert rows(table, "timestamp", "device_idx", "total_bytes", "tensors_bytes", "model_code_bytes") == [
-        (1, 8, 100, 100, 0),
-        (2, 9, 7, 7, 0),
-        (3, 8, 150, 150, 0),
-    ]
-    table = memory.rows(host(RecordKind.FREE, 4, 4, bytes=100), COLUMNS)
-    assert rows(table, "device_idx", "total_bytes") == [(8, 50)]
-
-
-def test_what_was_held_before_recording_is_counted():
-    memory = DeviceMemory(0, 0, held_bytes=[300])
-    table = memory.rows(host(RecordKind.FREE, 4, 4, bytes=100), COLUMNS)
-    assert plain(table["total_bytes"]) == [200]
-
-
-def test_no_memory_records_are_no_rows():
-    assert plain(DeviceMemory(0, 0).rows(host(RecordKind.RANGE, 0, 1), COLUMNS)["timestamp"]) == []

@@ -16,6 +16,8 @@ def test_published_tables_come_first_and_ours_are_marked():
         "Compilation",
         "SourceFile",
         "FrameworkShare",
+        "MemoryEvent",
+        "TensorName",
         "MfuUsage",
     ]
 

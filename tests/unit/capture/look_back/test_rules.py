@@ -13,8 +13,8 @@ from tests.unit.capture.logs import both, host
 NAMES = {1: "request", 2: "load"}
 
 
-def watch(text: str, held_bytes: int = 0) -> RuleWatch:
-    return RuleWatch(parse_rule(text), lambda number: NAMES.get(number, ""), held_bytes)
+def watch(text: str) -> RuleWatch:
+    return RuleWatch(parse_rule(text), lambda number: NAMES.get(number, ""))
 
 
 def table(*rows: np.ndarray) -> np.ndarray:
@@ -104,7 +104,8 @@ def test_each_graph_is_held_against_its_own_past() -> None:
 
 
 def test_memory_alerts_once_when_the_limit_is_passed() -> None:
-    each = watch("device_memory > 100B", held_bytes=50)
+    each = watch("device_memory > 100B")
+    assert each.look(host(RecordKind.ALLOCATE, 4, 4, bytes=50)) is None
     grow = host(RecordKind.ALLOCATE, 5, 5, bytes=60)
     shrink = host(RecordKind.FREE, 6, 6, bytes=60)
     alert = each.look(grow)

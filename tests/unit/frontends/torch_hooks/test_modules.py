@@ -72,6 +72,17 @@ def test_each_call_is_a_range_named_by_the_attribute_path(hooks):
     assert hooks.module == 0
 
 
+def test_whoever_names_tensors_sees_each_module_once_with_its_path(device):
+    seen = []
+    remove = modules.install(device, device.define_module, lambda path, module: seen.append((path, module)))
+    model = Model()
+    model(torch.ones(1, 4))
+    model(torch.ones(1, 4))
+    remove()
+    assert [path for path, _ in seen] == [path for path, _ in device.modules]
+    assert seen[0] == ("Model", model)
+
+
 def test_a_module_is_defined_once(hooks):
     model = Model()
     for _ in range(3):

@@ -58,7 +58,7 @@ def test_rows_over_the_limit_are_counted():
 
 
 def test_empty_lists_are_left_out():
-    lines = printed(MemoryUse((), (OnChipUse("SBUF", 0, 0, 0.5, 0.25, 2_000),), (), ()))
+    lines = printed(MemoryUse((), (), (), (OnChipUse("SBUF", 0, 0, 0.5, 0.25, 2_000),), (), ()))
     assert [line for line in lines if line in ("On chip", "Spills", "Tensors")] == ["On chip"]
     assert lines[-1].split() == ["SBUF", "50.0", "%", "25.0", "%", "2.00", "µs"]
 

@@ -1,0 +1,130 @@
+"""Device memory: how much tensors hold over time, and what each piece of it was taken for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.capture.columns import TextPools
+from neuron_tools.capture.definitions import Definitions, TensorName
+from neuron_tools.capture.host_rows import IN_OPTIMIZER, INSTANCE_ID
+from neuron_tools.capture.table_template import ExecutionOrigin
+from neuron_tools.device.record import RecordKind
+from neuron_tools.profile.schema import TABLES
+
+Records = npt.NDArray[np.void]
+Ints = npt.NDArray[np.int64]
+
+EVENT_KINDS = {int(RecordKind.ALLOCATE): "allocate", int(RecordKind.FREE): "free"}
+_PLACE = ("layer", "stack_frame_ids", "source_file")
+_HBM_COLUMNS = [name for name in TABLES["SystemProfileHbmUsage"].column_names if name.endswith("_bytes")]
+
+
+class DeviceMemory:
+    """Bytes that each core's tensors hold, followed through the ALLOCATE and FREE records.
+
+    Args:
+        process_idx: Number of the process.
+        first_core: NeuronCore that its device 0 is.
+        held_bytes: What its tensors held before the first record, by device.
+    """
+
+    def __init__(self, process_idx: int, first_core: int, held_bytes: Sequence[int] = ()) -> None:
+        self._process_idx = process_idx
+        self._first_core = first_core
+        self._held: dict[int, int] = dict(enumerate(held_bytes))
+        self._events = 0
+        self._pools = TextPools()
+
+    def tables(
+        self, records: Records, origins: Sequence[ExecutionOrigin], definitions: Definitions
+    ) -> dict[str, dict[str, Any]]:
+        """Rows of SystemProfileHbmUsage and MemoryEvent, one of each per change.
+
+        Args:
+            records: A block of the log.
+            origins: Where each of its ALLOCATE records comes from.
+        """
+        chosen = records[np.isin(records["kind"], list(EVENT_KINDS))]
+        held = self._held_after(chosen)
+        return {
+            "SystemProfileHbmUsage": self._usage(chosen, held),
+            "MemoryEvent": self._event_rows(chosen, held, origins, definitions),
+        }
+
+    def name_rows(self, names: Sequence[TensorName]) -> dict[str, Any]:
+        """Rows of TensorName."""
+        return {
+            "address": [each.address for each in names],
+            "name": [each.name for each in names],
+            "category": [each.category for each in names],
+            "process_idx": [self._process_idx] * len(names),
+        }
+
+    def _held_after(self, chosen: Records) -> Ints:
+        signed = np.where(chosen["kind"] == int(RecordKind.ALLOCATE), chosen["bytes"], -chosen["bytes"])
+        held = np.zeros(len(chosen), np.int64)
+        for device in np.unique(chosen["device"]):
+            rows = chosen["device"] == device
+            held[rows] = self._held.get(int(device), 0) + np.cumsum(signed[rows])
+            self._held[int(device)] = int(held[rows][-1])
+        return held
+
+    def _usage(self, chosen: Records, held: Ints) -> dict[str, Any]:
+        table: dict[str, Any] = {name: np.zeros(len(chosen), np.int64) for name in _HBM_COLUMNS}
+        table["total_bytes"] = table["tensors_bytes"] = held
+        table["timestamp"] = chosen["host_start_ns"]
+        table["device_idx"] = self._cores(chosen)
+        table["hbm_idx"] = np.zeros(len(chosen), np.int64)
+        table["instance_id"] = [INSTANCE_ID] * len(chosen)
+        table["process_idx"] = np.full(len(chosen), self._process_idx, np.int32)
+        return table
+
+    def _event_rows(
+        self, chosen: Records, held: Ints, origins: Sequence[ExecutionOrigin], definitions: Definitions
+    ) -> dict[str, Any]:
+        places: list[ExecutionOrigin | None] = [None] * len(chosen)
+        for row, origin in zip(np.flatnonzero(chosen["kind"] == int(RecordKind.ALLOCATE)), origins):
+            places[row] = origin
+        numbers = {
+            "event_idx": self._events + np.arange(len(chosen), dtype=np.int64),
+            "timestamp": chosen["host_start_ns"],
+            "address": chosen["address"],
+            "size": chosen["bytes"],
+            "held_bytes": held,
+            "source_line": np.array(
+                [each.numbers["source_line"] if each else 0 for each in places], np.int32
+            ),
+            "is_backward": np.array([bool(each and each.numbers["is_backward"]) for each in places], bool),
+            "process_idx": np.full(len(chosen), self._process_idx, np.int32),
+            "pcore_idx": self._cores(chosen),
+        }
+        self._events += len(chosen)
+        texts = {
+            name: self._pools[name].codes(each.texts[name] if each else None for each in places)
+            for name in _PLACE
+        }
+        texts["kind"] = self._pools["kind"].codes(EVENT_KINDS[kind] for kind in chosen["kind"].tolist())
+        texts["framework_name"] = self._pools["framework_name"].codes(
+            definitions.names.get(name) or None for name in chosen["name"].tolist()
+        )
+        texts["category"] = self._pools["category"].codes(map(_category, chosen, places))
+        return self._pools.table(numbers, texts)
+
+    def _cores(self, chosen: Records) -> Ints:
+        cores: Ints = chosen["device"].astype(np.int64) + self._first_core
+        return cores
+
+
+def _category(record: np.void, origin: ExecutionOrigin | None) -> str | None:
+    """What a tensor is by the place where its memory was taken."""
+    if origin is None:
+        return None
+    if record["flags"] & IN_OPTIMIZER:
+        return "optimizer"
+    if origin.numbers["is_backward"]:
+        return "gradient"
+    return "activation" if record["module"] else "other"

@@ -1,0 +1,99 @@
+"""Who holds device memory at its peak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import neuron_tools
+from neuron_profile.analysis.memory_holders import (
+    HELD_BEFORE,
+    CategoryBytes,
+    MemoryHolder,
+    by_category,
+    find_memory_holders,
+)
+
+# address, bytes (negative = given back), held, category, operation, layer, line, core
+EVENTS = [
+    (1, 400, 400, "other", "aten::empty", "/main()", 3, 0),
+    (2, 100, 500, "activation", "aten::mm", "/Net/fc", 7, 0),
+    (9, 800, 800, "other", "aten::empty", "/main()", 3, 1),
+    (3, 50, 550, "activation", "aten::relu", "/Net", 8, 0),
+    (2, -100, 450, None, None, None, 0, 0),
+    (4, 100, 550, "activation", "aten::mm", "/Net/fc", 7, 0),
+    (5, 60, 610, "gradient", "aten::mm", "/Net/fc", 7, 0),
+    (6, 40, 650, "gradient", "aten::mm", "/Net/fc", 7, 0),  # the peak of the first core
+    (6, -40, 610, None, None, None, 0, 0),
+    (3, -50, 560, None, None, None, 0, 0),
+    (7, 90, 650, "optimizer", "aten::empty", "/optimizer (SGD)", 9, 0),  # as much again: the first one counts
+]
+
+
+def events(rows: list[tuple[Any, ...]]) -> dict[str, list[Any]]:
+    address, size, held, category, operation, layer, line, core = map(list, zip(*rows))
+    count = len(rows)
+    return {
+        "event_idx": list(range(count)), "timestamp": [5] * count,
+        "kind": ["allocate" if category is not None else "free" for category in category], "address": address,
+        "size": [abs(each) for each in size], "held_bytes": held, "category": category,
+        "framework_name": operation, "layer": layer, "source_file": ["train.py"] * count, "source_line": line,
+        "is_backward": [each == "gradient" for each in category], "pcore_idx": core,
+        "process_idx": [0] * count,
+    }  # fmt: skip
+
+
+WEIGHT = {"address": [1], "name": ["Net.fc.weight"], "category": ["parameter"], "process_idx": [0]}
+
+
+def holders(make_profile, tables):
+    with neuron_tools.open_profile(make_profile(tables=tables)) as profile:
+        return find_memory_holders(profile)
+
+
+def test_what_is_held_at_the_first_peak_of_each_core_by_tensor_and_place(make_profile):
+    assert holders(make_profile, {"MemoryEvent": events(EVENTS), "TensorName": WEIGHT}) == (
+        MemoryHolder(0, 0, "parameter", "Net.fc.weight", "/Net/fc", "aten::empty", "train.py", 3, 1, 400),
+        MemoryHolder(0, 0, "activation", "", "/Net/fc", "aten::mm", "train.py", 7, 1, 100),
+        MemoryHolder(0, 0, "gradient", "", "/Net/fc", "aten::mm", "train.py", 7, 2, 100),
+        MemoryHolder(0, 0, "activation", "", "/Net", "aten::relu", "train.py", 8, 1, 50),
+        MemoryHolder(0, 1, "other", "", "/main()", "aten::empty", "train.py", 3, 1, 800),
+    )
+
+
+def test_categories_add_up_to_the_peak(make_profile):
+    assert by_category(holders(make_profile, {"MemoryEvent": events(EVENTS)})) == (
+        CategoryBytes(0, 0, "other", 1, 400, 400 / 650),
+        CategoryBytes(0, 0, "activation", 2, 150, 150 / 650),
+        CategoryBytes(0, 0, "gradient", 2, 100, 100 / 650),
+        CategoryBytes(0, 1, "other", 1, 800, 1.0),
+    )
+
+
+def test_an_address_may_be_used_again(make_profile):
+    again = [
+        (1, 100, 100, "other", "a", "", 1, 0),
+        (1, -100, 0, None, None, None, 0, 0),
+        (1, 70, 70, "other", "b", "", 2, 0),
+        (2, 80, 150, "other", "c", "", 3, 0),
+    ]
+    found = holders(make_profile, {"MemoryEvent": events(again)})
+    assert [(each.operation, each.byte_count) for each in found] == [("c", 80), ("b", 70)]
+
+
+def test_what_was_held_before_a_window_is_told_apart(make_profile):
+    freed = (8, -30, 270, None, None, None, 0, 0)
+    found = holders(make_profile, {"MemoryEvent": events([freed, (9, 100, 370, "other", "a", "", 1, 0)])})
+    assert [(each.operation, each.byte_count) for each in found] == [("a", 100), (HELD_BEFORE, 270)]
+
+
+def test_only_what_was_held_before_a_window(make_profile):
+    (found,) = holders(make_profile, {"MemoryEvent": events([(8, -30, 270, None, None, None, 0, 0)])})
+    assert (found.operation, found.tensors, found.byte_count) == (HELD_BEFORE, 0, 270)
+
+
+def test_nobody_holds_nothing(make_profile):
+    assert holders(make_profile, {"MemoryEvent": events([(1, 0, 0, "other", "a", "", 1, 0)])}) == ()
+
+
+def test_a_profile_without_events_has_no_holders(make_profile):
+    assert holders(make_profile, {}) == ()
