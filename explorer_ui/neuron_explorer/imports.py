@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
+from functools import partial
 from pathlib import Path
+from threading import Lock
 
 from neuron_explorer.jobs import Progress
 from neuron_explorer.library import PROFILE_SUFFIX
@@ -14,6 +16,7 @@ from neuron_explorer.tasks import Task, told
 from neuron_tools.errors import UsageError
 
 FOLDER = "imported"
+_choosing = Lock()
 _SUFFIXES = (".gz", ".json", ".pt.trace", ".trace", ".pftrace", ".perfetto-trace", ".pb", ".xplane", ".jsonl")
 
 
@@ -42,9 +45,8 @@ def start_import(site: Site, paths: Sequence[Path], *, remove: bool = False) -> 
     Args:
         remove: Whether the traces are temporary files, removed at the end.
     """
-    target = _free_target(site.store.folder / FOLDER, profile_name(paths[0].name))
 
-    def run(progress: Progress) -> str:
+    def run(progress: Progress, target: Path) -> str:
         from neuron_tools.profile.importers import import_traces
 
         try:
@@ -54,7 +56,10 @@ def start_import(site: Site, paths: Sequence[Path], *, remove: bool = False) -> 
                 shutil.rmtree(path.parent, ignore_errors=True)
         return site.library.add(report.path) or ""
 
-    return site.tasks.start("import", target.name, run)
+    with _choosing:
+        running = {task.title for task in site.tasks.all("import") if task.state == "running"}
+        target = _free_target(site.store.folder / FOLDER, profile_name(paths[0].name), running)
+        return site.tasks.start("import", target.name, partial(run, target=target))
 
 
 def profile_name(trace: str) -> str:
@@ -68,10 +73,11 @@ def profile_name(trace: str) -> str:
     return f"{file_name(name)}{PROFILE_SUFFIX}"
 
 
-def _free_target(folder: Path, name: str) -> Path:
+def _free_target(folder: Path, name: str, taken: Container[str]) -> Path:
+    """Where nothing stands, and nothing is about to: an import makes its folder only after a while."""
     folder.mkdir(parents=True, exist_ok=True)
     stem, number, target = name.removesuffix(PROFILE_SUFFIX), 1, folder / name
-    while target.exists():
+    while target.exists() or target.name in taken:
         number += 1
         target = folder / f"{stem}-{number}{PROFILE_SUFFIX}"
     return target
