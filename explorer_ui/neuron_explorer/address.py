@@ -11,8 +11,6 @@ from types import MappingProxyType
 from urllib.parse import parse_qsl, urlencode
 
 PROFILE, START, END = "profile", "start_ns", "end_ns"
-SHARED = (PROFILE, START, END)
-"""Parameters that go along from page to page."""
 MAXIMUM_LENGTH = 100_000  # characters of the query part; a longer one is not of our making
 
 

@@ -101,11 +101,6 @@ class ProfileLibrary:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @property
-    def folders(self) -> tuple[Path, ...]:
-        """Folders in which profiles are looked for."""
-        return tuple(self._folders)
-
     def add(self, path: str | Path) -> str | None:
         """Take a profile, or a folder of profiles, into the library.
 

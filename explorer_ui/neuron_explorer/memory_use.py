@@ -17,13 +17,7 @@ from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.simulator.program import Memory
 
-MEMORY, HBM_SERIES, FILL_SERIES, PROGRAMS, ADDRESS_MAP = (
-    "memory",
-    "hbm-series",
-    "fill-series",
-    "programs",
-    "address-map",
-)
+MEMORY, HBM_SERIES, FILL_SERIES, PROGRAMS = "memory", "hbm-series", "fill-series", "programs"
 POINTS = 400
 MOST_TILES = 900
 Floats = npt.NDArray[np.float64]

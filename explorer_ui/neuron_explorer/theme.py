@@ -37,7 +37,6 @@ class Theme:
     faint: str
     line: str
     empty: str
-    ramp: tuple[tuple[float, str], ...]
 
     def layout(self, **changes: Any) -> dict[str, Any]:
         """The part of a Plotly layout that all figures share, with changes merged over it."""
@@ -64,14 +63,8 @@ class Theme:
         return _merged(base, changes)
 
 
-LIGHT = Theme(
-    "light", "#ffffff", "#1b2430", "#56616f", "#dfe4ea", "#e6ebf2",
-    ((0.0, "#eef4fb"), (0.5, "#5a9bd4"), (1.0, "#08306b")),
-)  # fmt: skip
-DARK = Theme(
-    "dark", "#161b22", "#e6eaf0", "#a3adba", "#2d3540", "#2a323d",
-    ((0.0, "#1b2634"), (0.5, "#3a7fbf"), (1.0, "#cfe6ff")),
-)  # fmt: skip
+LIGHT = Theme("light", "#ffffff", "#1b2430", "#56616f", "#dfe4ea", "#e6ebf2")
+DARK = Theme("dark", "#161b22", "#e6eaf0", "#a3adba", "#2d3540", "#2a323d")
 
 
 def requested_theme() -> Theme:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 
-TrackPlace = tuple[str, int, int, str]
-"""Table, process, core (-1 = none) and what tells the tracks of a core apart."""
-
 
 @dataclass(frozen=True, slots=True)
 class RowColumns:

@@ -31,10 +31,6 @@ export class Viewport {
     return true;
   }
 
-  showAll(): boolean {
-    return this.show(this.bounds);
-  }
-
   /** Scroll to a height; whether anything changed. */
   scrollTo(top: number, contentHeight: number): boolean {
     const wanted = Math.min(Math.max(top, 0), Math.max(contentHeight, 0));
