@@ -12,7 +12,7 @@ from typing import Any
 LARGEST_CALLBACK_BYTES = 100_000
 WAIT_MS = 120_000
 
-# Asked once a frame of the browser: nothing is computed, nothing is missing, nothing was added since the last frame.
+# Asked once a frame of the browser: nothing is computed, nothing is missing, nothing came since the last one.
 # A grid, its rows and a chart are drawn by scripts that arrive, or begin, when no callback is under way.
 IS_SETTLED = """() => {
     const page = document.querySelector("#page");

@@ -52,9 +52,10 @@ def perfetto_ui(trace: Path, browser: Any) -> Iterator[PerfettoUi]:
     """
     with _served(trace) as address:
         page = browser.new_page()
+        page.set_default_timeout(LOAD_TIMEOUT_MS)
         try:
             page.goto(address)
-            page.wait_for_function("() => window.app?.trace?.engine !== undefined", timeout=LOAD_TIMEOUT_MS)
+            page.wait_for_function("() => window.app?.trace?.engine !== undefined")
             yield PerfettoUi(page)
         finally:
             page.close()

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from neuron_explorer.notebook import Frame, show
+from tests.browser.explorer import WAIT_MS
 from tests.unit.neuron_profile.tiny_profile import make_profile
 
 pytestmark = pytest.mark.browser
@@ -42,27 +43,31 @@ def notebook_page(frame: Frame) -> Iterator[int]:
         server.server_close()
 
 
-def test_the_frame_shows_the_page_in_a_notebook(chromium: Any, make_profile: Any) -> None:
+@pytest.fixture
+def page(chromium: Any) -> Iterator[Any]:
+    """An empty page."""
+    page = chromium.new_page()
+    page.set_default_timeout(WAIT_MS)
+    yield page
+    page.close()
+
+
+def test_the_frame_shows_the_page_in_a_notebook(page: Any, make_profile: Any) -> None:
     frame = show(make_profile(), page="/overview")
-    context = chromium.new_context()
-    page = context.new_page()
     with notebook_page(frame) as port:
         page.goto(f"http://localhost:{port}/")
         inside = page.frame_locator("iframe")
         inside.locator("h1", has_text="Overview").wait_for()
         inside.locator(".figures", has_text="200 ns").wait_for()
-        assert "token" not in page.frames[1].url
-    context.close()
+        assert "token" not in inside.locator("body").evaluate("() => location.href")
 
 
-def test_another_site_cannot_frame_the_page(chromium: Any, make_profile: Any) -> None:
+def test_another_site_cannot_frame_the_page(page: Any, make_profile: Any) -> None:
     frame = show(make_profile(), page="/overview")
-    context = chromium.new_context()
-    page = context.new_page()
     page.route(
         "http://evil.example/",
         lambda route: route.fulfill(content_type="text/html", body=f"<!doctype html>{frame._repr_html_()}"),
     )
-    page.goto("http://evil.example/")
-    assert page.frames[1].url.startswith("chrome-error:")
-    context.close()
+    with page.expect_event("framenavigated", lambda one: one.parent_frame is not None) as navigated:
+        page.goto("http://evil.example/")
+    assert navigated.value.url.startswith("chrome-error:")

@@ -18,6 +18,10 @@ from tests.integration.commands.capturing import Workplace
 pytestmark = pytest.mark.browser
 
 PROBLEMS = "SELECT name, value FROM stats WHERE severity IN ('error', 'data_loss') AND value > 0"
+ALL_ARE_WORDS = """(wanted) => {
+    const words = new Set(document.body.innerText.split(/\\s+/));
+    return wanted.every((word) => words.has(word));
+}"""
 Totals = dict[tuple[Any, ...], tuple[int, int]]
 
 
@@ -222,10 +226,9 @@ def test_lines_texts_and_numbers_arrive_as_they_are(opened):
 
 def test_the_tracks_are_on_the_screen(opened):
     numbers = {str(pid) for (pid,) in opened.ui.query("SELECT pid FROM process WHERE pid > 0")}
-    text = opened.ui.page.locator("body").inner_text().replace("\n", " ")
 
     assert numbers
-    assert numbers <= set(text.split())
+    opened.ui.page.wait_for_function(ALL_ARE_WORDS, arg=sorted(numbers))
 
 
 def test_chrome_json_has_the_same_slices_time_and_samples(opened_chrome):
