@@ -7,7 +7,8 @@ next query and interrupts the one that runs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -39,6 +40,7 @@ class Progress:
     started_s: float = field(default_factory=monotonic)
     _cancel: threading.Event = field(default_factory=threading.Event, repr=False)
     _on_cancel: list[Callable[[], None]] = field(default_factory=list, repr=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @property
     def elapsed_s(self) -> float:
@@ -62,24 +64,20 @@ class Progress:
     def cancel(self) -> None:
         """Stop the job at the next point where it can be."""
         self._cancel.set()
-        for stop in tuple(self._on_cancel):
-            stop()
+        with self._lock:
+            for stop in self._on_cancel:
+                stop()
 
-    def interrupting(self, stop: Callable[[], None]) -> _Interrupting:
-        """While this is entered, cancelling calls `stop`."""
-        return _Interrupting(self._on_cancel, stop)
-
-
-@dataclass(frozen=True, slots=True)
-class _Interrupting:
-    stops: list[Callable[[], None]]
-    stop: Callable[[], None]
-
-    def __enter__(self) -> None:
-        self.stops.append(self.stop)
-
-    def __exit__(self, *error: object) -> None:
-        self.stops.remove(self.stop)
+    @contextmanager
+    def interrupting(self, stop: Callable[[], None]) -> Iterator[None]:
+        """While this is entered, cancelling calls `stop`; afterwards it never does."""
+        with self._lock:
+            self._on_cancel.append(stop)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._on_cancel.remove(stop)
 
 
 class Job:

@@ -10,6 +10,7 @@ from neuron_explorer.jobs import CancelledError, WatchedProfile
 from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_tools.errors import NeuronToolsError
 
+PATIENCE_S = 120.0
 COUNT = "SELECT count(*) AS n FROM Instruction"
 
 
@@ -82,28 +83,29 @@ def test_heavy_work_runs_one_at_a_time_and_is_cancelled_while_it_waits(found: An
 
     def first(profile: object) -> str:
         begun.set()
-        go_on.wait(30)
+        go_on.wait(PATIENCE_S)
         return "first"
 
     analysis("first", "First", is_heavy=True)(first)
     analysis("second", "Second", is_heavy=True)(lambda profile: "second")
     wanted = profile_id(path)
     running = found.job(wanted, "first")
-    assert begun.wait(30)
+    assert begun.wait(PATIENCE_S)
     waiting = found.job(wanted, "second")
     assert not waiting.is_done
     waiting.progress.cancel()
-    assert waiting.wait(30)
+    assert waiting.wait(PATIENCE_S)
     assert isinstance(waiting.error, CancelledError)
     go_on.set()
-    assert running.wait(30)
+    assert running.wait(PATIENCE_S)
     assert running.result == "first"
     assert found.job(wanted, "second") is waiting
     found.retry(wanted, "second")
     assert found.now(wanted, "second") == "second"
 
 
-def test_closing_the_library_ends_what_runs(path: Path) -> None:
+def test_closing_the_library_ends_what_runs(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(analyses, "CLOSING_S", PATIENCE_S)
     begun = threading.Event()
 
     def count(profile: WatchedProfile) -> int:
@@ -113,7 +115,7 @@ def test_closing_the_library_ends_what_runs(path: Path) -> None:
     analysis("count", "Counting")(count)
     with ProfileLibrary([path]) as library:
         job = Analyses(library).job(profile_id(path), "count")
-        assert begun.wait(30)
+        assert begun.wait(PATIENCE_S)
     assert job.is_done
     assert isinstance(job.error, CancelledError)
 

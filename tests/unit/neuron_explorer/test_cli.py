@@ -10,6 +10,8 @@ import pytest
 from neuron_explorer.cli import neuron_explorer
 from neuron_tools.command_line import run
 
+PATIENCE_S = 120.0
+
 
 def test_help_and_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(neuron_explorer, "neuron-explorer", ["--help"]) == 0
@@ -40,5 +42,5 @@ def test_it_serves_until_interrupted(make_profile, entry: str) -> None:
         assert b"react-entry-point" in opener.open(url.group()).read()
     finally:
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=30)
+        _, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, err) == (0, "")

@@ -6,12 +6,13 @@ from neuron_explorer.jobs import CancelledError, Job, Progress, WatchedProfile
 from neuron_tools import open_profile
 from neuron_tools.profile.reader import QueryError
 
+PATIENCE_S = 120.0
 LONG = "SELECT count(*) FROM range(100000000000) a"
 
 
 def test_a_job_keeps_its_result() -> None:
     job = Job(lambda progress: 7, "seven")
-    assert job.wait(10)
+    assert job.wait(PATIENCE_S)
     assert (job.result, job.error, job.is_done) == (7, None, True)
 
 
@@ -20,7 +21,7 @@ def test_a_job_keeps_its_error() -> None:
         raise ValueError("no")
 
     job = Job(fail, "fail")
-    assert job.wait(10)
+    assert job.wait(PATIENCE_S)
     assert isinstance(job.error, ValueError)
 
 
@@ -33,8 +34,8 @@ def test_a_running_query_is_interrupted(make_profile) -> None:
 
     with open_profile(make_profile()) as profile:
         job = Job(count, "count")
-        assert running.wait(10)
-        assert job.stop(30)
+        assert running.wait(PATIENCE_S)
+        assert job.stop(PATIENCE_S)
         assert isinstance(job.error, CancelledError)
         assert profile.query("SELECT 1 AS one").to_pylist() == [{"one": 1}]
 

@@ -6,6 +6,8 @@ import pytest
 
 from neuron_explorer.api.memo import Memo
 
+PATIENCE_S = 120.0
+
 
 class Key:
     """Stands for a profile: it can be referred to weakly."""
@@ -18,14 +20,14 @@ def test_a_result_is_computed_once_even_when_many_ask() -> None:
 
     def compute() -> int:
         started.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE_S)
         computed.append(7)
         return 7
 
     threads = [Thread(target=lambda: answers.append(memo.get(profile, "key", compute))) for _ in range(3)]
     for thread in threads:
         thread.start()
-    started.wait(10)
+    started.wait(PATIENCE_S)
     go_on.set()
     for thread in threads:
         thread.join()
