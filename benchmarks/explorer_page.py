@@ -16,7 +16,6 @@ HOLD_MS = 1200
 WHEEL_STEPS = 24
 DRAG_STEPS = 40
 TIMELINE = "window.neuronTimelines?.get('timeline')"
-IS_SHARP = f"() => {TIMELINE}?.statistics().isSharp"
 TIMEOUT_MS = 120_000
 
 _SHARP_AFTER = f"""async ([startNs, endNs]) => {{
@@ -44,8 +43,8 @@ def opened(browser: Any, url: str) -> Iterator[Any]:
 
 def first_paint_s(page: Any) -> float:
     """Seconds from navigation until everything in sight is drawn from data of its own resolution."""
-    page.wait_for_function(IS_SHARP, timeout=TIMEOUT_MS)
-    return float(page.evaluate(f"{TIMELINE}.statistics().sharpAt")) / 1e3
+    sharp_at = page.wait_for_function(f"() => {TIMELINE}?.statistics().sharpAt", timeout=TIMEOUT_MS)
+    return float(sharp_at.json_value()) / 1e3
 
 
 def unseen_ranges_ms(page: Any, start_ns: float, end_ns: float, ranges: int) -> list[float]:
