@@ -14,6 +14,10 @@ import torch
 from neuron_tools.device.driver.cores import VISIBLE_VARIABLE, parse_cores
 from neuron_tools.hardware import Links
 
+# Field 9 of /proc/PID/stat, counted behind the name (man 5 proc_pid_stat), and its bit PF_EXITING, which the
+# kernel sets before it closes a process's files (linux, include/linux/sched.h and kernel/exit.c).
+_FLAGS = 6
+_EXITING = 0x4
 _DTYPE = np.dtype([("rank", "<i8"), ("process_id", "<i8"), ("core", "<i8"), ("host", "S64"), ("boot", "S40")])
 
 
@@ -41,7 +45,7 @@ class Peer:
         return torch.from_numpy(row.view(np.uint8))
 
     def is_gone(self) -> bool:
-        """Whether its process is known to have ended: it ran on this machine and is not there any more."""
+        """Whether its process is known to have ended, or to be ending: it ran on this machine."""
         if self.boot != _boot():
             return False
         try:
@@ -50,7 +54,7 @@ class Peer:
             return True
         except OSError:
             return False
-        return _is_zombie(self.process_id)
+        return is_ending(_status(self.process_id))
 
 
 PEER_BYTES = _DTYPE.itemsize
@@ -131,9 +135,21 @@ def _boot() -> str:
         return socket.gethostname()[:40]
 
 
-def _is_zombie(process_id: int) -> bool:
+def is_ending(status: str) -> bool:
+    """Whether a process has ended but for its parent's waiting, or is about to: it closes its connections first.
+
+    Args:
+        status: The text of `/proc/PID/stat`; "" where that cannot be read.
+    """
+    fields = status.rpartition(")")[2].split()
+    if len(fields) <= _FLAGS:
+        return False
+    return fields[0] in "ZX" or bool(int(fields[_FLAGS]) & _EXITING)
+
+
+def _status(process_id: int) -> str:
     try:
         with open(f"/proc/{process_id}/stat", encoding="ascii", errors="replace") as file:
-            return file.read().rpartition(")")[2].split()[0] == "Z"
-    except (OSError, IndexError):
-        return False
+            return file.read()
+    except OSError:
+        return ""

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from neuron_tools import hardware
 from neuron_tools.device.distributed import peers
 from neuron_tools.device.distributed.peers import Peer
@@ -34,6 +36,20 @@ def test_groups_side_by_side_share_what_leaves_their_chip():
     one_of_many = peers.shared_links(LINKS, [0, chip], list(job))
     assert whole == LINKS
     assert one_of_many.chip_bandwidth * chip == LINKS.chip_bandwidth
+
+
+@pytest.mark.parametrize(
+    ("status", "ends"),
+    [
+        ("7 (a) Z) S 1 7 7 0 -1 4194304 99 0", False),
+        ("7 (rank) Z 1 7 7 0 -1 4194304 99 0", True),
+        ("7 (rank) R 1 7 7 0 -1 4194308 99 0", True),
+        ("7 (rank) R 1", False),
+        ("", False),
+    ],
+)
+def test_a_process_that_closes_its_connections_is_ending(status, ends):
+    assert peers.is_ending(status) is ends
 
 
 def test_only_an_ended_process_is_gone():
