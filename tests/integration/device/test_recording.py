@@ -221,11 +221,11 @@ def test_a_killed_process_leaves_its_records(tmp_path):
     )
     made = int(child.stdout.readline())
     # The records reach the file without the program doing anything more.
-    deadline = threading.Event()
-    for _ in range(100):
+    pause = threading.Event()
+    for _ in range(1200):
         if (tmp_path / "log").stat().st_size >= made * RECORD_DTYPE.itemsize:
             break
-        deadline.wait(0.05)
+        pause.wait(0.05)
     child.communicate("\n")
     assert child.returncode == -9
     assert len(np.fromfile(tmp_path / "log", RECORD_DTYPE)) >= made > 100

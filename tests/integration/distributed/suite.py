@@ -56,7 +56,8 @@ def run_together(tests: Iterable[tuple[str, Callable[[dist.Store], object]]]) ->
     Args:
         tests: Names, and what to run; it gets a store of its own.
     """
-    store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]) + 1, SIZE, RANK == 0)
+    launchers = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    store = dist.PrefixStore("suite", launchers)
     store.set_timeout(timedelta(seconds=MEETING_S))
     for name, test in tests:
         own = dist.PrefixStore(name, store)

@@ -14,6 +14,7 @@ import pytest
 from tests.fixtures.neuron_sysfs import SysfsTree, process_core
 from tests.integration.monitor.prometheus_server import (
     AWS_PANEL_QUERIES,
+    PATIENCE_S,
     free_port,
     running_exporter,
     running_prometheus,
@@ -86,7 +87,7 @@ def test_metrics_are_clean_for_promtool(tmp_path):
     tree = SysfsTree(tmp_path / "tree")
     publish(tree, 1)
     with running_exporter("--sysfs-root", str(tree.root)) as port:
-        text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10).read()
+        text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).read()
     checked = subprocess.run([tool("promtool"), "check", "metrics"], input=text, capture_output=True)
     complaints = (checked.stdout + checked.stderr).decode().splitlines()
     assert [line for line in complaints if not line.startswith(AWS_NAME_THAT_PROMTOOL_DISLIKES)] == []
@@ -127,9 +128,9 @@ def test_a_scrape_without_the_token_is_refused(tmp_path):
     with running_exporter(*options) as port:
         address = f"http://127.0.0.1:{port}/metrics"
         with pytest.raises(HTTPError, match="401"):
-            urlopen(address, timeout=10)
+            urlopen(address, timeout=PATIENCE_S)
         allowed = Request(address, headers={"Authorization": "Bearer secret"})
-        assert b"instance_info" in urlopen(allowed, timeout=10).read()
+        assert b"instance_info" in urlopen(allowed, timeout=PATIENCE_S).read()
 
 
 def test_a_request_in_another_hosts_name_is_refused(tmp_path):
@@ -137,7 +138,7 @@ def test_a_request_in_another_hosts_name_is_refused(tmp_path):
     with running_exporter("--sysfs-root", str(tree.root)) as port:
         foreign = Request(f"http://127.0.0.1:{port}/metrics", headers={"Host": "evil.example"})
         with pytest.raises(HTTPError, match="403"):
-            urlopen(foreign, timeout=10)
+            urlopen(foreign, timeout=PATIENCE_S)
 
 
 @pytest.mark.parametrize("command", ["prometheus", "dashboard"])

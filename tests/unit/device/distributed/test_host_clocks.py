@@ -30,13 +30,13 @@ class Exchange:
                 return Done()
 
             def recv(self, tensors, other, tag):
-                return Done(lambda: tensors[0].copy_(exchange.boxes[other, rank].get(timeout=20)))
+                return Done(lambda: tensors[0].copy_(exchange.boxes[other, rank].get(timeout=60)))
 
             def allgather(self, outputs, inputs):
                 exchange.gathered[rank] = inputs[0].clone()
 
                 def finish():
-                    exchange.barrier.wait(20)
+                    exchange.barrier.wait(60)
                     for target, source in zip(outputs[0], exchange.gathered):
                         target.copy_(source)
 
