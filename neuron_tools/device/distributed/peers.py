@@ -136,7 +136,7 @@ def _boot() -> str:
 
 
 def is_ending(status: str) -> bool:
-    """Whether a process has ended but for its parent's waiting, or is about to: it closes its connections first.
+    """Whether a process has ended, or is about to, which it is before its connections close.
 
     Args:
         status: The text of `/proc/PID/stat`; "" where that cannot be read.
