@@ -20,7 +20,7 @@ def module_text(module: Module) -> Iterator[bytes]:
     """All of a module that compiling it depends on, sources included, piece by piece."""
     for part in (
         module.name, module.parameters, module.results, module.parameter_kinds, module.parameter_names,
-        module.warnings,
+        module.warnings, module.aliases,
     ):  # fmt: skip
         yield repr(part).encode()
     for records in (module.values, module.operations, module.framework):

@@ -64,7 +64,12 @@ class Operation:
 
 @dataclass(frozen=True)
 class Module:
-    """A whole computation: parameters -> operations (in a valid order) -> results."""
+    """A whole computation: parameters -> operations (in a valid order) -> results.
+
+    Attributes:
+        aliases: (position of a result, position of a parameter) pairs: the result may take over the
+            parameter's memory, whose old content nobody reads afterwards (in-place operators, donation).
+    """
 
     name: str
     values: tuple[Value, ...]
@@ -75,3 +80,4 @@ class Module:
     parameter_kinds: tuple[str, ...] = ()  # "input" or "weight" per parameter; empty = all "input"
     parameter_names: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    aliases: tuple[tuple[int, int], ...] = ()

@@ -29,6 +29,7 @@ _CONVOLUTION = re.compile(r"\[([^\]]*)\]x\[([^\]]*)\]->\[([^\]]*)\]")
 _TYPED_NUMBER = re.compile(r"^(-?[0-9][\w.+-]*) : \w+$")
 _CALLS = {"func.call": "callee", "call": "callee", "stablehlo.composite": "decomposition"}
 _TERMINATORS = {"func.return", "stablehlo.return", "return", "mhlo.return", "sdy.return"}
+_DONATED = "tf.aliasing_output"
 _MANUAL_COMPUTATION = "sdy.manual_computation"
 
 
@@ -97,6 +98,7 @@ def read_module(
     block = entry.regions[0].blocks[0]
     parameters = tuple(reader.define(argument) for argument in block.arguments)
     operations, results = reader.block(block)
+    aliases = _aliases(entry)
     return hlo.Module(
         name=_symbol(entry),
         values=tuple(reader.values),
@@ -107,7 +109,19 @@ def read_module(
         parameter_kinds=parameter_kinds,
         parameter_names=parameter_names,
         warnings=warnings,
+        aliases=aliases,
     )
+
+
+def _aliases(function: Any) -> tuple[tuple[int, int], ...]:
+    """(result, parameter) positions of arguments that are donated to a result (`tf.aliasing_output`)."""
+    if "arg_attrs" not in function.attributes:
+        return ()
+    given = enumerate(function.attributes["arg_attrs"])
+    found = (
+        (str(attributes[_DONATED]), position) for position, attributes in given if _DONATED in attributes
+    )
+    return tuple((int(_parse(result)), position) for result, position in found)
 
 
 def inherit_framework(operations: Sequence[hlo.Operation], rows: int) -> tuple[hlo.Operation, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +15,7 @@ from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
+from neuron_tools.compiler.passes.in_place import final_values
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.program import (
@@ -86,12 +87,14 @@ class Context:
         self._turn = {"load": 0, "store": 0}
         self._names: dict[str, int] = {}
         self._results = frozenset(self.module.results)
+        self._final = final_values(plan.in_place)
 
     def nested(self, plan: FusionPlan, arguments: Mapping[int, Location]) -> Context:
         """A context for a region: the same program and memories, its own values."""
         inner = copy.copy(self)
         inner.plan, inner.module = plan, plan.module
         inner.locations = {**self.locations, **arguments}
+        inner._final = final_values(plan.in_place)
         inner._results = frozenset()
         return inner
 
@@ -195,14 +198,23 @@ class Context:
         location = self.locations[value] = Location(tensor, type_, kind)
         return location
 
+    def take_over(self, value: int, updated: int) -> Location:
+        """Give a value the memory of another one, whose content nobody reads any more."""
+        place = self.location(updated)
+        self.locations[value] = replace(place, type=self.type_of(value), kind=self.kind_of(value))
+        return self.locations[value]
+
     def scratch(self, name: str, type_: TensorType) -> Location:
         """A tensor in HBM that only this program sees."""
         tensor = self.builder.tensor(name, TensorKind.INTERMEDIATE, memory_dtype(type_.dtype), type_.shape)
         return Location(tensor, type_, TensorKind.INTERMEDIATE)
 
     def kind_of(self, value: int) -> TensorKind:
-        """What a value made here is to the model: an output where a result is the value or a view of it."""
-        views = self.plan.views
+        """What a value made here is to the model: an output where a result is the value or a view of it.
+
+        A value that is updated in place is what the last value in its memory is.
+        """
+        views, value = self.plan.views, self._final.get(value, value)
         if value in self._results or any(
             views.of(result).is_same and views.of(result).root == value for result in self._results
         ):

@@ -129,7 +129,11 @@ def _region_module(context: Context, parent: Operation, region: Region) -> Modul
         for inner in region.operations
     )
     return replace(
-        context.module, parameters=region.parameters, operations=operations, results=region.results
+        context.module,
+        parameters=region.parameters,
+        operations=operations,
+        results=region.results,
+        aliases=(),
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.movement import memory_to_update
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
@@ -44,7 +45,7 @@ def generate_gather(context: Context, group: Group) -> None:
 
 
 def generate_scatter(context: Context, group: Group) -> None:
-    """Copy the operand, then read rows, combine them with the updates and write them back."""
+    """Copy the operand unless it is updated in place, then combine rows with the updates and write them."""
     operation = group.operations[0]
     inputs = (len(operation.operands) - 1) // 2
     indices = operation.operands[inputs]
@@ -53,11 +54,11 @@ def generate_scatter(context: Context, group: Group) -> None:
     for position in range(inputs):
         operand, update = operation.operands[position], operation.operands[inputs + 1 + position]
         result = operation.results[position]
-        target = context.define(result)
-        copied = _copy_all(context, operand, target, hlo)
+        target = memory_to_update(context, operand, result, hlo)
+        ready = target.tokens
         combines = _combines(operation.regions)
-        tokens = _scatter_rows(context, update, indices, target, copied, numbers, combines, hlo)
-        context.complete(result, tokens or copied)
+        tokens = _scatter_rows(context, update, indices, target, ready, numbers, combines, hlo)
+        context.complete(result, tokens)
 
 
 def _scatter_rows(
@@ -163,12 +164,3 @@ def _store(
         target.dtype,
         target.tensor,
     )
-
-
-def _copy_all(context: Context, operand: int, target: Location, hlo: int) -> dict[int, int]:
-    """HBM-to-HBM copy of a whole tensor; a constant operand is written from a filled tile."""
-    from neuron_tools.compiler.codegen.movement import copy_tensor, fill_tensor
-
-    if context.plan.views.of(operand).root < 0:
-        return fill_tensor(context, target, hlo)
-    return copy_tensor(context, context.location(operand), target, hlo)

@@ -70,12 +70,35 @@ def generate_dynamic_slice(context: Context, group: Group) -> None:
 
 
 def generate_dynamic_update_slice(context: Context, group: Group) -> None:
-    """Copy the operand and put the update over it."""
+    """Put the update over the operand: over itself where nobody reads it any more, else over a copy."""
     operation = group.operations[0]
     operand, update = operation.operands[:2]
-    whole = context.type_of(operand).element_count
-    run = _inner_run(context, update, operand)
-    _move(context, group, [(operand, whole), (update, run)], dynamic=True)
+    result, hlo = operation.results[0], context.hlo(group)
+    target, source = memory_to_update(context, operand, result, hlo), context.location(update)
+    size = source.type.element_count * source.dtype.byte_count
+    if size:
+        run = _inner_run(context, update, operand) * source.dtype.byte_count
+        done = _copy(context, source, target, size, run, hlo, after=target.tokens, dynamic=True)
+        context.complete(result, done)
+
+
+def memory_to_update(context: Context, operand: int, result: int, hlo: int) -> Location:
+    """The memory of an update's result with the operand's content, complete with its tokens."""
+    updated = context.plan.in_place.get(result)
+    if updated is not None:
+        return context.take_over(result, updated)
+    target = context.define(result)
+    if context.plan.views.of(operand).root < 0:
+        target.tokens = fill_tensor(context, target, hlo)
+    else:
+        target.tokens = copy_tensor(context, context.location(operand), target, hlo)
+    return target
+
+
+def generate_copy(context: Context, group: Group) -> None:
+    """Copy a whole tensor."""
+    value = group.operations[0].operands[0]
+    _move(context, group, [(value, context.type_of(value).element_count)])
 
 
 def generate_reverse(context: Context, group: Group) -> None:
@@ -196,6 +219,7 @@ def fill_tensor(context: Context, location: Location, hlo: int) -> dict[int, int
 
 
 MOVEMENTS: Mapping[str, Callable[[Context, Group], None]] = {
+    "copy": generate_copy,
     "slice": generate_slice,
     "concatenate": generate_concatenate,
     "pieces": generate_pieces,

@@ -220,6 +220,13 @@ class SectionContext(Context):
         self.made[location.tensor] = value
         return location
 
+    def take_over(self, value: int, updated: int) -> Location:
+        """Give a value the memory of another one, in each copy that copy's."""
+        location = super().take_over(value, updated)
+        if location.tensor in self.made:
+            self.made[location.tensor] = value
+        return location
+
     def section(self, outputs: Sequence[int]) -> Section:
         """What has been recorded; `outputs` are values that others may read."""
         places = {value: self.location(value) for value in outputs}

@@ -25,6 +25,7 @@ from neuron_tools.compiler.passes.groups import (
     reduction_domain,
     row_domain,
 )
+from neuron_tools.compiler.passes.in_place import find_in_place
 from neuron_tools.compiler.passes.joining import MAX_GROUP_OPERATIONS, Joining
 from neuron_tools.compiler.views import View, Views, is_lazy
 
@@ -65,7 +66,8 @@ class _Fusion(Joining):
                 self._place(operation)
         for value in self._module.results:
             self._materialise(value)
-        return FusionPlan(self._module, self._ordered(), self._views, self._made_by)
+        in_place = find_in_place(self._module, self._groups, self._views)
+        return FusionPlan(self._module, self._ordered(), self._views, self._made_by, in_place)
 
     def _place(self, operation: Operation) -> None:
         if operation.opcode in ("dot_general", "convolution"):

@@ -56,12 +56,17 @@ class Group:
 
 @dataclass(frozen=True)
 class FusionPlan:
-    """Groups in a valid order, and how every value is read."""
+    """Groups in a valid order, and how every value is read.
+
+    Attributes:
+        in_place: Result of an update -> the value whose memory it is written into.
+    """
 
     module: Module
     groups: tuple[Group, ...]
     views: Views
     made_by: Mapping[int, Operation]
+    in_place: Mapping[int, int] = field(default_factory=dict)
 
 
 def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | None, Shape] | None:

@@ -120,6 +120,7 @@ def _signature(plan: FusionPlan, group: Group) -> object:
         tuple(_operation_signature(plan, operation) for operation in group.operations),
         tuple(group.shapes.values()),
         tuple(values.index(output) for output in group.outputs),
+        tuple(value in plan.in_place for value in values),
     )
 
 

@@ -20,7 +20,7 @@ _STATIC_FORM = {
     "real_dynamic_slice": "dynamic_slice",
     "optimization_barrier": "optimization_barrier",
 }
-_TRANSPARENT = frozenset({"optimization_barrier", "copy", "custom_sharding", "sharding_constraint"})
+_TRANSPARENT = frozenset({"optimization_barrier", "custom_sharding", "sharding_constraint"})
 _TRANSPARENT_TARGETS = frozenset(
     {
         "Sharding",

@@ -159,7 +159,16 @@ class _Walker:
         expected = _concrete(node.meta.get("val"))
         result = self._builder.call(target, args, kwargs, self._rows[node], expected)
         if _writes_first(target) and isinstance(node.args[0], fx.Node):
-            self._values[node.args[0]] = result
+            self._values[node.args[0]] = self._rewritten(node, self._values[node.args[0]], result)
+        return result
+
+    def _rewritten(self, node: fx.Node, before: Any, result: Any) -> Any:
+        """The new value of an argument that an operator writes: in the argument's memory, never another's."""
+        builder = self._builder
+        if result in builder.parameters and result is not before:
+            result = builder.copy(result, self._rows[node])
+            builder.write(result)
+        builder.take_over(result, builder.homes.get(before, before))
         return result
 
     def _attribute(self, node: fx.Node) -> Any:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch.utils import _pytree as pytree
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.frontends.torch_eager.layout import common_order, turned
@@ -43,6 +44,25 @@ class Call:
     args: tuple[Any, ...]
     kwargs: dict[str, Any] = field(default_factory=dict)
     order: tuple[int, ...] | None = None
+
+    @property
+    def written_leaves(self) -> list[int]:
+        """Positions of the written tensors among the flattened arguments."""
+        positions: list[int] = []
+        first = 0
+        values = [*self.args, *self.kwargs.values()]
+        for argument, value in zip(self.target._schema.arguments, values):
+            count = len(pytree.tree_leaves(value))
+            if argument.is_write:
+                positions += range(first, first + count)
+            first += count
+        return positions
+
+    @property
+    def writes_several_lists(self) -> bool:
+        """Whether it writes more than one list of tensors, in an order of its own."""
+        written = [argument for argument in self.target._schema.arguments if argument.is_write]
+        return len([argument for argument in written if "List" in str(argument.type)]) > 1
 
     def place(self, builder: GraphBuilder, leaf: Any) -> Any:
         """The argument `leaf` as the graph has it: tensors become parameters in storage order, then views."""

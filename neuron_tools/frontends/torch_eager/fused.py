@@ -75,10 +75,9 @@ def can_fuse(name: str, arguments: tuple[Any, ...]) -> bool:
     Those that write tensors given by name (`out=`) may get other memory on the way, those that write several
     lists write them in an order of their own.
     """
-    target = read_call(name, arguments).target
-    written = [argument for argument in target._schema.arguments if argument.is_write]
-    lists = [argument for argument in written if "List" in str(argument.type)]
-    return len(lists) < 2 and not any(argument.kwarg_only for argument in written)
+    call = read_call(name, arguments)
+    by_name = any(each.is_write and each.kwarg_only for each in call.target._schema.arguments)
+    return not (call.writes_several_lists or by_name)
 
 
 def lower_fused(operations: Sequence[WaitingOperation], name: str) -> Module:
@@ -109,11 +108,13 @@ class _Memory:
     Attributes:
         held: The newest value of a buffer, and the region that it fills.
         read: Parameters by buffer and region.
+        stored_by: Framework row of what wrote a buffer last.
     """
 
     builder: GraphBuilder
     held: dict[int, tuple[Any, Region]] = field(default_factory=dict)
     read: dict[tuple[int, Region], Any] = field(default_factory=dict)
+    stored_by: dict[int, int] = field(default_factory=dict)
 
     def load(self, buffer: int, region: Region, row: int) -> Any:
         if buffer < 0:
@@ -132,6 +133,20 @@ class _Memory:
         if buffer in self.held and not region.covers(self.held[buffer][1]):
             raise NotFusable(row)
         self.held[buffer] = (node, region)
+        self.stored_by[buffer] = row
+
+    def settle(self, dropped: set[int]) -> list[fx.Node]:
+        """The last values of buffers that are not dropped, each in memory of its own."""
+        values: list[fx.Node] = []
+        for buffer, (node, region) in self.held.items():
+            before = self.read.get((buffer, region))
+            if buffer in dropped or node is before:
+                continue
+            if node in values or node in self.builder.parameters:
+                node = self.builder.copy(node, self.stored_by[buffer])
+            self.builder.take_over(node, before)
+            values.append(node)
+        return values
 
 
 class _Fusion:
@@ -146,9 +161,7 @@ class _Fusion:
         """Add them all; returns the values that are needed afterwards."""
         for row, operation in enumerate(operations):
             self._add(row, operation)
-        held = self._memory.held
-        kept = [node for buffer, (node, _) in held.items() if buffer not in self._dropped]
-        results = dict.fromkeys(kept or [node for node, _ in held.values()][-1:])
+        results = self._memory.settle(self._dropped) or self._memory.settle(set())[-1:]
         return [node for node in results if node.meta["val"].numel()]
 
     def _add(self, row: int, operation: WaitingOperation) -> None:
@@ -179,7 +192,7 @@ class _Fusion:
         self, row: int, call: Call, placed: list[tuple[Any, Place | None]], values: list[Any]
     ) -> set[int]:
         """Put the new values of written arguments where they are; returns their buffers."""
-        written = [placed[position] for position in _written_leaves(call)]
+        written = [placed[position] for position in call.written_leaves]
         if len(written) != len(values):
             raise NotFusable(row)
         for (leaf, place), value in zip(written, values):
@@ -208,19 +221,6 @@ class _Fusion:
             ):
                 raise NotFusable(row)
             self._memory.store(each.buffer, region, node, row)
-
-
-def _written_leaves(call: Call) -> list[int]:
-    """Positions of the written tensors among the call's flattened arguments."""
-    positions: list[int] = []
-    first = 0
-    values = [*call.args, *call.kwargs.values()]
-    for argument, value in zip(call.target._schema.arguments, values):
-        count = len(pytree.tree_leaves(value))
-        if argument.is_write:
-            positions += range(first, first + count)
-        first += count
-    return positions
 
 
 def result_of(

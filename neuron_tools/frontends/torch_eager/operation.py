@@ -45,4 +45,8 @@ def _add(builder: GraphBuilder, call: Call) -> Any:
     leaves, structure = pytree.tree_flatten((call.args, call.kwargs))
     nodes = [call.place(builder, leaf) for leaf in leaves]
     args, kwargs = pytree.tree_unflatten(nodes, structure)
-    return builder.call(call.target, args, kwargs, row=0)
+    result = builder.call(call.target, args, kwargs, row=0)
+    if not call.writes_several_lists:
+        for position, new in zip(call.written_leaves, builder.written):
+            builder.take_over(new, nodes[position])
+    return result

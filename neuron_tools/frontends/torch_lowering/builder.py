@@ -30,6 +30,7 @@ class GraphBuilder:
         parameters: The placeholders, in order.
         kinds: "input" or "weight" per parameter.
         written: New values of arguments that calls wrote, in order.
+        homes: New value of a parameter -> the parameter, whose memory it takes over.
 
     Args:
         spell_out: Let torch-mlir spell out activation functions that the chip has in one instruction.
@@ -41,6 +42,7 @@ class GraphBuilder:
         self.parameters: list[fx.Node] = []
         self.kinds: list[str] = []
         self.written: list[fx.Node] = []
+        self.homes: dict[fx.Node, fx.Node] = {}
 
     def parameter(self, value: torch.Tensor, name: str = "argument", kind: str = "input") -> fx.Node:
         """Add a parameter of the fake tensor's shape and type; `kind` is "input" or "weight"."""
@@ -78,6 +80,17 @@ class GraphBuilder:
         except Exception as error:  # tracing runs PyTorch's own Python code: anything may be raised
             return self._opaque(target, nodes, values, expected, row, f"{type(error).__name__} while tracing")
         return self._inline(expansion, nodes, row)
+
+    def take_over(self, node: Any, argument: Any) -> None:
+        """Let `node`, the new value of an argument, have its memory where the argument is a parameter."""
+        if argument in self.parameters and node is not argument:
+            self.homes[node] = argument
+
+    def copy(self, node: fx.Node, row: int) -> fx.Node:
+        """A value in memory of its own, moved there by the framework operation `row`."""
+        copied = self.graph.call_function(torch.ops.aten.clone.default, (node,))
+        copied.meta = {"val": node.meta["val"], "row": row, "intrinsic": Intrinsic("copy")}
+        return copied
 
     def write(self, node: fx.Node) -> None:
         """Remember that `node` is the new value of an argument."""

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from torch import fx
 
-from neuron_tools.compiler.hlo import Module, Value
+from neuron_tools.compiler.hlo import Module, Operation, Value
 from neuron_tools.compiler.stablehlo import read_module
 from neuron_tools.frontends.torch_lowering import mlir
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
@@ -41,9 +41,11 @@ def lower(build: Build, framework: Sequence[FrameworkOperation], name: str) -> M
         LoweringFailure: The graph fails even with every call cut out.
     """
 
-    def finish(builder: GraphBuilder, partitioned: Partition) -> Module:
+    def finish(builder: GraphBuilder, results: Sequence[fx.Node], partitioned: Partition) -> Module:
         module = _lower_rest(builder, partitioned, framework)
-        return replace(splice(module, partitioned, len(builder.parameters)), name=name)
+        whole = splice(module, partitioned, len(builder.parameters))
+        named = replace(whole, name=name, aliases=_aliases(builder, results))
+        return with_own_results(named, [node.meta.get("row", 0) for node in results])
 
     return _until_it_lowers(build, GraphBuilder, finish)
 
@@ -74,7 +76,7 @@ def lower_to_text(build: Build) -> PortableModule:
         LoweringFailure: The graph fails even with every call cut out.
     """
 
-    def finish(builder: GraphBuilder, partitioned: Partition) -> PortableModule:
+    def finish(_: GraphBuilder, __: Sequence[fx.Node], partitioned: Partition) -> PortableModule:
         missing = (str(cut.intrinsic.attributes.get("call_target_name", "")) for cut in partitioned.cuts)
         with mlir.LOCK:
             text = str(mlir.to_stablehlo(partitioned.graph))
@@ -86,7 +88,7 @@ def lower_to_text(build: Build) -> PortableModule:
 def _until_it_lowers(
     build: Build,
     make_builder: Callable[[], GraphBuilder],
-    finish: Callable[[GraphBuilder, Partition], Lowered],
+    finish: Callable[[GraphBuilder, Sequence[fx.Node], Partition], Lowered],
 ) -> Lowered:
     progress = True
     while True:
@@ -96,13 +98,38 @@ def _until_it_lowers(
             _refuse_everything(builder)
         partitioned = partition(builder.parameters, results)
         try:
-            return finish(builder, partitioned)
+            return finish(builder, results, partitioned)
         except mlir.LoweringFailure as failure:
             if not progress:
                 raise
             nodes = {refused_call(node) for node in failure.nodes or _suspects(partitioned)}
             changed = [VERDICTS.refuse(node, failure.reason) for node in nodes]
             progress = any(changed)
+
+
+def with_own_results(module: Module, rows: Sequence[int]) -> Module:
+    """Copy results that are parameters, or other results: each has memory of its own.
+
+    Args:
+        module: Whose results may be anything.
+        rows: Framework row to charge for each result.
+    """
+    values, operations, results = list(module.values), list(module.operations), list(module.results)
+    for position, (result, row) in enumerate(zip(module.results, rows)):
+        if result in module.parameters or result in module.results[:position]:
+            results[position] = len(values)
+            values.append(Value(len(values), module.values[result].type))
+            operations.append(Operation("copy", (result,), (results[position],), framework=(row,)))
+    return replace(module, values=tuple(values), operations=tuple(operations), results=tuple(results))
+
+
+def _aliases(builder: GraphBuilder, results: Sequence[fx.Node]) -> tuple[tuple[int, int], ...]:
+    """(result, parameter) positions of new values that take over the memory of the old ones."""
+    return tuple(
+        (position, builder.parameters.index(builder.homes[node]))
+        for position, node in enumerate(results)
+        if node in builder.homes
+    )
 
 
 def _refuse_everything(builder: GraphBuilder) -> None:

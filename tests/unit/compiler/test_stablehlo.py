@@ -135,6 +135,14 @@ def test_a_dynamic_extent_is_refused_with_a_sentence():
         module(unary("tanh", "tensor<?x4xf32>"))
 
 
+def test_donated_arguments_are_aliases():
+    text = function("%a: tensor<4xf32>, %b: tensor<4xf32>", "tensor<4xf32>",
+                    "%r = stablehlo.add %a, %b : tensor<4xf32>")  # fmt: skip
+    donated = text.replace("%b: tensor<4xf32>", "%b: tensor<4xf32> {tf.aliasing_output = 0 : i32}")
+    assert module(donated).aliases == ((0, 1),)
+    assert module(text).aliases == ()
+
+
 def test_a_module_without_functions_is_refused():
     with pytest.raises(StableHloError, match="no function"):
         read_module(mlir(""))

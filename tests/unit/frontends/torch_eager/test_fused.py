@@ -136,6 +136,21 @@ def test_programs_lower_as_a_whole(program: str) -> None:
     assert used <= set(range(len(operations)))
 
 
+@pytest.mark.parametrize(("all_needed", "copies"), [(True, 1), (False, 0)])
+def test_a_value_in_two_places_is_copied_where_both_are_needed(all_needed: bool, copies: int) -> None:
+    x, y = torch.ones(3), torch.zeros(3)
+    module, _ = fused(
+        lambda x, y: y.copy_(x + 1), x, y, needed=lambda t: all_needed or t.data_ptr() == y.data_ptr()
+    )
+    assert [operation.opcode for operation in module.operations].count("copy") == copies
+    assert len(module.results) == len(set(module.results)) == copies + 1
+
+
+def test_the_value_of_a_buffer_that_was_read_takes_over_its_memory() -> None:
+    module, _ = fused(lambda x, y: x.add_(y).mul_(2), torch.ones(4), torch.ones(4))
+    assert module.aliases == ((0, 0),)
+
+
 def test_memory_that_was_written_in_part_cannot_be_read_as_a_whole() -> None:
     def program(x: torch.Tensor) -> None:
         x[1].mul_(3)

@@ -238,6 +238,27 @@ def test_an_elementwise_operator_runs_over_transposed_memory_as_it_lies():
     assert "transpose" not in [operation.opcode for operation in module.operations]
 
 
+@pytest.mark.parametrize(
+    ("target", "args"), [(aten.clone.default, (f(4, 6),)), (aten.copy_.default, (f(4, 6), f(4, 6)))]
+)
+def test_a_result_that_is_an_operand_is_copied(target, args):
+    module = lower_operation(target.name(), describe_call(target, args, {}))
+    (operation,) = module.operations
+    assert (operation.opcode, operation.framework) == ("copy", (0,))
+    assert operation.operands == module.parameters[-1:]
+    assert module.results == operation.results
+
+
+def test_what_an_operator_writes_may_take_over_its_memory():
+    calls = {
+        aten.index_copy_.default: (f(64, 6), 0, i(64, 3), f(3, 6)),
+        aten.add_.Tensor: (f(4, 6), f(4, 6)),
+    }
+    for target, args in calls.items():
+        assert lower_operation(target.name(), describe_call(target, args, {})).aliases == ((0, 0),)
+    assert lower_operation("aten::add.Tensor", (describe(f(4)), describe(f(4)), 1)).aliases == ()
+
+
 def test_a_wrapped_number_is_not_a_parameter():
     module = lower_operation("aten::mul.Tensor", (describe(f(4)), ("number_tensor", "float64")))
     assert len(module.parameters) == 1
