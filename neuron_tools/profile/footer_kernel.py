@@ -145,6 +145,21 @@ def copy(data: Bytes, begin: int, end: int, out: Bytes, to: int) -> int:
 
 
 @compiled_as(_PLACES(_READ, _INT, _INT, _WRITE, _INT))
+def copy_value(data: Bytes, at: int, kind: int, out: Bytes, to: int) -> Places:
+    """Copy a value of a type; the places behind both."""
+    end = behind(data, at, kind)
+    return end, copy(data, at, end, out, to)
+
+
+@compiled_as(types.UniTuple(_INT, 4)(_READ, _INT, _INT, _WRITE, _INT))
+def copy_head(data: Bytes, at: int, before: int, out: Bytes, to: int) -> tuple[int, int, int, int]:
+    """Copy what stands before a field's value: its number, its type, and the places behind both."""
+    kind = np.int64(data[at] & 15)
+    field, value = field_at(data, at, before)
+    return field, kind, value, copy(data, at, value, out, to)
+
+
+@compiled_as(_PLACES(_READ, _INT, _INT, _WRITE, _INT))
 def move_offset(data: Bytes, at: int, moved: int, out: Bytes, to: int) -> Places:
     """Write an offset that is greater by `moved`; one of 0 says nothing and stays."""
     coded, at = number_at(data, at)
@@ -156,14 +171,11 @@ def move_meta(data: Bytes, at: int, moved: int, out: Bytes, to: int) -> Places:
     """Write what is told of a column of a row group; the places behind both."""
     field = np.int64(0)
     while data[at] != STOP:
-        begin, kind = at, np.int64(data[at] & 15)
-        field, at = field_at(data, at, field)
-        to = copy(data, begin, at, out, to)
+        field, kind, at, to = copy_head(data, at, field, out, to)
         if field in META_OFFSETS:
             at, to = move_offset(data, at, moved, out, to)
         else:
-            begin, at = at, behind(data, at, kind)
-            to = copy(data, begin, at, out, to)
+            at, to = copy_value(data, at, kind, out, to)
     out[to] = STOP
     return at + 1, to + 1
 
@@ -173,16 +185,13 @@ def move_column(data: Bytes, at: int, moved: int, out: Bytes, to: int) -> Places
     """Write a column of a row group; the places behind both."""
     field = np.int64(0)
     while data[at] != STOP:
-        begin, kind = at, np.int64(data[at] & 15)
-        field, at = field_at(data, at, field)
-        to = copy(data, begin, at, out, to)
+        field, kind, at, to = copy_head(data, at, field, out, to)
         if field == META:
             at, to = move_meta(data, at, moved, out, to)
         elif field in CHUNK_OFFSETS:
             at, to = move_offset(data, at, moved, out, to)
         else:
-            begin, at = at, behind(data, at, kind)
-            to = copy(data, begin, at, out, to)
+            at, to = copy_value(data, at, kind, out, to)
     out[to] = STOP
     return at + 1, to + 1
 
@@ -192,9 +201,7 @@ def move_group(data: Bytes, at: int, moved: int, ordinal: int, out: Bytes, to: i
     """Write a row group whose bytes stand `moved` bytes further on; the places behind both."""
     field = np.int64(0)
     while data[at] != STOP:
-        begin, kind = at, np.int64(data[at] & 15)
-        field, at = field_at(data, at, field)
-        to = copy(data, begin, at, out, to)
+        field, kind, at, to = copy_head(data, at, field, out, to)
         if field == COLUMNS:
             begin = at
             count, at = list_at(data, at)
@@ -206,8 +213,7 @@ def move_group(data: Bytes, at: int, moved: int, ordinal: int, out: Bytes, to: i
         elif field == ORDINAL:
             at, to = number_at(data, at)[1], put_number(out, to, 2 * ordinal)
         else:
-            begin, at = at, behind(data, at, kind)
-            to = copy(data, begin, at, out, to)
+            at, to = copy_value(data, at, kind, out, to)
     out[to] = STOP
     return at + 1, to + 1
 

@@ -1,6 +1,8 @@
 """Makes one Parquet file of several with the same columns: bytes are copied, nothing is encoded again.
 
 So the row groups of a file can be encoded by several threads at once, each as a file of its own in memory.
+pyarrow's `FileMetaData.append_row_groups` joins what ends of files say, but leaves the offsets as they are in
+each file, for a `_metadata` file beside them; in one file they have to move.
 """
 
 from __future__ import annotations
