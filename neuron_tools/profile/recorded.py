@@ -41,9 +41,7 @@ def _reading(place: Path) -> Iterator[None]:
         with reading(place, duckdb.Error):
             yield
     except DamagedProfileError as error:
-        if isinstance(
-            error.__cause__, (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException)
-        ):
+        if isinstance(error.__cause__, _WRONG_QUERY):
             raise error.__cause__ from None  # a wrong query of ours, not the profile's fault
         raise
 
