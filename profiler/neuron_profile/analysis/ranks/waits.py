@@ -71,10 +71,12 @@ class Waits:
         """
         waited, waited_for = (np.zeros(len(windows), np.int64) for _ in range(2))
         for place, (begin, length) in enumerate(windows):
-            for stretches in _joined(self._stretches[place]):
-                net = _uncovered_ns(stretches, begin, begin + length)
-                waited[place] = net.sum()
-                np.add.at(waited_for, stretches.late, net)
+            if not self._stretches[place]:
+                continue
+            stretches = _joined(self._stretches[place])
+            net = _uncovered_ns(stretches, begin, begin + length)
+            waited[place] = net.sum()
+            np.add.at(waited_for, stretches.late, net)
         return waited, waited_for
 
     def _add_group(
@@ -100,15 +102,13 @@ class Waits:
             row[3] += float(waited[:, call].mean())
 
 
-def _joined(stretches: Sequence[_Stretches]) -> list[_Stretches]:
-    """One with those of all groups, by their begin; none where there are none."""
-    if not stretches:
-        return []
+def _joined(stretches: Sequence[_Stretches]) -> _Stretches:
+    """One with those of all groups, by their begin."""
     begin, end, late = (
         np.concatenate([getattr(each, name) for each in stretches]) for name in ("begin_ns", "end_ns", "late")
     )
     order = np.argsort(begin, kind="stable")
-    return [_Stretches(begin[order], end[order], late[order])]
+    return _Stretches(begin[order], end[order], late[order])
 
 
 def _uncovered_ns(stretches: _Stretches, low: int, high: int) -> Ints:
