@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import is_
+from typing import NamedTuple
 
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
 
@@ -77,30 +80,80 @@ class Owners:
         )
 
 
-def attribute(
-    owners: Sequence[Owner], devices: Sequence[DeviceReading], logical_core_size: int
-) -> tuple[ProcessReading, ...]:
-    """Processes with the counters of the cores that they use."""
-    cores = [core for device in devices for core in device.cores]
-    used = {owner.pid: _cores_of(owner, cores, logical_core_size) for owner in owners}
-    users: dict[int, int] = {}
-    for own in used.values():
-        for core in own:
-            users[core.id] = users.get(core.id, 0) + 1
-    host_memory = {device.facts.index: device.host_memory for device in devices}
-    return tuple(
-        ProcessReading(
-            pid=owner.pid,
-            tag=owner.tag,
-            command=owner.command,
-            runtime_version=owner.runtime_version,
-            logical_core_size=owner.logical_core_size or logical_core_size,
-            cores={core.id: core for core in used[owner.pid]},
-            host_memory=_sum(host_memory[index] for index in sorted(owner.devices) if index in host_memory),
-            is_shared=any(users[core.id] > 1 for core in used[owner.pid]),
+class _Share(NamedTuple):
+    """What of the host is one owner's: its cores by id, and whether others use some of them too."""
+
+    owner: Owner
+    core_ids: tuple[int, ...]
+    is_shared: bool
+
+
+class Attribution:
+    """Gives owners the counters of the cores that they use, reading after reading."""
+
+    def __init__(self) -> None:
+        self._shares_of: tuple[Sequence[Owner], int, list[tuple[int, int]]] = ((), 0, [])
+        self._shares: list[_Share] = []
+        self._devices: Sequence[DeviceReading] = ()
+        self._processes: tuple[ProcessReading, ...] = ()
+
+    def processes(
+        self, owners: Sequence[Owner], devices: Sequence[DeviceReading], logical_core_size: int
+    ) -> tuple[ProcessReading, ...]:
+        """The owners as processes.
+
+        A process whose cores stand still is the same object as before: whoever compares need not look. So are
+        all of them together where no device changed.
+
+        Args:
+            owners: The same object as long as they are the same.
+        """
+        cores = {core.id: core for device in devices for core in device.cores}
+        shares_of = owners, logical_core_size, [(core.id, core.device) for core in cores.values()]
+        is_known = owners is self._shares_of[0] and shares_of[1:] == self._shares_of[1:]
+        if is_known and _are_same(devices, self._devices):
+            return self._processes
+        if not is_known:
+            self._shares_of, self._shares = shares_of, _shares(owners, cores.values(), logical_core_size)
+        memory = {device.facts.index: device.host_memory for device in devices}
+        known = {process.pid: process for process in self._processes}
+        self._devices = devices
+        self._processes = tuple(
+            [
+                _process(share, cores, memory, logical_core_size, known.get(share.owner.pid))
+                for share in self._shares
+            ]
         )
-        for owner in owners
+        return self._processes
+
+
+def _shares(owners: Sequence[Owner], cores: Iterable[CoreReading], size: int) -> list[_Share]:
+    used = {owner.pid: _cores_of(owner, cores, size) for owner in owners}
+    users = Counter(core for own in used.values() for core in own)
+    return [
+        _Share(owner, used[owner.pid], any(users[core] > 1 for core in used[owner.pid])) for owner in owners
+    ]
+
+
+def _process(
+    share: _Share,
+    cores: Mapping[int, CoreReading],
+    memory: Mapping[int, Mapping[str, int]],
+    logical_core_size: int,
+    last: ProcessReading | None,
+) -> ProcessReading:
+    owner = share.owner
+    process = ProcessReading(
+        pid=owner.pid,
+        tag=owner.tag,
+        command=owner.command,
+        runtime_version=owner.runtime_version,
+        logical_core_size=owner.logical_core_size or logical_core_size,
+        cores={core: cores[core] for core in share.core_ids},
+        host_memory=_sum([memory[index] for index in sorted(owner.devices) if index in memory]),
+        is_shared=share.is_shared,
     )
+    return last if last is not None and last == process else process
 
 
 def parse_cores(text: str) -> frozenset[int] | None:
@@ -114,22 +167,27 @@ def parse_cores(text: str) -> frozenset[int] | None:
     return frozenset(cores) or None
 
 
-def _cores_of(owner: Owner, cores: Sequence[CoreReading], logical_core_size: int) -> list[CoreReading]:
+def _cores_of(owner: Owner, cores: Iterable[CoreReading], logical_core_size: int) -> tuple[int, ...]:
     size = owner.logical_core_size or logical_core_size
-    return [
-        core
+    return tuple(
+        core.id
         for core in cores
         if core.device in owner.devices
         and (owner.visible_cores is None or core.id // size in owner.visible_cores)
-    ]
+    )
 
 
-def _sum(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
-    total: dict[str, int] = {}
+def _sum(counts: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
+    if len(counts) == 1:
+        return counts[0]
+    total: Counter[str] = Counter()
     for each in counts:
-        for name, value in each.items():
-            total[name] = total.get(name, 0) + value
+        total.update(each)
     return total
+
+
+def _are_same(devices: Sequence[DeviceReading], others: Sequence[DeviceReading]) -> bool:
+    return len(devices) == len(others) and all(map(is_, devices, others))
 
 
 def _open_devices(folder: str) -> frozenset[int]:

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from operator import is_
 
 import orjson
 
@@ -14,7 +13,7 @@ from neuron_monitor.api import layout
 from neuron_monitor.api.device import DeviceNodes
 from neuron_monitor.api.guard import BlockedError, Guard
 from neuron_monitor.api.nodes import Fault, describe_os_error, raise_descriptor_limit, read_text
-from neuron_monitor.api.owners import Owner, Owners, attribute
+from neuron_monitor.api.owners import Attribution, Owners
 from neuron_monitor.api.published import PublishedProcesses
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, TreeReading
 from neuron_monitor.api.root import DEVICE_NAME, list_indices
@@ -60,8 +59,7 @@ class DeviceTree:
         self._published_last: tuple[ProcessReading, ...] = ()
         self._told: dict[int, CoreReading] = {}
         self._told_last: Mapping[int, CoreReading] | None = None
-        self._attributed: tuple[ProcessReading, ...] = ()
-        self._attributed_of: tuple[tuple[Owner, ...], int, tuple[DeviceReading, ...]] = ((), 0, ())
+        self._attribution = Attribution()
         self._list_due_ns = 0
         self._driver: dict[str, object] = {}
         raise_descriptor_limit()
@@ -154,25 +152,7 @@ class DeviceTree:
     def _attribute(
         self, devices: tuple[DeviceReading, ...], size: int, now_ns: int
     ) -> tuple[ProcessReading, ...]:
-        if not devices:
-            return ()
-        owners = self._owners.find(now_ns)
-        known_owners, known_size, known_devices = self._attributed_of
-        is_known = (
-            owners is known_owners
-            and size == known_size
-            and len(devices) == len(known_devices)
-            and all(map(is_, devices, known_devices))
-        )
-        if not is_known:
-            known = {process.pid: process for process in self._attributed}
-            # A process whose cores stand still is the same object as before: whoever compares need not look.
-            self._attributed = tuple(
-                known[process.pid] if known.get(process.pid) == process else process
-                for process in attribute(owners, devices, size)
-            )
-            self._attributed_of = owners, size, devices
-        return self._attributed
+        return self._attribution.processes(self._owners.find(now_ns), devices, size) if devices else ()
 
     def _logical_core_size(
         self, devices: tuple[DeviceReading, ...], published: tuple[ProcessReading, ...]

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from neuron_monitor.api.owners import Owners, attribute, parse_cores
+from neuron_monitor.api.owners import Attribution, Owners, parse_cores
 from neuron_monitor.api.tree import DeviceTree
 from tests.fixtures.neuron_sysfs import INFERENTIA2, SysfsTree
 
@@ -62,7 +62,7 @@ def test_counters_go_to_the_one_who_owns_the_core(tmp_path, processes, clock):
     devices = DeviceTree(str(tree.root), clock=clock, owners=Owners(str(processes))).read().devices
     add_process(processes, 10, [0], ["NEURON_RT_VISIBLE_CORES=0"])
     add_process(processes, 11, [0], ["NEURON_RT_VISIBLE_CORES=1"])
-    first, second = attribute(Owners(str(processes)).find(0), devices, 1)
+    first, second = Attribution().processes(Owners(str(processes)).find(0), devices, 1)
     assert [core.statuses["success"] for core in first.cores.values()] == [3]
     assert [core.statuses["success"] for core in second.cores.values()] == [5]
     assert not first.is_shared
@@ -75,3 +75,39 @@ def test_a_core_of_two_owners_is_marked(tmp_path, processes, clock):
     owners = Owners(str(processes))
     reading = DeviceTree(str(tree.root), clock=clock, owners=owners).read()
     assert [process.is_shared for process in reading.processes] == [True, True]
+
+
+def test_only_processes_whose_cores_moved_are_other_objects(tmp_path, processes, clock):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 2, simulated=False)
+    add_process(processes, 10, [0])
+    add_process(processes, 11, [1])
+    add_process(processes, 12, [0, 1])
+    devices = DeviceTree(str(tree.root), clock=clock, owners=Owners(str(processes)))
+    before = devices.read().processes
+    clock.pass_seconds(0.1)
+    assert devices.read().processes is before
+    tree.count(3, success=1, inference_count=1)
+    clock.pass_seconds(0.1)
+    after = devices.read().processes
+    assert [one is other for one, other in zip(before, after)] == [True, False, False]
+    assert set(after[2].cores) == {0, 1, 2, 3}
+
+
+def test_host_memory_of_several_devices_is_added(tmp_path, processes, clock):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 2, simulated=False)
+    for device, held in ((0, 5), (1, 7)):
+        tree.write(f"neuron{device}/stats/memory_usage/host_mem/tensors/total", held)
+    add_process(processes, 10, [0])
+    add_process(processes, 12, [0, 1])
+    reading = DeviceTree(str(tree.root), clock=clock, owners=Owners(str(processes))).read()
+    assert [process.host_memory["tensors"] for process in reading.processes] == [5, 12]
+
+
+def test_a_device_that_comes_later_is_its_owners_too(tmp_path, processes, clock):
+    SysfsTree(tmp_path / "tree", INFERENTIA2, 1, simulated=False)
+    add_process(processes, 10, [0, 1])
+    devices = DeviceTree(str(tmp_path / "tree"), clock=clock, owners=Owners(str(processes)))
+    assert set(devices.read().processes[0].cores) == {0, 1}
+    SysfsTree(tmp_path / "tree", INFERENTIA2, 2, simulated=False)
+    clock.pass_seconds(1)
+    assert set(devices.read().processes[0].cores) == {0, 1, 2, 3}
