@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import fcntl
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -13,7 +16,8 @@ from neuron_tools.errors import NeuronToolsError
 try:
     import numba
     from numba.core import cgutils, types
-    from numba.extending import intrinsic
+    from numba.core.caching import FunctionCache
+    from numba.extending import intrinsic, is_jitted
 except ModuleNotFoundError as error:
     raise NeuronToolsError(
         f"Reading and writing traces needs the package '{error.name}': install it with "
@@ -21,6 +25,7 @@ except ModuleNotFoundError as error:
     ) from error
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+LOCK_NAME = "neuron-tools.lock"
 
 
 def compiled(function: Function) -> Function:
@@ -39,11 +44,39 @@ def compiled_as(signature: Any) -> Callable[[Function], Function]:
 
 
 def _compiled(function: Function, *signature: Any, **options: Any) -> Function:
-    options |= {"nogil": True, "boundscheck": False}
-    try:
-        return cast(Function, numba.njit(*signature, cache=True, **options)(function))
-    except RuntimeError:  # no folder can be written to keep the result in: each process compiles anew
-        return cast(Function, numba.njit(*signature, **options)(function))
+    dispatcher = numba.njit(nogil=True, boundscheck=False, **options)(function)
+    if is_jitted(dispatcher):
+        with suppress(
+            RuntimeError
+        ):  # no folder can be written to keep the result in: each process compiles anew
+            dispatcher._cache = KeptCode(function)
+        for each in signature:
+            dispatcher.compile(each)
+        if signature:
+            dispatcher.disable_compile()
+    return cast(Function, dispatcher)
+
+
+class KeptCode(FunctionCache):  # type: ignore[misc]
+    """What is kept on disk of a function's code.
+
+    numba numbers the files of a function's signatures by an index that it reads and then replaces: two
+    processes that keep different signatures at once would take one number, and the one's code would later
+    run as the other's. Here only one process writes in a folder at a time.
+    """
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep the code for one signature; a full disk is no reason to fail."""
+        with suppress(OSError), _alone(self.cache_path):
+            super().save_overload(sig, data)
+
+
+@contextmanager
+def _alone(folder: str) -> Iterator[None]:
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, LOCK_NAME), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 @intrinsic  # type: ignore[untyped-decorator]

@@ -1,7 +1,21 @@
-import numpy as np
-from numba import types
+import errno
+import fcntl
+import threading
 
-from neuron_tools.profile.compiled import compiled, compiled_as, copy_bytes
+import numpy as np
+import pytest
+from numba import types
+from numba.core.caching import FunctionCache
+
+from neuron_tools.profile.compiled import KeptCode, compiled, compiled_as, copy_bytes
+
+SOURCE = """
+def total(numbers):
+    result = numbers[0]
+    for number in numbers[1:]:
+        result += number
+    return result
+"""
 
 
 def test_where_nothing_can_be_kept_on_disk_functions_are_compiled_anew():
@@ -11,6 +25,68 @@ def test_where_nothing_can_be_kept_on_disk_functions_are_compiled_anew():
 
     assert compiled(made["doubled"])(21) == 42
     assert compiled_as(types.int64(types.int64[::1]))(made["total"])(np.arange(5)) == 10
+
+
+@pytest.fixture
+def total(tmp_path):
+    """A function beside whose file code can be kept."""
+    path = tmp_path / "total.py"
+    path.write_text(SOURCE)
+    made = {}
+    exec(compile(SOURCE, str(path), "exec"), made)
+    return made["total"]
+
+
+def kept_files(folder):
+    return sorted(path.suffix for path in (folder / "__pycache__").iterdir())
+
+
+def test_the_code_for_each_signature_is_kept(total, tmp_path):
+    first = compiled(total)
+    assert (first(np.arange(4)), first(np.arange(4) + 0.5)) == (6, 8.0)
+    assert kept_files(tmp_path) == [".lock", ".nbc", ".nbc", ".nbi"]
+    again = compiled(total)
+    assert (again(np.arange(4)), again(np.arange(4) + 0.5)) == (6, 8.0)
+    assert sum(again.stats.cache_hits.values()) == 2
+
+
+def test_a_signature_that_is_named_is_compiled_at_once_and_no_other(total):
+    made = compiled_as(types.int64(types.int64[::1]))(total)
+    assert made(np.arange(4)) == 6
+    with pytest.raises(TypeError):
+        made(np.arange(4) + 0.5)
+
+
+def test_one_keeps_code_at_a_time(total, monkeypatch):
+    order, asked = [], threading.Event()
+    lock = fcntl.flock
+    second = threading.Thread(target=lambda: KeptCode(total).save_overload("second", None))
+
+    def slow_save(cache, signature, data):
+        order.append(f"{signature} begins")
+        if signature == "first":
+            second.start()
+            assert asked.wait(60), "the second one did not ask for the lock"
+        order.append(f"{signature} ends")
+
+    def lock_and_tell(file, kind):
+        if threading.current_thread() is second:
+            asked.set()
+        lock(file, kind)
+
+    monkeypatch.setattr(FunctionCache, "save_overload", slow_save)
+    monkeypatch.setattr(fcntl, "flock", lock_and_tell)
+    KeptCode(total).save_overload("first", None)
+    second.join()
+    assert order == ["first begins", "first ends", "second begins", "second ends"]
+
+
+def test_code_runs_where_the_disk_is_full(total, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(FunctionCache, "save_overload", full)
+    assert compiled(total)(np.arange(4)) == 6
 
 
 def test_copies_bytes_to_their_place() -> None:
