@@ -16,6 +16,7 @@ from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages.profiles import cancel_clicked, is_running
 from neuron_explorer.parts.card import card, file_name
 from neuron_explorer.parts.task_list import task_list
+from neuron_explorer.parts.ticks import one_question_at_a_time
 from neuron_explorer.tasks import Task, told
 from neuron_tools.profile.reader import Profile
 
@@ -132,6 +133,7 @@ def register(app: Dash, site: Site) -> None:
         State("address", "pathname"),
         State("address", "search"),
         prevent_initial_call=True,
+        running=one_question_at_a_time("export-tick"),
     )
     def follow(ticks: int | None, starts: Any, cancels: Any, pathname: str, search: str) -> Any:
         view = site.view(pathname, search)

@@ -21,6 +21,7 @@ from neuron_explorer.parts.quantities import Cell, CellLink, bytes_cell, count_c
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.parts.task_list import task_list
+from neuron_explorer.parts.ticks import one_question_at_a_time
 from neuron_explorer.tasks import Task
 from neuron_profile.analysis.identity import command_text
 from neuron_tools.errors import NeuronToolsError
@@ -210,6 +211,7 @@ def register(app: Dash, site: Site) -> None:
         State("address", "pathname"),
         State("address", "search"),
         prevent_initial_call=True,
+        running=one_question_at_a_time("import-tick"),
     )
     def follow(
         ticks: int | None, answer: str | None, clicks: list[int | None], pathname: str, search: str

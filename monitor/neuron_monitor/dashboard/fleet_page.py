@@ -9,6 +9,7 @@ from dash import Dash, Input, Output, dcc, html, no_update
 
 from neuron_monitor.dashboard.charts import COLOURS, GRAPH_CONFIG, Chart, make_layout
 from neuron_monitor.dashboard.fleet import FleetHost, FleetSource
+from neuron_monitor.dashboard.ticks import one_question_at_a_time
 from neuron_monitor.errors import PrometheusQueryError
 from neuron_monitor.units import ABSENT, metric, percent, seconds
 
@@ -86,6 +87,7 @@ def add_fleet_callbacks(app: Dash, source: FleetSource) -> None:
         Input("tick", "n_intervals"),
         Input("window", "value"),
         Input("theme", "data"),
+        running=one_question_at_a_time("tick"),
     )(refresh)
 
     def pause(clicks: int | None) -> tuple[bool, str]:

@@ -11,6 +11,7 @@ from neuron_monitor.dashboard import parts
 from neuron_monitor.dashboard.charts import CHARTS, GRAPH_CONFIG, make_extension, make_figure
 from neuron_monitor.dashboard.collector import Collector
 from neuron_monitor.dashboard.history import History, Row
+from neuron_monitor.dashboard.ticks import one_question_at_a_time
 
 WINDOWS_S = (60, 300, 900, 3600)
 
@@ -80,6 +81,7 @@ def add_callbacks(app: Dash, collector: Collector) -> None:
         Input("theme", "data"),
         Input("range", "data"),
         State("shown", "data"),
+        running=one_question_at_a_time("tick"),
     )(refresh)
 
     app.callback(
