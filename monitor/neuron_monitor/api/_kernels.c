@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #define READ_BYTES 64
+/* A number of fewer digits fits into 64 bits. */
+#define MOST_DIGITS 19
 #define PROCESS_STAT_BYTES 1024
 
 /* Positions in the last argument of core_rates: columns of counters. */
@@ -396,7 +398,48 @@ static PyObject *processor_ticks(PyObject *self, PyObject *const *arguments, Py_
     return found;
 }
 
-static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+static int is_space(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
+
+/* The number on the first line of a text of at most READ_BYTES bytes; None where there is none. */
+static PyObject *count_in(const char *text, Py_ssize_t length) {
+    const char *end = memchr(text, '\n', (size_t)length);
+    end = end ? end : text + length;
+    while (text < end && is_space(*text)) {
+        text++;
+    }
+    while (end > text && is_space(end[-1])) {
+        end--;
+    }
+    const char *digits = text + (text < end && *text == '-');
+    int64_t value = 0;
+    for (const char *at = digits; at < end; at++) {
+        if (*at < '0' || *at > '9') {
+            return Py_NewRef(Py_None);
+        }
+        value = end - digits < MOST_DIGITS ? 10 * value + (*at - '0') : 0;
+    }
+    if (digits == end) {
+        return Py_NewRef(Py_None);
+    }
+    if (end - digits < MOST_DIGITS) {
+        return PyLong_FromLongLong(digits == text ? value : -value);
+    }
+    char copy[READ_BYTES + 1];
+    memcpy(copy, text, (size_t)(end - text));
+    copy[end - text] = 0;
+    return PyLong_FromString(copy, NULL, 10);
+}
+
+static PyObject *parse_count(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    char *text;
+    Py_ssize_t length;
+    if (!argument_count_is(given, 1) || PyBytes_AsStringAndSize(arguments[0], &text, &length) < 0) {
+        return NULL;
+    }
+    return count_in(text, length < READ_BYTES ? length : READ_BYTES);
+}
+
+static PyObject *read_counts(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 3)) {
         return NULL;
     }
@@ -433,12 +476,14 @@ static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssi
             continue;
         }
         PyObject *text = length < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(buffer, length);
-        PyObject *pair = text ? PyTuple_Pack(2, position, text) : NULL;
+        PyObject *value = length < 0 ? Py_NewRef(Py_None) : count_in(buffer, length);
+        PyObject *entry = text && value ? PyTuple_Pack(3, position, text, value) : NULL;
         Py_XDECREF(text);
-        if (!pair || PyList_Append(found, pair) < 0) {
+        Py_XDECREF(value);
+        if (!entry || PyList_Append(found, entry) < 0) {
             Py_CLEAR(found);
         }
-        Py_XDECREF(pair);
+        Py_XDECREF(entry);
     }
     return found;
 }
@@ -447,8 +492,8 @@ static PyObject *read_changed(PyObject *self, PyObject *const *arguments, Py_ssi
 
 static PyMethodDef methods[] = {
     KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
-    KERNEL(reached_at), KERNEL(read_changed), KERNEL(added),       KERNEL(read_page),
-    KERNEL(processor_ticks),
+    KERNEL(reached_at), KERNEL(read_counts), KERNEL(added),       KERNEL(read_page),
+    KERNEL(processor_ticks), KERNEL(parse_count),
     {NULL, NULL, 0, NULL},
 };
 

@@ -30,16 +30,6 @@ class Fault:
         return f"{self.path}: {self.reason}"
 
 
-def parse_count(raw: bytes) -> int | None:
-    """The number on a node's first line; None where there is none.
-
-    Only the first line counts: a simulated node that got shorter may still carry the rest of the old text.
-    """
-    line = raw.partition(b"\n")[0].strip()
-    # Not int() alone: it also takes "1_000" and "+1", which no driver prints.
-    return int(line) if line.removeprefix(b"-").isdigit() else None
-
-
 def read_text(path: str, limit: int = 4096) -> str:
     """The text of one node, opened anew; undecodable bytes become U+FFFD.
 
@@ -76,12 +66,20 @@ class NodeTable:
             Positions whose value changed, in the given order.
         """
         changed: list[int] = []
-        for position, read in kernels.read_changed(self._descriptors, self._texts, positions):
-            text = self._read_after_failure(position) if read is None else read
-            if text != self._texts[position]:
-                self._texts[position] = text
-                if self._take(position, text):
+        texts, values = self._texts, self.values
+        for position, read, value in kernels.read_counts(self._descriptors, texts, positions):
+            text = read
+            if text is None:
+                text = self._read_after_failure(position)
+                value = kernels.parse_count(text)
+            if value is None:
+                self._keep_fault(position, text)
+            elif text != texts[position]:
+                self.faults.pop(position, None)
+                if value != values[position]:
+                    values[position] = value
                     changed.append(position)
+            texts[position] = text
         return changed
 
     def close(self) -> None:
@@ -95,17 +93,9 @@ class NodeTable:
         """What could not be read the last time it was tried."""
         return [Fault(self.paths[position], reason) for position, reason in self.faults.items()]
 
-    def _take(self, position: int, text: bytes) -> bool:
-        value = parse_count(text)
-        if value is None:
-            if text or position not in self.faults:
-                self.faults[position] = _describe_garbage(text)
-            return False
-        self.faults.pop(position, None)
-        if value == self.values[position]:
-            return False
-        self.values[position] = value
-        return True
+    def _keep_fault(self, position: int, text: bytes) -> None:
+        if text != self._texts[position] and (text or position not in self.faults):
+            self.faults[position] = _describe_garbage(text)
 
     def _read_after_failure(self, position: int) -> bytes:
         """Open a node, for the first time or because its descriptor does not serve any more."""

@@ -15,9 +15,10 @@ __all__ = (
     "added",
     "core_rates",
     "interleaved",
+    "parse_count",
     "processor_ticks",
     "reached_at",
-    "read_changed",
+    "read_counts",
     "read_page",
     "table",
     "words",
@@ -201,10 +202,10 @@ def parse_ticks(text: bytes) -> tuple[int, int]:
     return int(fields[_USER_TICKS]), int(fields[_SYSTEM_TICKS])
 
 
-def read_changed(
+def read_counts(
     descriptors: list[int], texts: list[bytes], positions: list[int]
-) -> list[tuple[int, bytes | None]]:
-    """Read open files from their start.
+) -> list[tuple[int, bytes | None, int | None]]:
+    """Read open nodes from their start.
 
     Args:
         descriptors: By position; below 0 where a file is not open.
@@ -212,18 +213,29 @@ def read_changed(
         positions: Which to read.
 
     Returns:
-        (position, first 64 bytes) of those that are not what they were; None where reading failed.
+        (position, first 64 bytes, their `parse_count`) of those that are not what they were; None, None where
+        reading failed.
     """
-    found: list[tuple[int, bytes | None]] = []
+    found: list[tuple[int, bytes | None, int | None]] = []
     for position in positions:
         try:
             text = os.pread(descriptors[position], READ_BYTES, 0)
         except OSError:
-            found.append((position, None))
+            found.append((position, None, None))
             continue
         if text != texts[position]:
-            found.append((position, text))
+            found.append((position, text, parse_count(text)))
     return found
+
+
+def parse_count(text: bytes) -> int | None:
+    """The number on a node's first line; None where there is none.
+
+    Only the first line counts: a simulated node that got shorter may still carry the rest of the old text.
+    """
+    line = text.partition(b"\n")[0].strip()
+    # Not int() alone: it also takes "1_000" and "+1", which no driver prints.
+    return int(line) if line.removeprefix(b"-").isdigit() else None
 
 
 def _check(data: bytes, start: int, count: int) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from neuron_monitor.api import kernels as chosen
 from neuron_monitor.api import python_kernels
+from neuron_monitor.api.python_kernels import READ_BYTES
 
 try:
     from neuron_monitor.api import _kernels as compiled
@@ -153,12 +154,41 @@ def test_only_what_changed_is_read_and_failures_are_told(kernels, tmp_path):
     os.close(descriptors[3])
     descriptors[3] = -1
     paths[4].unlink()
-    found = kernels.read_changed(descriptors, texts, [4, 0, 1, 2, 3])
+    found = kernels.read_counts(descriptors, texts, [4, 0, 1, 2, 3])
     for descriptor in (*descriptors[:3], descriptors[4]):
         os.close(descriptor)
-    assert found == [(1, b"5\n"), (2, b"9" * 64), (3, None)]
+    assert found == [(1, b"5\n", 5), (2, b"9" * 64, int("9" * 64)), (3, None, None)]
     with pytest.raises(IndexError):
-        kernels.read_changed([], [], [0])
+        kernels.read_counts([], [], [0])
+
+
+@both
+def test_a_node_is_its_first_line(kernels):
+    assert kernels.parse_count(b"42\n") == 42
+    assert kernels.parse_count(b"7\n99\n") == 7
+    assert kernels.parse_count(b" -1\t") == -1
+
+
+@both
+@pytest.mark.parametrize(
+    "text",
+    [b"", b"\n", b"-", b"- 1", b"--1", b"abc\n", b"1_000", b"+3", b"0x10", b"1.5", b"\xff\xfe\n", b"1 2"],
+)
+def test_garbage_is_no_number(kernels, text):
+    assert kernels.parse_count(text) is None
+
+
+@both
+@given(text=st.one_of(st.binary(max_size=READ_BYTES), st.from_regex(rb"[ \t-]?-?[0-9]{0,40}[ \n\r]?[0-9]?")))
+def test_any_text_is_understood_alike(kernels, text):
+    text = text[:READ_BYTES]
+    assert kernels.parse_count(text) == python_kernels.parse_count(text)
+
+
+@both
+@given(number=st.integers(-(2**70), 2**70), rest=st.binary(max_size=20))
+def test_what_stands_behind_the_first_line_does_not_count(kernels, number, rest):
+    assert kernels.parse_count(f"{number}\n".encode() + rest) == number
 
 
 @both

@@ -1,36 +1,9 @@
 import os
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from neuron_monitor.api import nodes
-from neuron_monitor.api.nodes import Fault, NodeTable, parse_count
-
-
-def test_a_node_is_its_first_line():
-    assert parse_count(b"42\n") == 42
-    assert parse_count(b"7\n99\n") == 7
-    assert parse_count(b"-1") == -1
-
-
-@pytest.mark.parametrize(
-    "text", [b"", b"\n", b"abc\n", b"1_000", b"+3", b"0x10", b"1.5", b"\xff\xfe\n", b"1 2"]
-)
-def test_garbage_is_no_number(text):
-    assert parse_count(text) is None
-
-
-@settings(deadline=None)
-@given(st.binary(max_size=80))
-def test_no_text_breaks_the_parser(text):
-    assert parse_count(text) is None or isinstance(parse_count(text), int)
-
-
-@settings(deadline=None)
-@given(st.integers(min_value=0, max_value=2**64 - 1), st.binary(max_size=20))
-def test_what_stands_behind_the_first_line_does_not_count(number, rest):
-    assert parse_count(f"{number}\n".encode() + rest) == number
+from neuron_monitor.api.nodes import Fault, NodeTable
 
 
 @pytest.fixture
