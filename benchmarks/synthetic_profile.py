@@ -24,6 +24,8 @@ Ints = npt.NDArray[np.int64]
 Columns = dict[str, Any]
 
 LAYERS = 16
+LINES, FIRST_LINE = 40, 20
+FIRST_OPERATION = 300
 INSTRUCTIONS, TRANSFERS, OPERATIONS, FRAMEWORK_OPERATIONS, HOST_SPANS = 40_000, 14_000, 800, 208, 192
 STEP_SPANS = INSTRUCTIONS + TRANSFERS + OPERATIONS + FRAMEWORK_OPERATIONS + HOST_SPANS + 2
 STEP_NS = 2_600_000
@@ -73,11 +75,13 @@ class SyntheticRun:
     def __init__(self, seed: int = 0, ranks: int = 1) -> None:
         self.ranks = ranks
         random = np.random.default_rng(seed)
+        instructions, transfers = _instructions(random), _transfers(random)
+        operations = _operations(instructions)
         self._tables = {
-            "Instruction": _instructions(random),
-            "DmaPacketAggregated": _transfers(random),
-            "HloInstruction": _operations(),
-            "FrameworkInstruction": _framework_operations(),
+            "Instruction": instructions,
+            "DmaPacketAggregated": transfers,
+            "HloInstruction": operations,
+            "FrameworkInstruction": _framework_operations(operations),
             "HostSpan": _host_spans(),
             "SystemProfileEvents": _events(),
         }
@@ -94,7 +98,8 @@ class SyntheticRun:
         return columns
 
     def blocks(self, spans: int) -> Iterator[tuple[str, Columns]]:
-        """Table and columns of blocks until there are at least that many spans."""
+        """Table and columns: source lines, then blocks until there are at least that many spans."""
+        yield from _lines()
         written, step = 0, 0
         while written < spans:
             for rank in range(self.ranks):
@@ -170,7 +175,7 @@ def _instructions(random: np.random.Generator) -> StepTable:
         "dma_wait_time_ns": np.where(engine == 4, random.integers(40, 60, rows), 0),
         "is_estimate": np.zeros(rows, bool),
         "is_backward": owner > OPERATIONS // 3,
-        "source_line": (framework % 40 + 20).astype(np.int32),
+        "source_line": (framework % LINES + FIRST_LINE).astype(np.int32),
         "engine": names,
         "timeline_track": names,
         "opcode": opcode,
@@ -180,12 +185,12 @@ def _instructions(random: np.random.Generator) -> StepTable:
         "tensor_instruction_type": ["REGULAR" if name == "Tensor" else None for name in names],
         "scalar_activation_fn": ["Gelu" if name == "Scalar" else None for name in names],
         **_origin(framework),
-        "stack_frame_ids": [str(number % 40) for number in framework.tolist()],
+        "stack_frame_ids": [str(1 + number % LINES) for number in framework.tolist()],
         **{name: size[(engine + number) % 4] for number, name in enumerate(COUNTERS)},
     }
     ids = {
         "id": 2000 + place,
-        "raw_hlo_id": 300 + owner,
+        "raw_hlo_id": FIRST_OPERATION + owner,
         "raw_framework_id": 1 + framework,
         "wait_cause_id": 2000 + np.maximum(place - 7, 0),
     }
@@ -227,7 +232,7 @@ def _transfers(random: np.random.Generator) -> StepTable:
         "hlo_name": [f"fusion.{number}" for number in owner.tolist()],
         **_origin(owner * FRAMEWORK_OPERATIONS // OPERATIONS),
     }
-    ids = {"id": 60_000 + place, "trigger": 2000 + place * 2, "raw_hlo_id": 300 + owner}
+    ids = {"id": 60_000 + place, "trigger": 2000 + place * 2, "raw_hlo_id": FIRST_OPERATION + owner}
     constant["duration_ns"] = duration
     return StepTable(rows, constant, {"start_ts": start, "end_ts": start + duration}, ids)
 
@@ -245,10 +250,34 @@ def _origin(framework: Ints) -> Columns:
     }
 
 
-def _level(rows: int, first_id: int) -> tuple[Columns, dict[str, Ints], dict[str, Ints]]:
-    """Columns that HLO and framework operations share: each starts a little before the last one ends."""
+def _lines() -> Iterator[tuple[str, Columns]]:
+    """The source lines of the run, each a stack of its own."""
+    numbers = np.arange(LINES)
+    ids = [str(1 + number) for number in range(LINES)]
+    yield "StackFrameFileName", {"id": ["1"], "name": ["train.py"]}
+    yield "StackFrameFunctionName", {"id": ["1"], "name": ["step"]}
+    location = {
+        "id": ids,
+        "file_name_id": np.ones(LINES, np.int64),
+        "function_name_id": np.ones(LINES, np.int64),
+    }
+    yield "StackFrameFileLocation", {**location, "line_number": FIRST_LINE + numbers}
+    yield "StackFrame", {"id": ids, "file_location_id": 1 + numbers, "parent_frame_id": [""] * LINES}
+
+
+def _level(
+    rows: int, first_id: int, parts: StepTable, owner: Ints
+) -> tuple[Columns, dict[str, Ints], dict[str, Ints]]:
+    """Columns that HLO and framework operations share: each lasts from its first part to its last.
+
+    Args:
+        parts: What the operations consist of.
+        owner: The operation of each part.
+    """
     place = np.arange(rows, dtype=np.int64)
-    start, end = place * STEP_NS // rows, (place + 1) * STEP_NS // rows + STEP_NS // rows // 3
+    start, end = np.full(rows, STEP_NS), np.zeros(rows, np.int64)
+    np.minimum.at(start, owner, parts.times["start_ts"])
+    np.maximum.at(end, owner, parts.times["end_ts"])
     none = np.zeros(rows, np.int64)
     columns: Columns = {
         **dict.fromkeys(("raw_bir_id", "raw_penguin_id", "hbm_read_bytes", "hbm_write_bytes"), none),
@@ -259,23 +288,27 @@ def _level(rows: int, first_id: int) -> tuple[Columns, dict[str, Ints], dict[str
             for name in ("element_count", "transpose_element_count", "hbm_transfer_size")
         },
     }
-    end[-1] = STEP_NS
     return columns, {"start_ts": start, "end_ts": end}, {"id": first_id + place}
 
 
-def _operations() -> StepTable:
-    columns, times, ids = _level(OPERATIONS, 300)
+def _operations(instructions: StepTable) -> StepTable:
+    owner = instructions.ids["raw_hlo_id"] - FIRST_OPERATION
+    columns, times, ids = _level(OPERATIONS, FIRST_OPERATION, instructions, owner)
     framework = np.arange(OPERATIONS, dtype=np.int64) * FRAMEWORK_OPERATIONS // OPERATIONS
     columns |= {"hlo_name": [f"fusion.{number}" for number in range(OPERATIONS)], **_origin(framework)}
     ids |= {"raw_hlo_id": ids["id"], "raw_framework_id": 1 + framework}
     return StepTable(OPERATIONS, columns, times, ids)
 
 
-def _framework_operations() -> StepTable:
-    columns, times, ids = _level(FRAMEWORK_OPERATIONS, 1)
+def _framework_operations(operations: StepTable) -> StepTable:
+    owner = operations.ids["raw_framework_id"] - 1
+    columns, times, ids = _level(FRAMEWORK_OPERATIONS, 1, operations, owner)
     columns |= _origin(np.arange(FRAMEWORK_OPERATIONS, dtype=np.int64))
     columns["is_backward"] = np.arange(FRAMEWORK_OPERATIONS) > FRAMEWORK_OPERATIONS // 3
-    ids |= {"raw_hlo_id": 300 + np.arange(FRAMEWORK_OPERATIONS) * 3, "raw_framework_id": ids["id"]}
+    ids |= {
+        "raw_hlo_id": FIRST_OPERATION + np.arange(FRAMEWORK_OPERATIONS) * 3,
+        "raw_framework_id": ids["id"],
+    }
     return StepTable(FRAMEWORK_OPERATIONS, columns, times, ids)
 
 
