@@ -5,6 +5,7 @@ The program is kept as a capture keeps it, so that advice and what-if runs simul
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from benchmarks.synthetic_profile import (
     STEP_SPANS,
     STEPS_PER_BLOCK,
     SyntheticRun,
+    source_lines,
 )
 from neuron_tools import hardware
 from neuron_tools.capture.executable import Executable
@@ -55,7 +57,7 @@ def write(directory: Path, instructions: int) -> None:
     metadata = {"target": "trn2", "lnc": 1, "command": ["synthetic"], "host_clock": "fixed", "settings": []}
     with ProfileWriter(directory, metadata) as writer:
         writer.append("ProcessInfo", {"process_idx": [0], "rank": [0], "command": ["train.py"]})
-        for table, columns in run.blocks(steps * STEP_SPANS):
+        for table, columns in chain(source_lines(), run.blocks(steps * STEP_SPANS)):
             writer.append(table, columns)
         number = np.arange(steps, dtype=np.int64)
         ran = np.zeros(steps, np.int64)

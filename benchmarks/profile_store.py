@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.figures import Figure, Peer, Target
-from benchmarks.synthetic_profile import STEPS_PER_BLOCK, SyntheticRun
+from benchmarks.synthetic_profile import STEPS_PER_BLOCK, SyntheticRun, source_lines
 
 if TYPE_CHECKING:
     from neuron_tools.profile.reader import Profile
@@ -154,6 +154,8 @@ def write(spans: int, directory: Path) -> Written:
     with _PeakMemory() as memory, timing:
         cpu, wall, making = process_time(), perf_counter(), -thread_time()
         target = writer.ProfileWriter(directory, {"target": "trn2"})
+        for table, columns in source_lines():
+            target.append(table, columns)
         for table, columns in source.blocks(spans):
             making += thread_time()
             target.append(table, columns)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -98,8 +99,7 @@ class SyntheticRun:
         return columns
 
     def blocks(self, spans: int) -> Iterator[tuple[str, Columns]]:
-        """Table and columns: source lines, then blocks until there are at least that many spans."""
-        yield from _lines()
+        """Table and columns of blocks until there are at least that many spans."""
         written, step = 0, 0
         while written < spans:
             for rank in range(self.ranks):
@@ -117,7 +117,7 @@ def write(directory: Path, spans: int, *, ranks: int = 1, seed: int = 0) -> None
         writer.append(
             "ProcessInfo", {"process_idx": numbers, "rank": numbers, "command": ["train.py"] * ranks}
         )
-        for table, columns in run.blocks(spans):
+        for table, columns in chain(source_lines(), run.blocks(spans)):
             writer.append(table, columns)
 
 
@@ -250,7 +250,7 @@ def _origin(framework: Ints) -> Columns:
     }
 
 
-def _lines() -> Iterator[tuple[str, Columns]]:
+def source_lines() -> Iterator[tuple[str, Columns]]:
     """The source lines of the run, each a stack of its own."""
     numbers = np.arange(LINES)
     ids = [str(1 + number) for number in range(LINES)]
