@@ -9,9 +9,15 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 BROWSER = "tests/browser/"
 BROWSERS = (BROWSER, "tests/vscode/")
+# How long an example takes says how busy the machine is.
+settings.register_profile(
+    "any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any machine")
 # Tests publish nothing in the user's own tree of devices; those of the simulated driver name a folder.
 os.environ["NEURON_SYSFS_ROOT"] = ""
 # A shell starts what runs in its background without Ctrl-C, and the commands under test would inherit that.
