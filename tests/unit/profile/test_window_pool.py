@@ -11,7 +11,7 @@ def test_what_is_ready_early_is_written_in_its_turn():
     pool, chain, written, second_is_done = WindowPool(), Chain(), [], threading.Event()
 
     def slow(_):
-        assert second_is_done.wait(10)
+        assert second_is_done.wait(60)
         return "first"
 
     def fast(_):
@@ -31,7 +31,7 @@ def test_nothing_is_written_behind_what_failed(fails):
     pool, chain, written, may_fail = WindowPool(), Chain(), [], threading.Event()
 
     def broken(_):
-        assert may_fail.wait(10)
+        assert may_fail.wait(60)
         raise ValueError("broken")
 
     pool.submit(chain, lambda _: 0, written.append)
