@@ -99,6 +99,20 @@ describe("Connection", () => {
     expect(started.map((server) => server.isStopped)).toEqual([true, true, false]);
   });
 
+  it("starts another when the setting changes while it is told of the profiles", async () => {
+    const told = vi.fn(() => Promise.resolve(Response.json({ id: "p" })));
+    vi.stubGlobal("fetch", told);
+    await connection.add("/a.nprof");
+    configuration.set("neuron.python", "/other");
+    told.mockImplementationOnce(() => {
+      configuration.set("neuron.python", "/third");
+      return Promise.resolve(Response.json({ id: "p" }));
+    });
+    expect(await baseUrl()).toBe("http://127.0.0.1:3");
+    expect(started.map((server) => server.isStopped)).toEqual([true, true, false]);
+    vi.unstubAllGlobals();
+  });
+
   it("lets everybody ask again once a missing Python is there", async () => {
     python.mockImplementationOnce(() => Promise.reject(new NoPythonError("none")));
     await expect(baseUrl()).rejects.toThrow(NoPythonError);

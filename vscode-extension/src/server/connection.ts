@@ -152,6 +152,7 @@ export class Connection implements vscode.Disposable {
     const server = await startServer([python, "-m", "neuron_explorer.api.serve"], this.folder, (line) => log().info(line));
     const client = new Client(server.endpoint);
     log().info(`The Explorer listens at ${server.endpoint.baseUrl} (process ${server.pid}).`);
+    for (const path of this.added) await client.add(path).catch(logError);
     if (this.isWanted(round)) return this.keep(server, client);
     server.stop();
     return undefined;
@@ -161,13 +162,12 @@ export class Connection implements vscode.Disposable {
     return round === this.round && !this.disposed;
   }
 
-  private async keep(server: ServerProcess, client: Client): Promise<Client> {
+  private keep(server: ServerProcess, client: Client): Client {
     const isAnother = this.wasLost;
     this.wasLost = false;
     this.server = server;
-    void server.ended.then(() => this.lost(server, client));
-    for (const path of this.added) await client.add(path).catch(logError);
     this.current = client;
+    void server.ended.then(() => this.lost(server, client));
     if (isAnother) this.restarted.fire();
     return client;
   }

@@ -56,6 +56,11 @@ function installInTerminal(): void {
   terminal.sendText(INSTALL_COMMAND, false);
 }
 
+/** Settings about this machine: in a window of another machine, they are among the settings of that one. */
 async function openSetting(name: string): Promise<void> {
-  await vscode.commands.executeCommand("workbench.action.openSettings", name);
+  const isRemote = vscode.env.remoteName !== undefined;
+  await vscode.commands.executeCommand(
+    isRemote ? "workbench.action.openRemoteSettings" : "workbench.action.openSettings",
+    { query: name },
+  );
 }
