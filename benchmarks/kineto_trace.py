@@ -38,36 +38,45 @@ HEAD = """{
    "args": {"name": "python"}},
   {"ph": "M", "name": "process_labels", "ts": 4410492006134, "pid": 0, "tid": 0,
    "args": {"labels": "GPU 0"}}"""
-CALL = """,
+TAIL = '\n  ], "traceName": "trace.json" }\n'
+SPAN = """,
   {
-    "ph": "X", "cat": "cpu_op", "name": "%s", "pid": 7739, "tid": 7739,
-    "ts": %.3f, "dur": 18.123,
+    "ph": "X", "cat": "%s", "name": "%s", "pid": %s, "tid": %s,
+    "ts": %s, "dur": %s,
     "args": {
-      "External id": %d,"Record function id": 0, "Concrete Inputs": ["", "", ""], "Input type": ["float", "float", "float"], "Input Strides": [[4096, 1], [4096, 1], [1]], "Input Dims": [[4, 4096], [4096, 4096], [4096]], "Ev Idx": %d
+      %s
     }
-  },
+  }"""
+"""Category, name, process, thread, start and duration in microseconds, arguments."""
+FLOW = """,
   {
-    "ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 7739, "tid": 7739,
-    "ts": %.3f, "dur": 2.500,
-    "args": {
-      "External id": %d, "cbid": 211, "correlation": %d
-    }
-  },
-  {
-    "ph": "s", "id": %d, "pid": 7739, "tid": 7739, "ts": %.3f,
-    "cat": "ac2g", "name": "ac2g"
-  },
-  {
-    "ph": "X", "cat": "kernel", "name": "%s", "pid": 0, "tid": 7,
-    "ts": %.3f, "dur": %.3f,
-    "args": {
-      "External id": %d, "queued": 0, "device": 0, "context": 1, "stream": 7, "correlation": %d, "registers per thread": 32, "shared memory": 0, "blocks per SM": 1.2, "warps per SM": 4.8, "grid": [128, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 8
-    }
-  },
-  {
-    "ph": "f", "id": %d, "pid": 0, "tid": 7, "ts": %.3f,
-    "cat": "ac2g", "name": "ac2g", "bp": "e"
-  }"""  # noqa: E501 (real traces have lines like these)
+    "ph": "%s", "id": %s, "pid": %s, "tid": %s, "ts": %s,
+    "cat": "ac2g", "name": "ac2g"%s
+  }"""
+"""Phase, number, process, thread, time in microseconds, what follows."""
+HOST, DEVICE, STREAM = 7739, 0, 7
+END_OF_FLOW = ', "bp": "e"'
+OPERATOR = (
+    '"External id": %d,"Record function id": 0, "Concrete Inputs": ["", "", ""], '
+    '"Input type": ["float", "float", "float"], "Input Strides": [[4096, 1], [4096, 1], [1]], '
+    '"Input Dims": [[4, 4096], [4096, 4096], [4096]], "Ev Idx": %d'
+)
+RUNTIME = '"External id": %d, "cbid": 211, "correlation": %d'
+KERNEL = (
+    '"External id": %d, "queued": 0, "device": 0, "context": 1, "stream": %d, "correlation": %d, '
+    '"registers per thread": 32, "shared memory": 0, "blocks per SM": 1.2, "warps per SM": 4.8, '
+    '"grid": [128, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 8'
+)
+_TIME = "%.3f"
+CALL = "".join(
+    [
+        SPAN % ("cpu_op", "%s", HOST, HOST, _TIME, "18.123", OPERATOR),
+        SPAN % ("cuda_runtime", "cudaLaunchKernel", HOST, HOST, _TIME, "2.500", RUNTIME),
+        FLOW % ("s", "%d", HOST, HOST, _TIME, ""),
+        SPAN % ("kernel", "%s", DEVICE, STREAM, _TIME, _TIME, KERNEL),
+        FLOW % ("f", "%d", DEVICE, STREAM, _TIME, END_OF_FLOW),
+    ]
+)
 
 
 def write(path: Path, events: int) -> None:
@@ -76,7 +85,7 @@ def write(path: Path, events: int) -> None:
         stream.write(HEAD)
         for block in _blocks(-(-events // EVENTS_PER_CALL)):
             stream.write(block)
-        stream.write('\n  ], "traceName": "trace.json" }\n')
+        stream.write(TAIL)
 
 
 def _blocks(calls: int) -> Iterator[str]:
@@ -92,7 +101,7 @@ def _call(number: int, kind: int) -> str:
     launch, kernel = start + 4.25, start + 12.5
     return CALL % (
         OPERATORS[kind % len(OPERATORS)], start, number, number, launch, number, number, number, launch,
-        KERNELS[kind % len(KERNELS)], kernel, 2 + kind % 20, number, number, number, kernel,
+        KERNELS[kind % len(KERNELS)], kernel, 2 + kind % 20, number, STREAM, number, number, kernel,
     )  # fmt: skip
 
 

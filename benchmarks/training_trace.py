@@ -16,39 +16,28 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.kineto_trace import HEAD, KERNELS, OPERATORS
+from benchmarks.kineto_trace import (
+    DEVICE,
+    END_OF_FLOW,
+    EVENTS_PER_CALL,
+    FLOW,
+    HEAD,
+    HOST,
+    KERNEL,
+    KERNELS,
+    OPERATOR,
+    OPERATORS,
+    RUNTIME,
+    SPAN,
+    TAIL,
+)
 from benchmarks.synthetic_profile import parse_count
 
-EVENTS_PER_CALL = 5
 START_US = 4_410_492_006_134
 COMPUTE, COMMUNICATION = 7, 20
 CALLS_BETWEEN_COLLECTIVES, CALLS_BETWEEN_COPIES, CALLS_BETWEEN_WAITS = 16, 40, 600
 COLLECTIVE = "ncclDevKernel_AllReduce_Sum_bf16_RING_LL(ncclDevKernelArgsStorage<4096ul>)"
 COPY = "Memcpy HtoD (Pinned -> Device)"
-_SPAN = """,
-  {
-    "ph": "X", "cat": "%s", "name": "%s", "pid": %d, "tid": %d,
-    "ts": %d, "dur": %d,
-    "args": {
-      %s
-    }
-  }"""
-_OPERATOR = (
-    '"External id": %d,"Record function id": 0, "Concrete Inputs": ["", "", ""], '
-    '"Input type": ["float", "float", "float"], "Input Strides": [[4096, 1], [4096, 1], [1]], '
-    '"Input Dims": [[4, 4096], [4096, 4096], [4096]], "Ev Idx": %d'
-)
-_RUNTIME = '"External id": %d, "cbid": 211, "correlation": %d'
-_KERNEL = (
-    '"External id": %d, "queued": 0, "device": 0, "context": 1, "stream": %d, "correlation": %d, '
-    '"registers per thread": 32, "shared memory": 0, "blocks per SM": 1.2, "warps per SM": 4.8, '
-    '"grid": [128, 1, 1], "block": [128, 1, 1], "est. achieved occupancy %%": 8'
-)
-_FLOW = """,
-  {
-    "ph": "%s", "id": %d, "pid": %d, "tid": %d, "ts": %d,
-    "cat": "ac2g", "name": "ac2g"%s
-  }"""
 
 
 @dataclass
@@ -65,7 +54,7 @@ def write(path: Path, events: int) -> None:
     with path.open("w", buffering=1 << 22) as stream:
         stream.write(HEAD)
         stream.writelines(_calls(-(-events // EVENTS_PER_CALL)))
-        stream.write('\n  ], "traceName": "trace.json" }\n')
+        stream.write(TAIL)
 
 
 def _calls(count: int) -> Iterator[str]:
@@ -96,13 +85,12 @@ def _call(number: int, gap: int, work: int, name: int, clocks: _Clocks) -> str:
     runtime = "cudaMemcpyAsync" if copy else "cudaLaunchKernel"
     correlation = number + 1
     parts = [
-        _SPAN
-        % ("cpu_op", OPERATORS[name % len(OPERATORS)], 7739, 7739, start, 14, _OPERATOR % (number, number)),
-        _SPAN
-        % ("cuda_runtime", runtime, 7739, 7739, launch, stop - launch, _RUNTIME % (number, correlation)),
-        _FLOW % ("s", correlation, 7739, 7739, launch, ""),
-        _SPAN % (category, text, 0, stream, began, work, _KERNEL % (number, stream, correlation)),
-        _FLOW % ("f", correlation, 0, stream, began, ', "bp": "e"'),
+        SPAN
+        % ("cpu_op", OPERATORS[name % len(OPERATORS)], HOST, HOST, start, 14, OPERATOR % (number, number)),
+        SPAN % ("cuda_runtime", runtime, HOST, HOST, launch, stop - launch, RUNTIME % (number, correlation)),
+        FLOW % ("s", correlation, HOST, HOST, launch, ""),
+        SPAN % (category, text, DEVICE, stream, began, work, KERNEL % (number, stream, correlation)),
+        FLOW % ("f", correlation, DEVICE, stream, began, END_OF_FLOW),
     ]
     if number % CALLS_BETWEEN_WAITS == CALLS_BETWEEN_WAITS - 1:
         parts += _wait(number, clocks)
@@ -117,9 +105,9 @@ def _wait(number: int, clocks: _Clocks) -> list[str]:
     correlation = (1 << 40) + number
     sync = f'"External id": 0, "stream": -1, "correlation": {correlation}, "device": 0, "context": 1'
     return [
-        _SPAN % ("cuda_runtime", "cudaDeviceSynchronize", 7739, 7739, start, stop - start,
-                 _RUNTIME % (number, correlation)),
-        _SPAN % ("cuda_sync", "Context Sync", 0, COMPUTE, start, stop - 1 - start, sync),
+        SPAN % ("cuda_runtime", "cudaDeviceSynchronize", HOST, HOST, start, stop - start,
+                 RUNTIME % (number, correlation)),
+        SPAN % ("cuda_sync", "Context Sync", DEVICE, COMPUTE, start, stop - 1 - start, sync),
     ]  # fmt: skip
 
 
