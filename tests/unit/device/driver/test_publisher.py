@@ -8,8 +8,10 @@ import os
 import shutil
 import time
 import warnings
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
@@ -33,7 +35,10 @@ DEAD_PID = 2**22 + 1  # above the largest that Linux gives
 class Running:
     """A publisher that publishes when the test says so."""
 
+    made: ClassVar[list[Running]] = []
+
     def __init__(self, root: Path) -> None:
+        self.made.append(self)
         self.root = root
         self.source = FakeSource()
         self.totals = Totals(self.source)
@@ -48,6 +53,14 @@ class Running:
         self.publisher._thread.run = lambda: None  # type: ignore[method-assign]
         self.publisher._thread.start()
         self.publisher.stop()
+
+
+@pytest.fixture(autouse=True)
+def closed_publishers() -> Iterator[None]:
+    """Closes what a test's publishers have open: a hundred and fifty files of each core in use."""
+    yield
+    while Running.made:
+        Running.made.pop().publisher._close()
 
 
 def node(root: Path, path: str, core: int = 0) -> str:
