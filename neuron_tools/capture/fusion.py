@@ -102,7 +102,7 @@ class EagerFusion:
 
         key = tuple((each.name, repr(each.arguments), each.uses, each.results) for each in operations)
         if key in self._fused:
-            return self._fused[key], len(operations) - 1
+            return self._fused[key], 0
         if self._programs >= MOST_PROGRAMS:
             return None, 0
         try:

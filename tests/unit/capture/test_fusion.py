@@ -102,6 +102,16 @@ def test_no_more_programs_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     assert store.fusion.cost_of(waiting) == known != ALONE
 
 
+def test_what_does_not_compile_stays_alone_also_when_it_is_asked_for_again() -> None:
+    store = Store()
+    waiting = chain(store)
+    tried: list[str] = []
+    store.fusion._make = lambda _, name: tried.append(name)
+    three = [*waiting, (waiting[0][0], [(2, 0), (-1, 0)], [result(3, True)])]
+    assert [store.fusion.cost_of(three) for _ in range(2)] == [ALONE, ALONE]
+    assert tried == ["fused: mul + add + mul"]
+
+
 def test_products_begin_and_large_ones_stay_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     store = Store()
     product, scale = store.operation(*PRODUCT), store.operation(*SCALE)
