@@ -15,14 +15,15 @@ def advise(profile: str, as_json: bool) -> None:
 
     Gains are simulated: the program runs again on the model of the chip without the cause.
     """
-    from neuron_profile.analysis.advice.advise import advise as find
-    from neuron_profile.analysis.advice.advise import what_is_lacking
+    from neuron_profile.analysis.advice.advise import find_all, what_is_lacking
+    from neuron_profile.analysis.advice.context import Context
     from neuron_profile.reports import advice_text
     from neuron_profile.reports.terminal import output_console
     from neuron_tools import open_profile
 
     with open_profile(profile) as opened:
-        findings, lacking = find(opened), what_is_lacking(opened)
+        context = Context(opened)
+        findings, lacking = find_all(context), what_is_lacking(context)
     if as_json:
         click.echo(advice_text.as_json(findings))
     else:

@@ -84,7 +84,7 @@ def test_every_other_view_takes_it(profile, kind):
     findings = advise(profile)
     assert {finding.rule for finding in findings} <= set(RULES)
     assert all(0 <= finding.gain <= 1 for finding in findings)
-    assert (what_is_lacking(profile) == "") == (kind in CAPTURES)
+    assert (what_is_lacking(Context(profile)) == "") == (kind in CAPTURES)
     assert (find_causes(Context(profile), limit=2) is not None) == (kind in CAPTURES)
     (check,) = check_budget(profile, Budget({"time_ms": 1e9}))
     assert check.holds == (kind in (*CAPTURES, "device"))  # other tools' traces tell of no executions

@@ -43,7 +43,11 @@ Rule = Callable[[Context], Iterator[Finding]]
 
 def advise(profile: Profile) -> tuple[Finding, ...]:
     """All findings, those with the largest gain first; equal ones by gain of device time, rule and place."""
-    context = Context(profile)
+    return find_all(Context(profile))
+
+
+def find_all(context: Context) -> tuple[Finding, ...]:
+    """The same of a profile that is looked at already."""
     findings = _without_explained([finding for name in RULES for finding in rule(name)(context)])
     return tuple(sorted(findings, key=_rank))
 
@@ -52,9 +56,9 @@ def _rank(finding: Finding) -> tuple[int, int, str, str]:
     return -max(0, finding.gain_ns or 0), -(finding.device_gain_ns or 0), finding.rule, str(finding.place)
 
 
-def what_is_lacking(profile: Profile) -> str:
+def what_is_lacking(context: Context) -> str:
     """A sentence where the profile lacks what most rules look at; else ""."""
-    if Context(profile).what_if is not None:
+    if context.what_if is not None:
         return ""
     return (
         "This profile keeps no programs to simulate again, as captures do: most rules had nothing to look "
