@@ -10,6 +10,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.analysis.whatif.spills import spills
+from neuron_profile.reports.quantities import scaled
 from neuron_tools.simulator.program import Program
 
 
@@ -24,7 +25,7 @@ def find(context: Context) -> Iterator[Finding]:
     )
     yield context.finding(
         "spill",
-        f"{_bytes(moved)} are spilled to HBM and loaded back, because a tile does not fit SBUF",
+        f"{scaled(moved, 'B')} are spilled to HBM and loaded back, because a tile does not fit SBUF",
         "Use smaller tiles, or a smaller working set: split the batch or the sequence, recompute "
         "instead of keeping.",
         parse_change("spill=0"),
@@ -35,7 +36,3 @@ def find(context: Context) -> Iterator[Finding]:
 
 def _spilling(program: Program) -> tuple[Mask, Mask]:
     return np.zeros(len(program.instructions), bool), spills(program)
-
-
-def _bytes(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count:,} bytes"
