@@ -145,14 +145,20 @@ class PythonRecorder:
             )
 
     def memory(
-        self, byte_count: int, address: int, core: int, *, freed: bool = False, stack: int | None = None
-    ) -> None:
-        """Record that a core's memory was taken (from `stack`; None: the calling thread's), or given back."""
+        self, byte_count: int, address: int, core: int, *, freed: bool = False, stack: int | None = None,
+        name: str = "",
+    ) -> None:  # fmt: skip
+        """Record that a core's memory was taken or given back.
+
+        Args:
+            stack: What took it; None: the calling thread's.
+            name: Of the operation that took it.
+        """
         with self.clock.paused() as now_ns:
             kind = RecordKind.FREE if freed else RecordKind.ALLOCATE
             if freed or stack is None:
                 stack = 0 if freed else self._stacks.current()
-            record = self._record(kind, now_ns, now_ns, stack, "")
+            record = self._record(kind, now_ns, now_ns, stack, name)
             record.device, record.byte_count, record.address = core, byte_count, address
             self._log.append(record)
 

@@ -143,8 +143,9 @@ class Interception:
                 stack = self._recorder.stack()
                 finish_ns = self._place(execute, cores, stack)
                 self._memory.release_donated(arguments)
+                computation = self._computations.get(execute)
                 for array in arrays:
-                    self._memory.hold(array, stack)
+                    self._memory.hold(array, stack, computation.name if computation else "")
             for array in arrays:
                 setattr(array, _FINISH, finish_ns)
                 setattr(array, _CORES, cores)

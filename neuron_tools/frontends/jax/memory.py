@@ -39,12 +39,13 @@ class DeviceMemory:
         self._next_address = ALIGNMENT
         self._lock = threading.RLock()
 
-    def hold(self, array: Any, stack: int | None = None) -> None:
+    def hold(self, array: Any, stack: int | None = None, maker: str = "") -> None:
         """Note an array that is on the device; one that is known, or whose memory is, changes nothing.
 
         Args:
             array: The array.
             stack: Number of the stack that made it; None: the calling thread's.
+            maker: Name of the computation that made it.
         """
         key = id(array)
         if key in self._buffer_of:
@@ -60,7 +61,7 @@ class DeviceMemory:
                 held = self._buffers[pointer] = Held(self._next_address, size, cores)
                 self._next_address += -(-size // ALIGNMENT) * ALIGNMENT
                 for core in cores:
-                    self._recorder.memory(size, held.address, core, stack=stack)
+                    self._recorder.memory(size, held.address, core, stack=stack, name=maker)
             held.arrays.add(key)
             self._buffer_of[key] = pointer
             self._references[key] = weakref.KeyedRef(array, self._drop, key)

@@ -71,7 +71,7 @@ class Transfers:
             with self._recorder.clock.paused():
                 for result in results if isinstance(results, (list, tuple)) else [results]:
                     if isinstance(result, ArrayImpl):
-                        self._memory.hold(result)
+                        self._memory.hold(result, maker="device_put")
             return results
 
         return wrapper

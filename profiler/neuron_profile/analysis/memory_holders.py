@@ -25,8 +25,8 @@ WITH events AS (
 ), held AS (
     SELECT * FROM until_then AS taken WHERE kind = 'allocate' AND NOT EXISTS (
         SELECT 1 FROM until_then AS given
-        WHERE given.kind = 'free' AND given.process = taken.process AND given.address = taken.address
-            AND given.event_idx > taken.event_idx
+        WHERE given.kind = 'free' AND given.process = taken.process AND given.core = taken.core
+            AND given.address = taken.address AND given.event_idx > taken.event_idx
     )
 ), names AS (
     SELECT coalesce(process_idx, 0) AS process, address, any_value(name) AS name,

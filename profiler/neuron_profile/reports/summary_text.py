@@ -155,7 +155,7 @@ def _memory_rows(overview: Overview) -> Iterator[tuple[str, str]]:
         where = f" on NeuronCore {peak.device_idx}" if len(overview.memory) > 1 else ""
         yield "Peak memory", f"{scaled(peak.peak_bytes, 'B')}{where}, reached after {duration(peak.time_ns)}"
         held = [row for row in overview.held if row.core == peak.device_idx]
-        if held:
+        if any(row.category != "other" for row in held):
             yield "", ", ".join(f"{row.category} {percent(row.of_peak)}" for row in held)
 
 

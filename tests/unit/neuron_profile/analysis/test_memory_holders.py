@@ -80,6 +80,17 @@ def test_an_address_may_be_used_again(make_profile):
     assert [(each.operation, each.byte_count) for each in found] == [("c", 80), ("b", 70)]
 
 
+def test_memory_of_one_address_on_several_cores_is_given_back_on_each(make_profile):
+    shared = [
+        (1, 100, 100, "other", "a", "", 1, 0),
+        (1, 100, 100, "other", "a", "", 1, 1),
+        (1, -100, 0, None, None, None, 0, 0),
+        (2, 30, 130, "other", "b", "", 2, 1),
+    ]
+    found = holders(make_profile, {"MemoryEvent": events(shared)})
+    assert [(each.core, each.operation) for each in found] == [(0, "a"), (1, "a"), (1, "b")]
+
+
 def test_what_was_held_before_a_window_is_told_apart(make_profile):
     freed = (8, -30, 270, None, None, None, 0, 0)
     found = holders(make_profile, {"MemoryEvent": events([freed, (9, 100, 370, "other", "a", "", 1, 0)])})
