@@ -1,18 +1,17 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled kernel of exposed time: one sweep over all starts and ends of a stretch of time."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.profile.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 Float64Array = npt.NDArray[np.float64]
 
 
-@numba.njit(cache=True)
+@compiled
 def add_exposed(
     start: Int64Array, end: Int64Array, tier: npt.NDArray[np.int8], owner: Int64Array,
     by_start: Int64Array, by_end: Int64Array, tiers: int, exposed: Float64Array,

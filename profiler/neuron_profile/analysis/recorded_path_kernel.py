@@ -1,17 +1,16 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled kernel of the path along recorded dependencies: the walk back from the last instruction."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.profile.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True)
+@compiled
 def walk(
     start: Int64Array, end: Int64Array, before: Int64Array, row: int, busy_ns: Int64Array, wait_ns: Int64Array
 ) -> int:

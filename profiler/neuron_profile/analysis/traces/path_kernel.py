@@ -1,14 +1,13 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled kernels of the critical path of a trace: the walk back from its end, and what a thread was in."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.profile.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 ON_DEVICE, BETWEEN, LAUNCH, ON_HOST, WAITING = 0, 1, 2, 3, 4
@@ -38,7 +37,7 @@ class Waits(NamedTuple):
     span: Int64Array
 
 
-@numba.njit(cache=True)
+@compiled
 def walk(
     device: Device, waits: Waits, span: int, thread: int, now: int, begin: int, main: int, path: Int64Array
 ) -> int:
@@ -93,7 +92,7 @@ def walk(
     return count
 
 
-@numba.njit(cache=True)
+@compiled
 def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Array) -> int:
     """What a thread was in: stretches of time with the innermost span, -1 outside all.
 
@@ -124,7 +123,7 @@ def innermost(start: Int64Array, end: Int64Array, at: Int64Array, owner: Int64Ar
     return count
 
 
-@numba.njit(cache=True)
+@compiled
 def spend(at: Int64Array, owner: Int64Array, low: Int64Array, high: Int64Array, spent: Int64Array) -> int:
     """Add to each span what it has of the stretches from `low` to `high`; returns what belongs to none."""
     nobody = 0

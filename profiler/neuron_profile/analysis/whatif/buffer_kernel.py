@@ -1,18 +1,17 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled kernel that finds which write each read of on-chip memory takes its value from."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.profile.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 NOTHING = -1
 
 
-@numba.njit(cache=True)
+@compiled
 def _reads(tile: int, cells: Int64Array, writer: Int64Array, row: int, found: Int64Array, count: int) -> int:
     """Add (row, writer) for each distinct writer of a tile's cells; returns how many are found in all."""
     last = NOTHING
@@ -27,7 +26,7 @@ def _reads(tile: int, cells: Int64Array, writer: Int64Array, row: int, found: In
     return count
 
 
-@numba.njit(cache=True)
+@compiled
 def true_dependencies(
     reads: Int64Array, writes: Int64Array, producers: Int64Array, cells: Int64Array,
     writer: Int64Array, found: Int64Array,
