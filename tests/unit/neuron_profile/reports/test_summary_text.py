@@ -167,3 +167,15 @@ def test_a_compiled_program_is_not_told_to_compile() -> None:
     compiled = verdict_text(Occupancy(9, 1, 20, 1000, 0, 1000, compiled_graphs=1))
     assert "torch.compile" in eager
     assert "torch.compile" not in compiled
+
+
+def test_peak_memory_is_told_by_what_it_was_held_for(make_profile, tiny_tables):
+    count = 2
+    events = {
+        "event_idx": [0, 1], "timestamp": [10, 20], "kind": ["allocate"] * count, "address": [1, 2],
+        "size": [4_000, 1_000], "held_bytes": [4_000, 5_000], "category": ["activation", "other"],
+        "process_idx": [0] * count, "pcore_idx": [0] * count,
+    }  # fmt: skip
+    text = summary_of(make_profile(tables={**tiny_tables, "MemoryEvent": events}))
+    told = "Peak memory  5.00 kB, reached after 20 ns\n             activation 80.0 %, other 20.0 %\n"
+    assert told in text
