@@ -11,7 +11,8 @@ from typing import Any
 
 from neuron_tools.profile.reader import Profile
 
-HELD_BEFORE = "(held before the recording)"
+HELD_BEFORE = "(held before)"
+"""Operation of what was taken before the first event of a window of a capture, or a range of a profile."""
 
 # The first event after which a core holds most; what was taken until then and not given back holds it.
 _HELD = """

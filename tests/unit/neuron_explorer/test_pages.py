@@ -98,6 +98,22 @@ def test_a_trace_of_a_host_is_not_measured_as_a_device(foreign_view) -> None:
     assert "Device busy" not in shown
 
 
+def test_the_memory_page_says_who_holds_the_peak(make_profile, tiny_tables) -> None:
+    events = {
+        "event_idx": [0, 1], "timestamp": [10, 20], "kind": ["allocate"] * 2, "address": [1, 2],
+        "size": [4_000, 1_000], "held_bytes": [4_000, 5_000], "category": ["other", "activation"],
+        "framework_name": ["aten::empty", "aten::mm"], "layer": ["/main()", "/Net/fc"],
+        "source_file": ["/project/train.py"] * 2, "source_line": [2, 3], "process_idx": [0] * 2,
+        "pcore_idx": [0] * 2,
+    }  # fmt: skip
+    name = {"address": [1], "name": ["Net.fc.weight"], "category": ["parameter"], "process_idx": [0]}
+    path = make_profile(tables={**tiny_tables, "MemoryEvent": events, "TensorName": name})
+    with ProfileLibrary([path]) as library:
+        shown = drawn(View(library, Analyses(library), Address("/", profile_id(path))), "/memory")
+    for told in ("Net.fc.weight", "parameter", "aten::mm", "/Net/fc", "train.py:3", "line=3"):
+        assert told in shown
+
+
 def test_the_tree_has_modules_and_operations(profile: Profile) -> None:
     root = make_tree(charge_device_time(profile).charges, operation_work(profile))
     rows = [(row.depth, row.node.name, row.node.device_ns) for row in tree_rows(root, 100)]
