@@ -21,6 +21,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
+LAUNCH_MS = 120_000
 HOW_TO_INSTALL = "Browser tests need Chromium: apt-get install chromium, and pip install playwright."
 
 
@@ -40,7 +41,9 @@ def open_browser() -> Iterator[Any]:
     except ImportError:
         _missing()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, headless=True, args=list(FLAGS))
+        browser = playwright.chromium.launch(
+            executable_path=path, headless=True, args=list(FLAGS), timeout=LAUNCH_MS
+        )
         try:
             yield browser
         finally:
