@@ -23,11 +23,13 @@ INSTALLED = Path(os.environ.get("NEURON_CODE_SERVER", ROOT / ".cache/code-server
 ENTRY = INSTALLED / "node_modules/code-server/out/node/entry.js"
 HOW_TO_INSTALL = "VS Code tests need code-server: scripts/install_code_server.sh"
 START_S = 60.0
+# As this VS Code would write them: it replaces outdated values some time after a window opens, and meanwhile
+# the file is empty for a moment.
 SETTINGS = {
     "workbench.startupEditor": "none",
     "telemetry.telemetryLevel": "off",
     "extensions.autoCheckUpdates": False,
-    "extensions.autoUpdate": False,
+    "extensions.autoUpdate": "off",
     "extensions.ignoreRecommendations": True,
     "workbench.tips.enabled": False,
     "window.commandCenter": False,
@@ -36,6 +38,7 @@ SETTINGS = {
     "editor.minimap.enabled": False,
     "editor.wordWrap": "off",
     "workbench.editor.enablePreview": False,
+    "workbench.quickOpen.closeOnFocusLost": False,
     "workbench.reduceMotion": "on",
     "editor.cursorBlinking": "solid",
     "terminal.integrated.gpuAcceleration": "off",
@@ -72,6 +75,8 @@ class CodeServer:
 
     url: str
     process: subprocess.Popen[bytes]
+    user_data: Path
+    """Its settings, and below `logs` what it wrote down."""
 
     def window_url(self, folder: Path) -> str:
         """The address of a window on a folder."""
@@ -113,12 +118,12 @@ def running(
     Args:
         trust: Whether workspaces must be trusted by the user first; else all are.
     """
-    write_settings(folder, {"security.workspace.trust.enabled": trust, **settings})
+    _write_settings(folder, {"security.workspace.trust.enabled": trust, **settings})
     port = _free_port()
     command = [node(), str(ENTRY), "--bind-addr", f"127.0.0.1:{port}", "--auth", "none"]
     command += ["--config", "/dev/null", "--user-data-dir", str(folder), "--extensions-dir", str(extensions)]
     command += ["--disable-telemetry", "--disable-update-check", "--disable-getting-started-override"]
-    command += ["--reconnection-grace-time", "2"]
+    command += ["--reconnection-grace-time", "2", "--log", os.environ.get("VSLOG", "info")]
     command += [] if trust else ["--disable-workspace-trust"]
     log = (folder / "server.log").open("wb")
     process = subprocess.Popen(
@@ -127,14 +132,13 @@ def running(
     try:
         url = f"http://127.0.0.1:{port}"
         _wait_until_ready(url, process)
-        yield CodeServer(url, process)
+        yield CodeServer(url, process, folder)
     finally:
         _stop(process)
         log.close()
 
 
-def write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
-    """Write the settings of a user, who may have windows open."""
+def _write_settings(folder: Path, settings: Mapping[str, Any]) -> None:
     for scope in ("User", "Machine"):  # what names programs of this machine is read from the latter only
         file = folder / scope / "settings.json"
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.vscode import code_server
+from tests.vscode import code_server, evidence
 from tests.vscode.code_server import CodeServer
 from tests.vscode.window import Window
 
-PICTURES = os.environ.get("VSCODE_TEST_PICTURES")
-"""Folder for a picture of each window as its test left it."""
 OpenWindow = Callable[..., Window]
+StartVSCode = Callable[..., CodeServer]
+Opened = list[tuple[Window, CodeServer]]
+_OPENED = pytest.StashKey[Opened]()
+OPERATION = 1030 / 1310
+"""Middle of the first framework operation of the tiny profile, as a part of the width of its timeline."""
 
 TRAIN = '''\
 """Trains a small model on the neuron device."""
@@ -66,6 +69,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Keep what explains a failure while the windows are still there."""
+    report = yield
+    if report.failed and report.when != "teardown":
+        report.sections.append(("VS Code", evidence.keep(item.nodeid, item.config.stash.get(_OPENED, []))))
+    return report
+
+
 @pytest.fixture(scope="session")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a script and the profile of a real capture of it. Tests leave both as they are."""
@@ -92,6 +104,18 @@ def extensions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
 
 
+@pytest.fixture
+def start_vs_code(extensions: Path, tmp_path: Path) -> Iterator[StartVSCode]:
+    """Starts a VS Code with settings of its own, which runs until the test has ended and was looked into."""
+    with ExitStack() as running:
+
+        def start(settings: Mapping[str, Any], *arguments: Any, **more: Any) -> CodeServer:
+            server = code_server.running(tmp_path / "user", extensions, settings, *arguments, **more)
+            return running.enter_context(server)
+
+        yield start
+
+
 @pytest.fixture(scope="session")
 def vs_code(extensions: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CodeServer]:
     """A running VS Code whose extension finds this Python."""
@@ -103,7 +127,7 @@ def vs_code(extensions: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def open_window(vs_code: CodeServer, chromium: Any, request: pytest.FixtureRequest) -> Iterator[OpenWindow]:
     """Opens windows, each with state of its own; they are closed after the test."""
-    yield from _windows(vs_code, chromium, request.node.name)
+    yield from _windows(vs_code, chromium, request)
 
 
 @pytest.fixture(scope="module")
@@ -111,24 +135,24 @@ def open_shared_window(
     vs_code: CodeServer, chromium: Any, request: pytest.FixtureRequest
 ) -> Iterator[OpenWindow]:
     """The same, for windows in which several tests of a module look at things."""
-    yield from _windows(vs_code, chromium, request.node.name.replace("/", "-"))
+    yield from _windows(vs_code, chromium, request)
 
 
-def _windows(vs_code: CodeServer, chromium: Any, name: str) -> Iterator[OpenWindow]:
-    pages: list[Any] = []
+def _windows(vs_code: CodeServer, chromium: Any, request: pytest.FixtureRequest) -> Iterator[OpenWindow]:
+    opened: Opened = request.config.stash.setdefault(_OPENED, [])
+    own: Opened = []
 
     def open_on(folder: Path, server: CodeServer = vs_code) -> Window:
-        page = chromium.new_context(viewport={"width": 1500, "height": 950}).new_page()
-        pages.append(page)
-        window = Window(page, folder)
+        window = Window(chromium.new_context(viewport={"width": 1500, "height": 950}).new_page(), folder)
+        own.append((window, server))
+        opened.append((window, server))
         window.open(server.window_url(folder))
         return window
 
     yield open_on
-    for number, page in enumerate(pages):
-        if PICTURES and not page.is_closed():
-            page.screenshot(path=f"{PICTURES}/{name}-{number}.png")
-        page.context.close()
+    for one in own:
+        one[0].page.context.close()
+        opened.remove(one)
 
 
 @pytest.fixture

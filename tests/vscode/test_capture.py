@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from neuron_tools import open_profile
-from tests.vscode.conftest import TRAIN
+from tests.vscode.conftest import TRAIN, OpenWindow, StartVSCode
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Path:
 def test_the_current_file_is_captured_with_arguments_and_shown(open_window, folder: Path) -> None:
     window = open_window(folder)
     window.open_file("train.py")
-    window.command("Neuron: Capture with Arguments...")
+    window.command("Neuron: Capture with Arguments...", asks="Arguments of the script")
     window.answer("Arguments of the script", "1")
     window.painted("train.nprof")
     profile = folder / "train.nprof/profile.json"
@@ -52,9 +52,9 @@ def test_a_script_that_fails_leaves_its_problem_at_its_line(open_window, folder:
     window.page.locator(".squiggly-error").first.wait_for(state="attached")
 
 
-def test_devices_are_live(extensions: Path, open_window, folder: Path, tmp_path: Path) -> None:
-    from tests.vscode import code_server
-
+def test_devices_are_live(
+    open_window: OpenWindow, start_vs_code: StartVSCode, folder: Path, tmp_path: Path
+) -> None:
     tree = tmp_path / "sysfs"
     loop = "import torch\nx = torch.ones(256, 256, device='neuron')\nprint('up', flush=True)\n"
     loop += "while True:\n    (x @ x).sum().item()\n"
@@ -67,19 +67,17 @@ def test_devices_are_live(extensions: Path, open_window, folder: Path, tmp_path:
     try:
         assert program.stdout is not None
         assert program.stdout.readline() == b"up\n"
-        settings = {"neuron.python": sys.executable}
-        more = {"NEURON_SYSFS_ROOT": str(tree)}
-        with code_server.running(tmp_path / "user", extensions, settings, more) as server:
-            window = open_window(folder, server)
-            window.command("Neuron: Focus on Devices View")
-            rows = window.page.locator(".monaco-list-row")
-            rows.filter(has_text="Device 0").first.wait_for()
-            rows.filter(has_text="loop.py").first.wait_for()
-            rows.filter(has_text="NeuronCore 0").first.wait_for()
-            assert "%" in rows.filter(has_text="NeuronCore 0").first.inner_text()
-            program.kill()
-            program.wait()
-            rows.filter(has_text="loop.py").first.wait_for(state="detached")
+        server = start_vs_code({"neuron.python": sys.executable}, {"NEURON_SYSFS_ROOT": str(tree)})
+        window = open_window(folder, server)
+        window.command("Neuron: Focus on Devices View")
+        rows = window.page.locator(".monaco-list-row")
+        rows.filter(has_text="Device 0").first.wait_for()
+        rows.filter(has_text="loop.py").first.wait_for()
+        rows.filter(has_text="NeuronCore 0").first.wait_for()
+        assert "%" in rows.filter(has_text="NeuronCore 0").first.inner_text()
+        program.kill()
+        program.wait()
+        rows.filter(has_text="loop.py").first.wait_for(state="detached")
     finally:
         program.send_signal(signal.SIGKILL)
         program.wait()

@@ -14,14 +14,11 @@ from typing import Any
 import pytest
 
 from tests.unit.neuron_profile.tiny_profile import SOURCE, make_profile, tiny_tables
-from tests.vscode import code_server
-from tests.vscode.conftest import OpenWindow
+from tests.vscode.conftest import OPERATION, OpenWindow, StartVSCode
 from tests.vscode.processes import servers
-from tests.vscode.test_timeline import click_span
 from tests.vscode.window import Window
 
 __all__ = ["make_profile", "tiny_tables"]
-OPERATION = 1030 / 1310  # middle of the first framework operation, as a part of the timeline
 
 
 @contextmanager
@@ -39,16 +36,15 @@ def explorer(folder: Path) -> Iterator[str]:
 
 
 def test_a_server_that_the_user_runs_is_used_and_none_started(
-    open_window: OpenWindow, project: Path, extensions: Path, tmp_path: Path
+    open_window: OpenWindow, project: Path, start_vs_code: StartVSCode
 ) -> None:
     with explorer(project) as address:
-        settings = {"neuron.endpoint": address, "neuron.python": "/no/such/python"}
-        with code_server.running(tmp_path / "user", extensions, settings) as server:
-            window = open_window(project, server)
-            window.open_profile("train.nprof")
-            window.open_file("train.py")
-            window.until(lambda: len(window.lenses()) == 2)
-            assert servers(server) == set()
+        server = start_vs_code({"neuron.endpoint": address, "neuron.python": "/no/such/python"})
+        window = open_window(project, server)
+        window.open_profile("train.nprof")
+        window.open_file("train.py")
+        window.until(lambda: len(window.lenses()) == 2)
+        assert servers(server) == set()
 
 
 @pytest.fixture
@@ -61,7 +57,7 @@ def foreign(open_window: OpenWindow, make_profile: Callable[..., Path], tmp_path
 
 
 def test_a_missing_file_is_shown_as_captured(foreign: Window) -> None:
-    click_span(foreign, "Framework operations", OPERATION)
+    foreign.click_span("Framework operations", OPERATION)
     foreign.toast("/project/train.py is not here").get_by_text("Show as Captured").click()
     foreign.line(SOURCE.splitlines()[1]).wait_for()
     foreign.until(foreign.end_texts)
@@ -79,7 +75,7 @@ def test_a_rule_for_paths_holds_as_soon_as_it_is_set(foreign: Window, tmp_path: 
     foreign.until(foreign.end_texts)
     foreign.page.locator(".tab", has_text="tiny.nprof").first.click()
     foreign.painted()
-    click_span(foreign, "Framework operations", OPERATION)
+    foreign.click_span("Framework operations", OPERATION)
     foreign.until(lambda: foreign.marked_line() == 2)
 
 

@@ -10,14 +10,11 @@ from typing import Any
 import pytest
 
 from tests.unit.neuron_profile.tiny_profile import make_profile, tiny_tables
-from tests.vscode import code_server
-from tests.vscode.conftest import OpenWindow
+from tests.vscode.conftest import OPERATION, OpenWindow, StartVSCode
 from tests.vscode.processes import servers
-from tests.vscode.test_timeline import click_span
 from tests.vscode.window import Window
 
 __all__ = ["make_profile", "tiny_tables"]
-OPERATION = 1030 / 1310  # middle of the first framework operation, as a part of the timeline
 MARK = "document.title='owned';window.owned=1"
 SCRIPT = f'<img src=x onerror="{MARK}"><script>{MARK}</script>[x](command:workbench.action.quit)'
 
@@ -55,12 +52,12 @@ def test_names_run_no_scripts_and_paths_open_no_files(open_window: OpenWindow, h
     complaints: list[str] = []
     window.page.on("dialog", lambda dialog: complaints.append(dialog.message))
     window.open_profile("hostile.nprof")
-    click_span(window, "Framework operations", OPERATION)
+    window.click_span("Framework operations", OPERATION)
     window.toast("which is outside this workspace")
     assert window.page.locator(".tab", has_text="hostname").count() == 0
     window.command("Neuron: Focus on Hierarchy View")
     window.page.locator(".pane-body .monaco-list-row", has_text="<img src=x").first.wait_for()
-    window.command("Neuron: Run Query...")
+    window.command("Neuron: Run Query...", asks="SQL over the tables")
     window.answer("SQL over the tables", "SELECT framework_name FROM FrameworkInstruction")
     window.line("<img").wait_for()
     assert not owned(window)
@@ -88,17 +85,16 @@ def test_the_page_allows_only_our_script(window: Window) -> None:
 
 
 def test_an_untrusted_workspace_runs_nothing_until_it_is_trusted(
-    open_window: OpenWindow, project: Path, extensions: Path, tmp_path: Path
+    open_window: OpenWindow, project: Path, start_vs_code: StartVSCode
 ) -> None:
-    (tmp_path / "user").mkdir()
     settings = {"neuron.python": sys.executable, "security.workspace.trust.startupPrompt": "never"}
-    with code_server.running(tmp_path / "user", extensions, settings, trust=True) as server:
-        window = open_window(project, server)
-        window.command("Neuron: Open Profile...")
-        window.choose("Profile to open", "train.nprof")
-        toast = window.toast("trust the workspace first")
-        assert servers(server) == set()
-        toast.get_by_text("Manage Trust").click()
-        window.page.locator(".workspace-trust-editor").get_by_role("button", name="Trust", exact=True).click()
-        window.painted("train.nprof")  # what was asked for before is done now
-        assert len(servers(server)) == 1
+    server = start_vs_code(settings, trust=True)
+    window = open_window(project, server)
+    window.command("Neuron: Open Profile...", asks="Profile to open")
+    window.choose("Profile to open", "train.nprof")
+    toast = window.toast("trust the workspace first")
+    assert servers(server) == set()
+    toast.get_by_text("Manage Trust").click()
+    window.page.locator(".workspace-trust-editor").get_by_role("button", name="Trust", exact=True).click()
+    window.painted("train.nprof")  # what was asked for before is done now
+    assert len(servers(server)) == 1

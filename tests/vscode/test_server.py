@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import sys
@@ -10,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.vscode import code_server
 from tests.vscode.code_server import CodeServer
+from tests.vscode.conftest import OpenWindow, StartVSCode
 from tests.vscode.processes import servers, until
 from tests.vscode.window import Window
 
@@ -38,8 +39,6 @@ def test_it_is_gone_when_the_window_is_closed(window: Window, vs_code: CodeServe
     (server,) = servers(vs_code)
     window.close()
     waiting = os.pidfd_open(server)
-    import select
-
     readable, _, _ = select.select([waiting], [], [], 60)
     os.close(waiting)
     assert readable
@@ -69,19 +68,19 @@ def test_two_windows_have_one_each(open_window, project: Path, vs_code: CodeServ
 
 
 def test_a_missing_python_is_one_message_with_a_fix_that_helps_at_once(
-    open_window, project: Path, extensions: Path, tmp_path: Path
+    open_window: OpenWindow, project: Path, start_vs_code: StartVSCode, tmp_path: Path
 ) -> None:
     folder = tmp_path / "project"
     shutil.copytree(project, folder)
-    settings = {"neuron.python": "/no/such/python"}
-    with code_server.running(tmp_path / "user", extensions, settings) as server:
-        window = open_window(folder, server)
-        window.command("Neuron: Open Profile...")
-        window.choose("Profile to open", "train.nprof")
-        toast = window.toast("Neuron Tools was not found: /no/such/python")
-        assert "does not start" in toast.inner_text()
-        assert toast.get_by_text("Install", exact=True).count() == 1
-        assert window.page.locator(".notification-toast").count() == 1
-        window.inner_page("#note").get_by_text("Neuron Tools was not found").wait_for()
-        code_server.write_settings(tmp_path / "user", {"neuron.python": sys.executable})
-        window.painted("train.nprof")  # without asking for it again
+    server = start_vs_code({"neuron.python": "/no/such/python"})
+    window = open_window(folder, server)
+    window.command("Neuron: Open Profile...", asks="Profile to open")
+    window.choose("Profile to open", "train.nprof")
+    toast = window.toast("Neuron Tools was not found: /no/such/python")
+    assert "does not start" in toast.inner_text()
+    assert toast.get_by_text("Install", exact=True).count() == 1
+    assert window.page.locator(".notification-toast").count() == 1
+    window.inner_page("#note").get_by_text("Neuron Tools was not found").wait_for()
+    toast.get_by_text("Select Interpreter").click()
+    window.page.locator('.settings-editor input[aria-label="neuron.python"]').fill(sys.executable)
+    window.painted("train.nprof")  # without asking for it again

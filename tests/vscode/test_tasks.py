@@ -38,7 +38,7 @@ def window(open_window: OpenWindow, tmp_path: Path) -> Window:
 
 def run_task(window: Window, label: str) -> None:
     """Run a task as a user does."""
-    window.command("Tasks: Run Task")
+    window.command("Tasks: Run Task", asks="Select the task to run")
     window.choose("Select the task to run", label)
 
 

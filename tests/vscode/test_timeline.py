@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +30,6 @@ def timeline(shared: Window) -> Window:
     return shared
 
 
-def click_span(window: Window, track: str, share: float) -> None:
-    """Click at a part of the width of a track's first row."""
-    plot = window.timeline().locator("#timeline canvas").last.bounding_box()
-    row = window.timeline().get_by_text(track, exact=True).first.bounding_box()
-    window.page.mouse.click(plot["x"] + share * plot["width"], row["y"] + row["height"] / 2)
-
-
 def longest_operation(project: Path) -> tuple[float, int]:
     """Of the longest operation: its middle as a part of the profile's time, and its line."""
     with open_profile(project / "train.nprof") as profile:
@@ -50,7 +44,7 @@ def longest_operation(project: Path) -> tuple[float, int]:
 def test_it_paints_and_a_click_on_a_span_opens_its_line(timeline: Window, project: Path) -> None:
     timeline.until(lambda: timeline.ink() > 1500)
     share, line = longest_operation(project)
-    click_span(timeline, "Framework operations", share)
+    timeline.click_span("Framework operations", share)
     timeline.page.locator(".tab", has_text="train.py").wait_for()
     timeline.until(lambda: timeline.marked_line() == line)
 
@@ -107,7 +101,6 @@ def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -
     timeline.page.locator(".tab", has_text="train.nprof").first.click()
     timeline.painted()
     timeline.until(lambda: in_sight(timeline) == pytest.approx(shown, rel=0.01))
-    timeline.wait_until_editors_are_kept()
     timeline.reload()
     timeline.painted()
     timeline.until(lambda: in_sight(timeline) == pytest.approx(shown, rel=0.01))
@@ -132,24 +125,33 @@ def test_a_profile_dragged_into_the_editor_opens_its_timeline(open_window: OpenW
     window.open_file("train.py")
     tree = window.page.locator(".explorer-folders-view")
     tree.locator(".monaco-list-row", has_text="train.nprof").first.click()
-    manifest = tree.locator(".monaco-list-row", has_text="profile.json")
+    manifest = tree.locator(".monaco-list-row", has_text="profile.json").first
 
-    def comes_into_sight() -> bool:  # a profile has many tables, and the tree only the rows that are seen
+    def is_in_sight() -> bool:  # a profile has many tables, and the tree only the rows that are seen
         tree.hover()
         window.page.mouse.wheel(0, 300)
-        return bool(manifest.count())
+        return bool(manifest.count()) and _is_within(manifest.bounding_box(), tree.bounding_box())
 
-    window.until(comes_into_sight)
-    _drag(window, manifest.first, window.page.locator(".editor-instance").first)
+    def grasp() -> None:
+        window.page.mouse.up()  # of an attempt in vain
+        window.until(is_in_sight)
+        manifest.hover()
+        window.page.mouse.down()
+
+    _drag(window, grasp, window.page.locator(".editor-instance").first)
     window.painted("train.nprof")
 
 
-def _drag(window: Window, what: Any, target: Any) -> None:
-    """Drag a row into the editors, and let it go once the workbench shows where it would open."""
+def _is_within(box: dict[str, float] | None, outer: dict[str, float] | None) -> bool:
+    if box is None or outer is None:
+        return False
+    return outer["y"] <= box["y"] and box["y"] + box["height"] <= outer["y"] + outer["height"]
+
+
+def _drag(window: Window, grasp: Callable[[], None], target: Any) -> None:
+    """Drag what the mouse grasps into the editors; let it go once the workbench shows where it would open."""
     mouse, box = window.page.mouse, target.bounding_box()
     x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
-    what.hover()
-    mouse.down()
     overlay = window.page.locator("#monaco-workbench-editor-drop-overlay")
 
     def is_shown() -> bool:
@@ -157,5 +159,5 @@ def _drag(window: Window, what: Any, target: Any) -> None:
         mouse.move(x + 5, y + 5)
         return bool(overlay.count())
 
-    window.until(is_shown)
+    window.insist(grasp, is_shown)
     mouse.up()

@@ -43,7 +43,7 @@ def test_views_show_profiles_hierarchy_and_findings(two: Window, project: Path) 
 
 
 def test_two_profiles_are_compared(two: Window) -> None:
-    two.command("Neuron: Compare with...")
+    two.command("Neuron: Compare with...", asks="Base to compare")
     two.choose("Base to compare", "short.nprof")
     report = two.inner_page("h1:has-text('short.nprof')")
     assert "Device time" in report.locator("body").inner_text()
@@ -51,20 +51,20 @@ def test_two_profiles_are_compared(two: Window) -> None:
 
 
 def test_a_query_shows_its_rows(two: Window) -> None:
-    two.command("Neuron: Run Query...")
+    two.command("Neuron: Run Query...", asks="SQL over the tables")
     two.answer("SQL over the tables", "SELECT 6 * 7 AS answer, 'text' AS kind")
     two.page.locator(".view-line", has_text="answer").first.wait_for()
     two.page.locator(".view-line", has_text="42").first.wait_for()
 
 
 def test_a_refused_query_is_one_message(two: Window) -> None:
-    two.command("Neuron: Run Query...")
+    two.command("Neuron: Run Query...", asks="SQL over the tables")
     two.answer("SQL over the tables", "DROP TABLE Instruction")
     two.toast("A profile is read-only")
 
 
 def test_a_profile_has_tags(two: Window) -> None:
-    two.command("Neuron: Tag Profile...")
+    two.command("Neuron: Tag Profile...", asks="Tags of")
     two.answer("Tags of", "baseline, fp32")
     two.command("Neuron: Focus on Profiles View")
     rows(two, "#baseline · #fp32").first.wait_for()
@@ -81,7 +81,7 @@ def test_a_profile_is_exported_for_perfetto(two: Window, project: Path) -> None:
 
 
 def test_the_target_of_captures_is_a_setting(two: Window) -> None:
-    two.command("Neuron: Select Target...")
+    two.command("Neuron: Select Target...", asks="Simulated on trn2 now")
     two.choose("Simulated on trn2 now", "trn1")
     settings = two.folder / ".vscode/settings.json"
     two.until(lambda: settings.exists() and '"neuron.target": "trn1"' in settings.read_text())

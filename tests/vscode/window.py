@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 TIMEOUT_S = float(os.environ.get("VSCODE_TEST_TIMEOUT_S", "120"))
 POLL_MS = 100
+PATIENCE_S = 15
 Found = TypeVar("Found")
 
 # Texts at the ends of the lines in sight, with how far down each stands.
@@ -70,10 +71,18 @@ class Window:
     def __init__(self, page: Any, folder: Path) -> None:
         self.page = page
         self.folder = folder
+        self.complaints: list[str] = []
+        """Errors and warnings that its pages wrote to the console."""
         page.set_default_timeout(TIMEOUT_S * 1000)
+        page.on("console", self._listen)
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self._widget = page.locator(".quick-input-widget")
         self._field = self._widget.locator('input[type="text"]').first
         self._rows = self._widget.locator(".quick-input-list .monaco-list-row")
+
+    def _listen(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(f"{message.type}: {message.text}")
 
     def open(self, url: str) -> None:
         """Load the workbench, and wait until it knows the folder and the extension."""
@@ -86,8 +95,10 @@ class Window:
         self.page.locator(".activitybar .action-label[aria-label*='Neuron']").first.wait_for()
 
     def reload(self) -> None:
-        """Load the window again, as a user does with F5."""
-        self.page.reload()
+        """Load the window again by the workbench's command, which first writes down what is open."""
+        self._offer("F1", ">Developer: Reload Window", "Developer: Reload Window")
+        with self.page.expect_navigation():
+            self._field.press("Enter")
         self.ready()
 
     def close(self) -> None:
@@ -95,37 +106,69 @@ class Window:
         with self.page.expect_event("close"):
             self.page.close(run_before_unload=True)
 
-    def command(self, title: str) -> None:
-        """Run a command from the palette."""
-        self._ask_for("F1", f">{title}", title)
+    def command(self, title: str, asks: str = "") -> None:
+        """Run a command from the palette; with `asks`, until its question is there."""
+        self.insist(
+            lambda: self._accept("F1", f">{title}", title), lambda: not asks or self._asked(asks).count()
+        )
 
     def open_file(self, name: str) -> None:
         """Open a file of the folder by its name, or show it where it is open."""
-        self._ask_for("Control+P", name, name)
+        self._accept("Control+P", name, name)
         self.page.locator(".tab.active", has_text=name).first.wait_for()
 
     def answer(self, question: str, text: str) -> None:
         """Fill in the input box in which a command asks a question, and accept."""
-        self._widget.locator(".quick-input-message", has_text=question).wait_for()
+        asked = self._asked(question)
+        asked.wait_for()
         self._field.fill(text)
-        self.page.keyboard.press("Enter")
-        self._widget.locator(".quick-input-message", has_text=question).wait_for(state="hidden")
+        self._field.press("Enter")
+        asked.wait_for(state="hidden")
 
     def choose(self, question: str, text: str) -> None:
         """Choose an entry of the list in which a command asks a question."""
-        field = self._widget.locator(f'input[placeholder*="{question}"]')
-        field.wait_for()
+        asked = self._asked(question)
+        asked.wait_for()
         self._rows.filter(has_text=text).first.click()
-        field.wait_for(state="hidden")
+        asked.wait_for(state="hidden")
 
     def accept_file(self, suffix: str) -> None:
         """Accept the file that a dialog proposes for saving."""
         self.until(lambda: self._field.is_visible() and self._field.input_value().endswith(suffix))
-        self.page.keyboard.press("Enter")
+        self._field.press("Enter")
         self._field.wait_for(state="hidden")
 
-    def _ask_for(self, key: str, text: str, wanted: str) -> None:
-        """Open a list by its key, type, and accept the wanted entry once the list stays as it is."""
+    def rest_on(self, line: str, shown: str) -> Any:
+        """Rest the mouse on a line of the editor until a box with a text is there; returns the box."""
+        where = self.page.locator(".view-line", has_text=line).first
+        box = self.page.locator(".monaco-hover:visible", has_text=shown).first
+
+        def rest() -> None:
+            self.page.mouse.move(0, 0)
+            where.hover(position={"x": 150, "y": 8})
+
+        self.insist(rest, box.count)
+        return box
+
+    def quick_fixes(self) -> Any:
+        """Ask for the actions at the cursor until they are there; returns their list."""
+        actions = self.page.locator(".action-widget")
+        self.insist(lambda: self.page.keyboard.press("Control+."), actions.count)
+        return actions
+
+    def _asked(self, question: str) -> Any:
+        """Where a command asks a question: a list by the hint in its field, a box by the text below it."""
+        hint = f'input[placeholder*="{question}"]:visible'
+        return self._widget.locator(f'{hint}, .quick-input-message:has-text("{question}"):visible').first
+
+    def _accept(self, key: str, text: str, wanted: str) -> None:
+        """Open a list by its key, type, and accept the wanted entry."""
+        self._offer(key, text, wanted)
+        self._field.press("Enter")
+        self.until(lambda: not self._field.is_visible() or self._field.input_value() != text)
+
+    def _offer(self, key: str, text: str, wanted: str) -> None:
+        """Open a list by its key, type, and go to the wanted entry once the list stays as it is."""
 
         def offered() -> bool:
             self._open_list(key)
@@ -134,8 +177,6 @@ class Window:
             return self._is_soon(lambda: self._focus_entry(wanted))
 
         self.until(offered)
-        self.page.keyboard.press("Enter")
-        self.until(lambda: not self._field.is_visible() or self._field.input_value() != text)
 
     def _focus_entry(self, wanted: str) -> bool:
         """Go to an entry of the list, once that stays the same: it goes on searching while it is shown."""
@@ -151,7 +192,7 @@ class Window:
         focused = self._labels(".focused")
         steps = labels.index(found) - (labels.index(focused[0]) if focused else -1)
         for _ in range(abs(steps)):
-            self.page.keyboard.press("ArrowDown" if steps > 0 else "ArrowUp")
+            self._field.press("ArrowDown" if steps > 0 else "ArrowUp")
         return self._labels(".focused") == [found]
 
     def _labels(self, which: str = "") -> list[str]:
@@ -169,7 +210,7 @@ class Window:
 
         self.until(opened)
 
-    def _is_soon(self, question: Callable[[], object], seconds: float = 3.0) -> bool:
+    def _is_soon(self, question: Callable[[], object], seconds: float = 3) -> bool:
         """Whether a question is answered with something true before another attempt makes sense."""
         until = time.monotonic() + seconds
         while not (found := question()) and time.monotonic() < until:
@@ -181,7 +222,7 @@ class Window:
         self._open_list("Control+G")
         self._field.fill(f":{line}")
         self._rows.filter(has_text=f"line {line}").first.wait_for()
-        self.page.keyboard.press("Enter")
+        self._field.press("Enter")
         self.until(lambda: not self._field.is_visible() and self.cursor_line() == line)
 
     def marked_line(self) -> int:
@@ -209,7 +250,7 @@ class Window:
 
     def open_profile(self, name: str) -> None:
         """Open a profile's timeline and wait until it has drawn."""
-        self.command("Neuron: Open Profile...")
+        self.command("Neuron: Open Profile...", asks="Profile to open")
         self.choose("Profile to open", name)
         self.page.locator(".tab.active", has_text=name).first.wait_for()
         self.painted(name)
@@ -217,6 +258,13 @@ class Window:
     def painted(self, name: str = "") -> None:
         """Wait until a timeline says that it is drawn."""
         self.inner_page(f'#timeline[aria-label^="Timeline of {name}"][aria-busy="false"]')
+
+    def click_span(self, track: str, share: float) -> None:
+        """Click at a part of the width of the first row of a timeline's track."""
+        timeline = self.timeline()
+        plot = timeline.locator("#timeline canvas").last.bounding_box()
+        row = timeline.get_by_text(track, exact=True).first.bounding_box()
+        self.page.mouse.click(plot["x"] + share * plot["width"], row["y"] + row["height"] / 2)
 
     def ink(self, name: str = "") -> int:
         """Pixels of the timeline in which spans are: those with a strong colour."""
@@ -247,10 +295,14 @@ class Window:
         kept = (json.loads(text).get(key) for text in stored)
         return next((value for value in kept if value is not None), None)
 
-    def wait_until_editors_are_kept(self) -> None:
-        """Wait until a reload would open the timeline again: the workbench writes that down now and then."""
-        key = "memento/workbench.parts.editor"
-        self.until(lambda: "neuron.timeline" in "".join(self.page.evaluate(_STORED, key)))
+    def insist(self, act: Callable[[], object], effect: Callable[[], object]) -> None:
+        """Do something until it has an effect: what comes up meanwhile can undo it, and users do it again."""
+
+        def has_effect() -> bool:
+            act()
+            return self._is_soon(effect, PATIENCE_S)
+
+        self.until(has_effect)
 
     def until(self, question: Callable[[], Found], timeout_s: float = TIMEOUT_S) -> Found:
         """Wait until a question is answered with something true.
