@@ -26,6 +26,7 @@ import psutil
 from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
 from neuron_monitor.api.host import Host
 from neuron_monitor.api.instance import Instance
+from neuron_monitor.api.owners import Owners
 from neuron_monitor.api.published import REREAD_INTERVAL_NS
 from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
@@ -48,6 +49,9 @@ PUBLISH_INTERVAL_S = 0.25
 MODELS = 8
 LATENCY_BUCKETS = range(bucket_of(1_000_000), bucket_of(64_000_000))  # 1 to 64 ms
 MIB = 1 << 20
+_SHORT_PERIOD_S = 0.05
+_FIRST_REPORTS = 2  # belong to the start
+_REAL_HOT = ("nc_time_in_use", "inference_count", "flop_count", "success")
 MEMORY = {"tensors": 3 << 30, "model_code": 120 << 20, "constants": 2 << 30, "runtime_memory": 50 << 20}
 _HOT = (
     "elapsed_ns",
@@ -179,7 +183,7 @@ def run(quick: bool) -> list[Figure]:
         root = str(load.tree.root)
         running = [
             *_running_cost(root, "1s", 1.0, 6 if quick else 20, Target("<=", 0.5)),
-            *_running_cost(root, "50ms", 0.05, 100 if quick else 400, Target("<=", 3.0)),
+            *_running_cost(root, "50ms", _SHORT_PERIOD_S, 100 if quick else 400, Target("<=", 3.0)),
         ]
         load.pause()
         publisher.join()
@@ -188,6 +192,7 @@ def run(quick: bool) -> list[Figure]:
             *running,
             *_starts(root, 3 if quick else 10),
             _report_time(load, root, 12 if quick else 200),
+            _real_tree_cost(pids, 40 if quick else 400),
             _growth(20_000 if quick else 1_000_000),
             _host_cost(pids),
             _exposition_cost(root),
@@ -197,13 +202,22 @@ def run(quick: bool) -> list[Figure]:
 
 @contextmanager
 def _load() -> Iterator[Load]:
+    with _memory_folder() as folder:
+        load = Load(folder / "tree")
+        try:
+            yield load
+        finally:
+            load.stop()
+
+
+@contextmanager
+def _memory_folder() -> Iterator[Path]:
+    """A folder in memory where there is one."""
     parent = "/dev/shm" if os.path.isdir("/dev/shm") else None
     folder = Path(tempfile.mkdtemp(prefix="neuron-monitor-", dir=parent))
-    load = Load(folder / "tree")
     try:
-        yield load
+        yield folder
     finally:
-        load.stop()
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -219,11 +233,11 @@ def _node(name: str) -> str:
 def _running_cost(root: str, period: str, period_s: float, count: int, target: Target) -> list[Figure]:
     """Processor time a second, of which the start is no part, and the memory of the process."""
     command = [sys.executable, "-m", "neuron_monitor.cli", "--sysfs-root", root, "--period", period]
-    started = subprocess.Popen([*command, "--count", str(count + 2)], stdout=subprocess.PIPE)
+    started = subprocess.Popen([*command, "--count", str(count + _FIRST_REPORTS)], stdout=subprocess.PIPE)
     os.sched_setaffinity(started.pid, _processors()[-1:])
     assert started.stdout is not None
     process = psutil.Process(started.pid)
-    for _ in range(2):
+    for _ in range(_FIRST_REPORTS):
         started.stdout.readline()
     before_s, began = _processor_s(process), time.monotonic()
     for _ in range(count - 1):
@@ -291,6 +305,50 @@ def _report_time(load: Load, root: str, rounds: int) -> Figure:
     note = f"median {durations[len(durations) // 2] / 1e6:.2g} ms of {rounds}"
     value = durations[min(len(durations) - 1, int(0.99 * len(durations)))] / 1e6
     return Figure("report, 99th percentile", value, "ms", Target("<=", 10), None, note)
+
+
+def _real_tree_cost(pids: list[int], rounds: int) -> Figure:
+    """Processor time of reports at 20 Hz of a real driver's tree, each with other counters of all cores.
+
+    A real driver counts for the cores and publishes no pages: every node is read, and every process's rates
+    are made anew, in each report.
+    """
+    with _memory_folder() as folder:
+        tree = SysfsTree(folder / "tree", TRAINIUM2, DEVICES, simulated=False)
+        _own_cores(folder / "proc", pids)
+        sampler = Sampler(DeviceTree(str(tree.root), owners=Owners(str(folder / "proc"))))
+        reporter = Reporter(default_configuration(_SHORT_PERIOD_S), sampler.sample())
+        nodes = [
+            (name, os.open(tree.root / tree.core(core) / _node(name), os.O_WRONLY))
+            for core in range(CORES)
+            for name in _REAL_HOT
+        ]
+        durations = []
+        for number in range(1, _FIRST_REPORTS + rounds + 1):
+            for name, node in nodes:
+                os.pwrite(node, b"%d\n" % (number * _STEPS[name]), 0)
+            time.sleep(_SHORT_PERIOD_S)
+            began = time.process_time_ns()
+            orjson.dumps(reporter.report(sampler.sample()))
+            durations.append(time.process_time_ns() - began)
+        for _, node in nodes:
+            os.close(node)
+        sampler.close()
+    del durations[:_FIRST_REPORTS]
+    share = 100 * sum(durations) / rounds / 1e9 / _SHORT_PERIOD_S
+    note = f"of one core; least {min(durations) / 1e6:.2g} ms of {rounds} reports"
+    return Figure("real driver's tree at 20 Hz", share, "%", None, None, note)
+
+
+def _own_cores(folder: Path, pids: list[int]) -> None:
+    """Descriptors and environment of processes that use the cores of all devices, as `/proc` has them."""
+    share = CORES // len(pids)
+    for number, pid in enumerate(pids):
+        first = number * share
+        (folder / str(pid) / "fd").mkdir(parents=True)
+        (folder / str(pid) / "fd" / "3").symlink_to(f"/dev/neuron{first // TRAINIUM2.cores}")
+        told = {"NEURON_LOGICAL_NC_CONFIG": "1", "NEURON_RT_VISIBLE_CORES": f"{first}-{first + share - 1}"}
+        (folder / str(pid) / "environ").write_text("\0".join(f"{name}={text}" for name, text in told.items()))
 
 
 def _growth(samples: int) -> Figure:
