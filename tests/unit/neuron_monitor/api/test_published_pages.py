@@ -154,8 +154,17 @@ def test_a_page_that_was_removed_and_made_anew_is_found(simulated, publishing, p
 def test_descriptors_of_processes_that_ended_are_given_back(simulated, publishing, published, pid):
     publishing.publish(1)
     published.read(0)
-    before = len(os.listdir("/proc/self/fd"))
+    (known,) = published._known.values()
+    descriptor = known.page
+    assert os.path.samestat(os.fstat(descriptor), publishing.page.stat())
     publishing.page.with_suffix(".json").unlink()
-    publishing.page.unlink()
+    left = publishing.page.rename(publishing.page.with_name("left"))
     assert published.read(SECOND_NS) == ()
-    assert len(os.listdir("/proc/self/fd")) == before - 1
+    assert not _is_open(descriptor, left)
+
+
+def _is_open(descriptor, path):
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except OSError:
+        return False
