@@ -3,6 +3,7 @@
 import logging
 import os
 import threading
+from contextlib import contextmanager
 
 import pytest
 
@@ -20,13 +21,17 @@ WAIT_MS = 120_000
 PERIOD_S = 0.2  # the shortest: answers take longer on a busy machine
 
 
-@pytest.fixture(scope="module")
-def page_address(tmp_path_factory):
-    """A page of a tree whose process works on two cores, updated five times a second."""
+@contextmanager
+def monitored(folder, latency_s=0.0):
+    """The address of a page of a tree whose process works on two cores, updated five times a second.
+
+    Args:
+        latency_s: How long each answer is on its way.
+    """
     from werkzeug.serving import make_server
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    tree = SysfsTree(tmp_path_factory.mktemp("monitor") / "tree")
+    tree = SysfsTree(folder / "tree")
     second = iter(range(1, 10**6))
 
     def publish():
@@ -60,17 +65,32 @@ def page_address(tmp_path_factory):
     listener = bind("127.0.0.1", 0)
     access = Access("neuron-monitor", listener.getsockname()[1])
     app = guard(make_local_app(collector, PERIOD_S, "test-host"), access)
-    server = make_server("127.0.0.1", access.port, app, threaded=True, fd=listener.fileno())
+
+    def answer(environ, start_response):
+        if environ["REQUEST_METHOD"] == "POST":
+            stopped.wait(latency_s)
+        return app(environ, start_response)
+
+    server = make_server("127.0.0.1", access.port, answer, threaded=True, fd=listener.fileno())
     for target in (work, server.serve_forever):
         threading.Thread(target=target, daemon=True).start()
-    yield access.url
-    stopped.set()
-    server.shutdown()
-    listener.close()
+    try:
+        yield access.url
+    finally:
+        stopped.set()
+        server.shutdown()
+        listener.close()
 
 
-@pytest.fixture
-def page(chromium, page_address):
+@pytest.fixture(scope="module")
+def page_address(tmp_path_factory):
+    with monitored(tmp_path_factory.mktemp("monitor")) as address:
+        yield address
+
+
+@contextmanager
+def opened(chromium, page_address):
+    """The page, once it shows the process; it must not complain."""
     page = chromium.new_page(viewport={"width": 1280, "height": 1000})
     page.set_default_timeout(WAIT_MS)
     page.problems = []
@@ -81,6 +101,12 @@ def page(chromium, page_address):
     yield page
     assert page.problems == []
     page.close()
+
+
+@pytest.fixture
+def page(chromium, page_address):
+    with opened(chromium, page_address) as page:
+        yield page
 
 
 # Of the chart's points: how many there are, and when the newest was; 0 until the chart is first drawn.
@@ -106,6 +132,13 @@ def test_the_page_fills_and_moves(page):
     page.wait_for_function(f"() => {POINTS} > 2")
     wait_for_news(page)
     assert "token" not in page.evaluate("location.href")
+
+
+def test_answers_that_take_longer_than_a_period_are_shown(chromium, tmp_path):
+    with monitored(tmp_path, 3 * PERIOD_S) as address, opened(chromium, address) as page:
+        page.wait_for_function(f"() => {POINTS} > 0")
+        wait_for_news(page)
+        wait_for_news(page)
 
 
 def test_pause_stops_the_page_and_goes_on(page):
