@@ -62,6 +62,38 @@ class View:
         return not any(block.real and block.extent > 1 for block in self.blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """What a stretch of a reader's positions needs of an operand: access patterns repeat it on chip.
+
+    Attributes:
+        count: Different elements.
+        repeats_innermost: Whether neighbouring positions read the same element.
+    """
+
+    count: int
+    repeats_innermost: bool
+
+
+def spread(blocks: Sequence[Block], stretch: int) -> Spread | None:
+    """The same for each stretch of so many positions, one after the other; None where they differ.
+
+    Example:
+        >>> spread([Block(8, True), Block(16, False), Block(4, True)], 32)
+        Spread(count=4, repeats_innermost=False)
+    """
+    count, remaining = 1, stretch
+    for block in reversed(blocks):
+        if remaining % block.extent and block.extent % remaining:
+            return None
+        taken = min(block.extent, remaining)
+        count *= taken if block.real else 1
+        remaining //= taken
+        if remaining == 1:
+            break
+    return Spread(count, stretch > 1 and bool(blocks) and not blocks[-1].real) if remaining == 1 else None
+
+
 def merged_blocks(extents: Sequence[tuple[int, bool]]) -> tuple[Block, ...]:
     """Blocks of (extent, real) dimensions: unit dimensions dropped, equal neighbours merged."""
     blocks: list[Block] = []
@@ -100,6 +132,11 @@ class Layout:
         """Factors of all dimensions, outermost first."""
         return tuple(factor for dim in self.dims for factor in dim)
 
+    @property
+    def is_repeated(self) -> bool:
+        """Whether one element in memory stands for all."""
+        return self.root >= 0 and bool(self.factors) and not any(stride for _, stride in self.factors)
+
 
 class Views:
     """Finds the view of any value of a module; answers are remembered."""
@@ -120,9 +157,16 @@ class Views:
         if view is None:
             layout = self.layout(value)
             if layout.root != value and _is_turned(layout):
-                layout = Layout(value, contiguous(self._shape(value)))
+                layout = self._turned(value)
             view = self._views[value] = _view(layout)
         return view
+
+    def _turned(self, value: int) -> Layout:
+        """Over memory in which the elements have been turned: the value's own, or of what it reshapes."""
+        operation, shape = self._made_by[value], contiguous(self._shape(value))
+        if operation.opcode == "reshape" and _is_turned(self.layout(operation.operands[0])):
+            return Layout(self._turned(operation.operands[0]).root, shape, path=(operation,))
+        return Layout(value, shape)
 
     def layout(self, value: int) -> Layout:
         """Where the elements of `value` lie, read through every lazy operation that strides can express."""

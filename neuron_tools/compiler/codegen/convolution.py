@@ -134,7 +134,7 @@ def _operand(context: Context, value: int, *, turned: bool, run: int) -> Operand
     if layout.path:
         run = min(run, innermost[0] if innermost else 1)
     dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
-    return Operand(value, layout.root, turned, max(1, run), dtype, False)
+    return Operand(value, layout.root, turned, max(1, run), dtype, False, layout.is_repeated)
 
 
 class Convolution(Matmul):
@@ -220,8 +220,13 @@ class Convolution(Matmul):
         total = self._sizes.columns * self._window.input_pixels // max(1, self._window.output_pixels)
         wanted = np.full(len(self._chunk), min(held, total), np.int64)
         run = self._window.inputs if self._window.channels_last else min(held, self._right.run)
+        active = self._loop.first_of(slot.version) & (partitions > 0)
         if self._window.packs_taps:
             wanted = np.full(len(self._chunk), held, np.int64)
+        if self._right.is_repeated:
+            self._spread(self._right, slot, partitions, wanted, active)
+            return
+        if self._window.packs_taps:
             run = self._window.output_row * self._window.stride
         transfer = Transfer(
             self._context.load_queue(),
@@ -235,7 +240,6 @@ class Convolution(Matmul):
             location.tensor,
             transpose=self._right.method == "dma",
         )
-        active = self._loop.first_of(slot.version) & (partitions > 0)
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def generate_gather(context: Context, group: Group) -> None:
     hlo = context.hlo(group)
     context.define(result)
     count = context.type_of(result).element_count
-    row = _row_elements(context, result, operation.attributes.get("dimension_numbers", {}), "offset_dims")
+    row = _together(context.type_of(table).shape, operation.attributes.get("slice_sizes", ()))
     source, target = context.location(table), context.locations[result]
     loop, partitions, elements, run = _row_loop(context, count, row, target.dtype.byte_count, hlo)
     index_tile = _load_indices(context, loop, indices, partitions)
@@ -69,7 +69,7 @@ def _scatter_rows(
     if count == 0:
         return {}
     source = context.location(update)
-    row = _row_elements(context, update, numbers, "update_window_dims")
+    row = _together(target.type.shape, _window_sizes(context, update, target, numbers))
     loop, partitions, elements, run = _row_loop(context, count, row, source.dtype.byte_count, hlo)
     index_tile = _load_indices(context, loop, indices, partitions)
     dtype = chip_dtype(context.type_of(update).dtype)
@@ -104,12 +104,21 @@ def _combines(regions: Any) -> bool:
     return any(region.operations for region in regions)
 
 
-def _row_elements(context: Context, value: int, numbers: Mapping[str, Any], window: str) -> int:
-    """Elements of one gathered or scattered row: the product of the window dimensions."""
-    shape = context.type_of(value).shape
+def _window_sizes(context: Context, update: int, target: Location, numbers: Mapping[str, Any]) -> list[int]:
+    """Extent of a scatter's window along each axis of the operand."""
+    shape = context.type_of(update).shape
+    extents = iter([shape[axis] for axis in numbers.get("update_window_dims", ())])
+    single = {*numbers.get("inserted_window_dims", ()), *numbers.get("input_batching_dims", ())}
+    return [1 if axis in single else next(extents, 1) for axis in range(len(target.type.shape))]
+
+
+def _together(shape: Sequence[int], window: Sequence[int]) -> int:
+    """Elements of a window that lie together in memory."""
     elements = 1
-    for axis in numbers.get(window, ()):
-        elements *= shape[axis]
+    for extent, size in zip(reversed(shape), reversed(window)):
+        elements *= size
+        if size != extent:
+            break
     return max(1, elements)
 
 

@@ -236,6 +236,8 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
         active: BoolArray | None, *, in_turn: bool = False,
     ) -> None:  # fmt: skip
         opcode, activation, flags = micro.opcode, micro.activation, micro.flags
+        if not self._repeating.isdisjoint(reads):
+            flags |= Flag.STRIDED
         if engine is Engine.SCALAR and opcode in AS_ACTIVATION:
             flags |= Flag.REDUCES if opcode is Opcode.TENSOR_REDUCE else Flag.NONE
             opcode, activation = Opcode.ACTIVATE, activation or IDENTITY

@@ -10,6 +10,7 @@ from neuron_tools.compiler.codegen.micro import External
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.views import Spread
 from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
@@ -28,6 +29,10 @@ class LoopOperands(LoopState):
             self._residents.append((resident, slot))
             return
         dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
+        repeated = self._spread_of(external)
+        if repeated is not None:
+            self._slots[external.key] = self._repeated(external, repeated, dtype)
+            return
         if form in ("full", "expand", "iota_full"):
             slot = self._loop.slot("operand", self._tile_bytes(dtype), dtype, extra_buffers=1 + self._slack)
             active = self._active(self._needed.get(external.key, {0}))
@@ -41,6 +46,18 @@ class LoopOperands(LoopState):
         else:
             slot = self._row_vector(external, dtype)
         self._slots[external.key] = slot
+
+    def _repeated(self, external: External, repeated: Spread, dtype: DType) -> Slot:
+        """Only the different elements of each partition, which access patterns repeat."""
+        slot = self._loop.slot(
+            "operand", repeated.count * dtype.byte_count, dtype, extra_buffers=1 + self._slack
+        )
+        run = min(repeated.count, external.view.run_elements)
+        active = self._active(self._needed.get(external.key, {0}))
+        self._load(external, slot, self._partitions * repeated.count, run, active)
+        if repeated.repeats_innermost and repeated.count > 1:  # one element a partition is a scalar operand
+            self._repeating.add(slot)
+        return slot
 
     def _resident(self, external: External) -> Resident | None:
         """Where an operand is in SBUF already, if it lies there as this loop's tiles do."""

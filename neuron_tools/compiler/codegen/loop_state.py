@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.micro import Key, Selection, needed_levels
+from neuron_tools.compiler.codegen.micro import External, Key, Selection, needed_levels
 from neuron_tools.compiler.codegen.narrowing import narrow_keys
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
@@ -16,6 +16,7 @@ from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group, Shape
+from neuron_tools.compiler.views import Spread, spread
 from neuron_tools.simulator.program import DType, Memory
 
 IntArray = npt.NDArray[np.int64]
@@ -40,6 +41,7 @@ class LoopState:
         self._residents: list[tuple[Resident, Slot]] = []
         self._staying: dict[Key, int] = {}
         self._tile_queue = -1
+        self._repeating: set[Slot] = set()
         self._needed = needed_levels(selection)
         self._rows = space.row_tile()
         self._level = space.level()
@@ -75,6 +77,16 @@ class LoopState:
         space = self._space
         return self._group.domain is not None and (space.chunk < space.columns or space.run < space.columns)
 
+    def _spread_of(self, external: External) -> Spread | None:
+        """What the partitions need of a repeated operand, where that is less than a tile each."""
+        space = self._space
+        stretch = int(self._elements.max())
+        in_one_piece = space.run == space.columns and space.columns % space.chunk == 0
+        if external.form != "expand" or not in_one_piece or stretch == 1:
+            return None
+        found = spread(external.view.blocks, stretch)
+        return found if found is not None and found.count < stretch else None
+
     def _full_values(self) -> list[int]:
         """Values that move between HBM and SBUF tile by tile."""
         residency = self._context.residency
@@ -83,6 +95,7 @@ class LoopState:
             for item in self._selection.externals.values()
             if item.form in ("full", "expand")
             and item.view.root >= 0
+            and self._spread_of(item) is None
             and residency.find(item.view.root, self._space.rows, self._space.columns) is None
         ]
         stored = [v for v in self._selection.stored if self._group.shapes[v] is Shape.FULL]

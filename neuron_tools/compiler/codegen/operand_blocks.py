@@ -137,6 +137,9 @@ class OperandBlocks:
                 active=active,
             )
             return
+        if operand.is_repeated:
+            self._spread(operand, slot, np.minimum(depth, self._tile), free * tiles, active)
+            return
         location = self._location(operand)
         slot.tensor = location.tensor
         item = location.dtype.byte_count
@@ -160,6 +163,23 @@ class OperandBlocks:
             strided=not turned and run < operand.run,
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
+
+    def _spread(
+        self, operand: Operand, slot: Slot, partitions: IntArray, elements: IntArray, active: BoolArray
+    ) -> None:
+        """Fill a slot with an operand's one element, which is loaded once, to all partitions."""
+        location = self._location(operand)
+        item = location.dtype.byte_count
+        column = self._loop.slot("number", operand.dtype.byte_count, operand.dtype, stationary=True)
+        column.tensor = location.tensor
+        transfer = Transfer(
+            self._context.load_queue(), Memory.HBM, Memory.SBUF, self._tile * item, item, self._tile,
+            location.purpose, location.dtype, location.tensor,
+        )  # fmt: skip
+        first = np.arange(len(self._batch)) == 0
+        self._loop.load(column, transfer, active=first, after=location.tokens)
+        self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(column,), writes=(slot,), active=active,
+                        partitions=np.maximum(partitions, 1), elements=elements)  # fmt: skip
 
     def _turned_block(self, operand: Operand, version: IntArray, free: IntArray, width: int) -> list[Slot]:
         """Load blocks as in memory (free elements on partitions) and turn them on the Tensor engine."""

@@ -35,6 +35,7 @@ class Operand:
         run: Elements that lie together: along the free dimensions, or along the contraction if `turned`.
         dtype: Element type on chip.
         is_vector: One free element: contraction goes straight to partitions, nothing to turn.
+        is_repeated: One element in memory stands for all: it is loaded once and spread on chip.
         turned_copy: Where a copy turned beforehand lies.
     """
 
@@ -44,12 +45,13 @@ class Operand:
     run: int
     dtype: DType
     is_vector: bool
+    is_repeated: bool = False
     turned_copy: Location | None = None
 
     @property
     def method(self) -> str:
         """How a block comes to lie with the contraction on partitions: natural, dma or tensor."""
-        if not self.turned or self.is_vector or self.turned_copy is not None:
+        if not self.turned or self.is_vector or self.is_repeated or self.turned_copy is not None:
             return "natural"
         return "dma" if self.dtype.byte_count <= 2 else "tensor"
 
@@ -90,7 +92,7 @@ def _operand(
         run *= extent
     is_vector = _product(shape[axis] for axis in free) == 1
     dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
-    return Operand(value, layout.root, turned, run, dtype, is_vector)
+    return Operand(value, layout.root, turned, run, dtype, is_vector, layout.is_repeated)
 
 
 def _product(extents: object) -> int:

@@ -16,6 +16,8 @@ from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
+ROWS_BY_DMA = 512
+"""Rows that one load by DMA turns: as many elements of each column are stored together."""
 BLOCKS_PER_TILE = 8
 """128-column blocks that one load brings: long descriptors, and work enough to hide the load."""
 
@@ -38,23 +40,25 @@ def generate_transpose(context: Context, group: Group) -> None:
 def turn_matrices(
     context: Context, location: Location, target: Location, sizes: tuple[int, int, int], hlo: int
 ) -> None:
-    """Turn `outer` matrices of rows x columns; one iteration covers 128 rows x several 128-column blocks.
+    """Turn `outer` matrices of rows x columns; one iteration covers several 128-column blocks.
 
+    DMA turns many rows at once, so that what is stored of each column is long; the Tensor engine turns 128.
     The target's tokens are set to what completes it.
     """
     outer, rows, columns = sizes
     size = context.core.tensor_columns
-    row_tiles = -(-rows // size)
+    dtype = chip_dtype(location.type.dtype)
+    by_dma = dtype.byte_count <= 2
+    height = min(rows, ROWS_BY_DMA) if by_dma else size
+    row_tiles = -(-rows // height)
     blocks = min(BLOCKS_PER_TILE, -(-columns // size))
     column_tiles = -(-columns // (size * blocks))
     loop = TileLoop(context, outer * row_tiles * column_tiles, hlo)
     index = np.arange(loop.iterations)
-    tall = np.minimum(size, rows - index // column_tiles % row_tiles * size)
+    tall = np.minimum(height, rows - index // column_tiles % row_tiles * height)
     wide = np.minimum(size * blocks, columns - index % column_tiles * size * blocks)
-    dtype = chip_dtype(location.type.dtype)
     item = location.dtype.byte_count
-    by_dma = dtype.byte_count <= 2
-    loaded = loop.slot("rows", size * blocks * dtype.byte_count, dtype, extra_buffers=1)
+    loaded = loop.slot("rows", height * blocks * dtype.byte_count, dtype, extra_buffers=1)
     load = Transfer(
         context.load_queue(), Memory.HBM, Memory.SBUF, tall * wide * item, int(wide.max()) * item,
         np.minimum(wide, size) if by_dma else tall, location.purpose, location.dtype, location.tensor,

@@ -275,7 +275,10 @@ class _Fusion(Joining):
     def _materialise(self, value: int, *, own: bool = False) -> None:
         """Give a value that is read through a chain memory of its own, where it must exist as such."""
         view = self._views.of(value)
-        if value in self._group_of or (view.is_same and not own and view.root != value):
+        if value in self._group_of:
+            return
+        if view.is_same and not own and view.root != value:
+            self._ensure(view.root)
             return
         operation = self._made_by.get(value)
         if operation is None or not is_lazy(operation, self._module):

@@ -108,11 +108,12 @@ def row_domain(operation: Operation, module: Module) -> Domain:
 def broadcast_domain(blocks: tuple[Block, ...]) -> Domain | None:
     """Iteration space in which a repeated operand is a row or a column vector; None = any.
 
-    A few repetitions of something large would leave most partitions without a row: it is read as it lies.
+    A few repetitions of something large, or a few elements each repeated often, would leave most partitions
+    without a row: they are read as they lie.
     """
     extents = [block.extent for block in blocks]
     match [block.real for block in blocks]:
-        case [False, True] if _is_folded(extents[0], extents[1]):
+        case [False, True] | [True, False] if _is_folded(extents[0], extents[1]):
             return None
         case [True, False] | [False, True]:
             return Domain(1, extents[0], extents[1])

@@ -16,9 +16,11 @@ from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.recognise_products import recognise_products
 from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
+from neuron_tools.compiler.passes.recognise_windows import recognise_windows
 from neuron_tools.compiler.passes.register_arithmetic import address_by_register
 from neuron_tools.compiler.passes.simplify import simplify
 from neuron_tools.compiler.passes.sink_transposes import sink_transposes
+from neuron_tools.compiler.passes.turn_reductions import turn_reductions
 
 PASSES = (
     address_by_register,
@@ -30,8 +32,11 @@ PASSES = (
     simplify_algebra,
     sink_transposes,
     simplify,
+    turn_reductions,
+    simplify,
     recognise_rotations,
     recognise_products,
+    recognise_windows,
     eliminate_common_subexpressions,
     recognise_activations,
     recognise_by_value,

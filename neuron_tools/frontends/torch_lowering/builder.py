@@ -89,7 +89,9 @@ class GraphBuilder:
     def copy(self, node: fx.Node, row: int) -> fx.Node:
         """A value in memory of its own, moved there by the framework operation `row`."""
         copied = self.graph.call_function(torch.ops.aten.clone.default, (node,))
-        copied.meta = {"val": node.meta["val"], "row": row, "intrinsic": Intrinsic("copy")}
+        copied.meta = {"val": node.meta["val"], "row": row}
+        if not self._spell_out:
+            copied.meta["intrinsic"] = Intrinsic("copy")
         return copied
 
     def write(self, node: fx.Node) -> None:

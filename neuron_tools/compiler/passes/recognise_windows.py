@@ -1,0 +1,127 @@
+"""Scatters whose indices count through whole axes of the operand write windows: rows, not elements.
+
+PyTorch's `index_copy_` along an inner axis arrives as one index per element, put together from the places
+along that axis and an iota for each other axis. What an iota counts through is a window.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from neuron_tools.compiler.graph import Rewriter, producers
+from neuron_tools.compiler.hlo import Module, Operation, TensorType
+from neuron_tools.compiler.views import Layout, Views, contiguous
+
+_NUMBERS = "scatter_dimension_numbers"
+
+
+def recognise_windows(module: Module) -> Module:
+    """See the module's text. Other scatters are kept."""
+    if not any(operation.opcode == "scatter" for operation in module.operations):
+        return module
+    return _Recogniser(module).run()
+
+
+class _Recogniser:
+    def __init__(self, module: Module) -> None:
+        self._module = module
+        self._made_by = producers(module)
+        self._views = Views(module, self._made_by)
+        self._rewriter = Rewriter(module)
+
+    def run(self) -> Module:
+        """Rewrite all operations in order."""
+        for operation in self._module.operations:
+            windows = self._windows(operation) if operation.opcode == "scatter" else {}
+            kept = self._with_windows(operation, windows) if windows else operation
+            self._rewriter.operations.append(kept)
+        return self._rewriter.finish()
+
+    def _shape(self, value: int) -> tuple[int, ...]:
+        return self._module.values[value].type.shape
+
+    def _pieces(self, operation: Operation) -> Iterator[tuple[int, int]]:
+        """(axis of the operand, its indices) of a scatter of elements; nothing for others."""
+        numbers = operation.attributes.get(_NUMBERS, {})
+        if len(operation.operands) != 3 or numbers.get("update_window_dims"):
+            return
+        joined = self._made_by.get(operation.operands[1])
+        axes = numbers.get("scatter_dims_to_operand_dims", ())
+        last = numbers.get("index_vector_dim")
+        if joined is None or joined.opcode != "concatenate" or joined.attributes.get("dimension") != last:
+            return
+        if len(joined.operands) == len(axes) == len(self._shape(operation.operands[0])):
+            yield from zip(axes, joined.operands)
+
+    def _windows(self, operation: Operation) -> dict[int, int]:
+        """Axis of the operand -> dimension of the update that runs through all of it."""
+        shape = self._shape(operation.operands[0])
+        pieces = [(axis, self._views.layout(value)) for axis, value in self._pieces(operation)]
+        windows: dict[int, int] = {}
+        for axis, layout in pieces:
+            dimension = _counted(layout)
+            if dimension is not None and layout.dims[dimension] == ((shape[axis], 1),):
+                windows[axis] = dimension
+            elif _is_zero(layout) and self._shape(operation.operands[2])[axis : axis + 1] == (1,):
+                windows[axis] = axis
+        others = [layout for axis, layout in pieces if axis not in windows]
+        varies = any(stride for layout in others for d in windows.values() for _, stride in layout.dims[d])
+        ordered = [windows[axis] for axis in sorted(windows)]
+        is_valid = bool(others) and not varies and ordered == sorted(set(ordered))
+        return windows if is_valid else {}
+
+    def _with_windows(self, operation: Operation, windows: Mapping[int, int]) -> Operation:
+        """The scatter with one index vector for each window."""
+        inside = sorted(windows.values())
+        pieces = [(axis, value) for axis, value in self._pieces(operation) if axis not in windows]
+        narrow = [self._first(value, inside, operation) for _, value in pieces]
+        indices = narrow[0]
+        if len(narrow) > 1:
+            type_ = self._rewriter.type_of(indices)
+            joined = TensorType((*type_.shape[:-1], len(narrow)), type_.dtype)
+            last = len(type_.shape) - 1
+            indices = self._rewriter.add("concatenate", narrow, joined, operation, dimension=last)
+        numbers = {
+            "update_window_dims": tuple(inside),
+            "inserted_window_dims": tuple(sorted(axis for axis, _ in pieces)),
+            "scatter_dims_to_operand_dims": tuple(axis for axis, _ in pieces),
+            "index_vector_dim": len(self._rewriter.type_of(indices).shape) - 1,
+        }
+        operand, _, update = operation.operands
+        return replace(
+            operation,
+            operands=(operand, indices, update),
+            attributes={**operation.attributes, _NUMBERS: numbers},
+        )
+
+    def _first(self, value: int, dimensions: list[int], like: Operation) -> int:
+        """Indices without dimensions along which they are all the same."""
+        type_ = self._module.values[value].type
+        narrow = TensorType(tuple(e for d, e in enumerate(type_.shape) if d not in dimensions), type_.dtype)
+        layout = self._views.layout(value)
+        kept = [factors for d, factors in enumerate(layout.dims) if d not in dimensions]
+        if layout.root >= 0 and tuple(kept) == contiguous(narrow.shape):
+            return self._rewriter.add("reshape", (layout.root,), narrow, like)
+        limits = tuple(1 if d in dimensions else extent for d, extent in enumerate(type_.shape))
+        zeros, ones = (0,) * len(limits), (1,) * len(limits)
+        part = self._rewriter.add(
+            "slice", (value,), TensorType(limits, type_.dtype), like,
+            start_indices=zeros, limit_indices=limits, strides=ones,
+        )  # fmt: skip
+        return self._rewriter.add("reshape", (part,), narrow, like)
+
+
+def _is_zero(layout: Layout) -> bool:
+    """Whether a layout is the constant 0."""
+    maker = layout.generator
+    return maker is not None and maker.opcode == "constant" and maker.attributes.get("value") == 0
+
+
+def _counted(layout: Layout) -> int | None:
+    """The dimension along which a layout counts from 0 on; None where it does anything else."""
+    if layout.generator is None or layout.generator.opcode != "iota":
+        return None
+    counted = [d for d, factors in enumerate(layout.dims) if any(stride for _, stride in factors)]
+    starts_at_zero = all(operation.opcode != "slice" for operation in layout.path)
+    return counted[0] if len(counted) == 1 and starts_at_zero else None
