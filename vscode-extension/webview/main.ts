@@ -58,11 +58,14 @@ function open(profile: ProfileMessage, kept: ViewMessage | undefined): void {
     onError: (error) => console.error(error.message),
   });
   timeline = opened;
-  void opened.ready.then((summary) => {
-    originNs = Number(summary.originNs);
-    vscode.postMessage({ type: "painted", milliseconds: performance.now() });
-    settle(opened, performance.now() + LONGEST_BUSY_MS);
-  });
+  opened.ready.then(
+    (summary) => {
+      originNs = Number(summary.originNs);
+      vscode.postMessage({ type: "painted", milliseconds: performance.now() });
+      settle(opened, performance.now() + LONGEST_BUSY_MS);
+    },
+    () => settle(opened, 0), // the engine shows what went wrong
+  );
 }
 
 /** Say that the timeline is there once all of it is: rows take their height from the data that they show. */
