@@ -108,9 +108,11 @@ class Window:
 
     def command(self, title: str, asks: str = "") -> None:
         """Run a command from the palette; with `asks`, until its question is there."""
-        self.insist(
-            lambda: self._accept("F1", f">{title}", title), lambda: not asks or self._asked(asks).count()
-        )
+
+        def run() -> None:
+            self._accept("F1", f">{title}", title)
+
+        self.insist(run, lambda: not asks or self._asked(asks).count())
 
     def open_file(self, name: str) -> None:
         """Open a file of the folder by its name, or show it where it is open."""
@@ -163,9 +165,12 @@ class Window:
 
     def _accept(self, key: str, text: str, wanted: str) -> None:
         """Open a list by its key, type, and accept the wanted entry."""
-        self._offer(key, text, wanted)
-        self._field.press("Enter")
-        self.until(lambda: not self._field.is_visible() or self._field.input_value() != text)
+
+        def accept() -> None:
+            self._offer(key, text, wanted)
+            self._field.press("Enter")
+
+        self.insist(accept, lambda: not self._field.is_visible() or self._field.input_value() != text)
 
     def _offer(self, key: str, text: str, wanted: str) -> None:
         """Open a list by its key, type, and go to the wanted entry once the list stays as it is."""
