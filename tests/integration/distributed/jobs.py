@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import os
+import secrets
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 TIMEOUT_S = 400
+# Below those that Linux gives to whoever asks for just any (man 7 ip, ip_local_port_range).
+CHOSEN_PORTS = range(10_000, 32_768)
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody gets by chance before a job listens on it."""
+    while True:
+        port = secrets.choice(CHOSEN_PORTS)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def torchrun(script: Path, processes: int, *arguments: str) -> list[str]:
@@ -17,15 +33,12 @@ def torchrun(script: Path, processes: int, *arguments: str) -> list[str]:
 
 
 LAUNCHER = """
-import os, socket, subprocess, sys
-with socket.socket() as probe:
-    probe.bind(("127.0.0.1", 0))
-    port = probe.getsockname()[1]
-count = int(sys.argv[1])
-job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(count)}
+import os, subprocess, sys
+port, count = sys.argv[1], int(sys.argv[2])
+job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": str(count)}
 ranks = [
     subprocess.Popen(
-        [sys.executable, *sys.argv[2:]],
+        [sys.executable, *sys.argv[3:]],
         env={**os.environ, **job, "RANK": str(rank), "LOCAL_RANK": str(rank), "LOCAL_WORLD_SIZE": str(count)},
     )
     for rank in range(count)
@@ -38,7 +51,7 @@ def separately(script: Path, processes: int, *arguments: str) -> list[str]:
     """A command that does not end the other ranks where one ends, as torchrun does."""
     launcher = script.with_name("launch.py")
     launcher.write_text(LAUNCHER, encoding="utf-8")
-    return [sys.executable, str(launcher), str(processes), str(script), *arguments]
+    return [sys.executable, str(launcher), str(free_port()), str(processes), str(script), *arguments]
 
 
 def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import neuron_tools
-from tests.integration.distributed.jobs import capture, run, separately, torchrun
+from tests.integration.distributed.jobs import capture, free_port, run, separately, torchrun
 
 TRAINING = """
 import torch, torch.distributed as dist
@@ -144,10 +143,7 @@ def test_a_lost_rank_is_named_and_the_others_profile_is_whole(tmp_path, script, 
 @pytest.mark.slow
 @pytest.mark.parametrize("clock", ["fixed", "measured"])
 def test_hosts_captured_apart_become_one_job(tmp_path, script, clock):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    path = script(HOSTS)
+    port, path = free_port(), script(HOSTS)
     profiles = [tmp_path / f"host{node}.nprof" for node in range(2)]
 
     def on_host(node: int) -> str:
