@@ -1,6 +1,7 @@
 #include "memory.h"
 
 #include "device.h"
+#include "names.h"
 #include "python_callbacks.h"
 #include "recorder.h"
 
@@ -242,7 +243,7 @@ int64_t memory_limit() {
 }
 
 std::vector<MemoryHolder> memory_holders(int device) {
-  using Key = std::tuple<const std::string*, uint32_t, uint32_t>;
+  using Key = std::tuple<const OperatorInfo*, uint32_t, uint32_t>;
   std::map<Key, MemoryHolder> by_site;
   auto& book = ledger(device);
   {
@@ -273,7 +274,7 @@ std::string describe_holders(int device, size_t most) {
         head, sizeof head, "  %12s  %6" PRId64 " allocation%s  ", readable_bytes(holder.bytes).c_str(),
         holder.allocations, holder.allocations == 1 ? " " : "s");
     text += head;
-    text += holder.site.operation == nullptr ? "(allocated directly)" : *holder.site.operation;
+    text += holder.site.operation == nullptr ? "(allocated directly)" : operator_name(*holder.site.operation);
     const std::string place = describe_place(holder.site.stack, holder.site.module);
     text += place.empty() ? "\n" : "  " + place + "\n";
   }

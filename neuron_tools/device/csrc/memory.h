@@ -4,6 +4,8 @@
 // that CPU kernels see the true aliasing and nothing is copied.
 #pragma once
 
+#include "operator_types.h"
+
 #include <c10/core/Allocator.h>
 #include <c10/core/Storage.h>
 
@@ -15,7 +17,7 @@ namespace neuron {
 
 // Where an allocation came from, for "who holds the memory".
 struct AllocationSite {
-  const std::string* operation = nullptr;  // lives as long as the process
+  const OperatorInfo* operation = nullptr;  // lives as long as the process
   uint32_t stack = 0;
   uint32_t module = 0;
 };
@@ -76,7 +78,7 @@ struct LiveAllocation {
   int device;
   int64_t bytes;
   int64_t ordinal;
-  const std::string* operation;  // null where it was allocated directly
+  const OperatorInfo* operation;  // null where it was allocated directly
 };
 std::vector<LiveAllocation> live_allocations();
 

@@ -49,6 +49,10 @@ uint32_t name_of(const OperatorInfo& info) {
   return id;
 }
 
+const std::string& operator_name(const OperatorInfo& info) {
+  return info.name;
+}
+
 std::string name_text(uint32_t name) {
   std::lock_guard<std::mutex> lock(mutex);
   return name > 0 && name <= texts.size() ? texts[name - 1] : "";

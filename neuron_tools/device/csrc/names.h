@@ -12,6 +12,8 @@ namespace neuron {
 uint32_t intern_name(const std::string& text);
 uint32_t name_of(const OperatorInfo& info);
 
+const std::string& operator_name(const OperatorInfo& info);
+
 // The text of a number; empty where there is none.
 std::string name_text(uint32_t name);
 

@@ -34,7 +34,7 @@ std::mutex session_mutex;
 
 // What the calling thread is doing.
 struct ThreadState {
-  const std::string* operation = nullptr;
+  const OperatorInfo* operation = nullptr;
   uint32_t stack = 0;
   uint32_t module = 0;
   bool in_optimizer = false;
@@ -81,10 +81,10 @@ void log_record(const Record& record) {
 }
 
 void log_memory_record(
-    RecordKind kind, int device, uint32_t stack, const std::string* operation, int64_t bytes, int64_t ordinal) {
+    RecordKind kind, int device, uint32_t stack, const OperatorInfo* operation, int64_t bytes, int64_t ordinal) {
   const int64_t now = host_now_ns();
   Record record = make_host_record(kind, device, stack, now, now);
-  record.name = operation == nullptr ? 0 : intern_name(*operation);
+  record.name = operation == nullptr ? 0 : name_of(*operation);
   record.bytes = bytes;
   record.address = ordinal;
   log_record(record);
@@ -195,7 +195,7 @@ static Interval place_in_order(int device, int64_t issued_ns, int64_t duration_n
 
 DeviceWork::DeviceWork(const OperatorInfo& info)
     : info_(info),
-      outer_operation_(std::exchange(thread_state.operation, &info.name)),
+      outer_operation_(std::exchange(thread_state.operation, &info)),
       outer_stack_(thread_state.stack),
       observers_(current_observers()) {}
 

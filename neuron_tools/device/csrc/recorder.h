@@ -66,7 +66,7 @@ class DeviceWork {
   void show_to_profiler(int64_t start_ns, int64_t end_ns, RecordKind kind, int64_t bytes) const;
 
   const OperatorInfo& info_;
-  const std::string* outer_operation_;
+  const OperatorInfo* outer_operation_;
   uint32_t outer_stack_;
   uint8_t observers_;
   bool started_ = false;  // time stands still until the end of the object
