@@ -26,6 +26,12 @@ from neuron_tools.profile.reader import Profile
 from tests.fixtures.foreign_traces import device_profile, kineto_document
 
 
+@pytest.fixture(autouse=True)
+def patience(monkeypatch) -> None:
+    """A section waits for its results, however busy the machine is."""
+    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 300.0)
+
+
 @pytest.fixture
 def profile(make_profile) -> Iterator[Profile]:
     with open_profile(make_profile()) as opened:
@@ -33,8 +39,7 @@ def profile(make_profile) -> Iterator[Profile]:
 
 
 @pytest.fixture
-def view(make_profile, tmp_path, monkeypatch) -> Iterator[View]:
-    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 30.0)
+def view(make_profile, tmp_path) -> Iterator[View]:
     path = make_profile()
     with ProfileLibrary([path]) as library:
         address = Address("/", profile_id(path))
@@ -70,9 +75,8 @@ def test_the_overview_has_the_sums_of_the_profile_or_of_the_range(view: View) ->
 
 
 @pytest.fixture
-def foreign_view(tmp_path, monkeypatch) -> Iterator[Callable[[object], View]]:
+def foreign_view(tmp_path) -> Iterator[Callable[[object], View]]:
     """Imports a trace of another tool, and gives a view of it."""
-    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 30.0)
     with ExitStack() as opened:
 
         def make(document: object) -> View:
