@@ -1,5 +1,4 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="no-any-return"
 """The engines' random numbers: XORWOW generators in every lane (partition), each with a state of six words.
 
 XORWOW is a shift register of five words and a counter (Marsaglia, "Xorshift RNGs", Journal of Statistical
@@ -9,9 +8,10 @@ Software 8(14), 2003, section 3.1). Which generator engines older than NeuronCor
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.compiled import compiled
 
 Words = npt.NDArray[np.uint32]
 WORDS = 6
@@ -64,7 +64,7 @@ class RandomStream:
         return (self.bits(lanes, count, first) >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)
 
 
-@numba.njit(cache=True)
+@compiled
 def _draw(state: Words, made: Words, turn: int) -> int:
     generators = state.shape[1]
     for lane in range(made.shape[0]):

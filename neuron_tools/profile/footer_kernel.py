@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.profile.compiled import compiled_as, copy_bytes
+from neuron_tools.compiled import compiled_as, copy_bytes
 
 Bytes = npt.NDArray[np.uint8]
 Places = tuple[int, int]

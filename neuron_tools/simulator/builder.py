@@ -523,10 +523,12 @@ class ProgramBuilder:
             return
         from neuron_tools.simulator.dependency_kernel import tile_uses
 
-        columns = [np.ascontiguousarray(instructions[name]) for name in
-                   ("source", "second_source", "destination", "dma")]  # fmt: skip
+        source, second, destination, dma = (
+            np.ascontiguousarray(instructions[name])
+            for name in ("source", "second_source", "destination", "dma")
+        )
         tiles["first_use"], tiles["last_use"] = tile_uses(
-            *columns, np.ascontiguousarray(dmas["tile"]), len(tiles)
+            source, second, destination, dma, np.ascontiguousarray(dmas["tile"]), len(tiles)
         )
 
 

@@ -1,5 +1,4 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="no-any-return"
 """Compiled evaluation of the instruction-cost rules over whole instruction tables.
 
 Imported only when a Program is timed: it needs numba.
@@ -9,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiled import compiled
 from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 
 Table = npt.NDArray[np.void]
@@ -57,7 +56,7 @@ class CostTables(NamedTuple):
     load_passes: FloatArray
 
 
-@numba.njit(cache=True)
+@compiled
 def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
     """Speed of the performance mode that dtype, memories and layout allow."""
     wide = max(tables.dtype_bytes[instruction.input_dtype], tables.dtype_bytes[instruction.output_dtype])
@@ -85,7 +84,7 @@ def _speed(instruction: Any, mode: int, tables: CostTables) -> float:
     return 1.0
 
 
-@numba.njit(cache=True)
+@compiled
 def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTables) -> tuple[float, float]:
     """(interval, latency) of LDWEIGHTS and MATMUL: passes over the operand, and one cycle a column."""
     transpose = 1 if (instruction.flags & _TRANSPOSE) != 0 or instruction.opcode == _TRANSPOSE_OPCODE else 0
@@ -105,7 +104,7 @@ def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTa
     return stream + rule[INTERVAL], stream + rule[LATENCY] + columns
 
 
-@numba.njit(cache=True)
+@compiled
 def evaluate_costs(instructions: Table, tables: CostTables) -> tuple[Int64Array, Int64Array]:
     """Interval and latency of every instruction at full rate, picoseconds; shapes (rows,)."""
     rows = instructions.shape[0]
@@ -133,7 +132,7 @@ def evaluate_costs(instructions: Table, tables: CostTables) -> tuple[Int64Array,
     return interval_ps, latency_ps
 
 
-@numba.njit(cache=True)
+@compiled
 def shared_ports(
     instructions: Table, tables: CostTables, sbuf_sharing: int, psum_sharing: int
 ) -> npt.NDArray[np.uint8]:

@@ -1,5 +1,3 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled kernel that turns "row A after row B" into the fewest semaphore waits.
 
 Imported only when a Program is finished, because importing numba costs more than small Programs do.
@@ -9,10 +7,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiled import compiled
 from neuron_tools.simulator.program import Engine
 
 ENGINES = len(Engine)
@@ -37,7 +35,7 @@ class Producers(NamedTuple):
     snapshot: npt.NDArray[np.int32]
 
 
-@numba.njit(cache=True)
+@compiled
 def _add_wait(producer: int, needed: Int64Array, used: int, producers: Producers) -> int:
     """Add a producer to the `used` first entries of `needed` unless one implies it; drop what it implies."""
     slot = producers.slot[producer]
@@ -55,7 +53,7 @@ def _add_wait(producer: int, needed: Int64Array, used: int, producers: Producers
     return kept + 1
 
 
-@numba.njit(cache=True)
+@compiled
 def _pass_producer(producer: int, clock: Int32Array, produced: Int32Array, producers: Producers) -> None:
     """Note that a producer has been passed in order, with what its engine knows then."""
     slot = producers.slot[producer]
@@ -68,7 +66,7 @@ def _pass_producer(producer: int, clock: Int32Array, produced: Int32Array, produ
         producers.snapshot[slot, stream] = produced[stream]
 
 
-@numba.njit(cache=True)
+@compiled
 def minimal_waits(
     engines: npt.NDArray[np.uint8],
     row_dma: Int32Array,
@@ -123,7 +121,7 @@ def minimal_waits(
     return count, wait_row, wait_producer
 
 
-@numba.njit(cache=True)
+@compiled
 def tile_uses(
     source: Int32Array,
     second_source: Int32Array,

@@ -1,5 +1,4 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="no-any-return"
 """The compiled event loop of the simulator. Imported only when a Program is timed: it needs numba.
 
 Engines run ahead on their own until a semaphore holds them; completions are then delivered in order of
@@ -17,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiled import compiled, compiled_with
 from neuron_tools.simulator.dma_costs import SHARE, DmaCosts
 from neuron_tools.simulator.program import Engine, Opcode
 
@@ -41,7 +40,7 @@ _IDLE, _STREAMING, GATHERING, _COLLECTIVE = 0, 1, 2, 3  # what the head of a DMA
 _ASKS = -(1 << 40)  # `blocked_on` of engine 0 when it asks for ports, of engine e: less e
 
 # Nothing is allocated inside the loop, so reference counts, which cost more than the work, are left out.
-_compiled = numba.njit(cache=True, _nrt=False)
+_compiled = compiled_with(_nrt=False)
 
 
 class Figures(NamedTuple):
@@ -137,7 +136,7 @@ _FINISHED_COUNT, _DELIVERED, _DMA_NOW, _DMA_NEXT = 0, 1, 2, 3
 _WINDOW_END, _WINDOW_K, _WINDOW_BUSY, _CHANGES, FIRST_K, _FIRST_CHANGE, _END_CHANGE = range(7)
 
 
-@numba.njit(cache=True)
+@compiled
 def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array]:
     """Rows of each engine of one core in table order: (start (6,), rows)."""
     start = np.zeros(ENGINES + 1, np.int64)
@@ -153,7 +152,7 @@ def engine_order(engines: npt.NDArray[np.uint8]) -> tuple[Int64Array, Int32Array
     return start, rows
 
 
-@numba.njit(cache=True)
+@compiled
 def same_engine_hazards(
     instructions: Table, dma_table: Table, engine_start: Int64Array, engine_rows: Int32Array, tiles: int
 ) -> Int32Array:

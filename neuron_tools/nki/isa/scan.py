@@ -1,5 +1,4 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
+# mypy: disable-error-code="no-any-return, no-untyped-call"
 """The recurrence of `tensor_tensor_scan`: compiled for the operators that kernels use, a loop otherwise."""
 
 from __future__ import annotations
@@ -36,9 +35,9 @@ def scan(
 
 @lru_cache(maxsize=1)
 def _compiled() -> Any:
-    import numba
+    from neuron_tools.compiled import compiled
 
-    @numba.njit(cache=True)
+    @compiled
     def combine(code, left, right):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         if code == 0:
             return left + right
@@ -50,7 +49,7 @@ def _compiled() -> Any:
             return max(left, right)
         return min(left, right)
 
-    @numba.njit(cache=True)
+    @compiled
     def recur(data0, data1, initial, op0, op1, reverse0, reverse1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
         result = np.empty_like(data0)
         for row in range(data0.shape[0]):

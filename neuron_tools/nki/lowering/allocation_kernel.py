@@ -1,17 +1,16 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled allocation of SBUF and PSUM: tiles in the order of their first use, next fit around the memory."""
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 
 
-@numba.njit(cache=True)
+@compiled
 def live_ranges(
     rows: npt.NDArray[np.int32], regions: npt.NDArray[np.int32], buffers: int
 ) -> tuple[Int64Array, Int64Array]:
@@ -29,7 +28,7 @@ def live_ranges(
     return first, last
 
 
-@numba.njit(cache=True)
+@compiled
 def allocate(
     order: Int64Array,
     first: Int64Array,
@@ -118,7 +117,7 @@ def allocate(
     return address, pairs[:pair_count], failed, live
 
 
-@numba.njit(cache=True)
+@compiled
 def _next_fit(
     start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int,
     need: int, pointer: int, bank: int,
@@ -149,7 +148,7 @@ def _next_fit(
     return -1
 
 
-@numba.njit(cache=True)
+@compiled
 def _replace(
     start: Int64Array, owner: Int64Array, segments: int, capacity: int, low: int, high: int, tile: int
 ) -> int:

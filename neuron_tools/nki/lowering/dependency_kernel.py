@@ -1,5 +1,3 @@
-# numba has no types:
-# mypy: disable-error-code="untyped-decorator, no-any-return"
 """Compiled search for dependencies: which earlier accesses each operand must wait for.
 
 Every buffer keeps its live accesses: writes, and reads since. A write waits for all that it overlaps and
@@ -8,9 +6,10 @@ removes those that it covers, because whoever comes later waits for it instead; 
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
+
+from neuron_tools.compiled import compiled
 
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
@@ -19,7 +18,7 @@ BUCKET_LINES = 128
 """Lines of a tensor whose accesses are kept together."""
 
 
-@numba.njit(cache=True)
+@compiled
 def find_dependencies(
     rows: Int32Array,
     regions: Int32Array,
@@ -162,14 +161,14 @@ def find_dependencies(
     return edge_row[:edges], edge_producer[:edges], edge_slot[:edges], hazard
 
 
-@numba.njit(cache=True)
+@compiled
 def _grown(values: Int64Array, capacity: int) -> Int64Array:
     wide = np.empty(capacity, np.int64)
     wide[: values.shape[0]] = values
     return wide
 
 
-@numba.njit(cache=True)
+@compiled
 def _grown32(values: Int32Array, capacity: int) -> Int32Array:
     wide = np.empty(capacity, np.int32)
     wide[: values.shape[0]] = values

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.profile.compiled import compiled, compiled_as, copy_bytes
+from neuron_tools.compiled import compiled, compiled_as, copy_bytes
 
 Ints: TypeAlias = "npt.NDArray[np.int64]"
 Unsigned: TypeAlias = "npt.NDArray[np.uint64]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.compiled import compiled, copy_bytes
+from neuron_tools.compiled import compiled, copy_bytes
 from neuron_tools.profile.importers.json_scan import ENDS_WORD
 
 UInt8Array = npt.NDArray[np.uint8]

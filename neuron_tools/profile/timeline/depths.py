@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import types
 
-from neuron_tools.profile.compiled import compiled_as
+from neuron_tools.compiled import compiled_as
 
 Ints = npt.NDArray[np.int64]
 Depths = npt.NDArray[np.int32]

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import literal_unroll, types
 
-from neuron_tools.profile.compiled import compiled_as
+from neuron_tools.compiled import compiled_as
 from neuron_tools.profile.timeline.lane_table import (
     ABSENT,
     BASE,

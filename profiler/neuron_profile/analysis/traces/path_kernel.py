@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.compiled import compiled
+from neuron_tools.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 ON_DEVICE, BETWEEN, LAUNCH, ON_HOST, WAITING = 0, 1, 2, 3, 4

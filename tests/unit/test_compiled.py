@@ -7,7 +7,7 @@ import pytest
 from numba import types
 from numba.core.caching import FunctionCache
 
-from neuron_tools.profile.compiled import KeptCode, compiled, compiled_as, copy_bytes
+from neuron_tools.compiled import KeptCode, compiled, compiled_as, copy_bytes
 
 SOURCE = """
 def total(numbers):

@@ -1,4 +1,4 @@
-"""Compiles functions that look at every byte or span. The result is kept on disk: it is made once."""
+"""Compiles functions that look at every byte, span or instruction. The result is kept on disk."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -20,7 +21,7 @@ try:
     from numba.extending import intrinsic, is_jitted
 except ModuleNotFoundError as error:
     raise NeuronToolsError(
-        f"Reading and writing traces needs the package '{error.name}': install it with "
+        f"This needs the package '{error.name}', which compiles loops: install it with "
         "'python -m pip install \"neuron-tools[profile]\"'."
     ) from error
 
@@ -31,6 +32,11 @@ LOCK_NAME = "neuron-tools.lock"
 def compiled(function: Function) -> Function:
     """A function of arrays and numbers as machine code, which runs while other threads run Python."""
     return _compiled(function)
+
+
+def compiled_with(**options: Any) -> Callable[[Function], Function]:
+    """The same with options of `numba.njit`."""
+    return partial(_compiled, **options)
 
 
 def compiled_as(signature: Any) -> Callable[[Function], Function]:
