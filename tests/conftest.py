@@ -54,6 +54,8 @@ def _settings() -> dict[str, Any]:
     if (torch := sys.modules.get("torch")) is not None:
         settings["torch dtype"] = torch.get_default_dtype()
         settings["torch deterministic"] = torch.are_deterministic_algorithms_enabled()
+    if (devices := sys.modules.get("neuron_tools.device.api.devices")) is not None:
+        settings["device properties"] = devices._properties
     if (jax := sys.modules.get("jax")) is not None:
         settings["jax x64"] = jax.config.jax_enable_x64
     return settings

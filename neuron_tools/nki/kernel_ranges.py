@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType, ModuleType
@@ -11,7 +13,8 @@ from typing import Any
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.loops import LoopRange
 
-_MISSING = object()
+_USERS: Counter[int] = Counter()  # how many kernels run that see the `range` of a module, by its namespace
+_CHANGING = threading.Lock()
 
 
 def _kernel_range(*bounds: Any) -> Any:
@@ -23,18 +26,29 @@ def _kernel_range(*bounds: Any) -> Any:
 
 @contextmanager
 def traced_ranges(function: Callable[..., Any]) -> Iterator[None]:
-    """Replace `range` in the modules of a kernel and of the functions it can call, for the block."""
-    spaces = _kernel_spaces(function)
-    before = [(space, space.get("range", _MISSING)) for space in spaces]
-    for space, held in before:
-        if held is _MISSING:
+    """Replace `range` in the modules of a kernel and of the functions it can call, for the block.
+
+    The last of several threads that run kernels of a module gives it its `range` back.
+    """
+    with _CHANGING:
+        spaces = [s for s in _kernel_spaces(function) if s.get("range", _kernel_range) is _kernel_range]
+        for space in spaces:
             space["range"] = _kernel_range
+            _USERS[id(space)] += 1
     try:
         yield
     finally:
-        for space, held in before:
-            if held is _MISSING and space.get("range") is _kernel_range:
-                del space["range"]
+        with _CHANGING:
+            for space in spaces:
+                _leave(space)
+
+
+def _leave(space: dict[str, Any]) -> None:
+    _USERS[id(space)] -= 1
+    if _USERS[id(space)] == 0:
+        del _USERS[id(space)]
+        if space.get("range") is _kernel_range:
+            del space["range"]
 
 
 def _kernel_spaces(function: Callable[..., Any]) -> list[dict[str, Any]]:

@@ -84,7 +84,6 @@ class _RanksInTurn:
 
     def run(self) -> list[Run]:
         """Every rank to its end."""
-        before = tracing.running()
         with traced_ranges(self._kernel.func):
             threads = [
                 threading.Thread(target=self._work, args=(rank,)) for rank in range(len(self._arguments))
@@ -93,7 +92,6 @@ class _RanksInTurn:
                 thread.start()
             for thread in threads:
                 thread.join()
-        tracing.activate(before)
         if self._failures:
             raise self._failures[0]
         return self._runs
@@ -116,7 +114,6 @@ class _RanksInTurn:
         """Leave an array for a group's meeting of this number, and wait until all have."""
         box = self._mail.setdefault((group, number), {})
         box[rank] = array
-        trace = tracing.running()
         while len(box) < len(group):
             missing = next(member for member in group if member not in box)
             if missing in self._ended or missing >= len(self._arguments):
@@ -126,7 +123,6 @@ class _RanksInTurn:
                 )
             self._hand_over(rank)
             self._wait_turn(rank)
-            tracing.activate(trace)
         return [box[member] for member in group]
 
     def _wait_turn(self, rank: int) -> None:

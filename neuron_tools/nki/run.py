@@ -308,7 +308,7 @@ class SharedLaunch:
         self._arrived[number] = self._arrived.get(number, 0) + 1
         _note_meeting(trace)
         while self._arrived[number] < self.cores and len(self._ended) < self.cores - 1:
-            self._switch(trace, rank)
+            self._switch(rank)
 
     def exchange(self, trace: Tracer, values: Any, to: int, source: int, pipe: int) -> Any:
         """Send values to a core and take those that another sent."""
@@ -322,13 +322,12 @@ class SharedLaunch:
                 raise NkiValidationError(
                     f"core {source} never sends what core {rank} waits for", tracing.where()
                 )
-            self._switch(trace, rank)
+            self._switch(rank)
         return self._mail[wanted]
 
-    def _switch(self, trace: Tracer, rank: int) -> None:
+    def _switch(self, rank: int) -> None:
         self.hand_over(rank)
         self.wait_turn(rank)
-        tracing.activate(trace)
 
 
 def _note_meeting(trace: Tracer) -> None:
@@ -341,7 +340,6 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
     traces = [_new_trace(launch) for _ in range(launch.cores)]
     inputs = [_Inputs(trace) for trace in traces]
     results: list[Any] = [None] * launch.cores
-    before = tracing.running()
 
     def work(rank: int) -> None:
         trace = traces[rank]
@@ -368,7 +366,6 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
             thread.start()
         for thread in threads:
             thread.join()
-    tracing.activate(before)
     if shared.failures:
         raise shared.failures[0]
     if launch.recording:

@@ -149,7 +149,7 @@ class TensorBase(TileArithmetic):
 
     def resolve(self) -> None:
         """Give the view its row of the region table and its form."""
-        trace = tracing._ACTIVE
+        trace = tracing.OF_THREAD.trace
         if trace is None:
             trace = tracing.active()
         storage = self.storage

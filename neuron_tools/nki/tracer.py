@@ -8,6 +8,7 @@ all that happens per call; dependencies, addresses and the Program are computed 
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,7 +40,14 @@ PARTITIONS = 128
 
 Int32Array = npt.NDArray[np.int32]
 
-_ACTIVE: Tracer | None = None
+
+class _OfThread(threading.local):
+    """The trace of the kernel that a thread runs: XLA calls the kernels of several devices at once."""
+
+    trace: Tracer | None = None
+
+
+OF_THREAD = _OfThread()
 _getframe = sys._getframe
 
 
@@ -52,37 +60,35 @@ class NeedsCores(Exception):
 
 
 def active() -> Tracer:
-    """The trace of the kernel that is running.
+    """The trace of the kernel that this thread runs.
 
     Raises:
         TracingError: No kernel is running.
     """
-    if _ACTIVE is None:
+    trace = OF_THREAD.trace
+    if trace is None:
         raise TracingError(
             "this is part of the NKI language and works only inside a kernel: call it from a function "
             "decorated with @nki.jit"
         )
-    return _ACTIVE
+    return trace
 
 
 def running() -> Tracer | None:
-    """The trace of the kernel that is running, or None."""
-    return _ACTIVE
+    """The trace of the kernel that this thread runs, or None."""
+    return OF_THREAD.trace
 
 
 def activate(trace: Tracer | None) -> Tracer | None:
-    """Make a trace the running one; returns the one that ran before."""
-    global _ACTIVE
-    before, _ACTIVE = _ACTIVE, trace
+    """Make a trace the one that this thread runs; returns the one that ran before."""
+    before, OF_THREAD.trace = OF_THREAD.trace, trace
     return before
 
 
 def where() -> str:
     """The kernel's current line, "file:line in function"; "" outside kernels."""
-    if _ACTIVE is None:
-        return ""
-    site = _ACTIVE.site()
-    return _ACTIVE.describe_site(site)
+    trace = OF_THREAD.trace
+    return "" if trace is None else trace.describe_site(trace.site())
 
 
 class Extent(NamedTuple):

@@ -22,7 +22,7 @@ class TorchRuntime:
     """The runtime of a process that uses the `neuron` PyTorch device."""
 
     def __init__(self) -> None:
-        self._hooks: list[Callable[[], None]] = []
+        self._hooks: list[Callable[[], object]] = []
         self._module_count = 0
         self._recording: Recording | None = None
 
@@ -120,11 +120,11 @@ class TorchRuntime:
 
     def _describe_device(self, recording: Recording) -> None:
         """Let `torch.neuron.get_device_properties` tell what is simulated."""
-        from neuron_tools.device.api import DeviceProperties, configure_properties, get_device_properties
+        from neuron_tools.device.api import DeviceProperties, configure_properties
 
-        before, core = get_device_properties(), recording.core
+        core = recording.core
         name = f"{core.chip} {core.name} (simulated)"
-        configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
+        before = configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
         self._hooks.append(lambda: configure_properties(before))
 
     def _count_for_driver(self, recording: Recording, profile: str | None) -> None:

@@ -37,10 +37,15 @@ class DeviceProperties:
 _properties = DeviceProperties()
 
 
-def configure_properties(properties: DeviceProperties) -> None:
-    """Says what the devices are; `total_memory` 0 stands for the memory limit, else the host's memory."""
+def configure_properties(properties: DeviceProperties) -> DeviceProperties:
+    """Says what the devices are; `total_memory` 0 stands for the memory limit, else the host's memory.
+
+    Returns:
+        What was said before.
+    """
     global _properties
-    _properties = properties
+    before, _properties = _properties, properties
+    return before
 
 
 def device_index(device: DeviceLike) -> int:

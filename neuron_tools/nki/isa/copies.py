@@ -42,7 +42,7 @@ def tensor_copy(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:
@@ -144,7 +144,7 @@ def memset(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:

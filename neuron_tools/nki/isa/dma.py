@@ -54,7 +54,7 @@ def dma_copy(
     Raises:
         NkiValidationError: A rule is broken, or an index is out of bounds.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:

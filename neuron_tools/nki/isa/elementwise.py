@@ -52,7 +52,7 @@ def tensor_tensor(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:

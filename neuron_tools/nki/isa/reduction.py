@@ -54,7 +54,7 @@ def tensor_reduce(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:

@@ -61,7 +61,7 @@ def nc_matmul(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:
@@ -230,7 +230,7 @@ def nc_transpose(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:

@@ -70,7 +70,7 @@ def tensor_scalar(
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing._ACTIVE
+    trace = tracing.OF_THREAD.trace
     if trace is None or trace.pending is not None:
         trace = ready()
     if dst.region < 0:

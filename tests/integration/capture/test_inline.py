@@ -55,6 +55,26 @@ print("nested made:", os.path.exists("nested.nprof"))
     assert rows(second, least)[0][0] > 0
 
 
+def test_the_device_is_what_it_was_after_a_block(folder: Folder) -> None:
+    answer = folder.python(
+        TRAIN
+        + """
+import neuron_tools
+from neuron_tools.device import native
+print(torch.neuron.get_device_name())
+with neuron_tools.profile("run.nprof", target="trn1"):
+    step()
+    print(torch.neuron.get_device_name())
+print(torch.neuron.get_device_name())
+native.set_memory_limit(1 << 31)
+print(torch.neuron.mem_get_info()[1] == 1 << 31)
+"""
+    )
+    before, inside, after, is_limited = answer.stdout.splitlines()
+    assert before == after != inside
+    assert is_limited == "True"
+
+
 def test_an_exception_in_the_block_leaves_an_incomplete_profile(folder: Folder) -> None:
     answer = folder.python(
         TRAIN

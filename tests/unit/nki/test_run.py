@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,37 @@ def test_a_kernel_is_called_like_its_function():
     assert double.__name__ == "double"
     np.testing.assert_array_equal(double(A), 2 * A)
     np.testing.assert_array_equal(simulate(double)(A), 2 * A)
+
+
+def test_threads_run_kernels_at_the_same_time():
+    """As XLA does with a kernel that is sharded over devices; `range` is a module's own again after both."""
+
+    def waiting(begun, go_on):
+        @jit
+        def kernel(a):
+            result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+            part = on_chip(a)
+            begun.set()
+            assert go_on.wait(60)
+            assert "range" in globals()
+            for _ in range(3):
+                nisa.tensor_scalar(part, part, nl.multiply, 2.0)
+            nisa.dma_copy(result, part)
+            return result
+
+        return kernel
+
+    first, second = (Event(), Event()), (Event(), Event())
+    with ThreadPoolExecutor() as threads:
+        runs = []
+        for begun, go_on in (first, second):
+            runs.append(threads.submit(waiting(begun, go_on).run, A))
+            assert begun.wait(60)
+        first[1].set()
+        np.testing.assert_array_equal(runs[0].result().outputs, 8 * A)
+        second[1].set()
+        np.testing.assert_array_equal(runs[1].result().outputs, 8 * A)
+    assert "range" not in globals()
 
 
 def test_kernels_may_call_kernels():
