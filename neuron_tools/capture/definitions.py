@@ -195,6 +195,9 @@ class ProcessFacts:
         )
 
 
+MADE_OF_GRAPH = "<eval_with_key>"  # what torch.fx says is the file of the code that it makes
+
+
 @dataclass
 class Definitions:
     """All definitions read so far from one process's log.
@@ -223,7 +226,7 @@ class Definitions:
         """
         kind = line.get("kind")
         if kind == "stack":
-            self.stacks[int(line["id"])] = tuple(_frame(*frame) for frame in line["frames"])
+            self.stacks[int(line["id"])] = _stack([_frame(*frame) for frame in line["frames"]])
         elif kind == "module":
             self.modules[int(line["id"])] = ModuleName(storable(line["path"]), storable(line["class"]))
         elif kind == "name":
@@ -241,6 +244,12 @@ class Definitions:
             self.process = ProcessFacts.from_line(line)
         elif kind == "end":
             self.ended = True
+
+
+def _stack(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """A stack without code that was made of a graph, which nobody can open, as long as other code is left."""
+    written = tuple(frame for frame in frames if not frame.file.startswith(MADE_OF_GRAPH))
+    return written or tuple(frames)
 
 
 def _frame(file: str, line: int, function: str) -> Frame:
