@@ -152,7 +152,7 @@ class _Turner:
             for axis, cluster in clusters.items()
             for result in (*cluster.reductions, *cluster.inside)
         }
-        self._turned: dict[int, int] = {}
+        self._turned: dict[tuple[int, Axis], int] = {}
 
     def run(self) -> Module:
         """Rewrite all operations in order."""
@@ -181,7 +181,7 @@ class _Turner:
         operands = tuple(self._turn(value, axis, operation) for value in operation.operands)
         result = self._rewriter.new_value(self._type(operation.results[0], axis))
         self._rewriter.operations.append(replace(operation, operands=operands, results=(result,)))
-        self._turned[operation.results[0]] = result
+        self._turned[operation.results[0], axis] = result
 
     def _type(self, value: int, axis: Axis) -> TensorType:
         return TensorType(axis.turned_shape, self._rewriter.type_of(value).dtype)
@@ -190,9 +190,14 @@ class _Turner:
         """The value with the axis innermost; scalars stay as they are."""
         if self._rewriter.type_of(value).shape != axis.shape:
             return self._rewriter.resolve(value)
-        if value not in self._turned:
-            self._turned[value] = self._made_turned(value, axis) or self._moved(value, axis, reader)
-        return self._turned[value]
+        turned = self._turned.get((value, axis))
+        if turned is None:
+            turned = self._made_turned(value, axis)
+        if turned is None:
+            self._turn_back((value,))  # where it was made in the order of another axis
+            turned = self._moved(value, axis, reader)
+        self._turned[value, axis] = turned
+        return turned
 
     def _made_turned(self, value: int, axis: Axis) -> int | None:
         """A value that its maker can make in the other order; None where it has to be moved."""
@@ -229,7 +234,7 @@ class _Turner:
         """Give results of a cluster that others read their own order in memory."""
         for value in values:
             axis = self._axis_of.get(value)
-            turned = self._turned.get(value)
+            turned = None if axis is None else self._turned.get((value, axis))
             if axis is None or turned is None or self._rewriter.resolve(value) != value:
                 continue
             outer, rows, inner = axis.sizes

@@ -66,24 +66,78 @@ def test_reductions_run_along_the_innermost_axis(shape, axis):
     assert turned.values[turned.results[0]].type.shape == shape
 
 
-@pytest.mark.parametrize(("shape", "axis"), SHAPES)
-def test_every_operation_has_operands_that_were_made_and_types_that_fit(shape, axis):
-    turned = turn_reductions(module(softmax(shape, axis)))
-    known = set(turned.parameters)
-    for operation in turned.operations:
+def assert_types_fit(made) -> None:
+    """Operands are made before they are read, and have the shapes that their readers ask for."""
+    known = set(made.parameters)
+    for operation in made.operations:
         assert known.issuperset(operation.operands)
         known.update(operation.results)
-        types = [turned.values[value].type for value in (*operation.operands, *operation.results)]
-        if operation.opcode in ("subtract", "divide", "exponential"):
-            assert len({type_.shape for type_ in types}) == 1
+        shapes = [made.values[value].type.shape for value in (*operation.operands, *operation.results)]
+        if operation.opcode in ("add", "subtract", "divide", "exponential"):
+            assert len(set(shapes)) == 1
+        if operation.opcode == "reduce":
+            (gone,) = operation.attributes["dimensions"]
+            assert (*shapes[0][:gone], *shapes[0][gone + 1 :]) == shapes[-1]
         if operation.opcode == "broadcast_in_dim":
             dims = operation.attributes["broadcast_dimensions"]
-            assert tuple(types[1].shape[dim] for dim in dims) == types[0].shape
+            assert tuple(shapes[1][dim] for dim in dims) == shapes[0]
             assert list(dims) == sorted(dims)
         if operation.opcode == "transpose":
             order = operation.attributes["permutation"]
-            assert tuple(types[0].shape[place] for place in order) == types[1].shape
-    assert known.issuperset(turned.results)
+            assert tuple(shapes[0][place] for place in order) == shapes[1]
+    assert known.issuperset(made.results)
+
+
+@pytest.mark.parametrize(("shape", "axis"), SHAPES)
+def test_every_operation_has_operands_that_were_made_and_types_that_fit(shape, axis):
+    assert_types_fit(turn_reductions(module(softmax(shape, axis))))
+
+
+def softmax_lines(shape, axis: int, source: str, tag: str) -> list[str]:
+    """A softmax of a value in fp32 as `%p` and the tag."""
+    kept = [extent for place, extent in enumerate(shape) if place != axis]
+    dims = [place for place in range(len(shape)) if place != axis]
+    full, row = tensor(shape), tensor(kept)
+
+    def reduced(name: str, of: str, initial: str, by: str) -> str:
+        return (
+            f"%{name}{tag} = stablehlo.reduce({of} init: {initial}) applies stablehlo.{by} "
+            f"across dimensions = [{axis}] : ({full}, tensor<f32>) -> {row}"
+        )
+
+    def spread(name: str, of: str) -> str:
+        return f"%{name}{tag} = stablehlo.broadcast_in_dim %{of}{tag}, dims = {dims} : ({row}) -> {full}"
+
+    return [
+        reduced("m", source, "%low", "maximum"),
+        spread("mb", "m"),
+        f"%d{tag} = stablehlo.subtract {source}, %mb{tag} : {full}",
+        f"%e{tag} = stablehlo.exponential %d{tag} : {full}",
+        reduced("s", f"%e{tag}", "%zero", "add"),
+        spread("sb", "s"),
+        f"%p{tag} = stablehlo.divide %e{tag}, %sb{tag} : {full}",
+    ]
+
+
+@pytest.mark.parametrize("second_reads", ["%a", "%p0"])
+@pytest.mark.parametrize("axes", [(0, 1), (1, 0)])
+def test_values_are_turned_for_each_axis_that_is_reduced(axes, second_reads):
+    shape = (128, 96, 80)
+    full = tensor(shape)
+    made = module(
+        function(
+            f"%a: {full}",
+            full,
+            "%low = stablehlo.constant dense<0xFF800000> : tensor<f32>",
+            "%zero = stablehlo.constant dense<0.0> : tensor<f32>",
+            *softmax_lines(shape, axes[0], "%a", "0"),
+            *softmax_lines(shape, axes[1], second_reads, "1"),
+            f"%r = stablehlo.add %p0, %p1 : {full}",
+        )
+    )
+    turned = turn_reductions(made)
+    assert_types_fit(turned)
+    assert sum(operation.opcode == "transpose" for operation in turned.operations) == 4
 
 
 @pytest.mark.parametrize("dtype", ["bf16", "f32"])
