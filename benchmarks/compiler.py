@@ -29,8 +29,8 @@ from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Program
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import Program
 
 LARGE_MODEL = "import benchmarks.compiler as b; b.print_large_model({layers})"
 

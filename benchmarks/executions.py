@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.capture.executable import Executable
 from neuron_tools.profile.writer import ProfileWriter
+from neuron_tools.records.executable import Executable
 
 Ints = npt.NDArray[np.int64]
 

@@ -24,11 +24,10 @@ from benchmarks.synthetic_profile import (
     source_lines,
 )
 from neuron_tools import hardware
-from neuron_tools.capture.executable import Executable
-from neuron_tools.capture.kept_programs import keep_programs
+from neuron_tools.neff.kept_programs import keep_programs
 from neuron_tools.profile.writer import ProfileWriter
-from neuron_tools.simulator import ProgramBuilder, simulate
-from neuron_tools.simulator.program import (
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import (
     DType,
     Engine,
     Frame,
@@ -41,6 +40,7 @@ from neuron_tools.simulator.program import (
     QueueKind,
     TensorKind,
 )
+from neuron_tools.simulator import ProgramBuilder, simulate
 
 PROGRAM_INSTRUCTIONS = INSTRUCTIONS
 PRODUCTS = 8

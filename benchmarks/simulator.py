@@ -15,9 +15,7 @@ import numpy.typing as npt
 from benchmarks.figures import Figure, Target
 from neuron_tools import hardware
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator import ProgramBuilder, simulate
-from neuron_tools.simulator.builder import dma_token
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
     DType,
@@ -28,6 +26,8 @@ from neuron_tools.simulator.program import (
     QueueKind,
     empty_table,
 )
+from neuron_tools.simulator import ProgramBuilder, simulate
+from neuron_tools.simulator.builder import dma_token
 
 STEP_ROWS = 40
 """Instructions of one step: a load, 16 LDWEIGHTS and MATMULs, 4 Vector and 3 Scalar instructions."""

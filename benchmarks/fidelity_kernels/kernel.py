@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from neuron_tools import hardware
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program, QueueKind
 from neuron_tools.simulator import ProgramBuilder
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Program, QueueKind
 
 DTYPES = {"fp32": DType.F32, "bf16": DType.BF16, "": DType.BF16}
 BANK_BYTES = 2048

@@ -7,7 +7,7 @@ buffer of its own where it fits.
 from __future__ import annotations
 
 from benchmarks.fidelity_kernels.kernel import Kernel, Ring, Slot
-from neuron_tools.simulator.program import DType, Engine, Opcode, Program
+from neuron_tools.records.program import DType, Engine, Opcode, Program
 
 STATISTICS = 512
 """Most elements of one bn_stats."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from benchmarks.fidelity_kernels.kernel import Kernel, Ring, Slot
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Program
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program
 
 BANK_ELEMENTS = 512
 LIVE_TILES = 8

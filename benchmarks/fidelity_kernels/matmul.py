@@ -10,7 +10,7 @@ fit.
 from __future__ import annotations
 
 from benchmarks.fidelity_kernels.kernel import Kernel, Ring, Slot
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Program
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program
 
 TILE, WIDE = 128, 512
 BANKS = 8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.fidelity_kernels.kernel import Kernel, Ring
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode, Program
+from neuron_tools.records.program import DType, Engine, Memory, Opcode, Program
 
 STREAM_BYTES = 512 << 20
 """Enough that launch and drain weigh less than a thousandth; the measured streams are longer."""

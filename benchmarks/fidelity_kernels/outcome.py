@@ -9,12 +9,12 @@ import numpy as np
 
 from neuron_tools import hardware
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Engine, Opcode, Program
+from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator import simulate_cores
 from neuron_tools.simulator.counters import dma_counters
 from neuron_tools.simulator.dma_costs import SHARE, dma_costs, engines_used
 from neuron_tools.simulator.instruction_costs import instruction_costs
-from neuron_tools.simulator.program import Engine, Opcode, Program
-from neuron_tools.simulator.simulation import Simulation
 from neuron_tools.simulator.throughput import union
 
 BUSY_SHARE = 0.55

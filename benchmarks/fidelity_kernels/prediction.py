@@ -9,7 +9,7 @@ from benchmarks.fidelity_kernels import layernorm, mamba, matmul, memory, single
 from benchmarks.fidelity_kernels.kernel import DTYPES
 from benchmarks.fidelity_kernels.measurement import Measurement
 from benchmarks.fidelity_kernels.outcome import Outcome, core_of, execute
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 INPUT = "the figure is an input of the model"
 NOT_BUILT = {

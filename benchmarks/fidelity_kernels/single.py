@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from benchmarks.fidelity_kernels.kernel import DTYPES, Kernel
 from benchmarks.fidelity_kernels.measurement import Measurement
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Program
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program
 
 INSTRUCTIONS = {
     "activate": (Engine.SCALAR, Opcode.ACTIVATE, Memory.PSUM),

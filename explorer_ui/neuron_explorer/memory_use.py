@@ -15,7 +15,7 @@ from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.memory import MemoryUse, measure_memory
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.schema import TABLES
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 MEMORY, HBM_SERIES, FILL_SERIES, PROGRAMS = "memory", "hbm-series", "fill-series", "programs"
 POINTS = 400

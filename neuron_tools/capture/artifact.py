@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from neuron_tools.capture.assembler import Assembler, CaptureReport
 from neuron_tools.capture.definitions import DefinitionsWriter
-from neuron_tools.capture.executable import Executable, save
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.executable import Executable, save
 from neuron_tools.simulator import simulate
 
 EXECUTABLE_FILE = "executables/000001.npz"

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.clock import CaptureClock
-from neuron_tools.capture.kept_programs import keep_programs
 from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.metadata import metadata_row, source_file_rows
 from neuron_tools.capture.options import CaptureOptions, simulated_core
@@ -23,6 +22,7 @@ from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.rank_collectives import Meetings
 from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.neff.kept_programs import keep_programs
 from neuron_tools.profile.derive import derive_tables
 from neuron_tools.profile.writer import ProfileWriter
 

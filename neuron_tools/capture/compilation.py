@@ -11,11 +11,11 @@ from neuron_tools.compiler.ready_program import ready_programs
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
 from neuron_tools.neff.cache import cache_of_user
-from neuron_tools.nki.lowering.source import with_kernels
+from neuron_tools.records.kernel_source import with_kernels
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
-    from neuron_tools.simulator.program import Program
+    from neuron_tools.records.program import Program
 
 LARGEST_KEPT_BYTES = 256 * 2**20
 """Tables of a Program beyond which packing it costs more than it saves."""

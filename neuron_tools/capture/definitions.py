@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.text import storable
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 FILE_NAME = "definitions.jsonl"
 

@@ -12,8 +12,8 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, TensorName
 from neuron_tools.capture.host_rows import IN_OPTIMIZER, INSTANCE_ID
 from neuron_tools.capture.table_template import ExecutionOrigin
-from neuron_tools.device.record import RecordKind
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.records.capture_log import RecordKind
 
 Records = npt.NDArray[np.void]
 Ints = npt.NDArray[np.int64]

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from neuron_tools.capture.compilation import Compilation
 from neuron_tools.capture.definitions import DefinitionsWriter
-from neuron_tools.capture.executable import Executable, save
 from neuron_tools.capture.fusion import EagerFusion
 from neuron_tools.device.native import CANNOT_FUSE
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.executable import Executable, save
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
-    from neuron_tools.simulator.program import Program
+    from neuron_tools.records.program import Program
 
 FOLDER = "executables"
 UNTIMED = (0, 0, CANNOT_FUSE)  # what did not compile: no executable, no duration

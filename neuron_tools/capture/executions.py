@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.columns import TextPools
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin, Replay, TableTemplate, replay
 from neuron_tools.capture.tables import (
@@ -29,6 +28,7 @@ from neuron_tools.capture.tables.kernels import kernel_columns
 from neuron_tools.capture.template import make_template
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.records.executable import Executable
 from neuron_tools.simulator import counters
 from neuron_tools.simulator.instruction_costs import is_estimate
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from neuron_tools.capture.executable import Executable
 from neuron_tools.device.native import BEGINS_FUSION, CANNOT_FUSE
-from neuron_tools.simulator.program import Flag, Opcode, Program
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import Flag, Opcode, Program
 
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo

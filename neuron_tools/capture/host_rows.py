@@ -11,8 +11,8 @@ import numpy.typing as npt
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
-from neuron_tools.device.record import RecordKind
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.capture_log import RecordKind
+from neuron_tools.records.program import Frame
 
 Records = npt.NDArray[np.void]
 

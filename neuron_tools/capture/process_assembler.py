@@ -15,7 +15,6 @@ from neuron_tools.capture.attribution import Attribution, Origin
 from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.device_memory import DeviceMemory
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.process_log import ProcessLog
 from neuron_tools.capture.replicas import replica_process_row
@@ -25,9 +24,10 @@ from neuron_tools.capture.tables.executables import executable_row, tensor_rows
 from neuron_tools.capture.tables.kernels import kernel_tables
 from neuron_tools.capture.tables.origin import execution_origin
 from neuron_tools.capture.tables.rank_collectives import Meetings, RankCollectives
-from neuron_tools.device.record import RecordKind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.profile.writer import ProfileWriter
+from neuron_tools.records.capture_log import RecordKind
+from neuron_tools.records.executable import Executable
 
 BLOCK_RECORDS = 8192
 PROCESS_ID_SHIFT = 48  # ids of process n start at n << 48

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.definitions import Definitions, DefinitionsReader
-from neuron_tools.capture.executable import Executable, ExecutableError, load
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.executable import Executable, ExecutableError, load
 
 _KINDS = [int(kind) for kind in RecordKind]
 MOST_PROCESSES = 10_000

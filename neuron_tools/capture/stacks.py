@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 NO_PARENT = ""
 

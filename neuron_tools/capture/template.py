@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.capture.executable import Executable
-from neuron_tools.simulator.program import (
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import (
     Engine,
     HloOperation,
     Memory,

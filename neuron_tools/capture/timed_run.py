@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.definitions import DefinitionsWriter
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.options import CaptureOptions, eager_fusion_of, simulated_core
 from neuron_tools.capture.runtimes import Recording
 from neuron_tools.capture.runtimes.torch_runtime import TorchRuntime
 from neuron_tools.capture.untraced import untraced
+from neuron_tools.records.executable import Executable
 
 VARIABLE = "NEURON_TOOLS_TIMED"
 """The target to simulate; processes that the script starts inherit it."""

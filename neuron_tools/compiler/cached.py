@@ -13,7 +13,7 @@ from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.hardware import NeuronCore
 
-_PACKAGES = ("compiler", "hardware", "simulator")
+_PACKAGES = ("compiler", "hardware", "records", "simulator")
 
 
 def module_text(module: Module) -> Iterator[bytes]:

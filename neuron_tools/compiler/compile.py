@@ -10,8 +10,8 @@ from neuron_tools.compiler.passes.auto_cast import auto_cast
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.pipeline import plan_module
 from neuron_tools.hardware.neuron_core import NeuronCore
+from neuron_tools.records.program import Program, TensorKind
 from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import Program, TensorKind
 
 _PARAMETER_KINDS = {"input": TensorKind.INPUT, "weight": TensorKind.WEIGHT}
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from neuron_tools.compiler.hlo import Module, Operation
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 ATTRIBUTE = "ready_program"
 """Attribute of a `custom_call` that holds the `ReadyProgram` to run in its place."""

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from neuron_tools.compiler import hlo
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 MAX_CONSTANT_ELEMENTS = 64
 """Constants with more elements than this keep their shape only: a Program's time never depends on them."""

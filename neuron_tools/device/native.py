@@ -103,7 +103,7 @@ def start_recording(
     unrecorded. One that raises warns once; its operations then take no device time.
 
     Args:
-        path: The log, made of `neuron_tools.device.record.RECORD_DTYPE` records; appended to if there.
+        path: The log, made of `neuron_tools.records.capture_log.RECORD_DTYPE` records; appended to if there.
         on_signature: Called once for each operator with arguments of new dtypes, sizes, strides,
             aliasing or scalar values.
         on_stack: Called once for each new source stack (at most 32 user frames).

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from neuron_tools.compiler.hlo import Module
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 
 class ExecutableProvider(Protocol):

@@ -20,7 +20,7 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.neff.files import write_whole
 from neuron_tools.neff.manifest import FORMAT, VERSION, manifest_of
 from neuron_tools.neff.program_file import program_from_pieces, program_pieces
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 MANIFEST, MODULE, SOURCES, ATTACHMENTS = "manifest.json", "module.mlir", "sources.json", "attachments/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can tell

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.simulator.program import Engine, Memory, Program, Tensor, TensorKind
+from neuron_tools.records.program import Engine, Memory, Program, Tensor, TensorKind
 
 FORMAT, VERSION = "neuron-tools-neff", 1
 

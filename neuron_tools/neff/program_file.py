@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.neff.records import decode, encode, field_types
-from neuron_tools.simulator.program import TABLE_DTYPES, Program, conform
+from neuron_tools.records.json_values import decode, encode, field_types
+from neuron_tools.records.program import TABLE_DTYPES, Program, conform
 
 RECORD_NAME = "program.json"
 _TABLE_SUFFIX = ".npy"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import linecache
 from collections import defaultdict
 
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 
 def source_lines(program: Program) -> dict[str, dict[int, str]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 from typing import Any
 
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 INTERNAL_MODULES: set[int] = set()
 """Ids of the globals of modules whose frames are not the kernel's."""

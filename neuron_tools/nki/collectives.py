@@ -22,7 +22,7 @@ from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import exact, write
-from neuron_tools.simulator.program import CollectiveKind, Engine, Memory
+from neuron_tools.records.program import CollectiveKind, Engine, Memory
 
 Array = npt.NDArray[Any]
 _HBM_ONLY = ("all_gather_v", "all_to_all", "all_to_all_v")

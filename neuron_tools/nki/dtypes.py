@@ -11,7 +11,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from neuron_tools.simulator.program import DType as ChipType
+from neuron_tools.records.program import DType as ChipType
 
 
 class DType(str):

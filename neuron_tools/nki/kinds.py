@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from neuron_tools.simulator.program import CollectiveKind, DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import CollectiveKind, DType, Engine, Flag, Memory, Opcode
 
 NO_OPERAND = -1
 FIRST_WRITE, SECOND_WRITE = 0, 1

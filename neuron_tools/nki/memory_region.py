@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 
 class MemoryRegion(Enum):

@@ -11,10 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import device_of
-from neuron_tools.nki.lowering import LoweredKernel, lower
+from neuron_tools.nki.lowering import lower
+from neuron_tools.records.kernel_source import LoweredKernel
+from neuron_tools.records.program import Engine
+from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator.multi_core import simulate_cores
-from neuron_tools.simulator.program import Engine
-from neuron_tools.simulator.simulation import Simulation
 
 if TYPE_CHECKING:
     from neuron_tools.nki.kernel import Kernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.layout import Shape
 from neuron_tools.nki.memory_region import MemoryRegion
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 
 class ViewForm:

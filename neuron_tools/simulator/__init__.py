@@ -4,13 +4,11 @@ from neuron_tools.simulator.builder import ProgramBuilder, dma_token
 from neuron_tools.simulator.check import check
 from neuron_tools.simulator.errors import ProgramError
 from neuron_tools.simulator.multi_core import simulate_cores
-from neuron_tools.simulator.simulation import Simulation, ThrottleState, simulate
+from neuron_tools.simulator.simulation import simulate
 
 __all__ = [
     "ProgramBuilder",
     "ProgramError",
-    "Simulation",
-    "ThrottleState",
     "check",
     "dma_token",
     "simulate",

@@ -12,8 +12,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
     TILE_DTYPE,
@@ -33,6 +32,7 @@ from neuron_tools.simulator.program import (
     Tensor,
     TensorKind,
 )
+from neuron_tools.simulator.errors import ProgramError
 
 Table = npt.NDArray[np.void]
 _Key = TypeVar("_Key")

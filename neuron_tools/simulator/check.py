@@ -5,14 +5,14 @@ Every breach is a ProgramError of one sentence that names the instruction and it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import Engine, Memory, Opcode, Program
+from neuron_tools.simulator.references import check_references, describe, refuse
+from neuron_tools.simulator.simulation import simulate
 
 BoolArray = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
@@ -26,45 +26,11 @@ def check(program: Program, core: NeuronCore) -> None:
     Raises:
         ProgramError: See the module's text.
     """
-    from neuron_tools.simulator.simulation import simulate
-
     check_references(program)
     check_tiles(program, core)
     check_shapes(program, core)
     check_hbm(program, core)
     simulate(program, core)
-
-
-def describe(program: Program, row: int) -> str:
-    """An instruction as a sentence names it: "instruction 12 (Vector TENSOR_COPY, model.py:31)"."""
-    instruction = program.instructions[row]
-    engine = Engine(int(instruction["engine"])).title
-    opcode = Opcode(int(instruction["opcode"])).name
-    place = _source_line(program, int(instruction["hlo"]))
-    return f"instruction {row} ({engine} {opcode}{', ' + place if place else ''})"
-
-
-def check_references(program: Program) -> None:
-    """Refuse references to rows, queues, semaphores and engines that do not exist.
-
-    Raises:
-        ProgramError: An instruction or DMA names something that is not there.
-    """
-    instructions, dmas = program.instructions, program.dmas
-    _refuse(program, instructions["engine"] >= len(Engine), "runs on an engine that does not exist")
-    _refuse(program, instructions["opcode"] >= len(Opcode), "has an opcode that does not exist")
-    for column, limit, what in (
-        ("dma", len(dmas), "starts a DMA"),
-        ("hlo", len(program.hlo), "belongs to an HLO operation"),
-        ("signal", program.semaphore_count, "signals a semaphore"),
-        ("source", len(program.tiles), "reads a tile"),
-        ("second_source", len(program.tiles), "reads a tile"),
-        ("destination", len(program.tiles), "writes a tile"),
-        ("activation", len(program.activations), "applies an activation"),
-    ):
-        _refuse(program, _outside(instructions[column], limit), f"{what} that does not exist")
-    _check_waits(program)
-    _check_dmas(program)
 
 
 def check_tiles(program: Program, core: NeuronCore) -> None:
@@ -111,22 +77,22 @@ def check_shapes(program: Program, core: NeuronCore) -> None:
     opcode, elements = instructions["opcode"], instructions["elements"]
     matmul = np.isin(opcode, _MATMULS) & (instructions["engine"] == Engine.TENSOR)
     stationary = matmul | (opcode == Opcode.LDWEIGHTS)
-    _refuse(
+    refuse(
         program,
         instructions["partitions"] > core.sbuf_partitions,
         f"uses more than {core.sbuf_partitions} partitions",
     )
-    _refuse(
+    refuse(
         program,
         stationary & (instructions["columns"] > core.tensor_columns),
         f"has more than {core.tensor_columns} stationary columns",
     )
-    _refuse(
+    refuse(
         program,
         matmul & (elements > core.matmul_moving_columns),
         f"streams more than {core.matmul_moving_columns} moving columns",
     )
-    _refuse(program, elements < 0, "has a negative number of elements")
+    refuse(program, elements < 0, "has a negative number of elements")
 
 
 def check_hbm(program: Program, core: NeuronCore) -> None:
@@ -145,111 +111,6 @@ def check_hbm(program: Program, core: NeuronCore) -> None:
             f"Program {program.name!r} needs {needed} bytes of HBM for its tensors, but the core has "
             f"{core.hbm_bytes}; the largest is {largest.name!r} with {largest.byte_count} bytes{user}."
         )
-
-
-def held_instruction(
-    program: Program,
-    engine_start: Int64Array,
-    engine_rows: npt.NDArray[np.int32],
-    positions: Int64Array,
-    semaphores: Int64Array,
-) -> ProgramError:
-    """The error for a deadlock: the first held instruction and what it waits for."""
-    held = [
-        int(engine_rows[positions[engine]])
-        for engine in range(len(positions))
-        if positions[engine] < engine_start[engine + 1]
-    ]
-    for row in held:
-        instruction = program.instructions[row]
-        first = int(instruction["first_wait"])
-        for wait in program.waits[first : first + int(instruction["wait_count"])]:
-            value = int(semaphores[wait["semaphore"]])
-            if value < wait["value"]:
-                return ProgramError(
-                    f"Program {program.name!r} deadlocks: {describe(program, row)} waits for semaphore "
-                    f"{wait['semaphore']} to reach {wait['value']}, but it stays at {value}; "
-                    f"{len(held)} of {len(positions)} engines are held."
-                )
-    row = held[0]
-    return ProgramError(f"Program {program.name!r} deadlocks: {describe(program, row)} can never start.")
-
-
-def held_collective(programs: Sequence[Program], dma: int) -> ProgramError:
-    """The error for a collective, row `dma` of all Programs' DMAs, that waits for a rank that never comes."""
-    for program in programs:
-        if dma < len(program.dmas):
-            break
-        dma -= len(program.dmas)
-    row = int(np.flatnonzero(program.instructions["dma"] == dma)[0])
-    part = program.collectives[int(program.dmas["collective"][dma])]
-    return ProgramError(
-        f"Program {program.name!r} waits for ever: {describe(program, row)} takes part in "
-        f"{part.kind.name.lower()} {part.name!r} of ranks {list(part.group)}, which another rank never joins."
-    )
-
-
-def _check_waits(program: Program) -> None:
-    instructions, waits = program.instructions, program.waits
-    first = instructions["first_wait"].astype(np.int64)
-    count = instructions["wait_count"].astype(np.int64)
-    waiting = count > 0
-    _refuse(program, waiting & ((first < 0) | (first + count > len(waits))), "waits on a missing wait row")
-    bad = (waits["semaphore"] < 0) | (waits["semaphore"] >= program.semaphore_count)
-    if bad.any():
-        before = np.concatenate([[0], np.cumsum(bad)])
-        broken = np.zeros(len(instructions), bool)
-        broken[waiting] = before[(first + count)[waiting]] > before[first[waiting]]
-        _refuse(program, broken, "waits for an undefined semaphore")
-
-
-def _check_dmas(program: Program) -> None:
-    instructions, dmas = program.instructions, program.dmas
-    trigger = np.full(len(dmas), -1, np.int64)
-    rows = np.flatnonzero(instructions["dma"] >= 0)
-    started = instructions["dma"][rows]
-    repeated = np.ones(len(rows), bool)
-    repeated[np.unique(started, return_index=True)[1]] = False
-    _refuse_rows(program, rows[repeated], "starts a DMA that another instruction starts")
-    _refuse(
-        program,
-        (instructions["opcode"] == Opcode.DMA_TRIGGER) & (instructions["dma"] < 0),
-        "is a DMA trigger without a DMA",
-    )
-    trigger[started] = rows
-    if np.any(trigger < 0):
-        raise ProgramError(f"Program {program.name!r}: DMA {int(np.argmin(trigger))} is never started.")
-    engines = np.array([queue.engine for queue in program.queues], np.int64)
-    unknown = dmas["queue"] >= len(engines)
-    _refuse_rows(program, trigger[unknown], "starts a DMA on a queue that does not exist")
-    foreign = instructions["engine"][trigger] != engines[dmas["queue"]] if len(dmas) else np.zeros(0, bool)
-    _refuse_rows(program, trigger[foreign], "starts a DMA on a queue of another engine")
-    for column, limit, what in (
-        ("semaphore", program.semaphore_count, "an undefined semaphore"),
-        ("tensor", len(program.tensors), "a tensor that does not exist"),
-        ("tile", len(program.tiles), "a tile that does not exist"),
-        ("collective", len(program.collectives), "a collective that does not exist"),
-    ):
-        bad = _outside(dmas[column], limit)
-        _refuse_rows(program, trigger[bad], f"starts a DMA with {what}")
-    _refuse_rows(program, trigger[dmas["bytes"] < 0], "starts a DMA of negative size")
-    held = (dmas["increment"] <= 0) & (dmas["semaphore"] >= 0)
-    _refuse_rows(program, trigger[held], "starts a DMA whose semaphore gains nothing")
-
-
-def _outside(references: npt.NDArray[np.generic], limit: int) -> BoolArray:
-    values = references.astype(np.int64)
-    return np.asarray((values < -1) | (values >= limit))
-
-
-def _refuse(program: Program, broken: BoolArray, fault: str) -> None:
-    if broken.any():
-        _refuse_rows(program, np.flatnonzero(broken), fault)
-
-
-def _refuse_rows(program: Program, rows: npt.NDArray[np.int64], fault: str) -> None:
-    if len(rows):
-        raise ProgramError(f"Program {program.name!r}: {describe(program, int(rows[0]))} {fault}.")
 
 
 def _refuse_tile(program: Program, broken: BoolArray, fault: str) -> None:
@@ -278,13 +139,3 @@ def _starts(program: Program, dmas: BoolArray) -> BoolArray:
     """Whether each instruction starts one of the marked DMAs."""
     dma = program.instructions["dma"]
     return np.asarray((dma >= 0) & np.append(dmas, False)[dma])
-
-
-def _source_line(program: Program, hlo: int) -> str:
-    if not 0 <= hlo < len(program.hlo):
-        return ""
-    operation = program.hlo[hlo]
-    for row in operation.framework:
-        for frame in program.framework[row].stack[:1]:
-            return f"{frame.file}:{frame.line}"
-    return operation.name

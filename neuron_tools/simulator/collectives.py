@@ -22,8 +22,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuron_tools.hardware import Device, Links, NeuronCore, device_of, links
+from neuron_tools.records.program import Collective, CollectiveKind, Program
 from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import Collective, CollectiveKind, Program
 from neuron_tools.simulator.work import Meetings
 
 ALGORITHMS = ("ring", "kangaring", "mesh", "rdh", "hier")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiled import compiled
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 Table = npt.NDArray[np.void]
 FloatArray = npt.NDArray[np.float64]

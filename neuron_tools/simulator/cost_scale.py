@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import Work

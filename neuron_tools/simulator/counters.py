@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Program, Purpose
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Program, Purpose
 
 Int64Array = npt.NDArray[np.int64]
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiled import compiled
-from neuron_tools.simulator.program import Engine
+from neuron_tools.records.program import Engine
 
 ENGINES = len(Engine)
 

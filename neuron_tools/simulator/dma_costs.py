@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.program import Memory, Program, QueueKind
+from neuron_tools.records.program import Memory, Program, QueueKind
 
 Int64Array = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.hardware.instruction_costs import OTHER, CostRule, cost_rules, performance_modes
-from neuron_tools.simulator.program import DType, Engine, Opcode
+from neuron_tools.records.program import DType, Engine, Opcode
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.cost_kernel import CostTables

@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiled import compiled, compiled_with
+from neuron_tools.records.program import Engine, Opcode
 from neuron_tools.simulator.dma_costs import SHARE, DmaCosts
-from neuron_tools.simulator.program import Engine, Opcode
 
 Table = npt.NDArray[np.void]
 Int32Array = npt.NDArray[np.int32]

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from neuron_tools.hardware import Device, links
-from neuron_tools.simulator.check import check_references
+from neuron_tools.records.program import Program
+from neuron_tools.records.simulation import Simulation, ThrottleState
 from neuron_tools.simulator.collectives import meetings
 from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import Program
-from neuron_tools.simulator.simulation import Simulation, ThrottleState, latest, result, run
+from neuron_tools.simulator.references import check_references
+from neuron_tools.simulator.simulation import latest, result, run
 from neuron_tools.simulator.work import make_work
 
 if TYPE_CHECKING:

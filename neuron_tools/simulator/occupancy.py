@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.program import Memory, Program
-from neuron_tools.simulator.simulation import Simulation
+from neuron_tools.records.program import Memory, Program
+from neuron_tools.records.simulation import Simulation
 
 Int64Array = npt.NDArray[np.int64]
 

@@ -2,86 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.simulator.check import check_references, held_collective, held_instruction
+from neuron_tools.records.program import Program
+from neuron_tools.records.simulation import THROTTLE_DTYPE, Simulation, ThrottleState
 from neuron_tools.simulator.collectives import lone_meetings
 from neuron_tools.simulator.cost_scale import CostScale, scaled
-from neuron_tools.simulator.program import Program
-from neuron_tools.simulator.work import NO_CAUSE, empty_times, make_work
+from neuron_tools.simulator.references import check_references, held_collective, held_instruction
+from neuron_tools.simulator.work import empty_times, make_work
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import State, Times, Work
 
-Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
-
-THROTTLE_DTYPE = np.dtype([("start_ps", "i8"), ("duration_ps", "i8"), ("k", "i4"), ("n", "i4")])
-"""One stretch of time during which the Tensor engine may stream k of n cycles."""
-
-
-@dataclass(frozen=True, slots=True)
-class ThrottleState:
-    """Where the Tensor engine stands in its utilisation window: carried from one execution to the next.
-
-    Attributes:
-        left_ps: Until the window closes.
-        k: Of every `core.throttle_steps` cycles, those that may stream in this window.
-        busy_ps: Full-rate streaming in this window so far.
-    """
-
-    left_ps: int
-    k: int
-    busy_ps: int
-
-    def after_idle(self, idle_ps: int, core: NeuronCore) -> ThrottleState:
-        """The state after the Tensor engine has done nothing for `idle_ps`."""
-        window_ps = max(round(core.throttle_window_ns * 1000.0), 1)
-        if idle_ps < self.left_ps:
-            return ThrottleState(self.left_ps - idle_ps, self.k, self.busy_ps)
-        beyond = idle_ps - self.left_ps
-        busy = beyond < window_ps and self.busy_ps > core.throttle_threshold * window_ps
-        k = core.throttle_busy if busy else core.throttle_idle
-        return ThrottleState(window_ps - beyond % window_ps, k, 0)
-
-
-@dataclass(frozen=True, slots=True)
-class Simulation:
-    """Times of one execution, picoseconds from its start.
-
-    Attributes:
-        start_ps: (instructions,) when each began to execute.
-        end_ps: (instructions,) when its result was written. Instructions of one engine overlap: they are
-            pipelined.
-        ready_ps: (instructions,) when it was at the head of its engine, with the engine and its same-engine
-            operands ready; start - ready is the time it waited for semaphores (or for a full DMA queue).
-        wait_cause: (instructions,) int32, what decided the start: the instruction (>= 0) or DMA (-2 - row)
-            whose completion it waited for, or the instruction that had a memory port it needs; -1 where
-            nothing delayed it.
-        dma_trigger_ps: (dmas,) when the queue got it: the start of its trigger instruction, plus the time
-            software takes to make descriptors.
-        dma_start_ps: (dmas,) first packet; of a collective, when the last rank had joined.
-        dma_end_ps: (dmas,) completion: last byte and semaphore written.
-        throttle: (stretches,) of THROTTLE_DTYPE, without gaps from 0 to the end of the execution.
-        duration_ps: The end of the last instruction or DMA.
-        throttle_state: The Tensor engine's limit when the execution ends.
-    """
-
-    start_ps: Int64Array
-    end_ps: Int64Array
-    ready_ps: Int64Array
-    wait_cause: Int32Array
-    dma_trigger_ps: Int64Array
-    dma_start_ps: Int64Array
-    dma_end_ps: Int64Array
-    throttle: npt.NDArray[np.void]
-    duration_ps: int
-    throttle_state: ThrottleState | None = None
 
 
 def simulate(
@@ -147,8 +84,19 @@ def result(
             at, limit, int(state.window[index, kernel.FIRST_K]), core.throttle_steps, duration_ps
         ),
         duration_ps=duration_ps,
-        throttle_state=ThrottleState(window, k, busy).after_idle(duration_ps - end + window, core),
+        throttle_state=after_idle(ThrottleState(window, k, busy), duration_ps - end + window, core),
     )
+
+
+def after_idle(state: ThrottleState, idle_ps: int, core: NeuronCore) -> ThrottleState:
+    """The state of the Tensor engine's limit after the engine has done nothing for `idle_ps`."""
+    window_ps = max(round(core.throttle_window_ns * 1000.0), 1)
+    if idle_ps < state.left_ps:
+        return ThrottleState(state.left_ps - idle_ps, state.k, state.busy_ps)
+    beyond = idle_ps - state.left_ps
+    busy = beyond < window_ps and state.busy_ps > core.throttle_threshold * window_ps
+    k = core.throttle_busy if busy else core.throttle_idle
+    return ThrottleState(window_ps - beyond % window_ps, k, 0)
 
 
 def _throttle_table(
@@ -189,6 +137,3 @@ def _deadlock(programs: list[Program], work: Work, state: State) -> Exception:
 def latest(times: Int64Array) -> int:
     """The largest of some times; 0 of none."""
     return int(times.max()) if len(times) else 0
-
-
-__all__ = ["NO_CAUSE", "THROTTLE_DTYPE", "Simulation", "ThrottleState", "simulate"]

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Program
 from neuron_tools.simulator.dma_costs import DmaCosts, dma_costs, trigger_costs
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
-from neuron_tools.simulator.program import Program
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import Figures, Times, Work

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 
 FILE_NAME = "retained.json"
 LOCK_NAME = "retained.lock"

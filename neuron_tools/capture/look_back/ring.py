@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.capture.look_back.retained import Records, Retained, give_back, kept_still, read_records
-from neuron_tools.device.record import RECORD_DTYPE
+from neuron_tools.records.capture_log import RECORD_DTYPE
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.look_back.retained import Records
-from neuron_tools.device.record import RecordKind
 from neuron_tools.errors import UsageError
+from neuron_tools.records.capture_log import RecordKind
 
 FEWEST_FOR_P99 = 100
 MOST_REMEMBERED = 8192

@@ -11,9 +11,9 @@ from neuron_tools.device.driver.runtime import host_driver, host_source
 from neuron_tools.device.host.recorder import PythonRecorder
 
 if TYPE_CHECKING:
-    from neuron_tools.capture.executable import Executable
     from neuron_tools.device.driver.usage import ExecutableUsage
     from neuron_tools.hardware import NeuronCore
+    from neuron_tools.records.executable import Executable
 
 
 class PublishedRecording:

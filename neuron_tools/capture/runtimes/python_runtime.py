@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from neuron_tools.capture.runtimes.published import PublishedRecording
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.device.host.recorder import PythonRecorder
-from neuron_tools.device.record import EVENTS_FILE
+from neuron_tools.records.capture_log import EVENTS_FILE
 
 
 class PythonRuntime:

@@ -11,11 +11,11 @@ from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.capture.tensor_names import TensorNames
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device.driver.runtime import torch_driver
-from neuron_tools.device.record import EVENTS_FILE
+from neuron_tools.records.capture_log import EVENTS_FILE
 
 if TYPE_CHECKING:
-    from neuron_tools.capture.executable import Executable
     from neuron_tools.device.distributed.session import Define
+    from neuron_tools.records.executable import Executable
 
 
 class TorchRuntime:

@@ -9,8 +9,8 @@ from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.template import Template
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Collective, CollectiveKind
 from neuron_tools.simulator.collectives import cost
-from neuron_tools.simulator.program import Collective, CollectiveKind
 
 # Spellings of the published tools.
 _OPERATIONS = {

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.capture.executable import Executable
-from neuron_tools.simulator.program import Memory, Program
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import Memory, Program
 
 
 def executable_row(executable: Executable, process_idx: int, execution_count: int) -> dict[str, list[Any]]:

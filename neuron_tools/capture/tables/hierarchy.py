@@ -13,7 +13,7 @@ from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
 from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template
-from neuron_tools.simulator.program import Engine
+from neuron_tools.records.program import Engine
 
 Ints = npt.NDArray[np.int64]
 LIST_COLUMNS = (

@@ -15,7 +15,7 @@ from neuron_tools.capture.tables.kernels import KernelColumns, no_kernel, with_k
 from neuron_tools.capture.tables.operands import operand_texts
 from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, TEXT_COLUMNS, Origins
 from neuron_tools.capture.template import Template, engine_titles, opcode_names
-from neuron_tools.simulator.program import Flag
+from neuron_tools.records.program import Flag
 
 Ints = npt.NDArray[np.int64]
 COUNTER_COLUMNS = (

@@ -14,12 +14,12 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.columns import TextPools
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.origin import LINE_COLUMNS, LINE_NUMBER_COLUMNS
-from neuron_tools.nki.lowering.source import KernelSource
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.kernel_source import KernelSource
+from neuron_tools.records.program import Frame
 
 Ints = npt.NDArray[np.int64]
 KERNEL_TEXTS = ("kernel_instruction_name", "nki_source_location")

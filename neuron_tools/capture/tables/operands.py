@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from neuron_tools.simulator.program import DType, Flag, Memory, Opcode, Program
+from neuron_tools.records.program import DType, Flag, Memory, Opcode, Program
 
 _FIELDS = [
     "opcode", "input_dtype", "output_dtype", "source_memory", "destination_memory", "flags", "partitions",

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from neuron_tools.capture.columns import Codes, TextPools
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
-from neuron_tools.simulator.program import Frame, FrameworkOperation
+from neuron_tools.records.program import Frame, FrameworkOperation
 
 TEXT_COLUMNS = frozenset({"layer", "stack_frame_ids", "source_file"})
 PLACE_COLUMNS = frozenset({"layer", "source_file"})

@@ -15,7 +15,7 @@ from neuron_tools.capture.definitions import Collective, Definitions
 from neuron_tools.capture.replicas import replicated
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
-from neuron_tools.device.record import COLLECTIVE_NUMBER_BITS, RecordKind
+from neuron_tools.records.capture_log import COLLECTIVE_NUMBER_BITS, RecordKind
 
 Records = npt.NDArray[np.void]
 COLLECTIVE_ID_BIT = 1 << 46  # ids of these rows stand apart from those of executions and events

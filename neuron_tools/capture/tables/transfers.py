@@ -10,7 +10,7 @@ from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.capture.tables.ids import IdLayout, at
 from neuron_tools.capture.tables.origin import NUMBER_COLUMNS, PLACE_COLUMNS, Origins
 from neuron_tools.capture.template import Template, memory_names, purpose_names, queue_kind_names
-from neuron_tools.simulator.program import Memory, Program
+from neuron_tools.records.program import Memory, Program
 
 
 def dma_table(template: Template, layout: IdLayout, origins: Origins, pools: TextPools) -> TableTemplate:

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.columns import TextPools
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.table_template import TableTemplate
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.executable import Executable
 from neuron_tools.simulator.counters import dma_counters, instruction_counters
 from neuron_tools.simulator.occupancy import (
     SBUF_SAMPLED_PARTITIONS,

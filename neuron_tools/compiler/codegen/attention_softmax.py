@@ -10,7 +10,7 @@ from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.attention import AttentionBlock
 from neuron_tools.compiler.passes.groups import Shape
-from neuron_tools.simulator.program import DType, Engine, Flag, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Opcode
 
 _STATISTICS_STAGE = 3
 """Pipeline stage at which a row's maximum is final: after product, copy and reduction."""

@@ -8,8 +8,8 @@ from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.movement import copy_tensor
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group
+from neuron_tools.records.program import Collective, CollectiveKind
 from neuron_tools.simulator.builder import ENGINE_COUNT
-from neuron_tools.simulator.program import Collective, CollectiveKind
 
 KINDS: Mapping[str, CollectiveKind] = {
     "all_reduce": CollectiveKind.ALL_REDUCE,

@@ -17,8 +17,7 @@ from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.passes.in_place import final_values
 from neuron_tools.hardware.neuron_core import NeuronCore
-from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     TILE_DTYPE,
     DType,
     Engine,
@@ -30,6 +29,7 @@ from neuron_tools.simulator.program import (
     TensorKind,
     empty_table,
 )
+from neuron_tools.simulator.builder import ProgramBuilder
 
 if TYPE_CHECKING:
     from neuron_tools.compiler.codegen.slot import Slot

@@ -22,7 +22,7 @@ from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 IntArray = npt.NDArray[np.int64]
 

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from neuron_tools.compiler.codegen.micro import Micro
 from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.hardware.neuron_core import NeuronCore
+from neuron_tools.records.program import INSTRUCTION_DTYPE, DType, Engine, Memory, Opcode, empty_table
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
-from neuron_tools.simulator.program import INSTRUCTION_DTYPE, DType, Engine, Memory, Opcode, empty_table
 
 SEARCHED_CHOICES = 600
 """Assignments tried one by one when the quick choice does not keep within the budget."""

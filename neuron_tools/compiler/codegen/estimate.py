@@ -9,7 +9,7 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import Engine, Flag, Memory, Opcode
 
 
 def generate_estimate(context: Context, group: Group, *, warn: bool = True, model_flops: int = 0) -> None:

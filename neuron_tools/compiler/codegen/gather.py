@@ -13,7 +13,7 @@ from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 ROW_BYTES_LIMIT = 16384
 """Bytes of a row that one tile holds per partition; longer rows are cut."""

@@ -29,7 +29,7 @@ from neuron_tools.compiler.codegen.turned_moments import (
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.opcodes import ROTATION
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
-from neuron_tools.simulator.program import DType, Engine, Flag, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

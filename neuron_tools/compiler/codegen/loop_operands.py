@@ -11,7 +11,7 @@ from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.views import Spread
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

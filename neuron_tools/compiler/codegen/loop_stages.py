@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuron_tools.compiler.codegen.slot import Slot, Step
-from neuron_tools.simulator.program import Engine, Memory
+from neuron_tools.records.program import Engine, Memory
 
 PREFETCH_BELOW_BYTES = (4096, 16384)
 """Tiles below each of these sizes (bytes per partition) get one more buffer: their transfers take about

@@ -17,7 +17,7 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.compiler.views import Spread, spread
-from neuron_tools.simulator.program import DType, Memory
+from neuron_tools.records.program import DType, Memory
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -30,7 +30,7 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import Engine, Flag, Opcode
+from neuron_tools.records.program import Engine, Flag, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.compiler.views import View
-from neuron_tools.simulator.program import Engine, Flag, Opcode
+from neuron_tools.records.program import Engine, Flag, Opcode
 
 Key = int | tuple[str, int]
 

@@ -12,7 +12,7 @@ from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.views import slice_run
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 PIECE_BYTES = 4 << 20
 """Largest single transfer: longer ones are split over the rings."""

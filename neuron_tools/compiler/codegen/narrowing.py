@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from neuron_tools.compiler.codegen.micro import Key, Selection, reduction_kind
-from neuron_tools.simulator.program import DType, Opcode
+from neuron_tools.records.program import DType, Opcode
 
 _HALF = (DType.BF16, DType.F16)
 _EXACT = ("maximum", "minimum")

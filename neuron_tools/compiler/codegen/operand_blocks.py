@@ -12,7 +12,7 @@ from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.codegen.types import chip_dtype
-from neuron_tools.simulator.program import DType
+from neuron_tools.records.program import DType
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from neuron_tools.compiler.codegen.space import flat_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 
 def generate_random(context: Context, group: Group) -> None:

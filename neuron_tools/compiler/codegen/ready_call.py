@@ -18,8 +18,8 @@ from neuron_tools.compiler.codegen.context import Context, framework_shares
 from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.ready_program import ReadyProgram, ready_program_of
+from neuron_tools.records.program import Memory, Program, Purpose
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
-from neuron_tools.simulator.program import Memory, Program, Purpose
 
 IntArray = npt.NDArray[np.int64]
 Table = npt.NDArray[np.void]

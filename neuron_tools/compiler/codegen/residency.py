@@ -20,7 +20,7 @@ from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import Group, Shape
-from neuron_tools.simulator.program import Memory, Purpose
+from neuron_tools.records.program import Memory, Purpose
 
 if TYPE_CHECKING:
     from neuron_tools.compiler.codegen.context import Context

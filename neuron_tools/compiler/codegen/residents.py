@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from neuron_tools.compiler.allocate import Block
 from neuron_tools.compiler.codegen.slot import IntArray, Slot
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 if TYPE_CHECKING:
     from neuron_tools.compiler.codegen.context import Location

@@ -9,7 +9,7 @@ from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import Key
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tables import IDENTITY
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]

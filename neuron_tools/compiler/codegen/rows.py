@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.slot import IntArray, PerIteration, Slot, Step
-from neuron_tools.simulator.program import DMA_DTYPE, empty_table
+from neuron_tools.records.program import DMA_DTYPE, empty_table
 
 
 def fill_compute(block: npt.NDArray[np.void], step: Step, iterations: IntArray, places: IntArray) -> None:

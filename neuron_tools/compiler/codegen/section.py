@@ -17,8 +17,7 @@ import numpy.typing as npt
 from neuron_tools.compiler.allocate import Allocator, LastUses, latest
 from neuron_tools.compiler.codegen.context import Context, Location
 from neuron_tools.compiler.passes.groups import FusionPlan
-from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     Collective,
     HloOperation,
     Memory,
@@ -26,6 +25,7 @@ from neuron_tools.simulator.program import (
     Tensor,
     TensorKind,
 )
+from neuron_tools.simulator.builder import ProgramBuilder
 
 IntArray = npt.NDArray[np.int64]
 Table = npt.NDArray[np.void]

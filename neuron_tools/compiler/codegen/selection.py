@@ -17,7 +17,7 @@ from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.opcodes import ACTIVATIONS, BINARY, GPSIMD_BINARY, ROTATION, VECTOR_UNARY
 from neuron_tools.compiler.passes.groups import Domain, Group, Shape
 from neuron_tools.compiler.views import Views
-from neuron_tools.simulator.program import Engine, Flag, Opcode
+from neuron_tools.records.program import Engine, Flag, Opcode
 
 VECTOR, SCALAR, GPSIMD = Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD
 _AFFINE = frozenset({"add", "subtract", "multiply"})

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import Block
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Purpose
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Purpose
 
 IntArray = npt.NDArray[np.int64]
 PerIteration = int | IntArray

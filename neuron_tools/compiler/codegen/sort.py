@@ -18,7 +18,7 @@ from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 AT_ONCE = 8
 """Results of one MAX8 (isa_functions: `max8`)."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 IDENTITY = "identity"
 SQUARE = "square"

@@ -20,8 +20,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop_stages import StagedLoop
 from neuron_tools.compiler.codegen.rows import fill_compute, fill_transfers
 from neuron_tools.compiler.codegen.slot import IntArray, PerIteration, Slot, Step, Transfer
-from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     INSTRUCTION_DTYPE,
     DType,
     Engine,
@@ -30,6 +29,7 @@ from neuron_tools.simulator.program import (
     Opcode,
     empty_table,
 )
+from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
 
 _ATTEMPTS = (
     (True, True, False),

@@ -14,7 +14,7 @@ from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 ROWS_BY_DMA = 512
 """Rows that one load by DMA turns: as many elements of each column are stored together."""

@@ -21,7 +21,7 @@ from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tables import IDENTITY, SQUARE
 from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.hardware.neuron_core import NeuronCore
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 _AFFINE = frozenset({"add", "subtract", "multiply"})
 _ROW_INSTRUCTIONS = {Engine.SCALAR: 4, Engine.VECTOR: 3}

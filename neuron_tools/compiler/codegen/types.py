@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuron_tools.simulator.program import DType
+from neuron_tools.records.program import DType
 
 _DTYPES = {
     "f32": DType.F32,

@@ -12,7 +12,7 @@ from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Domain, Group
-from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import Engine, Flag, Memory, Opcode
 
 
 def generate_reduce_window(context: Context, group: Group) -> None:

@@ -1,4 +1,4 @@
-// The binary layout of the capture log; its Python twin is `neuron_tools/device/record.py`.
+// The binary layout of the capture log; its Python twin is `neuron_tools/records/capture_log.py`.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct Record {
   int64_t bytes = 0;
   int64_t address = 0;
 };
-static_assert(sizeof(Record) == 96, "neuron_tools/device/record.py reads 96-byte records");
+static_assert(sizeof(Record) == 96, "neuron_tools/records/capture_log.py reads 96-byte records");
 
 inline constexpr uint32_t kInOptimizer = 1;
 inline constexpr uint32_t kNotNative = 2;

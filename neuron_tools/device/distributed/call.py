@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import torch
 
-from neuron_tools.simulator.program import CollectiveKind
+from neuron_tools.records.program import CollectiveKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from neuron_tools.device.distributed.group import NeuronGroup
 from neuron_tools.device.distributed.host_values import carry
 from neuron_tools.device.distributed.operation import GroupedOperation, Operation
 from neuron_tools.device.distributed.point_to_point import Message, message_call
-from neuron_tools.simulator.program import CollectiveKind
+from neuron_tools.records.program import CollectiveKind
 
 Tensors = Sequence[torch.Tensor]
 

@@ -25,8 +25,8 @@ from neuron_tools.device.distributed.operation import Lane, Operation, paused_cl
 from neuron_tools.device.distributed.peers import Peer
 from neuron_tools.device.distributed.replication import replication
 from neuron_tools.device.distributed.source_line import BACKWARD, source_line
-from neuron_tools.device.record import COLLECTIVE_NUMBER_BITS
 from neuron_tools.hardware import Links
+from neuron_tools.records.capture_log import COLLECTIVE_NUMBER_BITS
 from neuron_tools.simulator.collectives import CollectiveCost
 
 _links_clock = timing.LinkClock()

@@ -155,7 +155,7 @@ def message_call(
 ) -> Call:
     """The call of one side."""
     from neuron_tools.device.distributed.call import dtype_name
-    from neuron_tools.simulator.program import CollectiveKind
+    from neuron_tools.records.program import CollectiveKind
 
     return Call(
         title=title,

@@ -11,8 +11,8 @@ from functools import lru_cache
 
 from neuron_tools.device.distributed.header import NOT_TIMED, Header
 from neuron_tools.hardware import Links
+from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator.collectives import CollectiveCost, cost
-from neuron_tools.simulator.program import CollectiveKind
 
 
 @dataclass(frozen=True, slots=True)

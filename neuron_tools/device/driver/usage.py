@@ -9,9 +9,9 @@ import numpy.typing as npt
 
 from neuron_tools.device.driver.nodes import ENGINES
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Engine, Program, TensorKind
+from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator.counters import dma_counters, instruction_counters
-from neuron_tools.simulator.program import Engine, Program, TensorKind
-from neuron_tools.simulator.simulation import Simulation
 
 Ints = npt.NDArray[np.int64]
 COUNTERS = ("flop_count", "throttled_ns", "hbm_read_bytes", "hbm_write_bytes", "dma_bytes", *ENGINES)

@@ -8,7 +8,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
-from neuron_tools.device.record import RECORD_DTYPE
+from neuron_tools.records.capture_log import RECORD_DTYPE
 
 FLUSH_SECONDS = 0.2
 FLUSH_BYTES = 1 << 16

@@ -10,7 +10,7 @@ from neuron_tools.device.host.clock import HostClock
 from neuron_tools.device.host.event_log import EventLog, Record
 from neuron_tools.device.host.stacks import OnStack, SourceStacks
 from neuron_tools.device.host.timeline import DeviceTimeline
-from neuron_tools.device.record import RecordKind
+from neuron_tools.records.capture_log import RecordKind
 
 OnExecute = Callable[[int, int, int, int], None]
 """Core, executable, time from dispatch to end in ns, time on the device in ns."""
@@ -24,7 +24,7 @@ class PythonRecorder:
         on_execute: Called with each execution that was placed.
 
     Args:
-        path: The log, made of `neuron_tools.device.record.RECORD_DTYPE` records.
+        path: The log, made of `neuron_tools.records.capture_log.RECORD_DTYPE` records.
         on_stack: Called once for each new source stack.
         on_name: Called once for each new name: number, text.
         internal_folders: Files below these are not the user's.

@@ -9,8 +9,8 @@ from types import FrameType
 from typing import Any
 
 from neuron_tools.device.host.recorder import PythonRecorder
-from neuron_tools.device.record import RecordKind
 from neuron_tools.frontends.jax.patches import Patches
+from neuron_tools.records.capture_log import RecordKind
 
 _PROFILER = "jax._src.profiler"
 

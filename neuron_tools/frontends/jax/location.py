@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _POSITION = re.compile(r":(\d+):\d+(?: to (?:\d+)?:\d+)?")

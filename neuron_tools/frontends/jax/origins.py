@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from neuron_tools.frontends.jax import location, operation_path
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 # Made by the lowering for the operation that uses them; they have no place of their own.
 _SERVANTS = frozenset({"stablehlo.constant", "stablehlo.return", "func.return"})

@@ -8,8 +8,9 @@ from typing import Any
 from neuron_tools.frontends.executables import ExecutableProvider
 from neuron_tools.frontends.nki.signature import signature
 from neuron_tools.nki.kernel import Kernel
-from neuron_tools.nki.lowering import KernelProgram, lower
+from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.run import Run
+from neuron_tools.records.kernel_source import KernelProgram
 
 
 class KernelPrograms:

@@ -9,8 +9,9 @@ from neuron_tools.compiler.ready_program import ReadyProgram
 from neuron_tools.hardware import device_of
 from neuron_tools.nki.abstract import Form
 from neuron_tools.nki.call import CallForm, KernelCall
-from neuron_tools.nki.lowering import KernelProgram, lower
+from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.tracer import Tracer
+from neuron_tools.records.kernel_source import KernelProgram
 from neuron_tools.simulator.multi_core import simulate_cores
 
 

@@ -14,7 +14,7 @@ from torch import fx
 
 import neuron_tools
 from neuron_tools.frontends.torch_lowering.intrinsics import call_name
-from neuron_tools.simulator.program import Frame, FrameworkOperation
+from neuron_tools.records.program import Frame, FrameworkOperation
 
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in (.+)')
 _RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+$")

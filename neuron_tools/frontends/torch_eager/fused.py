@@ -21,7 +21,7 @@ from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import lower
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 Place = tuple[int, int]
 """Buffer (-1: the host's) and offset in elements."""

@@ -13,7 +13,7 @@ from neuron_tools.frontends.torch_eager.canonical import canonical_arguments
 from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.lowering import lower
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 
 def lower_operation(name: str, arguments: tuple[Any, ...]) -> Module:

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_module_registration_hook
 
-from neuron_tools.device.record import RecordKind
 from neuron_tools.frontends.torch_hooks.disguise import disguised
 from neuron_tools.frontends.torch_hooks.module_tree import ModuleTree, unwrapped
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
+from neuron_tools.records.capture_log import RecordKind
 
 
 class ModuleHooks:

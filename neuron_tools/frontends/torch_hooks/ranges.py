@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 
-from neuron_tools.device.record import RecordKind
 from neuron_tools.frontends.torch_hooks.disguise import disguised
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
+from neuron_tools.records.capture_log import RecordKind
 
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#(\w+)\.\w+$")
 

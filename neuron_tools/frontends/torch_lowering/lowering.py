@@ -17,7 +17,7 @@ from neuron_tools.frontends.torch_lowering.fake import tensor_type
 from neuron_tools.frontends.torch_lowering.intrinsics import operator_name, unlowered
 from neuron_tools.frontends.torch_lowering.partition import Partition, partition, splice
 from neuron_tools.frontends.torch_lowering.verdicts import VERDICTS, refused_call
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 Build = Callable[[GraphBuilder], Sequence[fx.Node]]
 Lowered = TypeVar("Lowered")

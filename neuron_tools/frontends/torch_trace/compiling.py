@@ -21,7 +21,7 @@ from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
 from neuron_tools.neff.cache import cache_of_user
 from neuron_tools.neff.sources import source_lines
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 VALUES = "values.pt"
 """Attachment: a TorchScript module with the segment's weights, which computes its values on the CPU."""

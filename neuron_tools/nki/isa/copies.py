@@ -25,7 +25,7 @@ from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, cast, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 
 def tensor_copy(

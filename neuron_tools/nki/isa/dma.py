@@ -20,7 +20,7 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import exact, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 _MADE_BY = {modes.unknown: "", modes.swdge: "software", modes.hwdge: "hardware", modes.none: "runtime"}
 _SKIPPED = -1

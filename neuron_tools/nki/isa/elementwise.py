@@ -28,7 +28,7 @@ from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, fits_out, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 
 def tensor_tensor(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from neuron_tools.simulator.program import Engine
+from neuron_tools.records.program import Engine
 
 
 class engine(Enum):

@@ -25,7 +25,7 @@ from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, cast, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 Pattern = Sequence[Sequence[int]]
 CORES_PARTITIONS = 16

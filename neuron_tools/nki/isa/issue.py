@@ -14,7 +14,7 @@ from neuron_tools.nki.operators import Operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import Engine, Flag, Memory, Opcode
 
 Array = npt.NDArray[Any]
 

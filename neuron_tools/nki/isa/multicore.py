@@ -12,7 +12,7 @@ from neuron_tools.nki.kinds import Kind, Step, Transfer
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import NeedsCores
 from neuron_tools.nki.values import exact, write
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 
 def core_barrier(

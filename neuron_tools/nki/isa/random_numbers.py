@@ -26,7 +26,7 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import column, exact, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 _GENERATORS = {Engine.VECTOR: 4}
 _STATE_SINCE = {Engine.GPSIMD: 3, Engine.VECTOR: 4}

@@ -24,7 +24,7 @@ from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import FP32_MINIMUM, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, single, write
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 
 def range_select(

@@ -26,7 +26,7 @@ from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import column, single, write
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 
 def tensor_scalar_cumulative(

@@ -27,7 +27,7 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import column, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import Engine, Flag, Opcode
+from neuron_tools.records.program import Engine, Flag, Opcode
 
 
 def tensor_reduce(

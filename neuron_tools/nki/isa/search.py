@@ -19,7 +19,7 @@ from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import Array, single, write
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 _LARGEST_SEARCH = 16384
 

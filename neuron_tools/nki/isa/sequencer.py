@@ -12,7 +12,7 @@ from neuron_tools.nki.kinds import Kind, Step
 from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import write
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 
 def register_alloc(x: int | None = None) -> VirtualRegister:

@@ -20,7 +20,7 @@ from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.microscaling import quantized
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import exact, single, write
-from neuron_tools.simulator.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 QUADRANT = 32
 """Partitions within which a shuffle moves data."""

@@ -16,7 +16,7 @@ from neuron_tools.nki.isa.issue import (
 from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import single, write
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 
 def bn_stats(dst: NkiTensor, data: NkiTensor, name: str | None = None) -> NkiInstruction:

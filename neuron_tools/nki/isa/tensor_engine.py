@@ -24,7 +24,7 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import Array, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 _SINGLE = (DType.F32, DType.TF32)
 _VECTOR_TRANSPOSE = 32

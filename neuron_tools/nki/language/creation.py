@@ -20,7 +20,7 @@ from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.placement import Placement
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import cast
-from neuron_tools.simulator.program import Engine
+from neuron_tools.records.program import Engine
 
 Shape = Sequence[int]
 

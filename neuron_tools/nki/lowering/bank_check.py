@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.tracer import Tracer
-from neuron_tools.simulator.program import Engine, Memory
+from neuron_tools.records.program import Engine, Memory
 
 _MANY_BANKS_FROM_GENERATION = 4
 """From this generation of NeuronCores on a result may take all banks."""

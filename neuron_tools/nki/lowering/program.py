@@ -12,10 +12,9 @@ from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.kinds import READS, Kind, Transfer
 from neuron_tools.nki.lowering.addresses import Addresses, assign_addresses
 from neuron_tools.nki.lowering.bank_check import check_banks
-from neuron_tools.nki.lowering.source import KernelSource, LoweredKernel, with_source
 from neuron_tools.nki.tracer import Tracer
-from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
-from neuron_tools.simulator.program import (
+from neuron_tools.records.kernel_source import KernelSource, LoweredKernel, with_source
+from neuron_tools.records.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
     TILE_DTYPE,
@@ -30,6 +29,7 @@ from neuron_tools.simulator.program import (
     TensorKind,
     empty_table,
 )
+from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 
 Table = npt.NDArray[np.void]
 Ints = npt.NDArray[np.int64]

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context, ProgramUse
-from neuron_tools.simulator.program import Engine, Program
-from neuron_tools.simulator.simulation import Simulation
+from neuron_tools.records.program import Engine, Program
+from neuron_tools.records.simulation import Simulation
 
 LATENCY = "semaphore"
 HOST = "host"

@@ -17,8 +17,8 @@ from neuron_profile.analysis.spans import Union, overlap_ns, union
 from neuron_tools import hardware
 from neuron_tools.hardware import Device
 from neuron_tools.profile.reader import Profile
+from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator.collectives import cost
-from neuron_tools.simulator.program import CollectiveKind
 
 Ints = npt.NDArray[np.int64]
 KINDS = {

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.device import native
-from neuron_tools.device.record import RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from neuron_tools.device import native
-from neuron_tools.device.record import RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 from tests.integration.device.recording import record
 
 

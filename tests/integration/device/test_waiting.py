@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from neuron_tools.device import native
-from neuron_tools.device.record import RecordKind
+from neuron_tools.records.capture_log import RecordKind
 from tests.integration.device.recording import Log, record
 
 LONG_NS = 1_000_000  # the device is busy while the host issues some hundred operations of 10,000 ns

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.capture.definitions import DefinitionsWriter
-from neuron_tools.capture.executable import Executable, save
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.executable import Executable, save
 
 STACKS = {1: [("train.py", 40, "step")], 2: [("net.py", 11, "forward"), ("train.py", 40, "step")]}
 MODULES = {1: ("net", "Net"), 2: ("net.fc", "Linear")}

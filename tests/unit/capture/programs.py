@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from neuron_tools.capture.executable import Executable
-from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import (
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import (
     DType,
     Engine,
     Flag,
@@ -18,7 +17,8 @@ from neuron_tools.simulator.program import (
     QueueKind,
     TensorKind,
 )
-from neuron_tools.simulator.simulation import THROTTLE_DTYPE, Simulation
+from neuron_tools.records.simulation import THROTTLE_DTYPE, Simulation
+from neuron_tools.simulator.builder import ProgramBuilder
 
 ROWS, COLUMNS = 128, 256
 BYTES = ROWS * COLUMNS * 4

@@ -3,10 +3,10 @@
 from typing import Any
 
 from neuron_tools import hardware
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.executions import Execution, ExecutionTables
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin
+from neuron_tools.records.executable import Executable
 
 NO_ORIGIN = ExecutionOrigin()
 CALLER = ExecutionOrigin(

@@ -15,11 +15,11 @@ from neuron_tools.capture.assembler import Assembler
 from neuron_tools.capture.definitions import FILE_NAME
 from neuron_tools.capture.log_lock import is_in_use
 from neuron_tools.capture.options import CaptureOptions
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import UsageError
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.verify import verify
 from neuron_tools.profile.writer import ProfileWriteError, ProfileWriter
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from tests.unit.capture.logs import both, host, one_step, record, write_log
 from tests.unit.capture.programs import fused_executable
 

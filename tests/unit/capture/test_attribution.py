@@ -1,7 +1,7 @@
 import numpy as np
 
 from neuron_tools.capture.attribution import Attribution, Origin
-from neuron_tools.device.record import RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
 def record(*, stack=0, module=0, sequence=-1, forward=-1, thread=1, forward_thread=1):

@@ -1,5 +1,5 @@
 from neuron_tools.capture.definitions import Definitions
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 MADE = ["<eval_with_key>.2", 102, "forward"]
 

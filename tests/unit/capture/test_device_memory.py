@@ -4,7 +4,7 @@ import pytest
 from neuron_tools.capture.definitions import Definitions, TensorName
 from neuron_tools.capture.device_memory import DeviceMemory
 from neuron_tools.capture.table_template import ExecutionOrigin
-from neuron_tools.device.record import RecordKind
+from neuron_tools.records.capture_log import RecordKind
 from tests.unit.capture.logs import host
 from tests.unit.capture.replayed import plain
 

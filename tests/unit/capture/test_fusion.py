@@ -9,7 +9,6 @@ import torch
 
 from neuron_tools import hardware
 from neuron_tools.capture import fusion
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.fusion import ALONE, EagerFusion, first_of, fused_name
 from neuron_tools.capture.options import DEFAULT_EAGER_FUSION, CaptureOptions, eager_fusion_of
 from neuron_tools.compiler.compile import compile_module
@@ -17,6 +16,7 @@ from neuron_tools.device.native import BEGINS_FUSION, CANNOT_FUSE
 from neuron_tools.errors import UsageError
 from neuron_tools.frontends.torch_eager import lower_operation
 from neuron_tools.frontends.torch_eager.fused import WaitingOperation, result_of
+from neuron_tools.records.executable import Executable
 from neuron_tools.simulator.simulation import simulate
 
 CORE = hardware.get("trn2")

@@ -6,8 +6,8 @@ import pytest
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, ModuleName
 from neuron_tools.capture.host_rows import host_spans, system_events
-from neuron_tools.device.record import RecordKind
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.capture_log import RecordKind
+from neuron_tools.records.program import Frame
 from tests.unit.capture.logs import MODULES, NAMES, STACKS, both, host, one_step
 from tests.unit.capture.replayed import plain
 

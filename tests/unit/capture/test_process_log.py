@@ -5,9 +5,9 @@ import pytest
 
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.process_log import ProcessLog, claim_process_directory
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.program import Frame
 
 
 def write_records(directory, count, extra=b""):

@@ -1,5 +1,5 @@
 from neuron_tools.capture.stacks import StackRegistry
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 MAIN, STEP, LAYER = Frame("t.py", 30, "main"), Frame("t.py", 20, "step"), Frame("m.py", 5, "forward")
 

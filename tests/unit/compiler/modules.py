@@ -10,9 +10,9 @@ from neuron_tools import hardware
 from neuron_tools.compiler import hlo
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.stablehlo import read_module
+from neuron_tools.records.program import FrameworkOperation, Memory, Opcode, Program
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.check import check
-from neuron_tools.simulator.program import FrameworkOperation, Memory, Opcode, Program
 
 CORE = hardware.get("trn2")
 

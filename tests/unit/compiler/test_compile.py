@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from neuron_tools import hardware
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.options import CompilerOptions
-from neuron_tools.simulator.program import Memory, Opcode, Program, Purpose
+from neuron_tools.records.program import Memory, Opcode, Program, Purpose
 from tests.unit.compiler.modules import (
     CORE,
     binary,

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 from tests.unit.compiler.modules import compiled, function, tensor, tile_races
 
 UNARY = ("tanh", "exponential", "negate", "sqrt", "logistic", "abs", "floor")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from neuron_tools.device.record import RecordKind
+from neuron_tools.records.capture_log import RecordKind
 
 
 @dataclass

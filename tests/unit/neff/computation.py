@@ -7,7 +7,7 @@ from neuron_tools.compiler import compile_module
 from neuron_tools.compiler.hlo import Module, Operation, TensorType, Value
 from neuron_tools.neff import Neff
 from neuron_tools.neff.sources import source_lines
-from neuron_tools.simulator.program import Frame, FrameworkOperation
+from neuron_tools.records.program import Frame, FrameworkOperation
 
 CONTRACTED = {"lhs_contracting_dimensions": (1,), "rhs_contracting_dimensions": (0,)}
 FIRST_LINE = Path(__file__).read_text().splitlines()[0]

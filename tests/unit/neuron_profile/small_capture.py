@@ -12,12 +12,11 @@ import numpy as np
 import neuron_tools
 from benchmarks.executions import write_executions
 from neuron_tools import hardware
-from neuron_tools.capture.executable import Executable
-from neuron_tools.capture.kept_programs import keep_programs
+from neuron_tools.neff.kept_programs import keep_programs
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.writer import ProfileWriter
-from neuron_tools.simulator import ProgramBuilder, simulate
-from neuron_tools.simulator.program import (
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import (
     DType,
     Engine,
     Frame,
@@ -28,6 +27,7 @@ from neuron_tools.simulator.program import (
     Program,
     QueueKind,
 )
+from neuron_tools.simulator import ProgramBuilder, simulate
 
 CORE = hardware.get("trn2")
 LAUNCH_NS = round(CORE.launch_overhead_ns)

@@ -12,7 +12,7 @@ from neuron_tools.compat.neuronxcc.nki import typing as nt
 from neuron_tools.nki import isa as nisa
 from neuron_tools.nki import language as nl
 from neuron_tools.nki.kernel import jit
-from neuron_tools.simulator.program import Engine
+from neuron_tools.records.program import Engine
 from tests.unit.nki.kernels import floats, on_chip, run, to_hbm
 
 X = floats(128, 64)

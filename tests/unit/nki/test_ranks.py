@@ -13,8 +13,8 @@ from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.kernel import jit
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.ranks import run_ranks
+from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import CollectiveKind
 
 RANKS = 4
 EVERY = [list(range(RANKS))]

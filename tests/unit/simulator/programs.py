@@ -3,8 +3,8 @@
 import numpy as np
 from hypothesis import strategies as st
 
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, QueueKind
 from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, QueueKind
 
 COMPUTE = {
     Engine.TENSOR: (Opcode.LDWEIGHTS, Opcode.MATMUL, Opcode.TRANSPOSE),

@@ -4,9 +4,9 @@ It shares the costs with the kernel but none of its algorithm: nothing runs ahea
 before the next, and all state is in dictionaries.
 """
 
+from neuron_tools.records.program import Engine, Opcode
 from neuron_tools.simulator.dma_costs import SHARE, dma_costs, trigger_costs
 from neuron_tools.simulator.instruction_costs import instruction_costs
-from neuron_tools.simulator.program import Engine, Opcode
 
 
 def ps(nanoseconds):

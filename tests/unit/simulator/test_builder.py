@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from neuron_tools.simulator.builder import ProgramBuilder, dma_token
-from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     DMA_DTYPE,
     INSTRUCTION_DTYPE,
     Engine,
@@ -15,6 +13,8 @@ from neuron_tools.simulator.program import (
     QueueKind,
     empty_table,
 )
+from neuron_tools.simulator.builder import ProgramBuilder, dma_token
+from neuron_tools.simulator.errors import ProgramError
 
 
 def step(build, engine, after=(), **columns):

@@ -5,10 +5,7 @@ from dataclasses import replace
 import pytest
 
 from neuron_tools import hardware
-from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.check import check
-from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     DType,
     Engine,
     Frame,
@@ -19,6 +16,9 @@ from neuron_tools.simulator.program import (
     QueueKind,
     TensorKind,
 )
+from neuron_tools.simulator.builder import ProgramBuilder
+from neuron_tools.simulator.check import check
+from neuron_tools.simulator.errors import ProgramError
 from neuron_tools.simulator.simulation import simulate
 
 CORE = hardware.get("trn2")

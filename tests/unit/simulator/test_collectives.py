@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
+from neuron_tools.records.program import CollectiveKind
 from neuron_tools.simulator import ProgramError
 from neuron_tools.simulator.collectives import bus_factor, cost, duration
-from neuron_tools.simulator.program import CollectiveKind
 
 ALL_REDUCE, ALL_GATHER = CollectiveKind.ALL_REDUCE, CollectiveKind.ALL_GATHER
 MIB = 1 << 20

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 
 from neuron_tools import hardware
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, Purpose
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.counters import dma_counters, instruction_counters
 from neuron_tools.simulator.occupancy import psum_occupancy, sbuf_occupancy, tile_lifetimes
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, Purpose
 from neuron_tools.simulator.simulation import simulate
 from neuron_tools.simulator.throughput import pending, throughput, union
 

@@ -3,9 +3,9 @@
 import pytest
 
 from neuron_tools import hardware
+from neuron_tools.records.program import Engine, Memory, QueueKind
 from neuron_tools.simulator.builder import ProgramBuilder
 from neuron_tools.simulator.dma_costs import descriptor_ps, dma_costs, engines_used, trigger_costs
-from neuron_tools.simulator.program import Engine, Memory, QueueKind
 from neuron_tools.simulator.simulation import simulate
 
 

@@ -9,8 +9,8 @@ from benchmarks import fidelity
 from benchmarks.fidelity_kernels.measurement import measurements
 from benchmarks.fidelity_kernels.prediction import predict
 from neuron_tools import hardware
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode, QueueKind
 from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode, QueueKind
 from neuron_tools.simulator.simulation import simulate
 
 F32 = DType.F32

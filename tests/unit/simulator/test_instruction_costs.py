@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from neuron_tools import hardware
+from neuron_tools.records.program import INSTRUCTION_DTYPE, DType, Engine, Flag, Memory, Opcode, empty_table
 from neuron_tools.simulator.instruction_costs import instruction_costs, is_estimate
-from neuron_tools.simulator.program import INSTRUCTION_DTYPE, DType, Engine, Flag, Memory, Opcode, empty_table
 
 # Trn2: github.com trainium-kernel-fusion, profiling/artifacts (8 traces); medians at full rate, nanoseconds.
 # Trn1: figures of the NKI performance guide, aws-neuron-sdk@v2.26.1.

@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
-from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.collectives import bus_factor
-from neuron_tools.simulator.counters import dma_counters, instruction_counters
-from neuron_tools.simulator.multi_core import simulate_cores
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     Collective,
     CollectiveKind,
     DType,
@@ -20,6 +16,10 @@ from neuron_tools.simulator.program import (
     Opcode,
     QueueKind,
 )
+from neuron_tools.simulator.builder import ProgramBuilder
+from neuron_tools.simulator.collectives import bus_factor
+from neuron_tools.simulator.counters import dma_counters, instruction_counters
+from neuron_tools.simulator.multi_core import simulate_cores
 from neuron_tools.simulator.simulation import simulate
 
 from .programs import random_builder

@@ -6,9 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
-from neuron_tools.simulator import ProgramBuilder, ProgramError, simulate, simulate_cores
-from neuron_tools.simulator.collectives import cost
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     Collective,
     CollectiveKind,
     DType,
@@ -20,6 +18,8 @@ from neuron_tools.simulator.program import (
     Opcode,
     QueueKind,
 )
+from neuron_tools.simulator import ProgramBuilder, ProgramError, simulate, simulate_cores
+from neuron_tools.simulator.collectives import cost
 from tests.unit.simulator.programs import interleave, random_builder
 
 TIMES = ("start_ps", "end_ps", "ready_ps", "wait_cause", "dma_trigger_ps", "dma_start_ps", "dma_end_ps")

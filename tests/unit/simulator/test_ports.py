@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 from neuron_tools.simulator import ProgramBuilder, simulate
 from neuron_tools.simulator.instruction_costs import shared_ports
-from neuron_tools.simulator.program import DType, Engine, Flag, Memory, Opcode
 from tests.unit.simulator.programs import random_builder
 
 BUSY = 4096

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 from neuron_tools import hardware
-from neuron_tools.simulator import ProgramBuilder, ThrottleState, simulate
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Memory, Opcode
+from neuron_tools.records.simulation import ThrottleState
+from neuron_tools.simulator import ProgramBuilder, simulate
+from neuron_tools.simulator.simulation import after_idle
 
 
 def matmuls(count, target="trn2"):
@@ -32,8 +34,8 @@ def test_two_halves_take_as_long_as_the_whole():
 def test_a_pause_brings_the_limit_back():
     core = hardware.get("trn2")
     state = simulate(matmuls(200), core).throttle_state
-    short = state.after_idle(100_000, core)
-    long = state.after_idle(20_000_000, core)
+    short = after_idle(state, 100_000, core)
+    long = after_idle(state, 20_000_000, core)
     assert short.k == 8
     assert long == ThrottleState(long.left_ps, core.throttle_idle, 0)
     assert simulate(matmuls(50), core, long).throttle["k"][0] == 4

@@ -18,9 +18,9 @@ from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
+from neuron_tools.records.program import Program
+from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import Program
-from neuron_tools.simulator.simulation import Simulation
 
 Mask = npt.NDArray[np.bool_]
 Select = Callable[[Program], tuple[Mask, Mask]]

@@ -16,8 +16,7 @@ from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_tools.errors import UsageError
 from neuron_tools.hardware import NeuronCore, apply_settings
-from neuron_tools.simulator.cost_scale import CostScale
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     DType,
     Engine,
     Flag,
@@ -26,6 +25,7 @@ from neuron_tools.simulator.program import (
     Opcode,
     Program,
 )
+from neuron_tools.simulator.cost_scale import CostScale
 
 Mask = npt.NDArray[np.bool_]
 

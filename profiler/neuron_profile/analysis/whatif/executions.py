@@ -12,11 +12,11 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import with_kernel_lines
 from neuron_tools import hardware
-from neuron_tools.capture.kept_programs import load_program
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.neff.kept_programs import load_program
 from neuron_tools.profile.reader import Profile
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 Ints = npt.NDArray[np.int64]
 ProgramKey = tuple[int, int]  # process_idx, executable_idx

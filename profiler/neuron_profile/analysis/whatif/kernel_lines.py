@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.profile.reader import Profile
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 if TYPE_CHECKING:
     from neuron_profile.analysis.whatif.executions import Executions, ProgramKey

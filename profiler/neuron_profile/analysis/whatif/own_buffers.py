@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.records.program import Flag, Memory, Program
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 from neuron_tools.simulator.errors import ProgramError
-from neuron_tools.simulator.program import Flag, Memory, Program
 
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

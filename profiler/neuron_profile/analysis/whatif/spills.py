@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
-from neuron_tools.simulator.program import Memory, Program, Purpose, TensorKind
+from neuron_tools.records.program import Memory, Program, Purpose, TensorKind
 
 Mask = npt.NDArray[np.bool_]
 _SPILLS = (int(Purpose.SPILL_SAVE), int(Purpose.SPILL_RELOAD))

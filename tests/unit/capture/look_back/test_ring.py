@@ -9,7 +9,7 @@ import pytest
 
 from neuron_tools.capture.look_back.retained import Retained, kept_still, read_records
 from neuron_tools.capture.look_back.ring import LogRing
-from neuron_tools.device.record import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from tests.unit.capture.logs import host
 
 MIB = 1 << 20

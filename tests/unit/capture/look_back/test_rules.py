@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from neuron_tools.capture.look_back.rules import FEWEST_FOR_P99, Rule, RuleWatch, parse_rule
-from neuron_tools.device.record import RecordKind
 from neuron_tools.errors import UsageError
+from neuron_tools.records.capture_log import RecordKind
 from tests.unit.capture.logs import both, host
 
 NAMES = {1: "request", 2: "load"}

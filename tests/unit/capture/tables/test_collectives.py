@@ -3,11 +3,11 @@ import pytest
 
 from neuron_tools import hardware
 from neuron_tools.capture.columns import TextPools
-from neuron_tools.capture.executable import Executable
 from neuron_tools.capture.tables.collectives import collective_table
 from neuron_tools.capture.template import make_template, queue_kind_names
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import Collective, CollectiveKind, DType, Engine, QueueKind
 from neuron_tools.simulator import ProgramBuilder, simulate
-from neuron_tools.simulator.program import Collective, CollectiveKind, DType, Engine, QueueKind
 
 CORE = hardware.get("trn2")
 GROUP = tuple(range(8))

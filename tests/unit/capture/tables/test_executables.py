@@ -1,7 +1,7 @@
 import dataclasses
 
 from neuron_tools.capture.tables.executables import executable_row, tensor_rows
-from neuron_tools.simulator.program import DType, Tensor, TensorKind
+from neuron_tools.records.program import DType, Tensor, TensorKind
 from tests.unit.capture.programs import copy_and_scale, fused_executable
 
 

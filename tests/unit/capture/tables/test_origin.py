@@ -10,7 +10,7 @@ from neuron_tools.capture.tables.origin import (
     layer_path,
     origins,
 )
-from neuron_tools.simulator.program import Frame, FrameworkOperation
+from neuron_tools.records.program import Frame, FrameworkOperation
 
 OPERATIONS = (
     FrameworkOperation("aten::mul", "net.0", "Scale", (Frame("a.py", 3), Frame("b.py", 9)), backward=True),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations
-from neuron_tools.simulator.program import Memory, Opcode
+from neuron_tools.records.program import Memory, Opcode
 from tests.unit.compiler.modules import attention, compiled, computed, moved, multiply_accumulates, tile_races
 
 HEADS, ROWS, DEPTH = 2, 2048, 64

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from neuron_tools.records.program import CollectiveKind, Memory
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import CollectiveKind, Memory
 from tests.unit.compiler.modules import CORE, compiled, function, tensor
 
 SHARD = tensor((128, 64))

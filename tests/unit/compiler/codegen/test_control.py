@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from neuron_tools.compiler.compile import compile_module
+from neuron_tools.records.program import Opcode
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.check import check
-from neuron_tools.simulator.program import Opcode
 from tests.unit.compiler.modules import CORE, compiled, module, tile_races
 
 STATE = "tensor<128x256xf32>"

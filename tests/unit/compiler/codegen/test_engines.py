@@ -2,7 +2,7 @@ from neuron_tools.compiler.codegen.engines import assign_engines, instruction_ns
 from neuron_tools.compiler.codegen.micro import Micro
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Shape
-from neuron_tools.simulator.program import DType, Engine, Opcode
+from neuron_tools.records.program import DType, Engine, Opcode
 from tests.unit.compiler.modules import CORE
 
 ADD = Operation("add", (), (0,))

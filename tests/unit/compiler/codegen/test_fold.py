@@ -2,7 +2,7 @@
 
 import pytest
 
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 from tests.unit.compiler.modules import compiled, computed, moved, opcodes, reduction, tile_races
 
 

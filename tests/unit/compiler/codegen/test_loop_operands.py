@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from neuron_tools.compiler.views import Block, Spread, spread
+from neuron_tools.records.program import Memory
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import Memory
 from tests.unit.compiler.modules import CORE, binary, compiled, function, moved, tensor
 
 BYTES = 2

@@ -1,8 +1,8 @@
 import pytest
 
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.records.program import DType, Opcode
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import DType, Opcode
 from tests.unit.compiler.modules import CORE, compiled, function, softmax, tensor
 
 HALF, WIDE = tensor((256, 512), "bf16"), tensor((256, 512))

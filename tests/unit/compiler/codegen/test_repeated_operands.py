@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from neuron_tools.records.program import Memory
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import Memory
 from tests.unit.compiler.modules import CORE, compiled, function, moved, multiply_accumulates, tensor
 
 SIZE = 512

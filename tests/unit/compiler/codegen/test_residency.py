@@ -6,8 +6,8 @@ import pytest
 from neuron_tools.compiler.allocate import Allocator, OutOfOnChipMemory
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.records.program import Memory, Program, Purpose, TensorKind
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import Memory, Program, Purpose, TensorKind
 from tests.unit.compiler.modules import CORE, compiled, function, module, moved, tensor, tile_races
 
 ROWS, DEPTH, WIDTH = 512, 2048, 1024

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 from tests.unit.compiler.modules import compiled, function, matmul, reduction, tensor, unary
 
 

@@ -3,8 +3,8 @@ import pytest
 
 from neuron_tools.compiler.codegen import repeat
 from neuron_tools.compiler.passes.repetition import Repetition, Window
+from neuron_tools.records.program import Memory, Opcode, TensorKind
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import Memory, Opcode, TensorKind
 from tests.unit.compiler.modules import CORE, compiled, layers, moved, opcodes, tile_races
 
 BLOCKS = 4

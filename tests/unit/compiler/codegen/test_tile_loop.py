@@ -9,8 +9,8 @@ from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.fusion import fuse
+from neuron_tools.records.program import DType, Engine, HloOperation, Memory, Opcode, Purpose
 from neuron_tools.simulator.builder import ProgramBuilder
-from neuron_tools.simulator.program import DType, Engine, HloOperation, Memory, Opcode, Purpose
 from neuron_tools.simulator.simulation import simulate
 from tests.unit.compiler.modules import CORE, module, unary
 

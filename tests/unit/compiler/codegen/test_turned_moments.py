@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from neuron_tools.simulator.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Opcode
 from tests.unit.compiler.modules import compiled, layer_norm, tile_races
 
 

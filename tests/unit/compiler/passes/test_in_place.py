@@ -10,9 +10,9 @@ from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.pipeline import plan_module
 from neuron_tools.compiler.passes.repetition import find_repetitions
+from neuron_tools.records.program import Memory, Purpose
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.check import check
-from neuron_tools.simulator.program import Memory, Purpose
 from tests.unit.compiler.modules import CORE, function, module, moved, tensor
 
 ROWS, WIDTH, NEW = 4096, 256, 8

@@ -1,6 +1,6 @@
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 from tests.unit.compiler.modules import compiled, function, module, moved, opcode_names, tensor
 
 WHOLE, HALF = tensor((256, 128), "bf16"), tensor((256, 64), "bf16")

@@ -9,8 +9,8 @@ import pytest
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.compiler.passes.pipeline import optimise
 from neuron_tools.compiler.passes.recognise_windows import recognise_windows
+from neuron_tools.records.program import Memory
 from neuron_tools.simulator.check import check
-from neuron_tools.simulator.program import Memory
 from tests.unit.compiler.modules import CORE, module, tensor
 
 HEADS, LENGTH, DEPTH, NEW = 8, 512, 64, 4

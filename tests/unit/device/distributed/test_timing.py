@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from neuron_tools import hardware
 from neuron_tools.device.distributed.header import NOT_TIMED, Header
 from neuron_tools.device.distributed.timing import LinkClock, collective_cost, level_of, place
-from neuron_tools.simulator.program import CollectiveKind
+from neuron_tools.records.program import CollectiveKind
 
 LINKS = hardware.links(hardware.device("trn2.48xlarge", lnc=1))
 COST = collective_cost(CollectiveKind.ALL_REDUCE, 1 << 20, (0, 1), LINKS)

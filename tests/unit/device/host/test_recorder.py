@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from neuron_tools.device.host.recorder import PythonRecorder
-from neuron_tools.device.record import RECORD_DTYPE, RecordKind
+from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from neuron_tools.frontends.jax.lowering import lower  # noqa: E402
 from neuron_tools.nki import isa as nisa  # noqa: E402
 from neuron_tools.nki import language as nl  # noqa: E402
 from neuron_tools.nki.kernel import jit  # noqa: E402
-from neuron_tools.nki.lowering.source import with_kernels  # noqa: E402
+from neuron_tools.records.kernel_source import with_kernels  # noqa: E402
 from neuron_tools.simulator import simulate  # noqa: E402
 
 

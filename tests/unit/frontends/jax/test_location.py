@@ -1,7 +1,7 @@
 import pytest
 
 from neuron_tools.frontends.jax.location import SourceLocation, nested, parse
-from neuron_tools.simulator.program import Frame
+from neuron_tools.records.program import Frame
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ jax = pytest.importorskip("jax")
 import jax.numpy as jnp  # noqa: E402
 
 from neuron_tools.device.host.recorder import PythonRecorder  # noqa: E402
-from neuron_tools.device.record import RECORD_DTYPE, RecordKind  # noqa: E402
 from neuron_tools.frontends.jax.interception import Interception  # noqa: E402
 from neuron_tools.frontends.jax.memory import DeviceMemory  # noqa: E402
 from neuron_tools.frontends.jax.transfers import Transfers  # noqa: E402
+from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind  # noqa: E402
 
 SIDE = 64
 BYTES = SIDE * SIDE * 4

@@ -12,7 +12,7 @@ from neuron_tools.nki import isa as nisa
 from neuron_tools.nki import language as nl
 from neuron_tools.nki.call import KernelCall
 from neuron_tools.nki.kernel import jit
-from neuron_tools.simulator.program import Memory
+from neuron_tools.records.program import Memory
 
 FORMS = (((128, 64), "float32"),)
 

@@ -1,7 +1,7 @@
 import pytest
 
 from neuron_tools.frontends.torch_lowering import lowering, mlir
-from neuron_tools.simulator.program import FrameworkOperation
+from neuron_tools.records.program import FrameworkOperation
 
 
 def add_relu(builder):

@@ -12,8 +12,8 @@ from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.lowering.addresses import assign_addresses
 from neuron_tools.nki.lowering.dependency_kernel import find_dependencies
+from neuron_tools.records.program import Engine, Memory, Opcode
 from neuron_tools.simulator import check, simulate
-from neuron_tools.simulator.program import Engine, Memory, Opcode
 from tests.unit.nki.kernels import floats, on_chip, tile
 
 CORE = hardware.get("trn2")

@@ -10,7 +10,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
-from neuron_tools.simulator.program import Memory, Program
+from neuron_tools.records.program import Memory, Program
 
 MINIMUM_GAIN = 0.05
 

@@ -9,7 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask, Select
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
-from neuron_tools.simulator.program import Engine, Program
+from neuron_tools.records.program import Engine, Program
 
 BUSY, IDLE = 0.6, 0.2
 # What an engine's elementwise work can move to: engines that have tensor_tensor, tensor_copy, activation.

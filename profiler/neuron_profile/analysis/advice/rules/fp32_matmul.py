@@ -10,7 +10,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.reports.quantities import duration
-from neuron_tools.simulator.program import DType, Opcode, Program
+from neuron_tools.records.program import DType, Opcode, Program
 
 MINIMUM_SHARE = 0.02
 _PRODUCTS = (int(Opcode.MATMUL), int(Opcode.LDWEIGHTS))

@@ -10,7 +10,7 @@ from neuron_profile.analysis.advice.context import Context, Mask, ProgramUse
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.reports.quantities import duration
-from neuron_tools.simulator.program import Engine, Memory, Program
+from neuron_tools.records.program import Engine, Memory, Program
 
 MINIMUM_SHARE = 0.05
 SHARED = 0.5  # of the time, where two engines take half of the results each

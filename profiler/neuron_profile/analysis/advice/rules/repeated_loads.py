@@ -9,7 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
-from neuron_tools.simulator.program import Memory, Program
+from neuron_tools.records.program import Memory, Program
 
 MINIMUM_REPEATS = 2.0
 MINIMUM_SHARE = 0.05  # of all bytes loaded

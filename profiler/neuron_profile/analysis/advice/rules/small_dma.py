@@ -11,7 +11,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origin
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
 MERGED_BYTES = 2048

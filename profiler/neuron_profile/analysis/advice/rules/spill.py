@@ -11,7 +11,7 @@ from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.analysis.whatif.spills import spills
 from neuron_profile.reports.quantities import scaled
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 
 def find(context: Context) -> Iterator[Finding]:

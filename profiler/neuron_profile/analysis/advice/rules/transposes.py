@@ -9,7 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
-from neuron_tools.simulator.program import Flag, Opcode, Program
+from neuron_tools.records.program import Flag, Opcode, Program
 
 MINIMUM_SHARE = 0.10  # of the hardware FLOPs
 

@@ -12,8 +12,8 @@ from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origin
 from neuron_profile.reports.quantities import duration
+from neuron_tools.records.program import Engine, Program
 from neuron_tools.simulator.cost_scale import CostScale
-from neuron_tools.simulator.program import Engine, Program
 
 PARTITIONS = 128
 FEW = 64

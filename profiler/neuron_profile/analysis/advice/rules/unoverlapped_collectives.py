@@ -11,7 +11,7 @@ from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.reports.quantities import duration
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.program import Program
 
 MINIMUM_SHARE = 0.05
 

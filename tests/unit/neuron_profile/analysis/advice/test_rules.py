@@ -10,7 +10,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.rules import unoverlapped_collectives
 from neuron_profile.analysis.communication import Communication
 from neuron_tools.profile.writer import ProfileWriter
-from neuron_tools.simulator.program import Collective, CollectiveKind, DType, Engine, QueueKind
+from neuron_tools.records.program import Collective, CollectiveKind, DType, Engine, QueueKind
 from tests.unit.neuron_profile.small_capture import (
     FILE,
     METADATA,

@@ -9,7 +9,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.rules import recompilation
 from neuron_profile.analysis.compilation import Compilation
 from neuron_tools.profile.reader import Profile
-from neuron_tools.simulator.program import (
+from neuron_tools.records.program import (
     DType,
     Engine,
     Flag,

@@ -7,7 +7,7 @@ import pytest
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.whatif import causal
 from neuron_profile.analysis.whatif.causal import find_causes
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode
+from neuron_tools.records.program import DType, Engine, Memory, Opcode
 from tests.unit.neuron_profile.small_capture import FILE, Step, open_capture, program
 
 

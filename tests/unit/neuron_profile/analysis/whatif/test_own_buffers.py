@@ -6,8 +6,8 @@ import numpy as np
 
 from neuron_profile.analysis.whatif.own_buffers import recorded_edges, with_own_buffers
 from neuron_tools import hardware
+from neuron_tools.records.program import DType, Engine, Memory, Opcode, QueueKind
 from neuron_tools.simulator import ProgramBuilder, simulate
-from neuron_tools.simulator.program import DType, Engine, Memory, Opcode, QueueKind
 from tests.unit.neuron_profile.small_capture import loads, program
 
 CORE = hardware.get("trn2")

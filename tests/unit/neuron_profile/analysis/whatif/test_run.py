@@ -4,8 +4,8 @@ import neuron_tools
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.records.program import DType
 from neuron_tools.simulator import simulate
-from neuron_tools.simulator.program import DType
 from tests.unit.neuron_profile.small_capture import (
     CORE,
     DISPATCH_NS,

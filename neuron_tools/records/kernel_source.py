@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.simulator.program import Frame, Program
+from neuron_tools.records.program import Frame, Program
 
 Int32Array = npt.NDArray[np.int32]
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
-from neuron_tools.capture.executable import Executable, ExecutableError, load, save
+from neuron_tools.records.executable import Executable, ExecutableError, load, save
 from neuron_tools.simulator.simulation import simulate
 from tests.unit.capture.programs import copy_and_scale
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from neuron_tools.simulator.program import DMA_DTYPE, TABLE_DTYPES, conform, empty_table
+from neuron_tools.records.program import DMA_DTYPE, TABLE_DTYPES, conform, empty_table
 
 
 def test_references_of_an_empty_table_lead_nowhere():

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from neuron_tools.capture.executable import Executable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.neff.archive import Neff, read_neff, write_neff
-from neuron_tools.simulator.program import Program
+from neuron_tools.records.executable import Executable
+from neuron_tools.records.program import Program
 
 FOLDER = "programs"
 

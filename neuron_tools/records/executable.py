@@ -20,10 +20,10 @@ from zipfile import BadZipFile
 import numpy as np
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.neff.records import decode, encode, field_types
-from neuron_tools.nki.lowering.source import KernelSource, with_source
-from neuron_tools.simulator.program import Program
-from neuron_tools.simulator.simulation import Simulation
+from neuron_tools.records.json_values import decode, encode, field_types
+from neuron_tools.records.kernel_source import KernelSource, with_source
+from neuron_tools.records.program import Program
+from neuron_tools.records.simulation import Simulation
 
 Built = TypeVar("Built", Program, Simulation, KernelSource)
 _PROGRAM_PREFIX, _SIMULATION_PREFIX, _KERNEL_PREFIX = "program_", "simulation_", "kernel_"
