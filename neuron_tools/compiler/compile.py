@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.repeat import generate_plan
+from neuron_tools.compiler.codegen.trigger_order import trigger_when_ready
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.auto_cast import auto_cast
@@ -32,6 +33,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     context = Context(plan, builder, core, options)
     _define_parameters(context, plan)
     generate_plan(context)
+    trigger_when_ready(builder)
     return builder.finish()
 
 

@@ -358,6 +358,34 @@ class ProgramBuilder:
         )
         self._edge_blocks.append((wide_rows.ravel(), wide_tokens.ravel()))
 
+    def view(self) -> tuple[Table, Table, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
+        """Instructions and DMAs appended so far, and what was said to depend on what: (rows, tokens)."""
+        return self._instructions.table(), self._dmas.table(), self._dependencies()
+
+    def reorder(self, order: npt.NDArray[np.int64]) -> None:
+        """Put the instructions into another order: row `i` is then what row `order[i]` was.
+
+        Every instruction must stay behind what it depends on (`finish` looks), and each ring's transfers in
+        their order. Rows named before this call mean other instructions afterwards.
+        """
+        new = np.empty(len(order), np.int64)
+        new[order] = np.arange(len(order))
+        table = self._instructions.table()[order]
+        self._instructions = _Rows(INSTRUCTION_DTYPE)
+        self._instructions.extend(table)
+        rows, tokens = self._dependencies()
+        self._edge_rows, self._edge_tokens = [], []
+        self._edge_blocks = [(new[rows], np.where(tokens >= 0, new[tokens], tokens))]
+        self._explicit_waits = [
+            (int(new[row]), semaphore, value) for row, semaphore, value in self._explicit_waits
+        ]
+
+    def _dependencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        singles = (np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64))
+        rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
+        tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
+        return rows, tokens
+
     def finish(self) -> Program:
         """The Program, with dependencies turned into semaphores.
 
@@ -412,9 +440,7 @@ class ProgramBuilder:
 
     def _edges(self, instructions: Table, dmas: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Dependencies between different streams, by row: (rows, producers); producer >= n is DMA p - n."""
-        singles = (np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64))
-        rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
-        tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
+        rows, tokens = self._dependencies()
         count = len(instructions)
         if len(rows) and not 0 <= rows.min() <= rows.max() < count:
             raise ProgramError(

@@ -157,7 +157,7 @@ class _Attention(AttentionSoftmax):
         slot.tensor = location.tensor
         item = location.dtype.byte_count
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, elements * item, operand.run * item,
+            self._context.load_queue(location), Memory.HBM, Memory.SBUF, elements * item, operand.run * item,
             partitions, location.purpose, location.dtype, location.tensor,
             transpose=operand.method == "dma",
         )  # fmt: skip
@@ -224,8 +224,8 @@ class _Attention(AttentionSoftmax):
         item = location.dtype.byte_count
         run = max(1, min(int(width.max()), external.view.run_elements))
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, at.rows * width * item, run * item, at.rows,
-            location.purpose, location.dtype, location.tensor,
+            self._context.load_queue(location), Memory.HBM, Memory.SBUF, at.rows * width * item, run * item,
+            at.rows, location.purpose, location.dtype, location.tensor,
         )  # fmt: skip
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 

@@ -57,6 +57,11 @@ class Location:
         return memory_dtype(self.type.dtype)
 
     @property
+    def waits_for_room_only(self) -> bool:
+        """Whether it was in HBM before the program began: a load of it needs nothing but room in SBUF."""
+        return self.kind in _KINDS and not self.spilled
+
+    @property
     def purpose(self) -> Purpose:
         """Why a load of it moves bytes."""
         return Purpose.SPILL_RELOAD if self.spilled else _KINDS.get(self.kind, Purpose.INTERMEDIATE)
@@ -84,7 +89,7 @@ class Context:
         self.residency = Residency()
         self.loaded_tables: tuple[str, ...] = ()
         self._queue_engines: dict[int, Engine] = {}
-        self._turn = {"load": 0, "store": 0}
+        self._turn = {"load": 0, "ahead": 0, "store": 0}
         self._names: dict[str, int] = {}
         self._results = frozenset(self.module.results)
         self._final = final_values(plan.in_place)
@@ -121,8 +126,13 @@ class Context:
         """The engine that triggers a queue's transfers."""
         return self._queue_engines[queue]
 
-    def load_queue(self, *, engine: Engine = Engine.SYNC) -> int:
-        """The next ring for loads."""
+    def load_queue(self, source: Location | None = None, *, engine: Engine = Engine.SYNC) -> int:
+        """The next ring for loads; what was in HBM before the program began has rings of its own.
+
+        Those loads wait for room in SBUF only, so they can run ahead of loads that wait for results.
+        """
+        if source is not None and source.waits_for_room_only:
+            return self._next_queue("ahead", LOAD_QUEUES, engine, QueueKind.INPUT)
         return self._next_queue("load", LOAD_QUEUES, engine, QueueKind.INPUT)
 
     def store_queue(self, *, engine: Engine = Engine.GPSIMD) -> int:

@@ -229,7 +229,7 @@ class Convolution(Matmul):
         if self._window.packs_taps:
             run = self._window.output_row * self._window.stride
         transfer = Transfer(
-            self._context.load_queue(),
+            self._context.load_queue(location),
             Memory.HBM,
             Memory.SBUF,
             np.maximum(partitions * wanted, 1) * item,

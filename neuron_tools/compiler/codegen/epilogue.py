@@ -209,7 +209,7 @@ class Epilogue:
         slot.tensor = location.tensor
         run = max(1, min(run, external.view.run_elements))
         transfer = Transfer(
-            self._context.load_queue(),
+            self._context.load_queue(location),
             Memory.HBM,
             Memory.SBUF,
             np.maximum(elements, 1) * item,

@@ -51,7 +51,7 @@ def _stream(context: Context, value: int, hlo: int, *, loads: bool) -> None:
     }  # fmt: skip
     if loads:
         transfer = Transfer(
-            context.load_queue(),
+            context.load_queue(location),
             Memory.HBM,
             Memory.SBUF,
             size,

@@ -75,7 +75,7 @@ def _scatter_rows(
     dtype = chip_dtype(context.type_of(update).dtype)
     new = loop.slot("update", run * dtype.byte_count, dtype, extra_buffers=1)
     load = Transfer(
-        context.load_queue(), Memory.HBM, Memory.SBUF, elements * source.dtype.byte_count,
+        context.load_queue(source), Memory.HBM, Memory.SBUF, elements * source.dtype.byte_count,
         run * source.dtype.byte_count, partitions, source.purpose, source.dtype, source.tensor,
     )  # fmt: skip
     loop.load(new, load, after=source.tokens)
@@ -151,8 +151,8 @@ def _load_indices(context: Context, loop: TileLoop, indices: int, partitions: np
     slot.tensor = location.tensor
     item = location.dtype.byte_count
     transfer = Transfer(
-        context.load_queue(), Memory.HBM, Memory.SBUF, np.full(loop.iterations, count * item), item * columns,
-        int(partitions.max()), location.purpose, location.dtype, location.tensor,
+        context.load_queue(location), Memory.HBM, Memory.SBUF, np.full(loop.iterations, count * item),
+        item * columns, int(partitions.max()), location.purpose, location.dtype, location.tensor,
     )  # fmt: skip
     loop.load(slot, transfer, active=first, after=location.tokens)
     return slot

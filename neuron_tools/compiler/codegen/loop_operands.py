@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiler.codegen.context import Location
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import External
 from neuron_tools.compiler.codegen.residents import Resident
@@ -121,13 +122,17 @@ class LoopOperands(LoopState):
             run = min(run, inner)
         return max(1, min(run, external.view.run_elements))
 
-    def _queue_of(self, slot: Slot) -> int:
-        """What is loaded once goes behind the first tiles of an operand, on its ring, and not beside them."""
-        if slot.stationary and self._tile_queue >= 0:
+    def _queue_of(self, slot: Slot, location: Location) -> int:
+        """What is loaded once goes behind the first tiles of an operand, on its ring, and not beside them.
+
+        Unless it can be loaded ahead and the tiles cannot.
+        """
+        same = location.waits_for_room_only == self._tiles_run_ahead
+        if slot.stationary and self._tile_queue >= 0 and same:
             return self._tile_queue
-        queue = self._context.load_queue()
+        queue = self._context.load_queue(location)
         if not slot.stationary and self._tile_queue < 0:
-            self._tile_queue = queue
+            self._tile_queue, self._tiles_run_ahead = queue, location.waits_for_room_only
         return queue
 
     def _load(
@@ -138,7 +143,7 @@ class LoopOperands(LoopState):
         item = location.dtype.byte_count
         slot.tensor = location.tensor
         transfer = Transfer(
-            self._queue_of(slot), Memory.HBM, Memory.SBUF, elements * item, run * item,
+            self._queue_of(slot, location), Memory.HBM, Memory.SBUF, elements * item, run * item,
             self._partitions if partitions is None else partitions,
             location.purpose, location.dtype, location.tensor,
             strided=not slot.stationary and (self._jumps or not external.view.is_plain),

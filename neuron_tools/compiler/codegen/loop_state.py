@@ -41,6 +41,7 @@ class LoopState:
         self._residents: list[tuple[Resident, Slot]] = []
         self._staying: dict[Key, int] = {}
         self._tile_queue = -1
+        self._tiles_run_ahead = False
         self._repeating: set[Slot] = set()
         self._needed = needed_levels(selection)
         self._rows = space.row_tile()

@@ -150,7 +150,7 @@ class OperandBlocks:
         elif not turned:
             run = min(run, int(free.max()))
         transfer = Transfer(
-            self._context.load_queue(),
+            self._context.load_queue(location),
             Memory.HBM,
             Memory.SBUF,
             np.maximum(depth * free, 1) * item,
@@ -173,7 +173,7 @@ class OperandBlocks:
         column = self._loop.slot("number", operand.dtype.byte_count, operand.dtype, stationary=True)
         column.tensor = location.tensor
         transfer = Transfer(
-            self._context.load_queue(), Memory.HBM, Memory.SBUF, self._tile * item, item, self._tile,
+            self._context.load_queue(location), Memory.HBM, Memory.SBUF, self._tile * item, item, self._tile,
             location.purpose, location.dtype, location.tensor,
         )  # fmt: skip
         first = np.arange(len(self._batch)) == 0
@@ -227,7 +227,7 @@ class OperandBlocks:
         item = location.dtype.byte_count
         run = min(operand.run, int(depth.max()))
         transfer = Transfer(
-            self._context.load_queue(),
+            self._context.load_queue(location),
             Memory.HBM,
             Memory.SBUF,
             np.maximum(rows * depth, 1) * item,

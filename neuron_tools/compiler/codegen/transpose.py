@@ -60,7 +60,7 @@ def turn_matrices(
     item = location.dtype.byte_count
     loaded = loop.slot("rows", height * blocks * dtype.byte_count, dtype, extra_buffers=1)
     load = Transfer(
-        context.load_queue(), Memory.HBM, Memory.SBUF, tall * wide * item, int(wide.max()) * item,
+        context.load_queue(location), Memory.HBM, Memory.SBUF, tall * wide * item, int(wide.max()) * item,
         np.minimum(wide, size) if by_dma else tall, location.purpose, location.dtype, location.tensor,
         transpose=by_dma,
     )  # fmt: skip

@@ -103,7 +103,8 @@ class TurnedMoments(LoopState):
         blocks = self._space.columns // core.tensor_rows
         slot = self._loop.slot("turned", blocks * (core.sbuf_partitions + 1) * item, location.dtype)
         slot.tensor = location.tensor
-        self._tile_queue = self._context.load_queue()
+        self._tile_queue = self._context.load_queue(location)
+        self._tiles_run_ahead = location.waits_for_room_only
         transfer = Transfer(
             self._tile_queue, Memory.HBM, Memory.SBUF, self._tile_elements * item,
             self._space.columns * item, core.sbuf_partitions, location.purpose, location.dtype,

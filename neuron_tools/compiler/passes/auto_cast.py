@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from neuron_tools.compiler.graph import Rewriter, producers, users
@@ -47,23 +48,38 @@ def _weights_of_products(module: Module) -> set[int]:
 
 
 def _cast_products(module: Module, narrow: str) -> Module:
-    """Operands of matrix products are converted, once each; sums stay in float32, as PSUM has them."""
-    rewriter = Rewriter(module)
+    """Operands of matrix products are converted, once each; sums stay in float32, as PSUM has them.
+
+    What is converted is the value that was computed, in front of the transposes and reshapes on its way to
+    the product: engines write any type at no cost, so the cast is part of what made the value.
+    """
+    rewriter, made = Rewriter(module), producers(module)
     converted: dict[int, int] = {}
     for operation in module.operations:
         if operation.opcode in PRODUCTS:
-            operands = tuple(_narrowed(rewriter, v, narrow, operation, converted) for v in operation.operands)
+            operands = tuple(
+                _narrowed(rewriter, value, narrow, operation, converted, made) for value in operation.operands
+            )
             operation = replace(operation, operands=operands)
         rewriter.operations.append(operation)
     return rewriter.finish()
 
 
-def _narrowed(rewriter: Rewriter, value: int, narrow: str, user: Operation, converted: dict[int, int]) -> int:
+def _narrowed(
+    rewriter: Rewriter, value: int, narrow: str, user: Operation, converted: dict[int, int],
+    made: Mapping[int, Operation],
+) -> int:  # fmt: skip
+    """The value in the narrow type; views of a value are views of the narrow one."""
     type_ = rewriter.type_of(value)
     if type_.dtype != WIDE:
         return value
     if value not in converted:
-        converted[value] = rewriter.add("convert", (value,), TensorType(type_.shape, narrow), user)
+        view, cast = made.get(value), TensorType(type_.shape, narrow)
+        if view is not None and view.opcode in VIEWS:
+            source = _narrowed(rewriter, view.operands[0], narrow, user, converted, made)
+            converted[value] = rewriter.add(view.opcode, (source,), cast, view, **view.attributes)
+        else:
+            converted[value] = rewriter.add("convert", (value,), cast, user)
     return converted[value]
 
 
@@ -76,7 +92,7 @@ def _cast_everything(module: Module, narrow: str) -> Module:
     rewriter = Rewriter(replace(module, values=retyped))
     first = module.operations[0]
     for parameter in module.parameters:
-        rewriter.alias(parameter, _narrowed(rewriter, parameter, narrow, first, {}))
+        rewriter.alias(parameter, _narrowed(rewriter, parameter, narrow, first, {}, {}))
     for operation in module.operations:
         rewriter.operations.append(rewriter.renamed(operation))
     finished = rewriter.finish()
