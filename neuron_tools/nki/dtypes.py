@@ -135,9 +135,10 @@ def _find(spelling: object) -> DType | None:
     if text.startswith("torch."):
         return _BY_NAME.get(text.removeprefix("torch."))
     try:
-        return _BY_NAME.get(np.dtype(spelling).name)  # type: ignore[call-overload]
+        held = np.dtype(spelling)  # type: ignore[call-overload]
     except TypeError:
         return None
+    return _BY_NAME.get(held.names[0] if held.names else held.name)
 
 
 def as_dtype(spelling: object) -> DType:

@@ -373,7 +373,8 @@ def pattern_view(
     step = row_major(tensor.shape)[indirect_dim] if tensor.ndim else 1
     if scalar_offset is not None:
         view.offset += register_value(scalar_offset) * step
-        _check_pattern(view)
+        if not _is_inside(view):  # left out or refused by the DMA, as its oob_mode says
+            view.gather = np.full(view.shape, -1, np.int64)
         return view
     assert vector_offset is not None
     tracing.active().needs_values()
@@ -399,13 +400,23 @@ def _vector_pattern(
     return view
 
 
-def _check_pattern(view: NkiTensor) -> None:
+def _reach(view: NkiTensor) -> tuple[int, int]:
+    """Last element that a view reaches, and elements of its storage."""
     reach = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides))
     storage = view.backing
-    size = storage.lines * storage.pitch_bytes // view.dtype.itemsize
-    if view.size and (view.offset < 0 or view.offset + reach >= size):
+    return view.offset + reach, storage.lines * storage.pitch_bytes // view.dtype.itemsize
+
+
+def _is_inside(view: NkiTensor) -> bool:
+    last, size = _reach(view)
+    return not view.size or (view.offset >= 0 and last < size)
+
+
+def _check_pattern(view: NkiTensor) -> None:
+    if not _is_inside(view):
+        last, size = _reach(view)
         raise OutOfBoundsError(
             f"the access pattern {view.get_pattern()} from element {view.offset} reaches element "
-            f"{view.offset + reach} of tensor {view.name!r}, which has {size}",
+            f"{last} of tensor {view.name!r}, which has {size}",
             tracing.where(),
         )

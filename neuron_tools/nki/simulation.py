@@ -23,6 +23,26 @@ def simulate(kernel: Any) -> Callable[..., Any]:
     return simulated
 
 
+def cpu_simulate(kernel: Any) -> Kernel:
+    """A kernel that computes values on the host only: `nki.cpu_simulate(kernel)[2](a, b)`."""
+    wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel)
+    return HostKernel(wanted.func, grid=wanted.grid, older_dialect=wanted.older_dialect, core=wanted.core)
+
+
+class HostKernel(Kernel):
+    """A kernel whose calls are never captured or timed."""
+
+    def __getitem__(self, grid: Any) -> HostKernel:
+        chosen = super().__getitem__(grid)
+        return HostKernel(
+            self.func, grid=chosen.grid, older_dialect=self.older_dialect, mode=self.mode, core=self.core
+        )
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Compute the kernel's results."""
+        return compute(self, arguments, keywords).outputs
+
+
 def simulate_kernel(kernel: Any, *arguments: Any, **keywords: Any) -> Any:
     """Run a kernel on the host: `nki.simulate_kernel(kernel, a, b)` (older dialect)."""
     wanted: Kernel = kernel if isinstance(kernel, Kernel) else jit(kernel, older_dialect=True)

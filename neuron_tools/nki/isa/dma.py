@@ -9,6 +9,7 @@ import numpy as np
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.copies import converted
+from neuron_tools.nki.isa.enums import as_member
 from neuron_tools.nki.isa.enums import dge_mode as modes
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import oob_mode as bounds
@@ -90,7 +91,7 @@ def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> No
     places = dst.gather.reshape(-1) if dst.gather is not None else None
     if places is not None:
         kept &= places >= 0
-    if not kept.all() and oob_mode is not bounds.skip:
+    if not kept.all() and as_member(bounds, oob_mode) is not bounds.skip:
         raise refuse("an index of an indirect access is out of bounds; use oob_mode=nisa.oob_mode.skip to "
                      "leave such elements out")  # fmt: skip
     if op is not None:
@@ -139,7 +140,7 @@ def copy_transfer(
                 "nisa.tensor_copy first"
             )
     wide = max(dst.dtype.itemsize, src.dtype.itemsize)
-    made_by = _MADE_BY[dge_mode]
+    made_by = _MADE_BY[as_member(modes, dge_mode)]
     if not made_by:
         made_by = "software" if indirect else ("hardware" if trace.core.generation >= 3 else "runtime")
     on_chip, outside = (dst, src) if dst.memory is not Memory.HBM else (src, dst)
@@ -157,7 +158,7 @@ def copy_transfer(
         strided=in_hbm and outside.run_bytes < outside.size * outside.dtype.itemsize,
         cast=wide // counted if wide > counted else 0,
         descriptors_by=made_by,
-        engine=engine.chosen,
+        engine=as_member(engines, engine).chosen,
     )
 
 

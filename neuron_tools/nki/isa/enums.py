@@ -3,8 +3,30 @@
 from __future__ import annotations
 
 from enum import Enum
+from typing import Any, TypeVar
 
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.records.program import Engine
+
+Member = TypeVar("Member", bound=Enum)
+
+
+def as_member(kind: type[Member], value: Any) -> Member:
+    """A member of an enumeration given as itself, by its name or by its number.
+
+    Raises:
+        NkiValidationError: There is no such member.
+    """
+    if isinstance(value, kind):
+        return value
+    try:
+        return kind[value] if isinstance(value, str) else kind(value)
+    except (KeyError, ValueError):
+        names = ", ".join(f"{member.name} ({member.value})" for member in kind)
+        raise NkiValidationError(
+            f"{kind.__name__} has no {value!r}; it has {names}", tracing.where()
+        ) from None
 
 
 class engine(Enum):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -205,9 +206,17 @@ def random_seed(seed: Any, mask: Any = None, **_options: Any) -> None:
 
 
 def shared_constant(constant: Any, dtype: Any = None, **_options: Any) -> NkiTensor:
-    """A tensor in HBM holding an array that is known while tracing; equal constants are one tensor."""
+    """A tensor in HBM holding an array that is known while tracing; equal constants are one tensor.
+
+    Args:
+        constant: An array, or the path of an `.npy` file.
+        dtype: Element type; default the array's.
+
+    Raises:
+        NkiValidationError: There is no such file.
+    """
     trace = ready()
-    values = np.asarray(constant)
+    values = _read_constant(constant) if isinstance(constant, (str, Path)) else np.asarray(constant)
     kind = as_dtype(dtype if dtype is not None else values.dtype)
     key = ("constant", values.shape, kind, values.tobytes())
     storage = trace.shared.get(key)
@@ -220,14 +229,37 @@ def shared_constant(constant: Any, dtype: Any = None, **_options: Any) -> NkiTen
     return NkiTensor(storage, kind, values.shape, row_major(values.shape))
 
 
+def _read_constant(path: str | Path) -> Any:
+    try:
+        return np.load(path)
+    except (OSError, ValueError) as error:
+        raise NkiValidationError(
+            f"nl.shared_constant cannot read {str(path)!r}: {error}; give an array or an .npy file",
+            tracing.where(),
+        ) from None
+
+
 def shared_identity_matrix(
     n: int, dtype: Any = dtypes.uint8, dst: NkiTensor | None = None, **_options: Any
 ) -> NkiTensor:
-    """The n x n identity in HBM, or copied into `dst`."""
-    identity = shared_constant(np.eye(int(n), dtype=np.float32), dtype)
-    if dst is None:
-        return identity
+    """The n x n identity in a tile in SBUF, loaded once a kernel, or in `dst`.
+
+    Args:
+        n: Rows and columns.
+        dtype: Element type.
+        dst: Tile to load it into; default a tile of its own, the same for every call with this size and type.
+    """
     from neuron_tools.nki.isa.dma import dma_copy
 
-    dma_copy(dst, identity)
-    return dst
+    trace = ready()
+    identity = shared_constant(np.eye(int(n), dtype=np.float32), dtype)
+    if trace.older_dialect and dst is None:
+        return identity
+    key = ("identity", identity.shape, identity.dtype)
+    held: NkiTensor | None = trace.shared.get(key) if dst is None else dst
+    if held is None:
+        held = trace.shared[key] = ndarray(identity.shape, identity.dtype, MemoryRegion.sbuf)
+        dma_copy(held, identity)
+    elif dst is not None:
+        dma_copy(dst, identity)
+    return held

@@ -1,0 +1,108 @@
+"""NumPy arrays of NKI's element types on the host: the packed MX types, and conversions between all of them.
+
+Four values of an MX type make one element of its packed type. NumPy has no such type, so an array of one
+has a record type of the same size, whose first field has the packed type's name: it can be seen as bytes or
+integers (`view`), but not converted by NumPy itself, which would take the bits for a number.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.nki.dtypes import ALL, DType, as_dtype, find_dtype
+
+Array = npt.NDArray[Any]
+
+
+def host_dtype(dtype: DType) -> np.dtype[Any]:
+    """The NumPy type of arrays of an element type; a record of two views of the same bytes where packed."""
+    if dtype.packed == 1:
+        return dtype.dtype
+    formats: list[Any] = [dtype.dtype, (np.uint8, dtype.itemsize)]
+    return np.dtype({"names": [str(dtype), "bytes"], "formats": formats, "offsets": [0, 0]})
+
+
+PACKED = {str(dtype): host_dtype(dtype) for dtype in ALL if dtype.packed > 1}
+"""NumPy types of the packed types, by name."""
+
+
+def unpack(array: Array, dtype: DType) -> Array:
+    """Values of a packed array as fp32; the last dimension is four times as long.
+
+    Args:
+        array: (..., F) array of any type of the packed type's size.
+        dtype: The packed type.
+    """
+    raw = np.ascontiguousarray(array).view(dtype.dtype)
+    if dtype.element.itemsize * dtype.packed == dtype.itemsize:
+        values = raw.view(dtype.element)
+    else:
+        bits = 8 * dtype.itemsize // dtype.packed
+        shifts = np.arange(dtype.packed, dtype=raw.dtype) * np.array(bits, raw.dtype)
+        codes = (raw[..., None] >> shifts) & np.array((1 << bits) - 1, raw.dtype)
+        values = codes.astype(np.uint8).view(dtype.element).reshape(*raw.shape[:-1], -1)
+    return np.asarray(values.astype(np.float32))
+
+
+def pack(values: Array, dtype: DType) -> Array:
+    """Values rounded to an MX type and packed; the last dimension becomes a quarter.
+
+    Args:
+        values: (..., 4 F) array.
+        dtype: The packed type.
+
+    Raises:
+        ValueError: The last dimension is no multiple of four.
+    """
+    if values.ndim == 0 or values.shape[-1] % dtype.packed:
+        raise ValueError(
+            f"{dtype} packs {dtype.packed} neighbours: the last dimension of {values.shape} must be a "
+            f"multiple of {dtype.packed}."
+        )
+    elements = np.ascontiguousarray(values, np.float32).astype(dtype.element)
+    if dtype.element.itemsize * dtype.packed == dtype.itemsize:
+        return elements.view(host_dtype(dtype))
+    bits = 8 * dtype.itemsize // dtype.packed
+    codes = elements.view(np.uint8).astype(dtype.dtype) & np.array((1 << bits) - 1, dtype.dtype)
+    shifts = np.arange(dtype.packed, dtype=dtype.dtype) * np.array(bits, dtype.dtype)
+    groups = (codes.reshape(*codes.shape[:-1], -1, dtype.packed) << shifts).sum(-1, dtype=dtype.dtype)
+    return np.asarray(groups).view(host_dtype(dtype))
+
+
+def static_cast(value: Any, dtype: Any) -> Array:
+    """An array converted to an element type, as `neuron_dtypes.static_cast` does.
+
+    Args:
+        value: Array or number.
+        dtype: NKI's, NumPy's or a name; to and from a packed type four values are packed and unpacked.
+
+    Raises:
+        TypeError: NKI has no such type.
+    """
+    array = np.asarray(value)
+    wanted, held = as_dtype(dtype), find_dtype(array.dtype)
+    if held is wanted:
+        return array
+    if held is not None and held.packed > 1:
+        array = unpack(array, held)
+    return pack(array, wanted) if wanted.packed > 1 else array.astype(wanted.dtype)
+
+
+def is_float_type(dtype: object) -> bool:
+    """Whether a type, NKI's or NumPy's, holds floats; the packed ones do."""
+    found = find_dtype(dtype)
+    return found.is_float if found is not None else np.dtype(str(dtype)).kind == "f"
+
+
+def finfo(dtype: object) -> Any:
+    """Limits of a float type, as `numpy.finfo` has them.
+
+    Raises:
+        TypeError: NKI has no such type.
+    """
+    limits: Any = ml_dtypes.finfo
+    return limits(as_dtype(dtype).element)

@@ -1,0 +1,127 @@
+"""A pytest plugin for a checkout of nki-library: picks its cases, limits them, and writes how each ended.
+
+`scripts/public_kernels.py` starts pytest with it. It changes one thing of the library's test helpers: a case
+of several ranks, which they run on hardware only, is run with `run_ranks`, all ranks in this process.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import resource
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import absent_modules
+import numpy as np
+import pytest
+
+COLLECTED, CASES, RESULTS, MEMORY = (
+    f"PUBLIC_KERNELS_{name}" for name in ("COLLECTED", "CASES", "RESULTS", "MEMORY_GIB")
+)
+_MESSAGE_CHARACTERS = 1500
+
+absent_modules.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Limit the memory of this process."""
+    limit = int(float(os.environ.get(MEMORY, "10")) * 2**30)
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the chosen cases, in the order in which they were chosen."""
+    if CASES not in os.environ:
+        return
+    order = {name: place for place, name in enumerate(Path(os.environ[CASES]).read_text().splitlines())}
+    chosen = [item for item in items if item.nodeid in order]
+    items[:] = sorted(chosen, key=lambda item: order[item.nodeid])
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Write the names of all cases, where only that is wanted; else let ranks run together."""
+    if COLLECTED in os.environ:
+        Path(os.environ[COLLECTED]).write_text("\n".join(item.nodeid for item in session.items) + "\n")
+    else:
+        _run_ranks_together()
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    """Note which case is running: where the process dies, that one killed it."""
+    _write({"case": nodeid, "outcome": "started"})
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    """Write how a case ended."""
+    report = (yield).get_result()  # type: ignore[misc]
+    if report.when == "call" or report.outcome != "passed":
+        message = "" if call.excinfo is None else f"{call.excinfo.type.__name__}: {call.excinfo.value}"
+        seconds = round(call.duration, 2)
+        _write(
+            {"case": item.nodeid, "outcome": report.outcome, "seconds": seconds,
+             "message": message[:_MESSAGE_CHARACTERS]}
+        )  # fmt: skip
+
+
+def _write(row: dict[str, Any]) -> None:
+    if RESULTS in os.environ:
+        with open(os.environ[RESULTS], "a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
+def _run_ranks_together() -> None:
+    """Let the library's orchestrator simulate cases whose inputs differ from rank to rank."""
+    try:
+        from test.utils import common_dataclasses, test_orchestrator  # type: ignore[import-not-found]
+    except ImportError:
+        return
+    orchestrator = test_orchestrator.Orchestrator
+    alone = orchestrator._run_simulator_inference
+
+    def simulate(self: Any, case: Any) -> Any:
+        if not isinstance(case.kernel_input, common_dataclasses.PerRankLazyInputGenerator):
+            return alone(self, case)
+        try:
+            return _simulate_ranks(self, case)
+        except Exception as error:
+            raise test_orchestrator.InferenceException(str(error)) from error
+
+    orchestrator._run_simulator_inference = simulate
+
+
+def _simulate_ranks(orchestrator: Any, case: Any) -> str:
+    from test.utils import common_dataclasses
+
+    from neuron_tools.nki.kernel import jit
+    from neuron_tools.nki.ranks import run_ranks
+
+    ranks = case.inference_args.collective_ranks
+    os.environ["NKI_NC_VERSION"] = case.compiler_input.platform_target.get_nc_gen()
+    kernel = jit(case.kernel_func)[case.compiler_input.logical_nc_config]
+    signature = inspect.signature(kernel.func)
+    arguments = []
+    for rank in range(ranks):
+        given = {k.removesuffix(".must_alias_input"): v for k, v in case.kernel_input.for_rank(rank).items()}
+        arguments.append(signature.bind(**given).args)
+    base = os.path.join(orchestrator.fs_config.artifacts_output_directory_path, test_folder())
+    for rank, run in enumerate(run_ranks(kernel, arguments)):
+        golden = case.validation_args.golden_output
+        wanted = golden.for_rank(rank) if hasattr(golden, "for_rank") else (
+            common_dataclasses.normalize_golden_output(golden))  # fmt: skip
+        outputs = run.outputs if isinstance(run.outputs, (list, tuple)) else [run.outputs]
+        named = {name: np.asarray(value) for name, value in zip(wanted, outputs)}
+        folder = os.path.join(base, f"output_worker_{rank}") if ranks > 1 else base
+        orchestrator._Orchestrator__dump_tensors__(folder, named, lambda name: name)
+    return base
+
+
+def test_folder() -> str:
+    """The folder of a case's results, as the library names it."""
+    from test.utils.common_dataclasses import INF_ARTIFACT_DIR_NAME
+
+    return str(INF_ARTIFACT_DIR_NAME)

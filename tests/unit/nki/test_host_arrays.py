@@ -1,0 +1,32 @@
+"""Arrays of NKI's element types on the host: packed types and conversions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuron_tools.nki.dtypes import ALL, as_dtype, float4_e2m1fn_x4, float8_e4m3fn_x4
+from neuron_tools.nki.host_arrays import PACKED, static_cast
+
+
+@pytest.mark.parametrize("name", sorted(PACKED))
+def test_packed_values_come_back(name: str) -> None:
+    values = np.array([[0.0, 1.0, -2.0, 6.0, 0.5, -1.5, 3.0, 4.0]], np.float32)
+    packed = static_cast(values, name)
+    assert packed.shape == (1, 2)
+    assert as_dtype(packed.dtype) == name
+    np.testing.assert_array_equal(static_cast(packed, np.float32), values)
+
+
+def test_packed_array_is_not_converted_by_numpy() -> None:
+    with pytest.raises(TypeError):
+        static_cast(np.ones((1, 4), np.float32), float8_e4m3fn_x4).astype(np.float32)
+
+
+def test_four_values_lie_from_the_lowest_bits_up() -> None:
+    packed = static_cast(np.array([[0.5, 1.0, 1.5, 2.0]], np.float32), float4_e2m1fn_x4)
+    assert packed.view(np.uint16).tolist() == [[0x4321]]
+
+
+def test_every_type_has_a_storage() -> None:
+    assert {as_dtype(dtype.dtype).itemsize for dtype in ALL} <= {1, 2, 4, 8}
