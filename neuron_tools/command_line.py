@@ -6,9 +6,11 @@ usage); the traceback is printed only with `--debug`.
 
 from __future__ import annotations
 
+import signal
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -36,6 +38,7 @@ EXTRA_OF_MODULE = {
 }
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EXIT_INTERRUPTED = 130
+EXIT_SIGNAL_BASE = 128
 
 
 def version_text() -> str:
@@ -115,6 +118,21 @@ def run(command: click.Command, name: str, arguments: Sequence[str]) -> int:
         message, status = describe(error)
         click.echo(f"Error: {message}", err=True)
         return status
+
+
+@contextmanager
+def cleaning_up_when_terminated() -> Iterator[None]:
+    """While this is entered, SIGTERM and SIGHUP end the command as an exception, which cleans up."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(EXIT_SIGNAL_BASE + number)
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def describe(error: Exception) -> tuple[str, int]:

@@ -14,12 +14,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from flask import Flask, Request, Response, redirect, request
+from flask import Flask, Request, Response, g, redirect, request
 
 TOKEN_BYTES = 24
 TOKEN_PARAMETER = "token"
 REFUSAL = "Not allowed. Open the address that {program} printed; it carries the token.\n"
 LOOPBACK = "127.0.0.1"
+DATA_PATHS = ("/download/", "/data/", "/api/", "/upload")
+"""Paths that only our own pages and programs ask for: another site cannot lead a browser there."""
 NO_SOURCE = "'none'"
 
 
@@ -90,11 +92,14 @@ def protect(server: Flask, access: Access) -> None:
     def check() -> Response | None:
         if not _is_ours(request, access):
             return _refuse(access)
-        if _matches(_bearer(request), access.token):
+        if any(ord(character) < ord(" ") for character in request.path):
+            return Response("The address is malformed.\n", status=400, mimetype="text/plain")
+        g.came_with_header = _matches(_bearer(request), access.token)
+        if g.came_with_header:
             return None
         if _matches(request.args.get(TOKEN_PARAMETER), access.token):
             return _admit(request, access)
-        if _matches(request.cookies.get(access.cookie_name), access.token):
+        if _matches(request.cookies.get(access.cookie_name), access.token) and not _is_led_here(request):
             return None
         return _refuse(access)
 
@@ -109,6 +114,22 @@ def protect(server: Flask, access: Access) -> None:
 
     server.before_request(check)
     server.after_request(add_policy)
+
+
+def came_with_header() -> bool:
+    """Whether the running request was let in by the token in its header, which no page in a browser has."""
+    return bool(g.get("came_with_header", False))
+
+
+def _is_led_here(request: Request) -> bool:
+    """Whether another site made the browser ask with our cookie: it may open a page, and nothing else.
+
+    Source: W3C Fetch Metadata, Sec-Fetch-Site and Sec-Fetch-Mode. Browsers without it send no such header.
+    """
+    if request.headers.get("Sec-Fetch-Site", "none") in ("none", "same-origin"):
+        return False
+    opens_page = request.headers.get("Sec-Fetch-Mode") == "navigate" and request.method in ("GET", "HEAD")
+    return not opens_page or request.path.startswith(DATA_PATHS)
 
 
 def _is_ours(request: Request, access: Access) -> bool:

@@ -39,6 +39,8 @@ def register(server: Flask, site: Site) -> None:
             return _csv(f"{file_name(view.profile.path.stem)}-{found.name}", _lines(view, found, wanted))
         except (NeuronToolsError, ValueError) as error:
             return _refused(str(error))
+        except RecursionError:
+            return _refused("The request is nested too deeply.")
 
     def query() -> Response:
         try:

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile import sandbox
+from neuron_tools.profile.lockdown.query_worker import Interrupting
 from neuron_tools.profile.reader import Profile
 
 STOP_AGAIN_S = 0.02
@@ -165,13 +166,21 @@ class WatchedProfile(Profile):
         limit_s = sandbox.DEFAULT_TIMEOUT_S if timeout_s is None else timeout_s
         return self._read(query, limit_s, lambda cursor: cursor.sql(query, params=given or None))
 
-    def first_rows(self, query: str, most: int, timeout_s: float) -> pa.Table:
-        """The first rows of a query, at most so many.
+    def first_rows(
+        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting | None = None
+    ) -> pa.Table:
+        """As `Profile.first_rows`.
 
         Raises:
             QueryError, CancelledError: As `query`.
         """
-        return self._read(query, timeout_s, lambda cursor: cursor.sql(query).limit(most))
+        self._progress.check()
+        try:
+            stop = interrupting or self._progress.interrupting
+            return self._inner.first_rows(query, most, timeout_s, interrupting=stop)
+        except sandbox.QueryError:
+            self._progress.check()
+            raise
 
     def _read(self, query: str, limit_s: float, relation: Callable[[Any], Any]) -> pa.Table:
         self._progress.check()

@@ -112,7 +112,14 @@ class ProfileLibrary:
         """
         if is_url(path):
             return self._name(str(path))
-        resolved = Path(path).resolve()
+        try:
+            resolved = Path(path).resolve()
+            resolved.stat()
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:  # too long, a null character, a loop of links
+            reason = error.strerror if isinstance(error, OSError) else "no file can have this name"
+            raise layout.NotAProfileError(f"{str(path)[:200]!r} cannot be opened: {reason}.") from error
         if resolved.name == layout.MANIFEST_NAME and resolved.is_file():
             resolved = resolved.parent
         if not resolved.exists():

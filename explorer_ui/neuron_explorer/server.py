@@ -22,6 +22,7 @@ from neuron_explorer import downloads, uploads
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.app import make_app
 from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.malformed import refuse_malformed
 from neuron_explorer.page import Site
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.user_store import UserStore
@@ -96,6 +97,7 @@ def make_guarded_server(
             import_module(module).register(server, library)
     hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]
     protect(server, replace(access, script_hashes=hashes))
+    refuse_malformed(app)
     return server
 
 

@@ -12,15 +12,16 @@ from neuron_explorer.page import Site
 
 CHUNK_BYTES = 1 << 20
 MOST_BYTES = 64 << 30
+_NO_NAMES = ("", ".", "..")
 
 
 def register(server: Flask, site: Site) -> None:
     """Add the route of uploads to a server."""
 
     def upload() -> Response:
-        name = Path(request.args.get("name", "")).name or "trace"
+        name = Path(request.args.get("name", "")).name.replace("\0", "")
         folder = Path(tempfile.mkdtemp(prefix="neuron-explorer-"))
-        path = folder / name.replace("\0", "")[-120:]
+        path = folder / (name[-120:] if name not in _NO_NAMES else "trace")
         written = 0
         with path.open("wb") as stream:
             while chunk := request.stream.read(CHUNK_BYTES):

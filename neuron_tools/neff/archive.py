@@ -17,10 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.neff import limits
 from neuron_tools.neff.files import write_whole
 from neuron_tools.neff.manifest import FORMAT, VERSION, manifest_of
 from neuron_tools.neff.program_file import program_from_pieces, program_pieces
 from neuron_tools.records.program import Program
+from neuron_tools.simulator.errors import ProgramError
 
 MANIFEST, MODULE, SOURCES, ATTACHMENTS = "manifest.json", "module.mlir", "sources.json", "attachments/"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip archive can tell
@@ -28,7 +30,7 @@ _AWS_HEADER_BYTES = 1024  # AWS's archives: a header, then a compressed tar arch
 _GZIP = b"\x1f\x8b"
 _DAMAGE = (
     zipfile.BadZipFile, zlib.error, ValueError, TypeError, KeyError, AttributeError, EOFError,
-    NotImplementedError, OSError, RuntimeError,
+    NotImplementedError, OSError, RuntimeError, MemoryError, ProgramError,
 )  # fmt: skip
 
 
@@ -91,6 +93,7 @@ class Neff:
         _refuse_foreign(data, what)
         try:
             with zipfile.ZipFile(io.BytesIO(data)) as archive:
+                limits.check_archive(archive, len(data))
                 pieces = {name: archive.read(name) for name in archive.namelist()}
             manifest = json.loads(pieces[MANIFEST])
             if manifest["format"] == FORMAT and manifest["version"] > VERSION:
@@ -99,6 +102,8 @@ class Neff:
                     f"reads {VERSION}): update Neuron Tools."
                 )
             return _from_pieces(pieces, manifest)
+        except limits.LimitError as error:
+            raise NeffError(f"{what} {error}: it is damaged, or made to fill the memory.") from error
         except _DAMAGE as error:
             raise NeffError(f"{what} is damaged and cannot be read: compile the model again.") from error
 
@@ -110,9 +115,12 @@ def read_neff(path: Path) -> Neff:
         NeffError: It is missing, another kind of file, damaged, or of a newer version.
     """
     try:
+        limits.check_size(path.stat().st_size)
         data = path.read_bytes()
     except OSError as error:
         raise NeffError(f"{path} cannot be read: {error.strerror}.") from error
+    except limits.LimitError as error:
+        raise NeffError(f"{path} {error}: it is no compiled artifact of this program's.") from error
     return Neff.from_bytes(data, str(path))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import pwd
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -120,7 +121,7 @@ class CompileCache:
 
 
 def cache_of_user(environment: Mapping[str, str] = os.environ, folder: str = "") -> CompileCache | None:
-    """The cache that the environment asks for; None where it is switched off.
+    """The cache that the environment asks for; None where it is switched off, or the user has no home.
 
     Args:
         environment: Variables: `NEURON_COMPILE_CACHE_URL` names the folder, or "off";
@@ -130,10 +131,25 @@ def cache_of_user(environment: Mapping[str, str] = os.environ, folder: str = "")
     chosen = folder or environment.get(URL_VARIABLE, "")
     if chosen.lower() in OFF:
         return None
-    base = environment.get("XDG_CACHE_HOME") or os.path.join(environment.get("HOME", "/tmp"), ".cache")
-    path = Path(chosen.removeprefix("file://")) if chosen else Path(base) / "neuron-tools" / "compiled"
+    base = environment.get("XDG_CACHE_HOME") or _cache_of_home(environment.get("HOME"))
+    if not chosen and base is None:
+        return None
+    path = Path(chosen.removeprefix("file://")) if chosen else Path(base or "") / "neuron-tools" / "compiled"
     limit = environment.get(LIMIT_VARIABLE, "")
     return CompileCache(path, int(limit) if limit.isdecimal() else DEFAULT_LIMIT_BYTES)
+
+
+def _cache_of_home(home: str | None) -> str | None:
+    """The cache folder of the user's home; None for a user without one.
+
+    A folder of a name that others know, in /tmp, would let them put programs there.
+    """
+    if not home:
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            return None
+    return os.path.join(home, ".cache")
 
 
 def digest(*parts: bytes | str) -> str:

@@ -12,9 +12,11 @@ import numpy as np
 
 from neuron_tools.records.json_values import decode, encode, field_types
 from neuron_tools.records.program import TABLE_DTYPES, Program, conform
+from neuron_tools.simulator.whole import check_whole
 
 RECORD_NAME = "program.json"
 _TABLE_SUFFIX = ".npy"
+_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def program_pieces(program: Program) -> dict[str, bytes]:
@@ -33,6 +35,7 @@ def program_from_pieces(pieces: Mapping[str, bytes]) -> Program:
 
     Raises:
         ValueError, TypeError, KeyError, AttributeError, OSError: A piece is missing or damaged.
+        ProgramError: The tables do not fit each other.
     """
     hints = field_types(Program)
     values: dict[str, Any] = {
@@ -42,9 +45,29 @@ def program_from_pieces(pieces: Mapping[str, bytes]) -> Program:
     }
     for name in hints:
         if name + _TABLE_SUFFIX in pieces:
-            table = np.load(io.BytesIO(pieces[name + _TABLE_SUFFIX]), allow_pickle=False)
+            table = _array(pieces[name + _TABLE_SUFFIX])
             values[name] = conform(table, TABLE_DTYPES[name])
-    return Program(**values)
+    program = Program(**values)
+    check_whole(program)
+    return program
+
+
+def _array(data: bytes) -> np.ndarray[Any, Any]:
+    """The table in a NumPy file, which must hold as many rows as its header promises.
+
+    Raises:
+        ValueError: It is another kind of file, cut off, or no plain table.
+    """
+    file = io.BytesIO(data)
+    version = np.lib.format.read_magic(file)
+    if version not in _HEADERS:
+        raise ValueError("The table is of a newer NumPy format.")
+    shape, _, dtype = _HEADERS[version](file)
+    rows = shape[0] if len(shape) == 1 else -1
+    if dtype.hasobject or rows * dtype.itemsize != len(data) - file.tell():
+        raise ValueError("The table is not what its header promises.")
+    table: np.ndarray[Any, Any] = np.frombuffer(data, dtype, offset=file.tell()).copy()
+    return table
 
 
 def _array_bytes(table: np.ndarray[Any, Any]) -> bytes:

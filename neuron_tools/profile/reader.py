@@ -18,6 +18,13 @@ from neuron_tools.profile import layout, sandbox, source_lines
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
 from neuron_tools.profile.damage import DamagedProfileError, reading
 from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.lockdown.query_worker import (
+    Interrupting,
+    QueryTarget,
+    close_idle,
+    no_interrupt,
+    run_query,
+)
 from neuron_tools.profile.remote import PROTOCOL, RemoteFolder, is_url, remote_folder
 from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
@@ -74,6 +81,7 @@ class Profile:
         self._memory_limit = memory_limit
         self._remote = remote
         self._range_ns = range_ns
+        self._stamp = _stamp(path)
         self._lock = Lock()
         self._timeline: Timeline | None = None
         self._database: duckdb.DuckDBPyConnection | None = None
@@ -90,6 +98,7 @@ class Profile:
         """Release the profile's files."""
         if self._database is not None:
             self._database.close()
+        close_idle(str(self.path))
         if self._remote is not None:
             self._remote.close()
 
@@ -140,17 +149,65 @@ class Profile:
 
         Args:
             parameters: Values of `?` in the query, or of `$name` by name.
-            timeout_s: Time limit; None for the profile's own.
+            timeout_s: Time limit. The query then runs in a process of its own, which can read the profile
+                only, and is ended when the time is over or the memory limit is passed, whatever it does: for
+                queries of others. None: it runs here, within the profile's own limit, which is looked at
+                between the database's steps.
 
         Raises:
             QueryError: It is not a single reading statement, is wrong, or took too much.
         """
+        given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
+        if timeout_s is not None:
+            return self._foreign(query, given, timeout_s)
         sandbox.check_query(query)
-        with self._connection.cursor() as cursor:
-            limit_s = self._timeout_s if timeout_s is None else timeout_s
-            with sandbox.bounded(cursor, limit_s):
-                given = dict(parameters) if isinstance(parameters, Mapping) else list(parameters)
-                return cursor.sql(query, params=given or None).to_arrow_table()
+        with self._connection.cursor() as cursor, sandbox.bounded(cursor, self._timeout_s):
+            return cursor.sql(query, params=given or None).to_arrow_table()
+
+    def first_rows(
+        self, query: str, most: int, timeout_s: float, *, interrupting: Interrupting | None = None
+    ) -> pa.Table:
+        """The first rows of somebody else's query, at most so many, as `query` with `timeout_s` runs it.
+
+        Args:
+            interrupting: Given what stops the query; entered while it runs.
+
+        Raises:
+            QueryError: As `query`.
+        """
+        return self._foreign(query, [], timeout_s, most_rows=most, interrupting=interrupting)
+
+    def _foreign(
+        self,
+        query: str,
+        parameters: Any,
+        timeout_s: float,
+        *,
+        most_rows: int | None = None,
+        interrupting: Interrupting | None = None,
+    ) -> pa.Table:
+        if remote_folder(self.path) is not None:  # a process without a network could not read it
+            return self._foreign_here(query, parameters, timeout_s, most_rows, interrupting)
+        target = QueryTarget(str(self.path), self._range_ns, self._memory_limit, self._stamp)
+        return run_query(target, query, parameters, timeout_s, most_rows=most_rows, interrupting=interrupting)
+
+    def _foreign_here(
+        self,
+        query: str,
+        parameters: Any,
+        timeout_s: float,
+        most_rows: int | None,
+        interrupting: Interrupting | None,
+    ) -> pa.Table:
+        sandbox.check_query(query)
+        stopping = interrupting or no_interrupt
+        with (
+            self._connection.cursor() as cursor,
+            stopping(cursor.interrupt),
+            sandbox.bounded(cursor, timeout_s),
+        ):
+            relation = cursor.sql(query, params=parameters or None)
+            return (relation if most_rows is None else relation.limit(most_rows)).to_arrow_table()
 
     def summary(self) -> dict[str, Any]:
         """The Summary metrics that are known; every `*_percent` is a fraction from 0 to 1."""
@@ -405,6 +462,15 @@ def open_profile(
             remote.close()
         raise
     return Profile(directory, metadata, catalog, memory_limit, timeout_s, remote=remote)
+
+
+def _stamp(directory: Path) -> tuple[int, int]:
+    """Time and size of the manifest; another when the profile has changed."""
+    try:
+        status = (directory / layout.MANIFEST_NAME).stat()
+    except OSError:
+        return 0, 0
+    return status.st_mtime_ns, status.st_size
 
 
 def _contents(directory: Path) -> tuple[Mapping[str, Any], Catalog]:

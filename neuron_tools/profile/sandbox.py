@@ -21,8 +21,12 @@ if TYPE_CHECKING:
 
 DEFAULT_MEMORY_LIMIT = "1GiB"
 DEFAULT_TIMEOUT_S = 300.0
+TOO_MUCH_MEMORY = "The query needs more memory than its limit: aggregate or narrow it, or raise the limit."
 
 _PRAGMA = re.compile(r"(\s|/\*.*?\*/|--[^\n]*\n)*PRAGMA\b", re.IGNORECASE | re.DOTALL)
+_WORD = re.compile(rb"\w+")
+_READING = {b"SELECT", b"WITH", b"FROM", b"PIVOT", b"PIVOT_WIDER"}
+_WRITING = {b"INSERT", b"UPDATE", b"DELETE", b"MERGE", b"COPY", b"CREATE", b"INTO", b"EXPORT", b"ATTACH"}
 _EXPLAIN = re.compile(r"\s*EXPLAIN\s+(ANALYZE\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
 
 
@@ -77,11 +81,23 @@ def check_query(query: str) -> None:
         raise QueryError("The query is empty.")
     if len(kinds) > 1:
         raise QueryError("One query at a time: remove the statements after the first.")
+    if kinds[0] == duckdb.StatementType.MULTI and _is_reading_pivot(query):
+        return
     if kinds[0] != duckdb.StatementType.SELECT:
         raise QueryError(
-            f"A profile is read-only: {kinds[0].name} is not allowed, only SELECT, WITH, FROM, DESCRIBE, "
-            "SUMMARIZE and EXPLAIN are."
+            f"A profile is read-only: {kinds[0].name} is not allowed, only SELECT, WITH, FROM, PIVOT, "
+            "DESCRIBE, SUMMARIZE and EXPLAIN are."
         )
+
+
+def _is_reading_pivot(query: str) -> bool:
+    """Whether a statement that DuckDB runs in steps is a PIVOT, which first collects the new columns."""
+    import duckdb
+
+    starts = [start for start, kind in duckdb.tokenize(query) if kind == duckdb.token_type.keyword]
+    words = [_WORD.match(query.encode(), start) for start in starts]  # offsets are in bytes
+    keywords = [word[0].upper() for word in words if word]
+    return keywords[:1] != [] and keywords[0] in _READING and not _WRITING.intersection(keywords)
 
 
 def _statement_kinds(query: str) -> list[duckdb.StatementType]:
@@ -116,12 +132,15 @@ def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator
         yield
     except duckdb.Error as error:
         if expired.is_set():
-            raise QueryError(
-                f"The query took longer than {timeout_s:g} s and was stopped: narrow it, or raise the limit."
-            ) from error
+            raise QueryError(took_too_long(timeout_s)) from error
         raise QueryError(_message(error)) from error
     finally:
         timer.cancel()
+
+
+def took_too_long(timeout_s: float) -> str:
+    """The sentence for a query that was stopped."""
+    return f"The query took longer than {timeout_s:g} s and was stopped: narrow it, or raise the limit."
 
 
 def _message(error: duckdb.Error) -> str:
@@ -130,5 +149,5 @@ def _message(error: duckdb.Error) -> str:
     if isinstance(error, duckdb.PermissionException):
         return "A query reads the profile's tables only: files and the network are out of reach."
     if isinstance(error, duckdb.OutOfMemoryException):
-        return "The query needs more memory than its limit: aggregate or narrow it, or raise the limit."
+        return TOO_MUCH_MEMORY
     return " ".join(str(error).split("\n\nLINE")[0].split())

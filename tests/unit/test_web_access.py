@@ -98,3 +98,26 @@ def test_tokens_are_long_and_never_the_same() -> None:
 
 def test_the_token_does_not_show_in_logs() -> None:
     assert "right" not in repr(Access("neuron-explorer", 3001, "right"))
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+@pytest.mark.parametrize(
+    ("path", "mode", "status"),
+    [
+        ("/", "navigate", 200),
+        ("/download/query?sql=SELECT+1", "navigate", 403),
+        ("/data/x/tracks", "navigate", 403),
+        ("/api/editor/profiles", "no-cors", 403),
+        ("/", "no-cors", 403),
+    ],
+)
+def test_another_site_opens_pages_only(
+    client: FlaskClient, site: str, path: str, mode: str, status: int
+) -> None:
+    get(client, "/?token=right")
+    answer = get(client, path, **{"Sec-Fetch-Site": site, "Sec-Fetch-Mode": mode})
+    assert answer.status_code == status
+
+
+def test_a_line_break_in_the_path_is_refused(client: FlaskClient) -> None:
+    assert get(client, "/a%0d%0aX: y?token=right").status_code == 400

@@ -23,10 +23,12 @@ from neuron_explorer.library import ProfileLibrary, UnknownProfileError
 from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile.reader import Profile
+from neuron_tools.web_access import came_with_header
 
 PREFIX = "/api/editor"
 MOST_ROWS = 10_000
 MOST_SPANS = 5_000
+QUERY_TIMEOUT_S = 60.0
 EXPORTS = {"perfetto": ("export_perfetto", ".pftrace"), "chrome": ("export_chrome", ".trace.json")}
 
 
@@ -94,7 +96,7 @@ class _Profiles:
 
     def add(self) -> Response:
         """Take in a profile, or a folder of them, by its path on this machine."""
-        if not request.headers.get("Authorization", "").startswith("Bearer "):
+        if not came_with_header():
             raise AddingRefusedError("Profiles are added with the token in the header Authorization.")
         wanted = self._library.add(_field("path"))
         return _json(answers.entry_json(self._library.entry(wanted)) if wanted else {})
@@ -185,7 +187,7 @@ def _what_if(profile: Profile) -> Json:
 
 
 def _query(profile: Profile) -> Json:
-    return answers.table_json(profile.query(_field("sql")), MOST_ROWS)
+    return answers.table_json(profile.query(_field("sql"), timeout_s=QUERY_TIMEOUT_S), MOST_ROWS)
 
 
 def _argument(name: str) -> str:
@@ -203,7 +205,10 @@ def _number(name: str, default: int) -> int:
 
 
 def _field(name: str) -> str:
-    body = request.get_json(silent=True)
+    try:
+        body = request.get_json(silent=True)
+    except RecursionError:
+        raise UsageError("The request is nested too deeply.") from None
     value = body.get(name) if isinstance(body, dict) else None
     if not isinstance(value, str):
         raise UsageError(f"The request lacks the text {name!r}.")

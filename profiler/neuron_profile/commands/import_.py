@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import cleaning_up_when_terminated, command
 
 
 @command(
@@ -38,7 +38,7 @@ def import_(
     from neuron_tools.profile.importers import import_traces
 
     target = output or import_text.default_name(files)
-    with ProgressBar(f"Importing {target}") as progress:
+    with cleaning_up_when_terminated(), ProgressBar(f"Importing {target}") as progress:
         report = import_traces(files, target, progress=progress, force=force, arguments=not no_arguments)
     if as_json:
         click.echo(import_text.as_json(report))

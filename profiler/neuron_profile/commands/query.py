@@ -69,6 +69,6 @@ def query(
     with open_profile(profile, memory_limit=memory_limit, timeout_s=timeout_s) as opened:
         for sentence in opened.missing:
             click.echo(f"Warning: {sentence}", err=True)
-        result = opened.query(text)
+        result = opened.query(text, timeout_s=timeout_s)
     with opened_output(output_file, force=force) as stream:
         write_result(result, output_format, stream)

@@ -1,14 +1,16 @@
 """Archives give back what was put in; anything else is refused in one sentence."""
 
 import gzip
+import io
 import os
 import zipfile
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
-from neuron_tools.neff import Neff, NeffError, files, read_neff, write_neff
+from neuron_tools.neff import Neff, NeffError, files, limits, read_neff, write_neff
+from neuron_tools.neff.program_file import program_pieces
 from tests.unit.neff import computation
 from tests.unit.neff.computation import artifact
 
@@ -110,3 +112,77 @@ def test_a_full_disk_leaves_nothing_behind(neff, tmp_path, monkeypatch):
     with pytest.raises(NeffError, match="cannot be written: No space left on device"):
         write_neff(neff, tmp_path / "model.neff")
     assert list(tmp_path.iterdir()) == []
+
+
+def archive_of(pieces, path, compression=zipfile.ZIP_DEFLATED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in pieces.items():
+            archive.writestr(name, data)
+    return path
+
+
+def pieces_of(neff):
+    with zipfile.ZipFile(io.BytesIO(neff.to_bytes())) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def test_an_archive_that_would_fill_the_memory_is_refused_before_it_is_unpacked(neff, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(zipfile.ZipFile, "read", lambda *_: pytest.fail("a piece was unpacked"))
+    path = archive_of({"manifest.json": b"{}", "module.mlir": bytes(16 << 20)}, tmp_path / "b.neff")
+    with pytest.raises(NeffError, match="would unpack to 167772"):
+        read_neff(path)
+
+
+def test_an_archive_of_too_many_pieces_is_refused(neff, tmp_path):
+    path = archive_of({str(number): b"" for number in range(limits.MOST_PIECES + 1)}, tmp_path / "b.neff", 0)
+    with pytest.raises(NeffError, match="has 4097 pieces"):
+        read_neff(path)
+
+
+@pytest.mark.parametrize("shape", ["(1000000000000,)", "(2, 2)", "()", "(-1,)"])
+def test_a_table_that_promises_other_rows_than_it_has_is_refused(neff, tmp_path, shape):
+    header = f"{{'descr': '<i4', 'fortran_order': False, 'shape': {shape}}}".encode().ljust(117) + b"\n"
+    table = b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(8)
+    path = archive_of({**pieces_of(neff), "waits.npy": table}, tmp_path / "b.neff")
+    with pytest.raises(NeffError, match="is damaged"):
+        read_neff(path)
+
+
+def with_value(table, column, value):
+    changed = table.copy()
+    changed[column][0] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: {"semaphore_count": 2**40},
+        lambda p: {"semaphore_count": -1},
+        lambda p: {"instructions": with_value(p.instructions, "opcode", 60_000)},
+        lambda p: {"instructions": with_value(p.instructions, "input_dtype", 99)},
+        lambda p: {"instructions": with_value(p.instructions, "elements", -5)},
+        lambda p: {"instructions": with_value(p.instructions, "source", 2**30)},
+        lambda p: {"dmas": with_value(p.dmas, "tile", -7)},
+        lambda p: {"dmas": with_value(p.dmas, "purpose", 200)},
+        lambda p: {"dmas": with_value(p.dmas, "hlo", 2**30)},
+        lambda p: {"dmas": with_value(p.dmas, "descriptors", -1)},
+        lambda p: {"tiles": with_value(p.tiles, "memory", 77)},
+        lambda p: {"tiles": with_value(p.tiles, "address", -4)},
+        lambda p: {"tiles": with_value(p.tiles, "last_use", 2**30)},
+        lambda p: {"hlo": (replace(p.hlo[0], framework=(99,)), *p.hlo[1:])},
+        lambda p: {"tensors": (replace(p.tensors[0], shape=(2**40, 2**40)), *p.tensors[1:])},
+    ],
+)
+def test_a_program_whose_tables_do_not_fit_is_refused_when_it_is_read(neff, tmp_path, change):
+    changed = replace(neff.program, **change(neff.program))
+    path = archive_of({**pieces_of(neff), **program_pieces(changed)}, tmp_path / "b.neff")
+    with pytest.raises(NeffError, match="is damaged"):
+        read_neff(path)
+
+
+def test_deeply_nested_json_is_refused(neff, tmp_path):
+    path = archive_of({**pieces_of(neff), "program.json": b"[" * 100_000}, tmp_path / "b.neff")
+    with pytest.raises(NeffError, match="is damaged"):
+        read_neff(path)

@@ -1,7 +1,9 @@
 """The cache gives back what was kept, stays within its limit, and fails in one sentence."""
 
 import os
+import pwd
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -120,3 +122,15 @@ def test_it_can_be_switched_off(word):
 def test_keys_tell_parts_apart():
     assert digest("ab", "c") != digest("a", "bc")
     assert digest("ab", b"c") == digest(b"ab", "c")
+
+
+def test_without_home_the_cache_is_in_the_users_own_folder_or_nowhere(monkeypatch):
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    assert cache_of_user({}).folder == Path(home, ".cache", "neuron-tools", "compiled")
+
+    def nobody(user):
+        raise KeyError(user)
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert cache_of_user({}) is None
+    assert cache_of_user({"XDG_CACHE_HOME": "/x"}).folder == Path("/x/neuron-tools/compiled")

@@ -170,6 +170,46 @@ def test_a_source_file_is_never_read_from_the_disk(make_profile, tiny_tables, tm
     assert "the secret" not in shown
 
 
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("/_dash-component-suites/dash/../x", 404),
+        ("/_dash-component-suites/nothing/x.js", 404),
+        ("/a%0d%0ab?token=right", 400),
+        ("/download/rows/operations?grid=" + "[" * 5000, 400),
+        ("/api/editor/profiles/%00/summary", 400),
+    ],
+)
+def test_a_malformed_address_is_refused(client: FlaskClient, path: str, status: int) -> None:
+    assert client.get(path, base_url=BASE).status_code == status
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * 20_000,
+        '{"a":' * 20_000,
+        '"\\ud800"',
+        "{}",
+        "[]",
+        "null",
+        "",
+        '{"output":"..\\ud800..","inputs":[]}',
+    ],
+)
+@pytest.mark.parametrize("path", ["/_dash-update-component", "/api/editor/profiles"])
+def test_a_malformed_body_is_refused(client: FlaskClient, path: str, body: str) -> None:
+    headers = {"Origin": BASE, "Authorization": "Bearer right"}
+    answer = client.post(path, data=body, content_type="application/json", base_url=BASE, headers=headers)
+    assert answer.status_code in (400, 404)
+
+
+@pytest.mark.parametrize("name", ["%00", "..", "%2e%2e", ""])
+def test_an_upload_without_a_name_has_one(client: FlaskClient, name: str) -> None:
+    answer = client.post(f"/upload?name={name}", data=b"{}", base_url=BASE, headers={"Origin": BASE})
+    assert answer.json["title"].startswith("trace")
+
+
 def page(client: FlaskClient, address: str) -> Any:
     """The answer of the callback that draws a page."""
     pathname, _, search = address.partition("?")

@@ -63,7 +63,7 @@ def with_kernel_lines(profile: Profile, executions: Executions, key: ProgramKey,
     places = list(zip(rows["file"].to_pylist(), rows["line"].to_pylist()))
     known = {place: number for number, place in enumerate(dict.fromkeys(places))}
     pc = rows["pc"].to_numpy().astype(np.int64)
-    inside = pc < len(program.instructions)
+    inside = (pc >= 0) & (pc < len(program.instructions))
     instruction = np.full(len(program.instructions), NO_LINE, np.int64)
     instruction[pc[inside]] = np.array([known[place] for place in places], np.int64)[inside]
     dma = np.full(len(program.dmas), NO_LINE, np.int64)

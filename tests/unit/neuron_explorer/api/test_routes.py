@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 
 from neuron_explorer.api.routes import PREFIX, register
 from neuron_explorer.library import ProfileLibrary
+from neuron_tools.web_access import Access, protect
 from tests.unit.neuron_profile.tiny_profile import SOURCE, SOURCE_PATH
 
 HOSTILE = '"><script>alert(1)</script>\u202e' + "x" * 50_000
@@ -28,6 +29,15 @@ def client_of(library: ProfileLibrary) -> FlaskClient:
     server = Flask("test")
     register(server, library)
     return server.test_client()
+
+
+def guarded_client_of(library: ProfileLibrary) -> FlaskClient:
+    server = Flask("test")
+    register(server, library)
+    protect(server, Access("neuron-explorer", 3001, "right"))
+    client = server.test_client()
+    client.set_cookie("neuron-explorer-3001", "right", domain="localhost")
+    return client
 
 
 def profile_url(client: FlaskClient) -> str:
@@ -110,20 +120,32 @@ def test_a_request_without_its_text_is_refused(client: FlaskClient, body: Any) -
 def test_a_profile_is_added_only_by_who_sends_the_token_in_the_header(make_profile: Any) -> None:
     path = make_profile()
     with ProfileLibrary() as library:
-        client = client_of(library)
-        refused = client.post(f"{PREFIX}/profiles", json={"path": str(path)})
-        assert refused.status_code == 403
-        headers = {"Authorization": "Bearer token"}
-        added = client.post(f"{PREFIX}/profiles", json={"path": str(path)}, headers=headers).get_json()
+        client, at = guarded_client_of(library), "http://localhost:3001"
+        for header in ({}, {"Authorization": "Bearer junk"}, {"Authorization": "Bearer "}):
+            refused = client.post(f"{PREFIX}/profiles", json={"path": str(path)}, headers=header, base_url=at)
+            assert refused.status_code == 403
+        headers = {"Authorization": "Bearer right"}
+        answer = client.post(f"{PREFIX}/profiles", json={"path": str(path)}, headers=headers, base_url=at)
+        added = answer.get_json()
         assert added["location"] == str(Path(path).resolve())
-        assert [entry["id"] for entry in client.get(f"{PREFIX}/profiles").get_json()] == [added["id"]]
+        listed = client.get(f"{PREFIX}/profiles", base_url=at).get_json()
+        assert [entry["id"] for entry in listed] == [added["id"]]
 
 
 def test_what_is_no_profile_is_one_sentence(client: FlaskClient, tmp_path: Path) -> None:
-    headers = {"Authorization": "Bearer token"}
-    answer = client.post(f"{PREFIX}/profiles", json={"path": str(tmp_path / "none")}, headers=headers)
-    assert answer.status_code == 400
-    assert "does not exist" in answer.get_json()["error"]
+    headers = {"Authorization": "Bearer right"}
+    with ProfileLibrary() as library:
+        guarded = guarded_client_of(library)
+        for path, told in (
+            (str(tmp_path / "none"), "does not exist"),
+            ("a\0b", "no file"),
+            ("a" * 5000, "long"),
+        ):
+            answer = guarded.post(
+                f"{PREFIX}/profiles", json={"path": path}, headers=headers, base_url="http://localhost:3001"
+            )
+            assert answer.status_code == 400
+            assert told in answer.get_json()["error"]
     unknown = client.get(f"{PREFIX}/profiles/0123456789ab/sources")
     assert unknown.status_code == 404
 
