@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from neuron_explorer import results
 from neuron_explorer.analyses import analysis
-from neuron_profile.analysis.charges import Charge
+from neuron_profile.analysis.time.charges import Charge
 from neuron_tools.profile.reader import Profile
 
 OPERATION_WORK = "operation-work"

@@ -328,6 +328,11 @@ class Profile:
         """
         return self.timeline_index.search(text, *self._within(start_ns, end_ns), limit)
 
+    @property
+    def range_ns(self) -> tuple[int, int] | None:
+        """The range of time that a slice shows; None of a whole profile."""
+        return self._range_ns
+
     def slice(self, start_ns: int, end_ns: int) -> Profile:
         """The same profile seen through a range of time; close it on its own.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from neuron_explorer.api.functions import Function, find_functions
 from neuron_profile.analysis.source_frames import SourceFrame, SourceTexts, load_frames, stack
-from neuron_profile.analysis.stack_charges import StackPair, charge_stacks, stack_pair
+from neuron_profile.analysis.time.stack_charges import StackPair, charge_stacks, stack_pair
 from neuron_tools.profile.reader import Profile
 
 _LEAF = "split_part(coalesce({table}.stack_frame_ids, ''), ',', 1)"

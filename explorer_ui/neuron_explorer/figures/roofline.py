@@ -33,7 +33,7 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
         figure.add_trace(
             _roof(roofline, f"{dtype}, throttled", roofline.throttled_flops[dtype], colour, "dot", shown)
         )
-    longest = max((point.span_ns for point in points), default=1)
+    longest = max((point.charged_ns for point in points), default=1)
     figure.add_trace(
         go.Scatter(
             x=[point.intensity for point in points],
@@ -44,14 +44,14 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
             textposition="middle right",
             textfont={"size": 11, "color": theme.faint},
             marker={
-                "size": [6 + 24 * (point.span_ns / longest) ** 0.5 for point in points],
+                "size": [6 + 24 * (point.charged_ns / longest) ** 0.5 for point in points],
                 "color": ORANGE,
                 "line": {"color": theme.paper, "width": 0.5},
                 "opacity": 0.8,
             },
             hovertext=[
-                f"{plain(point.name)}<br>{duration(point.span_ns)}, {percent(point.of_bound)} of the bound "
-                f"({point.bound}), {scaled(point.flops_per_second, 'FLOP/s')}"
+                f"{plain(point.name)}<br>{duration(point.charged_ns)}, {percent(point.of_bound)} of "
+                f"the bound ({point.bound}), {scaled(point.flops_per_second, 'FLOP/s')}"
                 for point in points
             ],
             hovertemplate="%{hovertext}<extra></extra>",

@@ -58,7 +58,7 @@ def _draw(view: View) -> Any:
 def _row(point: Point) -> list[Any]:
     return [
         point.name or "(none)",
-        time_cell(point.span_ns),
+        time_cell(point.charged_ns),
         rate_cell(point.flops_per_second or None, "FLOP/s"),
         Cell(f"{point.intensity:.3g}" if point.flops else "", point.intensity, True),
         point.bound,

@@ -97,7 +97,7 @@ def _statistics(profile: Profile, parameters: Parameters) -> dict[str, Any]:
 
 def _names(profile: Profile, parameters: Parameters) -> dict[str, Any]:
     track = _track(profile, parameters)
-    return {"names": range_names(profile, track, *parameters.time_range(origin_ns(profile)))}
+    return range_names(profile, track, *parameters.time_range(origin_ns(profile)))
 
 
 def _search(profile: Profile, parameters: Parameters) -> dict[str, Any]:

@@ -62,11 +62,11 @@ def places_by_row(profile: Profile, table: str) -> dict[tuple[int, int, str], in
         if track.table != table or track.is_counter or track.level == "module":
             continue
         core = -1 if track.core_idx is None else track.core_idx
-        found[track.process_idx, core, _apart(track.id)] = place
+        found[track.process_idx, core, track_apart(track.id)] = place
     return found
 
 
-def _apart(track_id: str) -> str:
+def track_apart(track_id: str) -> str:
     """The end of a track's id that tells it apart from others of its core and level."""
     parts = track_id.split("/")
     first = 3 if len(parts) > 1 and parts[1].startswith("core") else 2

@@ -31,19 +31,20 @@ DERIVED_TABLES = (
 )
 
 
-def derive_tables(directory: Path, writer: ProfileWriter) -> None:
+def derive_tables(directory: Path, writer: ProfileWriter, *, is_active_time_given: bool = False) -> None:
     """Compute the derived tables of a profile and put them in the place of what is there.
 
     Args:
         directory: The profile; what `writer` holds is flushed first.
         writer: Writes the derived tables.
+        is_active_time_given: Whether ActiveTime was recorded: what its tool says of an engine is kept.
 
     Raises:
         ProfileWriteError: The disk is full or the directory cannot be written.
     """
     writer.flush()
     with RecordedTables(directory) as recorded:
-        busy = read_busy_time(recorded)
+        busy = read_busy_time(recorded, is_active_time_given=is_active_time_given)
         start_ns, end_ns = device_extent(recorded)
         metadata = completed_metadata(recorded, start_ns, end_ns)
         _derive(recorded, busy, end_ns - start_ns, writer)
@@ -54,9 +55,9 @@ def derive_tables(directory: Path, writer: ProfileWriter) -> None:
 
 
 def _derive(recorded: RecordedTables, busy: BusyTime, total_ns: int, writer: ProfileWriter) -> None:
+    writer.replace("ActiveTime", active_time(busy))
     peaks = read_peaks(recorded)
     given = SummaryInput(recorded, busy, peaks, total_ns, DERIVED_TABLES)
-    writer.replace("ActiveTime", active_time(busy))
     writer.replace("OpcodeSummary", opcode_summary(recorded, busy, total_ns))
     writer.replace("FrameworkNode", framework_nodes(recorded, busy, peaks))
     writer.replace("Summary", {name: [value] for name, value in summary_metrics(given).items()})

@@ -33,6 +33,7 @@ class BusyTime:
         engine_keys: What the groups of `engines` stand for.
         opcodes: Group = number of an (engine, opcode) in `opcode_keys`.
         layers: Group = code of `layer_names`; instructions and DMA transfers.
+        given: Islands of engines whose activity was recorded: they count, not those of `engines`.
         dma_kinds: Group = code of `dma_kind_names`: static, software_dynamic, hardware_dynamic.
     """
 
@@ -44,11 +45,13 @@ class BusyTime:
     opcodes: IntervalUnion = field(default_factory=IntervalUnion)
     layers: IntervalUnion = field(default_factory=IntervalUnion)
     dma_kinds: IntervalUnion = field(default_factory=IntervalUnion)
+    given: dict[EngineKey, Islands] = field(default_factory=dict)
 
     def by_engine(self) -> dict[EngineKey, Islands]:
         """Islands of each engine of each core, in order of process, core and engine."""
         islands = self.engines.by_group()
         named = {self.engine_keys.keys[group]: found.without_empty() for group, found in islands.items()}
+        named |= self.given
         return {key: named[key] for key in sorted(named)}
 
     def engine_union(self, *names: str) -> Islands:
@@ -60,13 +63,23 @@ class BusyTime:
         return merged(self.by_engine().values())
 
 
-def read_busy_time(recorded: RecordedTables) -> BusyTime:
-    """Read all device spans once."""
-    busy = BusyTime()
+def read_busy_time(recorded: RecordedTables, *, is_active_time_given: bool = False) -> BusyTime:
+    """Read all device spans once; with `is_active_time_given` also the activity that ActiveTime tells of."""
+    busy = BusyTime(given=_given_activity(recorded) if is_active_time_given else {})
     _read_instructions(recorded, busy)
     _read_transfers(recorded, busy)
     _read_collectives(recorded, busy)
     return busy
+
+
+def _given_activity(recorded: RecordedTables) -> dict[EngineKey, Islands]:
+    """Instructions of another tool's trace may contain their waiting: what it calls active is taken from
+    it."""
+    given, engines = BusyTime(), TextCodes()
+    for batch in recorded.scan("ActiveTime", ("start_ts", "end_ts", "engine", "process_idx", "pcore_idx")):
+        groups = _engine_groups(given, batch, engines.encode(batch["engine"]), engines.texts)
+        given.engines.add(groups, integers(batch["start_ts"]), integers(batch["end_ts"]))
+    return given.by_engine()
 
 
 def _read_instructions(recorded: RecordedTables, busy: BusyTime) -> None:

@@ -111,6 +111,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
             where=("uses_hbm", frozenset({"true"})),
         ),
     ),
+    "active_time": (Section("ActiveTime", _same("engine"), is_span=True),),
     "pending_dma": (Section("PendingDma", _same("value")),),
     "ham": (Section("Throttle", _same("duration", "k", "n", "type")),),
     "cc_ops": (

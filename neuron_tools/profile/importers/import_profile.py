@@ -10,7 +10,7 @@ from pathlib import Path
 
 from neuron_tools.errors import UsageError
 from neuron_tools.profile import layout
-from neuron_tools.profile.derive import derive_tables
+from neuron_tools.profile.derive import DERIVED_TABLES, derive_tables
 from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.importers import neuron_folder
 from neuron_tools.profile.importers.assemble import assemble
@@ -124,8 +124,8 @@ def _read(path: Path, folder: Path, *, is_alone: bool, with_arguments: bool) -> 
 
 def _derive(recordings: Sequence[Recording], rows: dict[str, int], writer: ProfileWriter) -> None:
     """Tables that follow from device rows; a single file's own Summary is kept as its tool gave it."""
-    if DEVICE_TABLES & rows.keys() and not rows.keys() & {"Summary", "ActiveTime"}:
-        derive_tables(writer.directory, writer)
+    if DEVICE_TABLES & rows.keys() and not rows.keys() & (set(DERIVED_TABLES) - {"ActiveTime"}):
+        derive_tables(writer.directory, writer, is_active_time_given="ActiveTime" in rows)
         summary = recordings[0].summary if len(recordings) == 1 else None
         if summary is not None:
             writer.replace("Summary", {name: [value] for name, value in summary.items() if value is not None})

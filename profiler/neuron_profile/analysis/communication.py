@@ -18,7 +18,10 @@ SELECT operation, coalesce(algorithm, '') AS algorithm, coalesce(input_size, 0) 
     CAST(sum(greatest(0, coalesce(cc_trigger_start_delay, 0))) AS BIGINT) AS wait_ns
 FROM CcOp GROUP BY ALL ORDER BY duration_ns DESC, operation, algorithm, input_bytes
 """
-_PROCESSES = "SELECT DISTINCT coalesce(process_idx, 0) AS process FROM CcOp ORDER BY process"
+_PROCESSES = """
+SELECT process, process IN (SELECT coalesce(process_idx, 0) FROM Instruction) AS computed
+FROM (SELECT DISTINCT coalesce(process_idx, 0) AS process FROM CcOp) ORDER BY process
+"""
 _COLLECTIVES = """
 SELECT start_ts AS start_ns, end_ts AS end_ns FROM CcOp WHERE coalesce(process_idx, 0) = ? ORDER BY start_ts
 """
@@ -57,7 +60,9 @@ class Communication:
     """The collectives of a profile.
 
     Attributes:
-        busy_ns: Time in which a collective moved, by process and summed up.
+        busy_ns: Time in which a collective moved, by process and summed up; of a job of which only some
+        ranks ran,
+            theirs: what the others computed is not known.
         hidden_ns: The part of it in which an engine computed.
     """
 
@@ -75,7 +80,9 @@ def measure_communication(profile: Profile) -> Communication:
     """Collectives by kind and size, and what of them overlaps with computing."""
     kinds = tuple(CollectiveKind(**row) for row in profile.query(_KINDS).to_pylist())
     busy = hidden = 0
-    for row in profile.query(_PROCESSES).to_pylist():
+    rows = profile.query(_PROCESSES).to_pylist()
+    computed = [row for row in rows if row["computed"]]
+    for row in computed or rows:
         collectives = _union(profile, _COLLECTIVES, row["process"])
         computing = _union(profile, _COMPUTING, row["process"])
         busy += length_ns(collectives)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from neuron_profile.analysis.charges import Charge, Charges, charge_device_time
 from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, load_frames
+from neuron_profile.analysis.time.charges import Charge, Charges, charge_device_time
 from neuron_tools.profile.reader import Profile
 
 ROOT = "/"

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_profile.analysis.repeats import Repeat, find_repeats
+from neuron_profile.analysis.time.repeats import Repeat, find_repeats
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]

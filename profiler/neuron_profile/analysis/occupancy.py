@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from neuron_profile.analysis.charges import EXECUTION_EVENT
+from neuron_profile.analysis.time.charges import EXECUTION_EVENT
 from neuron_tools.profile.reader import Profile
 
 # Shares of time in which the device is busy: above the first the host cannot be what the program waits
@@ -13,16 +13,20 @@ from neuron_tools.profile.reader import Profile
 DEVICE_BOUND_SHARE = 0.9
 HOST_BOUND_SHARE = 0.6
 
-_DEVICE = f"""
+_EXECUTIONS = f"""(
+    SELECT * REPLACE (greatest(start_ts, {{low}}) AS start_ts, least(end_ts, {{high}}) AS end_ts)
+    FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'
+)"""
+_DEVICE = """
 SELECT coalesce(sum(n), 0) AS executions, count(*) AS cores, coalesce(sum(device), 0) AS device_ns,
     coalesce(sum(span), 0) AS window_ns
 FROM (
     SELECT count(*) AS n, sum(end_ts - start_ts) AS device, max(end_ts) - min(start_ts) AS span
-    FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}' GROUP BY process_idx, nc_idx
+    FROM {executions} GROUP BY process_idx, nc_idx
 )
 """
 # From the end of the first of several training steps on: without tracing, compiling and first allocations.
-_STEADY = f"""
+_STEADY = """
 WITH warm_up AS (
     SELECT coalesce(process_idx, 0) AS process, min(end_ts) AS until FROM HostSpan
     WHERE kind = 'step' OR (kind = 'optimizer' AND name LIKE '%.step')
@@ -31,23 +35,25 @@ WITH warm_up AS (
 SELECT coalesce(sum(device), 0) AS steady_device_ns, coalesce(sum(span), 0) AS steady_window_ns
 FROM (
     SELECT sum(end_ts - start_ts) AS device, max(end_ts) - max(until) AS span
-    FROM SystemProfileEvents event JOIN warm_up ON warm_up.process = coalesce(event.process_idx, 0)
-    WHERE name = '{EXECUTION_EVENT}' AND start_ts >= until GROUP BY process, nc_idx
+    FROM {executions} event JOIN warm_up ON warm_up.process = coalesce(event.process_idx, 0)
+    WHERE start_ts >= until GROUP BY process, nc_idx
 )
 """
 _HOST = """
 SELECT coalesce(sum(synchronizing), 0) AS synchronizing_ns, coalesce(sum(span), 0) AS host_ns
 FROM (
-    SELECT sum(duration_ns) FILTER (WHERE kind = 'synchronize') AS synchronizing,
-        max(end_ts) - min(start_ts) AS span
+    SELECT sum(least(end_ts, {high}) - greatest(start_ts, {low})) FILTER (WHERE kind = 'synchronize')
+            AS synchronizing,
+        max(least(end_ts, {high})) - min(greatest(start_ts, {low})) AS span
     FROM HostSpan GROUP BY process_idx
 )
 """
 # Reading a tensor (loss.item()) waits until the device has made it: all of the call but the copy itself.
 _READING = """
-SELECT greatest(coalesce(sum(duration_ns) FILTER (WHERE name = 'nrt_tensor_read'), 0)
-    - coalesce(sum(duration_ns) FILTER (WHERE name = 'dmem_buf_copyout'), 0), 0) AS reading_ns
-FROM SystemProfileEvents WHERE name IN ('nrt_tensor_read', 'dmem_buf_copyout')
+SELECT greatest(coalesce(sum(ns) FILTER (WHERE name = 'nrt_tensor_read'), 0)
+    - coalesce(sum(ns) FILTER (WHERE name = 'dmem_buf_copyout'), 0), 0) AS reading_ns
+FROM (SELECT name, least(end_ts, {high}) - greatest(start_ts, {low}) AS ns FROM SystemProfileEvents) WHERE
+name IN ('nrt_tensor_read', 'dmem_buf_copyout')
 """
 
 
@@ -121,9 +127,18 @@ class Occupancy:
 
 def measure_occupancy(profile: Profile) -> Occupancy:
     """Occupancy of all NeuronCores and hosts of a profile."""
+    low, high = profile.range_ns or (-(1 << 62), 1 << 62)
+    executions = _EXECUTIONS.format(low=low, high=high)
+    queries = (_DEVICE, _STEADY, _HOST, _READING, _GRAPHS)
     device, steady, host, reads, graphs = (
-        profile.query(query).to_pylist()[0] for query in (_DEVICE, _STEADY, _HOST, _READING, _GRAPHS)
+        profile.query(query.format(executions=executions, low=low, high=high)).to_pylist()[0]
+        for query in queries
     )
+    if (
+        profile.range_ns is not None
+    ):  # what comes before the first and after the last execution is waiting, too
+        device["window_ns"] = (high - low) * device["cores"]
+        steady = dict.fromkeys(steady, 0)
     wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
     numbers = {**device, **steady, **host, **graphs, "host_wait_ns": wait_ns}
     return Occupancy(**{name: int(value) for name, value in numbers.items()})

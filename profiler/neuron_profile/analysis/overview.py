@@ -30,7 +30,10 @@ ENGINES = (
     ("dma", "dma", "DMA"),
     ("cc", "cc_op", "Collectives"),
 )
-_ACTIVE_TIME = "SELECT engine, sum(duration_ns) AS active_ns FROM ActiveTime GROUP BY engine"
+_ACTIVE_TIME = """
+SELECT engine, sum(greatest(least(end_ts, {high}) - greatest(start_ts, {low}), 0)) AS active_ns
+FROM ActiveTime GROUP BY engine
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,7 @@ class EngineUse:
     """An engine's active time over all NeuronCores, and what it is a part of (0-1).
 
     Attributes:
-        of_total: The published metric; the total time has the idle gaps between executions in it.
+        of_total: Part of the total time, which has the idle gaps between executions in it.
         of_device: Part of the time in which the device executed something.
     """
 
@@ -88,7 +91,7 @@ def make_overview(profile: Profile) -> Overview:
     return Overview(
         metrics=metrics,
         occupancy=occupancy,
-        engines=engine_use(profile, metrics, occupancy.device_ns),
+        engines=engine_use(profile, metrics, occupancy),
         hotspots=find_hotspots(profile),
         transfers=measure_host_transfers(profile),
         memory=find_memory_peaks(profile),
@@ -99,20 +102,40 @@ def make_overview(profile: Profile) -> Overview:
     )
 
 
-def engine_use(profile: Profile, metrics: Mapping[str, Any], device_ns: int) -> tuple[EngineUse, ...]:
+def engine_use(profile: Profile, metrics: Mapping[str, Any], occupancy: Occupancy) -> tuple[EngineUse, ...]:
     """Use of each engine that was active at all.
 
-    Args:
-        device_ns: Device time: sum of the execution spans.
+    Of a whole profile without executions the active time is that of its Summary: an imported one's own tool
+    measured it.
     """
-    active = {row["engine"]: int(row["active_ns"]) for row in profile.query(_ACTIVE_TIME).to_pylist()}
+    active = {
+        row["engine"]: int(row["active_ns"]) for row in profile.query(_active_time(profile)).to_pylist()
+    }
+    total_ns = _window_ns(profile, metrics) * max(occupancy.cores, 1)
+    if not occupancy.executions and profile.range_ns is None:
+        active |= {
+            engine: round(float(metrics[f"{prefix}_active_time"]) * 1e9)
+            for engine, prefix, _ in ENGINES
+            if metrics.get(f"{prefix}_active_time") is not None
+        }
     return tuple(
         EngineUse(
-            title,
-            active[engine],
-            float(metrics.get(f"{prefix}_active_time_percent") or 0.0),
-            active[engine] / device_ns if device_ns else 0.0,
+            title, active[engine], active[engine] / total_ns if total_ns else 0.0,
+            active[engine] / occupancy.device_ns if occupancy.device_ns else 0.0,
         )
-        for engine, prefix, title in ENGINES
+        for engine, _, title in ENGINES
         if active.get(engine)
-    )
+    )  # fmt: skip
+
+
+def _active_time(profile: Profile) -> str:
+    """The query of each engine's active time, cut to the range of a slice."""
+    low, high = profile.range_ns or (-(1 << 62), 1 << 62)
+    return _ACTIVE_TIME.format(low=low, high=high)
+
+
+def _window_ns(profile: Profile, metrics: Mapping[str, Any]) -> float:
+    """Length of the range, or from the first to the last device span."""
+    if profile.range_ns is not None:
+        return profile.range_ns[1] - profile.range_ns[0]
+    return float(metrics.get("total_time") or 0.0) * 1e9

@@ -2,46 +2,55 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
+from neuron_profile.analysis.source_frames import SourceFrame, load_frames
+from neuron_profile.analysis.time.charges import Origin, charge_device_time
 from neuron_tools import hardware
 from neuron_tools.profile.reader import Profile
 
 LEVELS = {
-    "operation": "coalesce(framework_name, '')",
-    "module": "coalesce(layer, '')",
-    "line": "coalesce(source_file, '') || ':' || coalesce(source_line, 0)",
-    "hlo": "coalesce(hlo_opcode, '')",
+    "operation": "coalesce({of}.framework_name, '')",
+    "module": "coalesce({of}.layer, '')",
+    "line": "coalesce({of}.source_file, '') || ':' || coalesce({of}.source_line, 0)",
+    "hlo": "coalesce(hlo.hlo_opcode, '')",
 }
 WHOLE = "(whole profile)"
 DTYPES = ("f32", "bf16", "fp8")
-# Operations of one graph overlap: a moment in which several of a point's run counts once.
-_POINTS = """
-WITH spans AS (
-    SELECT *, {key} AS name, coalesce(process_idx, 0) AS process,
-        max(end_ts) OVER (
-            PARTITION BY {key}, coalesce(process_idx, 0), coalesce(pcore_idx, 0) ORDER BY start_ts, end_ts
-            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-        ) AS covered_until
-    FROM HloInstruction
-), operations AS (
-    SELECT name, process, raw_hlo_id,
-        sum(coalesce(model_flops, 0)) AS flops,
-        sum(coalesce(hbm_read_bytes, 0) + coalesce(hbm_write_bytes, 0)) AS hbm_bytes,
-        sum(coalesce(sbuf_read_bytes, 0) + coalesce(sbuf_write_bytes, 0)) AS sbuf_bytes,
-        sum(greatest(0, end_ts - greatest(start_ts, coalesce(covered_until, start_ts)))) AS span_ns
-    FROM spans GROUP BY ALL
-), summed AS (
-    SELECT coalesce(process_idx, 0) AS process, raw_hlo_id,
-        sum(coalesce(psum_read_bytes, 0) + coalesce(psum_write_bytes, 0)) AS psum_bytes
+# Work of HLO operations, by what they are charged to: bytes by the shares of what was fused, FLOPs to the
+# operation
+# that multiplies. `tensor_flops` is that of the Tensor engine as so many bf16 ones: an fp32 product takes
+# four passes.
+_WORK = """
+WITH summed AS (
+    SELECT raw_hlo_id,
+        sum(coalesce(psum_read_bytes, 0) + coalesce(psum_write_bytes, 0)) AS psum_bytes,
+        sum(coalesce(raw_flops, 0) - coalesce(flops_transpose, 0)) AS own_flops,
+        sum(coalesce(adjusted_flops, 0) - coalesce(adjusted_flops_transpose, 0)) AS tensor_flops
     FROM Instruction WHERE raw_hlo_id IS NOT NULL GROUP BY ALL
+), operations AS (
+    SELECT hlo.*, summed.*, coalesce(part.share, 1) AS share,
+        coalesce(part.raw_framework_id, hlo.raw_framework_id) AS owner,
+        coalesce(part.raw_framework_id, hlo.raw_framework_id) = hlo.raw_framework_id
+            OR part.raw_framework_id IS NULL AS is_main
+    FROM HloInstruction hlo LEFT JOIN summed USING (raw_hlo_id)
+    LEFT JOIN {shares} part ON part.raw_hlo_id = hlo.raw_hlo_id
 )
-SELECT name, sum(flops) AS flops, sum(hbm_bytes) AS hbm_bytes, sum(sbuf_bytes) AS sbuf_bytes,
-    coalesce(sum(psum_bytes), 0) AS psum_bytes, sum(span_ns) AS span_ns
-FROM operations LEFT JOIN summed USING (process, raw_hlo_id)
-GROUP BY name HAVING sum(span_ns) > 0 ORDER BY span_ns DESC, name
+SELECT {key} AS name,
+    sum(coalesce(nullif(hlo.model_flops, 0), hlo.own_flops, 0)) FILTER (is_main) AS flops,
+    sum(coalesce(hlo.tensor_flops, 0)) FILTER (is_main) AS tensor_flops,
+    sum(share * (coalesce(hlo.hbm_read_bytes, 0) + coalesce(hlo.hbm_write_bytes, 0))) AS hbm_bytes,
+    sum(share * (coalesce(hlo.sbuf_read_bytes, 0) + coalesce(hlo.sbuf_write_bytes, 0))) AS sbuf_bytes,
+    sum(share * coalesce(hlo.psum_bytes, 0)) AS psum_bytes
+FROM operations hlo LEFT JOIN FrameworkInstruction operation ON operation.id = hlo.owner
+GROUP BY name
 """
+_NO_SHARES = (
+    "(SELECT NULL::BIGINT AS raw_hlo_id, NULL::BIGINT AS raw_framework_id, NULL::DOUBLE AS share LIMIT 0)"
+)
 _MOVED = (
     "hbm_read_bytes", "hbm_write_bytes", "sbuf_read_bytes", "sbuf_write_bytes", "psum_read_bytes",
     "psum_write_bytes",
@@ -55,7 +64,7 @@ class Point:
     Attributes:
         flops: Of the model, over all calls.
         hbm_bytes, sbuf_bytes, psum_bytes: Read and written.
-        span_ns: Time in which one of its HLO operations ran.
+        charged_ns: Device time that it is charged with, as everywhere.
         bound: What limits it: "compute", "HBM", "SBUF" or "PSUM".
         of_bound: Achieved part of that limit, 0 to 1.
     """
@@ -65,7 +74,7 @@ class Point:
     hbm_bytes: int
     sbuf_bytes: int
     psum_bytes: int
-    span_ns: int
+    charged_ns: float
     bound: str
     of_bound: float
 
@@ -77,7 +86,7 @@ class Point:
     @property
     def flops_per_second(self) -> float:
         """Achieved rate."""
-        return self.flops / self.span_ns * 1e9
+        return self.flops / self.charged_ns * 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,19 +120,51 @@ def make_roofline(profile: Profile, level: str = "operation") -> Roofline:
     peaks = {dtype: core.peak_flops(dtype) for dtype in DTYPES}
     share = core.throttle_idle / core.throttle_steps if core.throttle_steps else 1.0
     limits = {
-        "compute": max(peaks.values()),
+        "compute": core.peak_flops("bf16"),
         "HBM": core.hbm_bandwidth,
         "SBUF": hardware.sbuf_bandwidth(core),
         "PSUM": hardware.psum_bandwidth(core),
     }
-    rows = profile.query(_POINTS.format(key=LEVELS[level])).to_pylist() or _whole(profile)
+    rows = _points(profile, level) or ([] if profile.range_ns else _whole(profile))
     return Roofline(
         level, peaks, {name: rate * share for name, rate in peaks.items()}, limits["HBM"], limits["SBUF"],
         limits["PSUM"], tuple(_point(row, limits) for row in rows),
     )  # fmt: skip
 
 
-def _whole(profile: Profile) -> list[dict[str, int]]:
+def _points(profile: Profile, level: str) -> list[dict[str, Any]]:
+    """Work and charged time of everything that has both; what was charged most first."""
+    charged = _charged(profile, level)
+    shares = _NO_SHARES if level == "hlo" else "FrameworkShare"
+    key = "coalesce(CASE WHEN operation.id IS NULL THEN {hlo} ELSE {own} END, '')"
+    expression = LEVELS[level]
+    key = key.format(hlo=expression.format(of="hlo"), own=expression.format(of="operation"))
+    rows = profile.query(_WORK.format(key=key, shares=shares)).to_pylist()
+    found = [{**row, "charged_ns": charged.get(row["name"], 0.0)} for row in rows]
+    found = [row for row in found if row["charged_ns"] > 0]
+    return sorted(found, key=lambda row: (-row["charged_ns"], row["name"]))
+
+
+def _charged(profile: Profile, level: str) -> Mapping[str, float]:
+    """Charged time by the name of a point."""
+    charges = charge_device_time(profile)
+    if level == "hlo":
+        return charges.hlo
+    frames = load_frames(profile) if level == "line" else {}
+    times: defaultdict[str, float] = defaultdict(float)
+    for charge in charges.charges:
+        times[_name(charge.origin, level, frames)] += charge.device_ns
+    return times
+
+
+def _name(origin: Origin, level: str, frames: Mapping[str, SourceFrame]) -> str:
+    if level != "line":
+        return origin.operation if level == "operation" else origin.module
+    frame = frames.get(origin.stack)
+    return f"{frame.file}:{frame.line}" if frame else ":0"
+
+
+def _whole(profile: Profile) -> list[dict[str, Any]]:
     """One point of all that ran, from the summary: for profiles without HLO operations."""
     metrics = profile.summary()
     span_ns = round(float(metrics.get("total_time") or 0.0) * 1e9)
@@ -135,16 +176,19 @@ def _whole(profile: Profile) -> list[dict[str, int]]:
         for memory in ("hbm", "sbuf", "psum")
     }
     flops = int(metrics.get("hardware_flops") or 0) - int(metrics.get("transpose_flops") or 0)
-    return [{"name": WHOLE, "flops": flops, **numbers, "span_ns": span_ns}]  # type: ignore[dict-item]
+    adjusted = metrics.get("adjusted_hardware_flops")
+    tensor_flops = int(adjusted) - int(metrics.get("adjusted_transpose_flops") or 0) if adjusted else flops
+    return [{"name": WHOLE, "flops": flops, "tensor_flops": tensor_flops, **numbers, "charged_ns": span_ns}]
 
 
-def _point(row: Mapping[str, int], limits: Mapping[str, float]) -> Point:
-    flops, span_ns = int(row["flops"]), int(row["span_ns"])
-    hbm_bytes, sbuf_bytes, psum_bytes = (int(row[f"{memory}_bytes"]) for memory in ("hbm", "sbuf", "psum"))
-    amounts = {"compute": flops, "HBM": hbm_bytes, "SBUF": sbuf_bytes, "PSUM": psum_bytes}
+def _point(row: Mapping[str, Any], limits: Mapping[str, float]) -> Point:
+    charged_ns = float(row["charged_ns"])
+    flops, tensor_flops = int(row["flops"] or 0), int(row["tensor_flops"] or 0)
+    moved = {memory: round(row[f"{memory.lower()}_bytes"]) for memory in ("HBM", "SBUF", "PSUM")}
+    amounts = {"compute": max(flops, tensor_flops), **moved}
     least_ns = {what: amount / limits[what] * 1e9 for what, amount in amounts.items()}
     bound = max(least_ns, key=lambda what: least_ns[what])
     return Point(
-        str(row["name"]), flops, hbm_bytes, sbuf_bytes, psum_bytes, span_ns, bound,
-        min(1.0, least_ns[bound] / span_ns),
+        str(row["name"]), flops, moved["HBM"], moved["SBUF"], moved["PSUM"], charged_ns, bound,
+        min(1.0, least_ns[bound] / charged_ns),
     )  # fmt: skip

@@ -57,7 +57,7 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "other_ns": "Other",
     },
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
-    "Point": {"span_ns": "Time", "bound": "Bound by", "of_bound": "Reached"},
+    "Point": {"charged_ns": "Charged", "bound": "Bound by", "of_bound": "Reached"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
     "CategoryBytes": {"byte_count": "Held", "of_peak": "of all"},
     "MemoryHolder": {"byte_count": "Held"},

@@ -12,11 +12,11 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.analyses import ANALYSES, run_analysis
 from neuron_profile.analysis.budget.budget import Budget
 from neuron_profile.analysis.budget.checks import check_budget
-from neuron_profile.analysis.charges import charge_device_time
 from neuron_profile.analysis.comparison.difference import compare
 from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.ranks.engine import summarise_job
+from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.whatif.causal import find_causes
 from neuron_profile.reports.analysis_text import as_json
 from tests.integration.analysis.kinds_of_profiles import CAPTURES, MAKERS

@@ -19,7 +19,7 @@ from neuron_explorer.pages.source import MOST_LINES, file_data
 from neuron_explorer.query_results import run_query
 from neuron_explorer.source_costs import LineWork, line_work, source_files, source_work
 from neuron_explorer.user_store import UserStore
-from neuron_profile.analysis.charges import charge_device_time
+from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
 from neuron_tools.profile.importers import import_traces
 from neuron_tools.profile.reader import Profile

@@ -21,6 +21,8 @@ interface StatisticsAnswer {
 
 interface NamesAnswer {
   names: NameSum[];
+  /** Whether `time_ns` is charged device time, which adds up; else that of the spans themselves. */
+  is_charged: boolean;
 }
 
 export interface DetailsTarget {
@@ -240,15 +242,14 @@ export class Details {
   private namesTable(answer: NamesAnswer, trackName: string, range: TimeRange): HTMLElement {
     const rows = answer.names.map((one) => [
       one.name || "(no name)",
-      countText(one.count),
-      durationText(one.span_ns),
-      shareText(one.span_ns / lengthOf(range)),
-      durationText(one.span_ns / one.count),
-      durationText(one.longest_ns),
+      one.count === null ? "" : countText(one.count),
+      durationText(one.time_ns),
+      shareText(one.time_ns / lengthOf(range)),
+      one.longest_ns === null ? "" : durationText(one.longest_ns),
     ]);
     return rows.length === 0
       ? element("span", "")
-      : numbers([`On ${trackName}`, "Spans", "Time", "Of the range", "Mean", "Longest"], rows);
+      : numbers([`On ${trackName}`, "Spans", answer.is_charged ? "Charged" : "In spans", "Of the range", "Longest span"], rows);
   }
 }
 

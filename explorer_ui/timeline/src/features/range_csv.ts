@@ -9,12 +9,13 @@ export interface TrackSum {
 
 export interface NameSum {
   readonly name: string;
-  readonly count: number;
-  readonly span_ns: number;
-  readonly longest_ns: number;
+  /** Spans; null where only charged time is known. */
+  readonly count: number | null;
+  readonly time_ns: number;
+  readonly longest_ns: number | null;
 }
 
-const HEADINGS = ["track", "name", "spans", "busy_share", "span_ns", "longest_ns"];
+const HEADINGS = ["track", "name", "spans", "busy_share", "time_ns", "longest_ns"];
 
 /** @param nameOf Name of a track by its place. */
 export function rangeCsv(
@@ -26,7 +27,7 @@ export function rangeCsv(
   const rows: (string | number)[][] = [
     HEADINGS,
     ...tracks.map((sum) => [nameOf(sum.track), "", sum.count, sum.busy_share, sum.span_ns, ""]),
-    ...names.map((sum) => [namesTrack, sum.name, sum.count, "", sum.span_ns, sum.longest_ns]),
+    ...names.map((sum) => [namesTrack, sum.name, sum.count ?? "", "", sum.time_ns, sum.longest_ns ?? ""]),
   ];
   return `${rows.map((row) => row.map(field).join(",")).join("\r\n")}\r\n`;
 }

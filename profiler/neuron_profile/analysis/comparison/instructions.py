@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_profile.analysis.charges import CONTROL_OPCODES
 from neuron_profile.analysis.comparison.operations import (
     Counters,
     OperationKey,
     OperationTotal,
     rounded,
 )
-from neuron_profile.analysis.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.charges import CONTROL_OPCODES
+from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from neuron_profile.analysis.charges import charge_device_time
+from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools.profile.reader import Profile
 
 _COUNTERS = """

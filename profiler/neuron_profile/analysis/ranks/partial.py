@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.charges import EXECUTION_EVENT, charge_device_time
+from neuron_profile.analysis.time.charges import EXECUTION_EVENT, charge_device_time
 from neuron_profile.analysis.traces.breakdown import DeviceTime, device_times, find_kernels
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.profile.reader import Profile, open_profile

@@ -92,7 +92,7 @@ def test_statistics_of_a_range_are_exact(client, places):
     names = client.get(f"/data/known/names?track={places['engine/Tensor']}&start=0&end=1000").get_json()[
         "names"
     ]
-    assert [(one["name"], one["count"], one["span_ns"]) for one in names] == [("MATMUL", 50, 300)]
+    assert [(one["name"], one["count"], one["time_ns"]) for one in names] == [("MATMUL", 50, 300)]
 
 
 def test_search_finds_by_name_and_by_column(client):

@@ -1,6 +1,6 @@
 import neuron_tools
-from neuron_profile.analysis import repeats
 from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
+from neuron_profile.analysis.time import repeats
 from tests.unit.neuron_profile.analysis.repeated_graph import repeated_graph
 
 

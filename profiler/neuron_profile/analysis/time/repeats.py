@@ -50,9 +50,10 @@ def find_repeats(profile: Profile, core: tuple[int, int]) -> tuple[Repeat, ...] 
         core: Process and core.
 
     Returns:
-        None where that does not hold, or where there is little to look at anyway.
+        None where that does not hold, where there is little to look at anyway, and of a range of a profile,
+        whose first and last executions may be cut.
     """
-    if _number(profile, _INSTRUCTIONS, core) < REPEATED_FROM:
+    if profile.range_ns is not None or _number(profile, _INSTRUCTIONS, core) < REPEATED_FROM:
         return None
     rows = profile.query(_DISTINCT, core).to_pylist()
     if (

@@ -6,6 +6,10 @@ movement, then control instructions, then the operation around them, then the ex
 charges of a profile add up to its device time: the sum of its execution spans. What framework operations were
 fused into is charged to all of them, each by its share (table FrameworkShare).
 
+Of a range of a profile (`Profile.slice`) the charges add up to the device time within it: what reaches
+beyond is
+cut. The same time is summed up by HLO opcode and by engine too, so that these add up as well.
+
 A profile is taken in stretches of time, each with at most about `STRETCH_ROWS` spans, so that memory does not
 grow with its length. A span that reaches beyond its stretch is cut there, and its rest goes to the next one.
 Of a long run of compiled graphs, one execution of each stands for all of them (`repeats`).
@@ -13,7 +17,8 @@ Of a long run of compiled graphs, one execution of each stands for all of them (
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from neuron_profile.analysis.exposure import Spans, exposed_ns
-from neuron_profile.analysis.repeats import find_repeats
+from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.repeats import find_repeats
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -39,18 +44,27 @@ CONTROL_OPCODES = (
     "DRAIN", "MODIFY_POOL_CONFIG", "DMA_TRIGGER", "PSEUDO_DMA_TRIGGER",
 )  # fmt: skip
 
+COMPUTING = ("tensor", "vector", "scalar", "gpsimd", "sync")
+ENGINES = (*COMPUTING, "other", "dma", "control", "operation", "execution")
+"""What time is charged to by engine: an engine that computes, a transfer that nothing hides, instructions
+that only
+order others, and what lies between the instructions of an operation and of an execution."""
+OTHER, DMA, CONTROL, OPERATION, EXECUTION = range(len(COMPUTING), len(ENGINES))
+
 _CORES = f"""
 SELECT coalesce(process_idx, 0) AS process, coalesce(nc_idx, 0) AS core
 FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'
 UNION SELECT coalesce(process_idx, 0), coalesce(pcore_idx, 0) FROM FrameworkInstruction
+UNION SELECT coalesce(process_idx, 0), coalesce(pcore_idx, 0) FROM Instruction
 ORDER BY ALL
 """
 _CORE = "coalesce(process_idx, 0) = ? AND coalesce({core}, 0) = ?"
 _IS_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES)})"
 _WITHIN = "start_ts >= ? AND start_ts < ?"
+_ENGINE_CODE = " ".join(f"WHEN '{engine}' THEN {code}" for code, engine in enumerate(COMPUTING))
 _INSTRUCTIONS = (
-    f"SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, {_IS_CONTROL} AS control "
-    "FROM Instruction "
+    f"SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, {_IS_CONTROL} AS control, "
+    f"CASE lower(engine) {_ENGINE_CODE} ELSE {OTHER} END AS engine FROM Instruction "
     f"WHERE {_WITHIN} AND "
 )
 _COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
@@ -67,6 +81,12 @@ _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
     f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
 )
+_OPCODES = """
+WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),
+opcodes AS (SELECT opcode, row_number() OVER (ORDER BY opcode) - 1 AS code FROM (SELECT DISTINCT opcode FROM
+rows))
+SELECT {what} FROM rows JOIN opcodes USING (opcode) WHERE hlo IS NOT NULL GROUP BY ALL ORDER BY ALL
+"""
 _SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner"
 _ORIGIN_NAMES = "module, operation, backward, stack"
 _ORIGINS = f"""
@@ -108,10 +128,18 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Charges:
-    """The device time of a profile by origin; `unattributed_ns` belongs to no operation."""
+    """The device time of a profile, or of a range of it.
+
+    Attributes:
+        unattributed_ns: What belongs to no operation.
+        hlo: The same time by HLO opcode; "" = of no HLO operation.
+        engines: The same time by `ENGINES`, without those that have none.
+    """
 
     charges: tuple[Charge, ...]
     unattributed_ns: float
+    hlo: Mapping[str, float] = field(default_factory=dict)
+    engines: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def device_ns(self) -> float:
@@ -121,11 +149,13 @@ class Charges:
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """Spans, and the framework operation (id) and HLO operation (id) that each belongs to."""
+    """Spans, the framework operation (id) and HLO operation (id) that each belongs to, and its place in
+    `ENGINES`."""
 
     spans: Spans
     owner: Ints
     hlo: Ints
+    engine: Ints
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -133,33 +163,89 @@ class _Owned:
     def chosen(self, mask: npt.NDArray[np.bool_]) -> _Owned:
         """Some of the spans."""
         return _Owned(
-            Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask], self.hlo[mask]
-        )
+            Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask], self.hlo[mask],
+            self.engine[mask],
+        )  # fmt: skip
 
     def cut(self, begin: int, end: int) -> _Owned:
         """What of the spans lies in a stretch of time; those without length are left out."""
         starts, ends = np.maximum(self.spans.start_ns, begin), np.minimum(self.spans.end_ns, end)
         inside = starts < ends
-        return _Owned(Spans(starts[inside], ends[inside]), self.owner[inside], self.hlo[inside])
+        return _Owned(
+            Spans(starts[inside], ends[inside]), self.owner[inside], self.hlo[inside], self.engine[inside]
+        )
 
 
-def charge_device_time(profile: Profile, process: int | None = None) -> Charges:
-    """Charge all device time of a profile. O(n log n) in its instructions and transfers.
+@dataclass(frozen=True)
+class _Opcodes:
+    """The HLO operations' opcodes, or names: ids ascending, and the place of each one's in `names`."""
+
+    names: list[str]
+    ids: Ints
+    codes: Ints
+
+    @classmethod
+    def of(cls, profile: Profile, column: str) -> _Opcodes:
+        names = profile.query(_OPCODES.format(what="code, opcode", column=column))["opcode"].to_pylist()
+        rows = profile.query(_OPCODES.format(what="hlo, min(code) AS code", column=column))
+        return cls(names, _ints(rows, "hlo"), _ints(rows, "code"))
+
+    def of_hlo(self, hlo: Ints) -> Ints:
+        """The opcode of each HLO operation; the place behind the last where it is not known."""
+        return _looked_up(self.ids, self.codes, hlo, np.full(len(hlo), len(self.names), np.int64))
+
+    def named(self, sums: Floats) -> dict[str, float]:
+        """Sums by opcode, without those of nothing."""
+        found = {name: float(time) for name, time in zip(self.names, sums) if time}
+        if sums[-1]:
+            found[""] = found.get("", 0.0) + float(sums[-1])
+        return found
+
+
+@dataclass
+class _Sums:
+    """Exposed time by origin, by HLO opcode and by engine."""
+
+    origin: Floats
+    opcode: Floats
+    engine: Floats
+
+    @classmethod
+    def empty(cls, origins: _Origins, opcodes: _Opcodes) -> _Sums:
+        """No time at all."""
+        return cls(
+            np.zeros(len(origins.rows) + 1 + len(origins.mixes)), np.zeros(len(opcodes.names) + 1),
+            np.zeros(len(ENGINES)),
+        )  # fmt: skip
+
+    def add(self, other: _Sums, times: int = 1) -> None:
+        """Add another's, so many times."""
+        self.origin += times * other.origin
+        self.opcode += times * other.opcode
+        self.engine += times * other.engine
+
+
+def charge_device_time(
+    profile: Profile, process: int | None = None, core: int | None = None, hlo: str = "hlo_opcode"
+) -> Charges:
+    """Charge all device time of a profile, or of a range of it. O(n log n) in its instructions and transfers.
 
     Args:
         process: Only what this process of the profile ran.
+        core: Only what ran on the NeuronCore of this number.
+        hlo: Column of HloInstruction that `Charges.hlo` is summed up by.
     """
-    origins = _Origins.of(profile)
-    exposed = np.zeros(len(origins.rows) + 1 + len(origins.mixes))
-    for core in _cores(profile):
-        if process is not None and core[0] != process:
-            continue
-        _charge_core(profile, core, origins, exposed)
-    exposed = origins.divided(exposed)
+    origins, opcodes = _Origins.of(profile), _Opcodes.of(profile, hlo)
+    sums = _Sums.empty(origins, opcodes)
+    for place in _cores(profile):
+        if process in (None, place[0]) and core in (None, place[1]):
+            _charge_core(profile, place, _Charging(origins, opcodes), sums)
+    exposed = origins.divided(sums.origin)
     counts = np.bincount(origins.codes, minlength=len(origins.rows))
     charges = [Charge(Origin(**row), float(ns), int(n)) for row, ns, n in zip(origins.rows, exposed, counts)]
     charges.sort(key=lambda charge: -charge.device_ns)
-    return Charges(tuple(charges), float(exposed[-1]))
+    engines = {engine: float(time) for engine, time in zip(ENGINES, sums.engine) if time}
+    return Charges(tuple(charges), float(exposed[-1]), opcodes.named(sums.opcode), engines)
 
 
 @dataclass(frozen=True)
@@ -216,22 +302,31 @@ class _Origins:
         return result
 
 
-def _charge_core(profile: Profile, core: tuple[int, int], origins: _Origins, exposed: Floats) -> None:
-    """Add what one NeuronCore's spans are charged to `exposed`, by origin."""
+@dataclass(frozen=True)
+class _Charging:
+    """What spans are charged to."""
+
+    origins: _Origins
+    opcodes: _Opcodes
+
+
+def _charge_core(profile: Profile, core: tuple[int, int], to: _Charging, sums: _Sums) -> None:
+    """Add what one NeuronCore's spans are charged to."""
     whole = _Whole.of(profile, core)
     repeats = find_repeats(profile, core)
     if repeats is not None:
         for repeat in repeats:
-            once = np.zeros(len(exposed))
+            once = _Sums.empty(to.origins, to.opcodes)
             here = whole.starting(profile, core, repeat.begin_ns, repeat.end_ns)
-            _expose([tier.cut(repeat.begin_ns, repeat.end_ns) for tier in here], origins, once)
-            exposed += repeat.count * once
+            _expose([tier.cut(repeat.begin_ns, repeat.end_ns) for tier in here], to, once)
+            sums.add(once, repeat.count)
         return
+    low, high = profile.range_ns or (_EARLIEST, _LATEST)
     rest = [whole.operations.cut(0, 0)] * TIERS
     for begin, end in pairwise(_edges(profile, core)):
         here = whole.starting(profile, core, begin, end)
         spans = [_joined(kept, new) for kept, new in zip(rest, here)]
-        _expose([tier.cut(begin, end) for tier in spans], origins, exposed)
+        _expose([tier.cut(max(begin, low), min(end, high)) for tier in spans], to, sums)
         rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
 
 
@@ -273,9 +368,12 @@ class _Whole:
 
     @classmethod
     def of(cls, profile: Profile, core: tuple[int, int]) -> _Whole:
-        operations = _owned(profile.query(f"{_OPERATIONS} WHERE {_CORE.format(core='pcore_idx')}", core))
+        operations = _owned(
+            profile.query(f"{_OPERATIONS} WHERE {_CORE.format(core='pcore_idx')}", core), OPERATION
+        )
         executions = _owned(
-            profile.query(f"{_EXECUTIONS} AND {_CORE.format(core='nc_idx')} ORDER BY start_ts", core)
+            profile.query(f"{_EXECUTIONS} AND {_CORE.format(core='nc_idx')} ORDER BY start_ts", core),
+            EXECUTION,
         )
         unowned = profile.query(_UNOWNED).num_rows > 0
         return cls(
@@ -295,10 +393,12 @@ class _Whole:
         here = _CORE.format(core="pcore_idx")
         instructions = profile.query(f"{_INSTRUCTIONS} {here}", [begin, end, *core])
         control = instructions["control"].fill_null(False).to_numpy().astype(bool)
-        every = _owned(instructions)
+        every = _owned(instructions, OTHER)
+        ordering = every.chosen(control)
         transfers = _TRANSFERS.format(within=_WITHIN, core=here, triggers=self.triggers)
-        moved = _owned(profile.query(transfers, [begin, end, *core]))
-        return [every.chosen(~control), moved, every.chosen(control)]
+        moved = _owned(profile.query(transfers, [begin, end, *core]), DMA)
+        ordering = replace(ordering, engine=np.full(len(ordering), CONTROL, np.int64))
+        return [every.chosen(~control), moved, ordering]
 
 
 def _edges(profile: Profile, core: tuple[int, int]) -> list[int]:
@@ -329,25 +429,37 @@ def _joined(one: _Owned, other: _Owned) -> _Owned:
         ),
         np.concatenate([one.owner, other.owner]),
         np.concatenate([one.hlo, other.hlo]),
+        np.concatenate([one.engine, other.engine]),
     )
 
 
-def _expose(tiers: list[_Owned], origins: _Origins, exposed: Floats) -> None:
+def _expose(tiers: list[_Owned], to: _Charging, sums: _Sums) -> None:
     """Add the exposed time of one stretch's spans."""
-    owner = origins.of_owners(
-        np.concatenate([tier.owner for tier in tiers]), np.concatenate([tier.hlo for tier in tiers])
+    owner, hlo, engine = (
+        np.concatenate([getattr(tier, name) for tier in tiers]) for name in ("owner", "hlo", "engine")
     )
-    if len(owner) < COMPILED_FROM:
-        times = np.concatenate(exposed_ns([tier.spans for tier in tiers]))
-        exposed += np.bincount(owner, weights=times, minlength=len(exposed))
-        return
-    from neuron_profile.analysis.exposure_kernel import add_exposed
+    times = _exposed(tiers)
+    for total, places in (
+        (sums.origin, to.origins.of_owners(owner, hlo)),
+        (sums.opcode, to.opcodes.of_hlo(hlo)),
+        (sums.engine, engine),
+    ):
+        total += np.bincount(places, weights=times, minlength=len(total))
+
+
+def _exposed(tiers: list[_Owned]) -> Floats:
+    """Exposed ns of each span of all tiers."""
+    if sum(map(len, tiers)) < COMPILED_FROM:
+        return np.concatenate(exposed_ns([tier.spans for tier in tiers]))
+    from neuron_profile.analysis.time.exposure_kernel import add_exposed
 
     start = np.concatenate([tier.spans.start_ns for tier in tiers])
     end = np.concatenate([tier.spans.end_ns for tier in tiers])
     number = np.repeat(np.arange(len(tiers), dtype=np.int8), [len(tier) for tier in tiers])
     by_start, by_end = (np.argsort(times, kind="stable") for times in (start, end))
-    add_exposed(start, end, number, owner, by_start, by_end, len(tiers), exposed)
+    exposed = np.zeros(len(start))
+    add_exposed(start, end, number, np.arange(len(start)), by_start, by_end, len(tiers), exposed)
+    return exposed
 
 
 def _cores(profile: Profile) -> list[tuple[int, int]]:
@@ -364,16 +476,21 @@ def _with_only_operation(executions: Spans, operations: _Owned) -> _Owned:
     alone = np.searchsorted(starts, executions.end_ns) - first == 1
     owner = np.full(len(executions.start_ns), NO_OPERATION, np.int64)
     owner[alone] = operations.owner[order][first[alone]]
-    return _Owned(executions, owner, np.full(len(owner), NO_OPERATION, np.int64))
+    none, engine = np.full(len(owner), NO_OPERATION, np.int64), np.full(len(owner), EXECUTION, np.int64)
+    return _Owned(executions, owner, none, engine)
 
 
-def _owned(rows: pa.Table) -> _Owned:
+def _owned(rows: pa.Table, engine: int) -> _Owned:
+    """Spans as queried; those without a column `engine` are all of one."""
     owner = rows["owner"].cast(pa.int64()).fill_null(NO_OPERATION)
     spans = Spans(_ints(rows, "start_ts"), _ints(rows, "end_ts"))
     hlo = np.full(len(owner), NO_OPERATION, np.int64)
     if "hlo" in rows.column_names:
         hlo = rows["hlo"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()
-    return _Owned(spans, owner.to_numpy(), hlo)
+    engines = (
+        _ints(rows, "engine") if "engine" in rows.column_names else np.full(len(owner), engine, np.int64)
+    )
+    return _Owned(spans, owner.to_numpy(), hlo, engines)
 
 
 def _ints(rows: pa.Table, column: str) -> Ints:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from neuron_profile.analysis.charges import charge_device_time
-from neuron_profile.analysis.stack_charges import StackPair, charge_stacks
+from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.stack_charges import StackPair, charge_stacks
 from neuron_tools import open_profile
-from tests.unit.neuron_profile.analysis.test_charges import with_shares
+from tests.unit.neuron_profile.analysis.time.test_charges import with_shares
 
 
 def test_charges_are_those_of_the_operations(make_profile: Any) -> None:

@@ -1,8 +1,8 @@
 import pytest
 
-from neuron_profile.analysis import charges as charges_module
-from neuron_profile.analysis import repeats
-from neuron_profile.analysis.charges import Charge, Origin, charge_device_time
+from neuron_profile.analysis.time import charges as charges_module
+from neuron_profile.analysis.time import repeats
+from neuron_profile.analysis.time.charges import Charge, Origin, charge_device_time
 from neuron_tools import open_profile
 from tests.unit.neuron_profile.analysis.repeated_graph import repeated_graph
 

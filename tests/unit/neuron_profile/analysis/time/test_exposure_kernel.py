@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuron_profile.analysis.exposure import Spans, exposed_ns
-from neuron_profile.analysis.exposure_kernel import add_exposed
+from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.exposure_kernel import add_exposed
 
 rows = st.lists(
     st.tuples(st.integers(0, 50), st.integers(1, 30), st.integers(0, 2), st.integers(0, 3)), max_size=25

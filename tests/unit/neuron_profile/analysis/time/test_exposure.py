@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuron_profile.analysis.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 
 
 def spans(*pairs: tuple[int, int]) -> Spans:
