@@ -21,4 +21,5 @@ check "format" ruff format --check .
 check "types" mypy
 check "TypeScript" scripts/front_ends.sh lint
 check "layers" lint-imports --no-cache --no-logo
+check "import circles and extras" python scripts/check_imports.py
 [ ${#failed[@]} = 0 ]

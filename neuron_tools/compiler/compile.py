@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.repeat import generate_plan
+from neuron_tools.compiler.codegen.repeat import EMITTERS, generate_plan
 from neuron_tools.compiler.codegen.trigger_order import trigger_when_ready
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
@@ -30,7 +30,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
         builder.framework(operation)
     for warning in module.warnings:
         builder.warning(warning)
-    context = Context(plan, builder, core, options)
+    context = Context(plan, builder, core, options, EMITTERS)
     _define_parameters(context, plan)
     generate_plan(context)
     trigger_when_ready(builder)

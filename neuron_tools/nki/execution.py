@@ -6,18 +6,25 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from neuron_tools.nki.kernel import Kernel
-    from neuron_tools.nki.run import Run
+from neuron_tools.nki.run import Run
 
 FRAMEWORKS = "neuron_tools.kernel_frameworks"
 """Entry points named after a framework's module: asked first, once the program has imported it."""
 RUNTIMES = "neuron_tools.kernel_runtimes"
 """Entry points that are called before the first kernel runs: a capture begins to listen there."""
 
-Listener = Callable[["Kernel", tuple[Any, ...], Mapping[str, Any]], Any]
+
+class Runnable(Protocol):
+    """What is called: a kernel."""
+
+    def run(self, *arguments: Any, recording: bool = True, **keywords: Any) -> Run:
+        """Run it for its values, and its trace where `recording`."""
+
+
+Listener = Callable[[Any, tuple[Any, ...], Mapping[str, Any]], Any]
+"""`listener(kernel, arguments, keywords)`: what the call returns, or NotImplemented."""
 _LISTENERS: list[Listener] = []
 """Asked in turn to execute a call; the first that does not return NotImplemented decides."""
 
@@ -33,7 +40,7 @@ def listen(listener: Listener) -> Callable[[], None]:
     return stop
 
 
-def execute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+def execute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
     """Execute a call: by the framework whose arrays it gets, by a listener, or by computing its values."""
     for framework in _frameworks():
         result = framework(kernel, arguments, keywords)
@@ -71,6 +78,6 @@ def _start_runtimes() -> None:
         entry.load()()
 
 
-def compute(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
+def compute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
     """Run a kernel for its values."""
     return kernel.run(*arguments, recording=False, **keywords)

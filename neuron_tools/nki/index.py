@@ -191,18 +191,8 @@ def as_index(value: Any) -> Index:
 
 def _known_values(value: Any) -> Any:
     """The integers of a tile or a register in an index expression: they decide where data goes."""
-    from neuron_tools.nki.registers import VirtualRegister
-    from neuron_tools.nki.tensor import NkiTensor
-    from neuron_tools.nki.tracer import active
-
-    if isinstance(value, VirtualRegister):
-        return value.read()
-    if not isinstance(value, NkiTensor):
-        return value
-    active().needs_values()
-    if value.region < 0:
-        value.resolve()
-    return value.array.astype(np.int64)
+    known = getattr(value, "known_integers", None)
+    return value if known is None else known()
 
 
 def _aligned(first: Index, second: Index) -> tuple[Index, Index]:

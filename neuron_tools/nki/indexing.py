@@ -15,13 +15,13 @@ from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Index, Mask, as_index, pad
 from neuron_tools.nki.layout import row_major, tile_layout
 from neuron_tools.nki.registers import VirtualRegister, register_value
-from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.tensor_base import Own, TensorBase
 
 IntArray = npt.NDArray[np.int64]
 _INDIRECT_GROUP = 16  # partitions that share their positions on the Vector, Scalar and GpSimd engines
 
 
-def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
+def index_view(tensor: Own, key: tuple[Any, ...]) -> Own:
     """`tensor[key]` for any key that the quick path does not take.
 
     Raises:
@@ -31,7 +31,7 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
     if len(key) == 1 and isinstance(key[0], Mask):
         return _masked(tensor, key[0])
     items = _expanded(tensor, key)
-    if any(isinstance(item, (Index, np.ndarray, NkiTensor)) for item in items) or tensor.gather is not None:
+    if any(isinstance(item, (Index, np.ndarray, TensorBase)) for item in items) or tensor.gather is not None:
         return _advanced(tensor, items)
     shape: list[int] = []
     strides: list[int] = []
@@ -60,7 +60,7 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
         axis += 1
     if len(shape) < storage.tile_rank:
         shape, strides = tile_layout(shape, strides)
-    view = NkiTensor(storage, tensor.dtype, tuple(shape), tuple(strides), offset)
+    view = tensor.placed(tuple(shape), tuple(strides), offset)
     if outside:
         view.limits = tuple(
             (extent, start, tuple(step if axis == at else 0 for axis in range(len(shape))))
@@ -69,7 +69,7 @@ def index_view(tensor: NkiTensor, key: tuple[Any, ...]) -> NkiTensor:
     return view
 
 
-def _masked(tensor: NkiTensor, mask: Mask) -> NkiTensor:
+def _masked(tensor: Own, mask: Mask) -> Own:
     """`tensor[mask]`: the rectangle that the mask leaves (older dialect)."""
     rectangle, rest = mask.split(tensor.shape)
     if rest is not None:
@@ -80,13 +80,13 @@ def _masked(tensor: NkiTensor, mask: Mask) -> NkiTensor:
     return tensor.within(rectangle)
 
 
-def _partition_axis(tensor: NkiTensor) -> int:
+def _partition_axis(tensor: TensorBase) -> int:
     """The axis that steps from partition to partition; -1 where none does."""
     line = tensor.backing.pitch_bytes // tensor.dtype.itemsize
     return max((axis for axis, stride in enumerate(tensor.strides) if stride == line), default=-1)
 
 
-def _expanded(tensor: NkiTensor, key: tuple[Any, ...]) -> tuple[Any, ...]:
+def _expanded(tensor: TensorBase, key: tuple[Any, ...]) -> tuple[Any, ...]:
     """The key with one item per dimension: ellipsis and missing dimensions become full slices."""
     flat: list[Any] = []
     for item in key:
@@ -105,7 +105,7 @@ def _expanded(tensor: NkiTensor, key: tuple[Any, ...]) -> tuple[Any, ...]:
     return (*flat, *fill)
 
 
-def _slice_limits(tensor: NkiTensor, item: slice, extent: int, axis: int) -> tuple[int, int, int]:
+def _slice_limits(tensor: TensorBase, item: slice, extent: int, axis: int) -> tuple[int, int, int]:
     """(start, count, step) of a slice: one that stays inside, or may be masked later (older dialect)."""
     step = 1 if item.step is None else register_value(item.step)
     start = 0 if item.start is None else register_value(item.start)
@@ -123,7 +123,7 @@ def _slice_limits(tensor: NkiTensor, item: slice, extent: int, axis: int) -> tup
     return start, -(-(stop - start) // step), step
 
 
-def _position(tensor: NkiTensor, item: Any, extent: int, axis: int) -> int:
+def _position(tensor: TensorBase, item: Any, extent: int, axis: int) -> int:
     if not isinstance(item, (int, np.integer, VirtualRegister)):
         raise NkiValidationError(f"a tensor cannot be indexed by {item!r}", tracing.where())
     position = int(item)
@@ -138,12 +138,12 @@ def _position(tensor: NkiTensor, item: Any, extent: int, axis: int) -> int:
     return position
 
 
-def _advanced(tensor: NkiTensor, items: tuple[Any, ...]) -> NkiTensor:
+def _advanced(tensor: Own, items: tuple[Any, ...]) -> Own:
     """Index expressions: a strided view while all are affine, explicit positions otherwise."""
     indices = [_expression(item) for item in items if item is not None]
     width = max((index.ndim for index in indices if isinstance(index, Index)), default=0)
     indices = [
-        _on_partitions(index, width) if isinstance(item, NkiTensor) else index
+        _on_partitions(index, width) if isinstance(item, TensorBase) else index
         for item, index in zip((item for item in items if item is not None), indices)
     ]
     whole = all(isinstance(index, Index) for index in indices)
@@ -166,7 +166,7 @@ def _on_partitions(index: Index, width: int) -> Index:
 def _expression(item: Any) -> Any:
     if isinstance(item, slice):
         return item
-    if isinstance(item, NkiTensor):
+    if isinstance(item, TensorBase):
         tracing.active().needs_values()
         values = item.array.astype(np.int64)
         return as_index(values.reshape(()) if values.size == 1 else values)
@@ -175,7 +175,7 @@ def _expression(item: Any) -> Any:
     return as_index(item)
 
 
-def _slices_as_axes(tensor: NkiTensor, indices: list[Any], width: int) -> tuple[list[Any], int]:
+def _slices_as_axes(tensor: TensorBase, indices: list[Any], width: int) -> tuple[list[Any], int]:
     """Slices become expressions over axes of their own, placed as NumPy places them."""
     advanced = [place for place, index in enumerate(indices) if isinstance(index, Index) and index.ndim]
     together = not advanced or advanced == list(range(advanced[0], advanced[-1] + 1))
@@ -206,7 +206,7 @@ def _moved(index: Index, before: int, total: int) -> Index:
     return Index(extents, (0,) * before + index.coefficients + (0,) * after, index.offset)
 
 
-def _affine_view(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ...]) -> NkiTensor:
+def _affine_view(tensor: Own, indices: list[Index], extents: tuple[int, ...]) -> Own:
     offset = tensor.offset
     strides = [0] * len(extents)
     limits = []
@@ -219,13 +219,13 @@ def _affine_view(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ..
         if low < 0 or high >= extent:
             steps = tuple(s if c > 1 else 0 for c, s in zip(index.extents, index.coefficients))
             limits.append((extent, index.offset, steps))
-    view = NkiTensor(tensor.backing, tensor.dtype, extents, tuple(strides), offset)
+    view = tensor.placed(extents, tuple(strides), offset)
     if limits:
         view.limits = tuple(limits)
     return view
 
 
-def _gathered(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ...]) -> NkiTensor:
+def _gathered(tensor: Own, indices: list[Index], extents: tuple[int, ...]) -> Own:
     positions: Any = np.full((1,) * len(extents), tensor.offset, np.int64)
     outside = np.zeros((1,) * len(extents), bool)
     if tensor.gather is not None:
@@ -236,13 +236,13 @@ def _gathered(tensor: NkiTensor, indices: list[Index], extents: tuple[int, ...])
             values = index.evaluate()
             outside = outside | (values < 0) | (values >= extent)
             positions = positions + values * stride
-    view = NkiTensor(tensor.backing, tensor.dtype, extents, row_major(extents), tensor.offset)
+    view = tensor.placed(extents, row_major(extents), tensor.offset)
     positions = np.where(outside, -1, positions) if outside.any() else positions
     view.gather = np.broadcast_to(positions, extents)
     return view
 
 
-def only_where(view: NkiTensor, chosen: npt.NDArray[np.bool_]) -> NkiTensor:
+def only_where(view: Own, chosen: npt.NDArray[np.bool_]) -> Own:
     """A view restricted to the positions that a mask leaves; only these must lie inside the tensor.
 
     Args:
@@ -262,20 +262,20 @@ def only_where(view: NkiTensor, chosen: npt.NDArray[np.bool_]) -> NkiTensor:
                 f"{view.name!r} has {extent} elements; mask the access further",
                 tracing.where(),
             )
-    part = NkiTensor(view.backing, view.dtype, view.shape, row_major(view.shape), view.offset)
+    part = view.placed(view.shape, row_major(view.shape), view.offset)
     part.gather = np.where(chosen, _positions(view.shape, view.strides, view.offset), -1)
     return part
 
 
-def scattered_where(view: NkiTensor, chosen: npt.NDArray[np.bool_]) -> NkiTensor:
+def scattered_where(view: Own, chosen: npt.NDArray[np.bool_]) -> Own:
     """An indirect view of the chosen positions only; the others count as out of bounds."""
-    part = NkiTensor(view.backing, view.dtype, view.shape, row_major(view.shape), view.offset)
+    part = view.placed(view.shape, row_major(view.shape), view.offset)
     assert view.gather is not None
     part.gather = np.where(chosen, view.gather, -1)
     return part
 
 
-def select_view(tensor: NkiTensor, dim: int, index: NkiTensor) -> NkiTensor:
+def select_view(tensor: Own, dim: int, index: TensorBase) -> Own:
     """Positions of one dimension chosen by a tensor: shape[dim] becomes the number of indices."""
     trace = tracing.active()
     trace.needs_values()
@@ -286,14 +286,12 @@ def select_view(tensor: NkiTensor, dim: int, index: NkiTensor) -> NkiTensor:
     step = (1,) * dim + (len(chosen),) + (1,) * (tensor.ndim - dim - 1)
     moved = positions + (chosen * tensor.strides[dim]).reshape(step)
     inside = ((chosen >= 0) & (chosen < extent)).reshape(step)
-    view = NkiTensor(
-        tensor.backing, tensor.dtype, shape, _gathered_strides(tensor, dim, shape), tensor.offset
-    )
+    view = tensor.placed(shape, _gathered_strides(tensor, dim, shape), tensor.offset)
     view.gather = np.where(inside, moved, -1)
     return view
 
 
-def indirect_view(tensor: NkiTensor, index: NkiTensor, num_elem: int | None) -> NkiTensor:
+def indirect_view(tensor: Own, index: TensorBase, num_elem: int | None) -> Own:
     """Elements of the free dimension chosen by a tile; see `NkiTensor.indirect`.
 
     Raises:
@@ -314,12 +312,12 @@ def indirect_view(tensor: NkiTensor, index: NkiTensor, num_elem: int | None) -> 
     chosen = held[np.minimum(rows + each % _INDIRECT_GROUP, partitions - 1), each // _INDIRECT_GROUP]
     positions = tensor.offset + np.arange(partitions)[:, None] * tensor.strides[0]
     inside = (chosen >= 0) & (chosen < tensor.shape[1])
-    view = NkiTensor(tensor.backing, tensor.dtype, (partitions, count), (tensor.strides[0], 2), tensor.offset)
+    view = tensor.placed((partitions, count), (tensor.strides[0], 2), tensor.offset)
     view.gather = np.where(inside, positions + chosen * tensor.strides[1], -1)
     return view
 
 
-def _gathered_strides(tensor: NkiTensor, dim: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _gathered_strides(tensor: TensorBase, dim: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides that describe the runs of a gather: the inner dimensions keep theirs."""
     inner = tensor.strides[dim + 1 :]
     outer = row_major(shape)[: dim + 1]
@@ -334,7 +332,7 @@ def _positions(shape: Sequence[int], strides: Sequence[int], offset: int) -> Int
     return np.asarray(total)
 
 
-def index_values(index: NkiTensor) -> IntArray:
+def index_values(index: TensorBase) -> IntArray:
     """The indices of a tensor in the order in which DMA takes them: along the partitions first."""
     trace = tracing.active()
     if index.region < 0:
@@ -346,14 +344,14 @@ def index_values(index: NkiTensor) -> IntArray:
 
 
 def pattern_view(
-    tensor: NkiTensor,
+    tensor: Own,
     pattern: Sequence[Sequence[int]],
     offset: int,
     scalar_offset: Any,
-    vector_offset: NkiTensor | None,
+    vector_offset: TensorBase | None,
     indirect_dim: int,
     dtype: Any,
-) -> NkiTensor:
+) -> Own:
     """A view by access pattern; see `NkiTensor.ap`.
 
     Raises:
@@ -364,7 +362,7 @@ def pattern_view(
     shape = tuple(int(count) for _, count in pattern)
     strides = tuple(int(step) for step, _ in pattern)
     base = tensor.offset * tensor.dtype.itemsize // kind.itemsize + register_value(offset)
-    view = NkiTensor(tensor.backing, kind, shape, strides, base)
+    view = tensor.placed(shape, strides, base, kind)
     if scalar_offset is None and vector_offset is None:
         _check_pattern(view)
         return view
@@ -381,9 +379,7 @@ def pattern_view(
     return _vector_pattern(tensor, view, index_values(vector_offset), indirect_dim, step)
 
 
-def _vector_pattern(
-    tensor: NkiTensor, view: NkiTensor, chosen: IntArray, indirect_dim: int, step: int
-) -> NkiTensor:
+def _vector_pattern(tensor: Own, view: Own, chosen: IntArray, indirect_dim: int, step: int) -> Own:
     """One index per position of the pattern's first dimension, which it replaces."""
     count = view.shape[0]
     if len(chosen) < count:
@@ -400,19 +396,19 @@ def _vector_pattern(
     return view
 
 
-def _reach(view: NkiTensor) -> tuple[int, int]:
+def _reach(view: TensorBase) -> tuple[int, int]:
     """Last element that a view reaches, and elements of its storage."""
     reach = sum((extent - 1) * stride for extent, stride in zip(view.shape, view.strides))
     storage = view.backing
     return view.offset + reach, storage.lines * storage.pitch_bytes // view.dtype.itemsize
 
 
-def _is_inside(view: NkiTensor) -> bool:
+def _is_inside(view: TensorBase) -> bool:
     last, size = _reach(view)
     return not view.size or (view.offset >= 0 and last < size)
 
 
-def _check_pattern(view: NkiTensor) -> None:
+def _check_pattern(view: TensorBase) -> None:
     if not _is_inside(view):
         last, size = _reach(view)
         raise OutOfBoundsError(

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.nki import execution
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.language.launch_position import SpreadDimension
 from neuron_tools.nki.run import Launch, Run, run
@@ -96,8 +97,6 @@ class Kernel:
         """Run the kernel; inside another kernel, call its function."""
         if tracing.running() is not None:
             return self.func(*arguments, **keywords)
-        from neuron_tools.nki import execution
-
         return execution.execute(self, arguments, keywords)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:

@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeVar
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 
-if TYPE_CHECKING:
-    from neuron_tools.nki.tensor import NkiTensor
-
 Group = str | tuple[str, ...]
 
 
-def rearranged(tensor: NkiTensor, source: Any, target: Any, sizes: Mapping[str, int]) -> NkiTensor:
+class Arrangeable(Protocol):
+    """A tensor whose dimensions can be split, reordered and merged."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Size of each dimension."""
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions."""
+
+    def reshape_dim(self: Own, dim: int, shape: Sequence[int]) -> Own:
+        """One dimension split."""
+
+    def permute(self: Own, *order_given: Any) -> Own:
+        """The dimensions in another order."""
+
+    def flatten_dims(self: Own, start_dim: int, end_dim: int) -> Own:
+        """Neighbouring dimensions merged."""
+
+
+Own = TypeVar("Own", bound=Arrangeable)
+
+
+def rearranged(tensor: Own, source: Any, target: Any, sizes: Mapping[str, int]) -> Own:
     """The view that the pattern describes.
 
     Args:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from neuron_tools.nki.errors import UninitializedReadError
+from neuron_tools.nki.tracer import active, where
+
 
 class VirtualRegister:
     """A scalar register. It holds its value, so kernels may compute with it, index by it and loop on it.
@@ -24,11 +27,12 @@ class VirtualRegister:
             UninitializedReadError: Nothing was moved into it.
         """
         if self.value is None:
-            from neuron_tools.nki.errors import UninitializedReadError
-            from neuron_tools.nki.tracer import where
-
             raise UninitializedReadError("a register is read that nothing was loaded or moved into", where())
         return self.value
+
+    def known_integers(self) -> int:
+        """The value, as part of an index expression."""
+        return self.read()
 
     def __index__(self) -> int:
         return self.read()
@@ -90,8 +94,6 @@ def register_value(value: Any) -> int:
     if isinstance(value, VirtualRegister):
         return value.read()
     if hasattr(value, "array"):
-        from neuron_tools.nki.tracer import active
-
         active().needs_values()
         return int(value.array.reshape(-1)[0])
     return int(value)

@@ -16,7 +16,9 @@ import numpy as np
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.indexing import index_view, indirect_view, pattern_view, select_view
 from neuron_tools.nki.layout import Shape, merge_strides, reshape_strides, row_major, tile_layout
+from neuron_tools.nki.rearrange import rearranged
 from neuron_tools.nki.registers import register_value
 from neuron_tools.nki.tensor_base import TensorBase
 
@@ -93,8 +95,6 @@ class NkiTensor(TensorBase):
 
     def _indexed(self, key: tuple[Any, ...]) -> NkiTensor:
         """Index by anything: ellipsis, expressions, registers, tensors of indices."""
-        from neuron_tools.nki.indexing import index_view
-
         return index_view(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
@@ -236,8 +236,6 @@ class NkiTensor(TensorBase):
 
     def vector_select(self, dim: int, vector_offset: NkiTensor) -> NkiTensor:
         """Positions of a dimension chosen by a tensor of indices, for a DMA that gathers or scatters."""
-        from neuron_tools.nki.indexing import select_view
-
         return select_view(self, dim % self.ndim, vector_offset)
 
     def indirect(self, index: NkiTensor, num_elem: int | None = None) -> NkiTensor:
@@ -251,16 +249,12 @@ class NkiTensor(TensorBase):
         Returns:
             A (P, num_elem) view that an instruction gathers from or scatters to.
         """
-        from neuron_tools.nki.indexing import indirect_view
-
         return indirect_view(self, index, num_elem)
 
     def rearrange(
         self, src_pattern: Any, dst_pattern: Any = None, fixed_sizes: Any = None, **sizes: int
     ) -> NkiTensor:
         """Dimensions split, reordered and merged, by an einops pattern or by two tuples of names."""
-        from neuron_tools.nki.rearrange import rearranged
-
         return rearranged(self, src_pattern, dst_pattern, {**(fixed_sizes or {}), **sizes})
 
     def ap(
@@ -273,8 +267,6 @@ class NkiTensor(TensorBase):
         dtype: Any = None,
     ) -> NkiTensor:
         """A view by the hardware's own access pattern: [step, count] of each dimension, in elements."""
-        from neuron_tools.nki.indexing import pattern_view
-
         return pattern_view(self, pattern, offset or 0, scalar_offset, vector_offset, indirect_dim, dtype)
 
     def view(self, dtype: Any) -> NkiTensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,9 +17,6 @@ from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tile_arithmetic import TileArithmetic
 from neuron_tools.nki.view_form import ViewForm
 
-Limits = tuple[tuple[int, int, tuple[int, ...]], ...]
-"""Per indexed dimension: (extent, offset, coefficient per axis of the view), to be checked under a mask."""
-
 Own = TypeVar("Own", bound="TensorBase")
 
 
@@ -34,32 +30,9 @@ class TensorBase(TileArithmetic):
         dtype: Element type.
     """
 
-    __slots__ = (
-        "_array", "_shape", "dtype", "emit", "form", "gather", "limits", "offset", "region",
-        "storage", "strides",
-    )  # fmt: skip
-
-    def __init__(
-        self, storage: Buffer | None, dtype: DType, shape: Shape, strides: Shape, offset: int = 0
-    ) -> None:
-        self.storage = storage
-        self.dtype = dtype
-        self._shape = shape
-        self.strides = strides
-        self.offset = offset
-        self.region = -1
-        self.form: Any = None
-        self.emit: Callable[..., None] | None = None
-        self.gather: npt.NDArray[np.int64] | None = None
-        self.limits: Limits | None = None
-        self._array: npt.NDArray[Any] | None = None
+    __slots__ = ()
 
     # What it is
-
-    @property
-    def shape(self) -> Shape:
-        """Size of each dimension."""
-        return self._shape
 
     @property
     def ndim(self) -> int:
@@ -99,7 +72,7 @@ class TensorBase(TileArithmetic):
     def backing(self) -> Buffer:
         """The buffer, made now if this is a result that nothing has stored yet."""
         if self.storage is None:
-            tracing.active().flush(self)  # type: ignore[arg-type]
+            tracing.active().flush(self)
         assert self.storage is not None
         return self.storage
 
@@ -145,6 +118,17 @@ class TensorBase(TileArithmetic):
     def __len__(self) -> int:
         return self._shape[0]
 
+    def known_integers(self) -> npt.NDArray[np.int64]:
+        """Its elements where they decide what the kernel does; a run that computes no values stops here."""
+        tracing.active().needs_values()
+        if self.region < 0:
+            self.resolve()
+        return self.array.astype(np.int64)
+
+    def placed(self: Own, shape: Shape, strides: Shape, offset: int, dtype: DType | None = None) -> Own:
+        """Another view of the same buffer; bounds are not checked."""
+        return type(self)(self.backing, dtype or self.dtype, shape, strides, offset)
+
     # Use in instructions
 
     def resolve(self) -> None:
@@ -154,7 +138,7 @@ class TensorBase(TileArithmetic):
             trace = tracing.active()
         storage = self.storage
         if storage is None:
-            trace.flush(self)  # type: ignore[arg-type]
+            trace.flush(self)
             storage = self.storage
             assert storage is not None
         if self.limits is not None:

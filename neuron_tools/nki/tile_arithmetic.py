@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.index import Index
-
-if TYPE_CHECKING:
-    from neuron_tools.nki.tensor import NkiTensor
+from neuron_tools.nki.view import View
 
 Own = TypeVar("Own", bound="TileArithmetic")
 
 
-class TileArithmetic:
+class TileArithmetic(View):
     """What tensors inherit their operators from."""
 
     __slots__ = ()
@@ -22,65 +20,65 @@ class TileArithmetic:
     arithmetic: ClassVar[dict[str, Callable[..., Any]]] = {}
     """Python's operators by name, filled in by the language: `add(x, y)` and so on."""
 
-    def _binary(self, name: str, other: Any, swapped: bool = False) -> NkiTensor:
+    def _binary(self: Own, name: str, other: Any, swapped: bool = False) -> Own:
         if isinstance(other, Index):  # a tile of offsets in an index expression: the expression takes over
-            return cast("NkiTensor", NotImplemented)
+            return cast("Own", NotImplemented)
         function = self.arithmetic[name]
-        result: NkiTensor = function(other, self) if swapped else function(self, other)
+        result: Own = function(other, self) if swapped else function(self, other)
         return result
 
-    def __add__(self, other: Any) -> NkiTensor:
+    def __add__(self: Own, other: Any) -> Own:
         return self._binary("add", other)
 
-    def __radd__(self, other: Any) -> NkiTensor:
+    def __radd__(self: Own, other: Any) -> Own:
         return self._binary("add", other, True)
 
-    def __sub__(self, other: Any) -> NkiTensor:
+    def __sub__(self: Own, other: Any) -> Own:
         return self._binary("subtract", other)
 
-    def __rsub__(self, other: Any) -> NkiTensor:
+    def __rsub__(self: Own, other: Any) -> Own:
         return self._binary("subtract", other, True)
 
-    def __mul__(self, other: Any) -> NkiTensor:
+    def __mul__(self: Own, other: Any) -> Own:
         return self._binary("multiply", other)
 
-    def __rmul__(self, other: Any) -> NkiTensor:
+    def __rmul__(self: Own, other: Any) -> Own:
         return self._binary("multiply", other, True)
 
-    def __truediv__(self, other: Any) -> NkiTensor:
+    def __truediv__(self: Own, other: Any) -> Own:
         return self._binary("divide", other)
 
-    def __rtruediv__(self, other: Any) -> NkiTensor:
+    def __rtruediv__(self: Own, other: Any) -> Own:
         return self._binary("divide", other, True)
 
-    def __pow__(self, other: Any) -> NkiTensor:
+    def __pow__(self: Own, other: Any) -> Own:
         return self._binary("power", other)
 
-    def __and__(self, other: Any) -> NkiTensor:
+    def __and__(self: Own, other: Any) -> Own:
         return self._binary("bitwise_and", other)
 
-    def __or__(self, other: Any) -> NkiTensor:
+    def __or__(self: Own, other: Any) -> Own:
         return self._binary("bitwise_or", other)
 
-    def __xor__(self, other: Any) -> NkiTensor:
+    def __xor__(self: Own, other: Any) -> Own:
         return self._binary("bitwise_xor", other)
 
-    def __lshift__(self, other: Any) -> NkiTensor:
+    def __lshift__(self: Own, other: Any) -> Own:
         return self._binary("left_shift", other)
 
-    def __rshift__(self, other: Any) -> NkiTensor:
+    def __rshift__(self: Own, other: Any) -> Own:
         return self._binary("right_shift", other)
 
-    def __lt__(self, other: Any) -> NkiTensor:
+    def __lt__(self: Own, other: Any) -> Own:
         return self._binary("less", other)
 
-    def __le__(self, other: Any) -> NkiTensor:
+    def __le__(self: Own, other: Any) -> Own:
         return self._binary("less_equal", other)
 
-    def __gt__(self, other: Any) -> NkiTensor:
+    def __gt__(self: Own, other: Any) -> Own:
         return self._binary("greater", other)
 
-    def __ge__(self, other: Any) -> NkiTensor:
+    def __ge__(self: Own, other: Any) -> Own:
         return self._binary("greater_equal", other)
 
     def __eq__(self, other: object) -> Any:
@@ -92,20 +90,28 @@ class TileArithmetic:
 
     __hash__ = object.__hash__
 
-    def __neg__(self) -> NkiTensor:
-        result: NkiTensor = self.arithmetic["negative"](self)
+    def __neg__(self: Own) -> Own:
+        result: Own = self.arithmetic["negative"](self)
         return result
 
-    def __invert__(self) -> NkiTensor:
-        result: NkiTensor = self.arithmetic["invert"](self)
+    def __invert__(self: Own) -> Own:
+        result: Own = self.arithmetic["invert"](self)
         return result
 
-    def __abs__(self) -> NkiTensor:
-        result: NkiTensor = self.arithmetic["abs"](self)
+    def __abs__(self: Own) -> Own:
+        result: Own = self.arithmetic["abs"](self)
         return result
 
     def _in_place(self: Own, name: str, other: Any) -> Own:
-        tracing.active().combine(self, name, other)  # type: ignore[arg-type]
+        """`self op= other`; a matmul that is held back accumulates in PSUM instead."""
+        trace = tracing.active()
+        if name == "add" and trace.accumulates(other, self):
+            return self
+        result = self.arithmetic[name](self, other)
+        if result.emit is not None:
+            trace.settle(result, self)
+        else:
+            self.arithmetic["assign"](self, result)
         return self
 
     def __iadd__(self: Own, other: Any) -> Own:

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,8 @@ from neuron_tools.nki.errors import NkiValidationError, TracingError, Uninitiali
 from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
-
-if TYPE_CHECKING:
-    from neuron_tools.nki.tensor import NkiTensor
-    from neuron_tools.nki.view_form import ViewForm
+from neuron_tools.nki.view import View
+from neuron_tools.nki.view_form import ViewForm
 
 ROW_WIDTH = 9
 """Integers of one row: kind, site, iteration, two regions written, four regions read (-1: none)."""
@@ -39,6 +37,7 @@ ITERATION_WIDTH = 3
 PARTITIONS = 128
 
 Int32Array = npt.NDArray[np.int32]
+Held = TypeVar("Held", bound=View)
 
 
 class _OfThread(threading.local):
@@ -178,7 +177,7 @@ class Tracer(CallSites):
         self.extents: dict[Any, Extent] = {}
         self.kinds: dict[Any, Kind] = {}
         self.kind_list: list[Kind] = []
-        self.pending: NkiTensor | None = None
+        self.pending: View | None = None
         self.warnings: dict[str, None] = {}
         self.shared: dict[Any, Any] = {}
         self.accumulators: dict[Any, Any] = {}
@@ -273,14 +272,14 @@ class Tracer(CallSites):
 
     # Results that are not stored yet (older dialect)
 
-    def defer(self, tensor: NkiTensor) -> NkiTensor:
+    def defer(self, tensor: Held) -> Held:
         """Hold a result back until something stores or uses it, so that it can be computed in its place."""
         if self.pending is not None:
             self.flush(self.pending)
         self.pending = tensor
         return tensor
 
-    def flush(self, tensor: NkiTensor) -> None:
+    def flush(self, tensor: View) -> None:
         """Give a held-back result a tile of its own."""
         emit = tensor.emit
         if emit is None:
@@ -294,39 +293,34 @@ class Tracer(CallSites):
         tensor.strides = row_major(tensor._shape)
         emit(tensor)
 
-    def settle(self, tensor: NkiTensor, target: NkiTensor) -> None:
+    def settle(self, tensor: View, target: View) -> None:
         """Compute a held-back result straight into `target`, which it stands for from now on."""
         emit = tensor.emit
         assert emit is not None
         tensor.emit = None
         if self.pending is tensor:
             self.pending = None
-        tensor.form = None
-        tensor.storage, tensor.offset, tensor.dtype = target.backing, target.offset, target.dtype
-        tensor._shape, tensor.strides, tensor.gather = target._shape, target.strides, target.gather
-        tensor.limits = target.limits
+        self.flush(target)
+        tensor.stand_for(target)
         emit(target)
 
-    def combine(self, target: NkiTensor, name: str, other: Any) -> None:
-        """`target op= other`; a matmul that is held back accumulates in PSUM instead."""
-        from neuron_tools.nki.tensor import NkiTensor
-
-        emit = getattr(other, "emit", None)
-        accumulates = getattr(emit, "accumulates", False)
-        if name == "add" and accumulates and target.buffer is MemoryRegion.psum:
-            assert emit is not None
-            other.emit = HeldEmission(emit, accumulate=True)
-            self.settle(other, target)
-            return
-        result = NkiTensor.arithmetic[name](target, other)
-        if result.emit is not None:
-            self.settle(result, target)
-        else:
-            NkiTensor.arithmetic["assign"](target, result)
+    def accumulates(self, tensor: Any, target: View) -> bool:
+        """Let a matmul that is held back add to a PSUM tile; returns whether `tensor` is one."""
+        emit = getattr(tensor, "emit", None)
+        if not getattr(emit, "accumulates", False):
+            return False
+        self.flush(target)
+        assert emit is not None
+        assert target.storage is not None
+        if target.storage.region is not MemoryRegion.psum:
+            return False
+        tensor.emit = HeldEmission(emit, accumulate=True)
+        self.settle(tensor, target)
+        return True
 
     # What was written
 
-    def check_read(self, view: NkiTensor) -> None:
+    def check_read(self, view: View) -> None:
         """Refuse to read what nothing has written.
 
         Raises:
@@ -347,7 +341,7 @@ class Tracer(CallSites):
         if not self.older_dialect:
             self.warn(f"{where()}: a part of the tensor {name} is read that nothing has written")
 
-    def mark_written(self, view: NkiTensor) -> None:
+    def mark_written(self, view: View) -> None:
         """Note that a view was written."""
         storage = view.storage
         assert storage is not None
@@ -397,7 +391,7 @@ class HeldEmission:
         self.function = function
         self.arguments = arguments
 
-    def __call__(self, target: NkiTensor) -> None:
+    def __call__(self, target: View) -> None:
         """Emit into `target`."""
         self.function(target, **self.arguments)
 

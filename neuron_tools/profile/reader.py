@@ -25,7 +25,7 @@ from neuron_tools.profile.lockdown.query_worker import (
     no_interrupt,
     run_query,
 )
-from neuron_tools.profile.remote import PROTOCOL, RemoteFolder, is_url, remote_folder
+from neuron_tools.profile.remote import RemoteFolder, is_url, remote_folder
 from neuron_tools.profile.rows import stored_row
 from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
@@ -424,7 +424,9 @@ class Profile:
         with reading(self.path, duckdb.Error):
             create_views(database, self._catalog, self._range_ns)
         is_remote = remote_folder(self.path) is not None
-        sandbox.lock_down(database, f"{PROTOCOL}://" if is_remote else str(self.path), self._memory_limit)
+        sandbox.lock_down(
+            database, f"{layout.PROTOCOL}://" if is_remote else str(self.path), self._memory_limit
+        )
         return database
 
     @property

@@ -22,10 +22,9 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.layout import PROTOCOL, NotAProfileError
 
 BLOCK_BYTES = 1 << 16
-PROTOCOL = "nprof"
 _LAZY_SUFFIXES = (".parquet", ".bin")
 _OPEN: dict[Path, RemoteFolder] = {}
 

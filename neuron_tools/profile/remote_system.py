@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any, BinaryIO
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol
 
 from fsspec.spec import AbstractFileSystem
 
-from neuron_tools.profile.remote import PROTOCOL
-
-if TYPE_CHECKING:
-    from neuron_tools.profile.remote import RemoteFile, RemoteFolder
+from neuron_tools.profile.layout import PROTOCOL
 
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=timezone.utc)
+
+
+class LazyFile(Protocol):
+    """A file of which blocks are fetched when they are first read."""
+
+    size: int
+
+    def open(self) -> BinaryIO:
+        """The file for reading."""
+
+
+class LazyFolder(Protocol):
+    """A folder of such files."""
+
+    directory: Path
+
+    def file(self, path: Path) -> LazyFile | None:
+        """The file behind a path in the folder."""
 
 
 class FolderSystem(AbstractFileSystem):  # type: ignore[misc]
@@ -21,7 +37,7 @@ class FolderSystem(AbstractFileSystem):  # type: ignore[misc]
     protocol = PROTOCOL
     cachable = False
 
-    def __init__(self, folder: RemoteFolder) -> None:
+    def __init__(self, folder: LazyFolder) -> None:
         super().__init__()
         self._folder = folder
 
@@ -56,7 +72,7 @@ class FolderSystem(AbstractFileSystem):  # type: ignore[misc]
         """Long ago: profiles do not change while they are open."""
         return _LONG_AGO
 
-    def _file(self, path: str) -> RemoteFile:
+    def _file(self, path: str) -> LazyFile:
         name = path.removeprefix(f"{PROTOCOL}://")
         file = self._folder.file(self._folder.directory / name)
         if file is None:

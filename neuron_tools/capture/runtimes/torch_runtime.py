@@ -144,10 +144,11 @@ class TorchRuntime:
 
     def _install_hooks(self, recording: Recording) -> None:
         from neuron_tools.device import native
-        from neuron_tools.frontends import executables, torch_hooks
+        from neuron_tools.frontends import executables
+        from neuron_tools.frontends.torch_hooks.installation import install
 
         names = TensorNames(recording.definitions.tensor)
-        hooks = torch_hooks.install(native, untraced(self.define_module), untraced(names.tell))
+        hooks = install(native, untraced(self.define_module), untraced(names.tell))
         self._hooks.append(hooks)
         untraced(recording.store.executable_for)
         self._hooks.append(executables.install(recording.store))

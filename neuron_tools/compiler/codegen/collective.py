@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.movement import copy_tensor
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group

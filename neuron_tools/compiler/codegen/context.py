@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neuron_tools.compiler.allocate import Allocator, latest
-from neuron_tools.compiler.codegen.residents import Residency
+from neuron_tools.compiler.codegen.location import Location
+from neuron_tools.compiler.codegen.residents import Residency, Resident
+from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.options import CompilerOptions
@@ -19,11 +20,9 @@ from neuron_tools.compiler.passes.in_place import final_values
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import (
     TILE_DTYPE,
-    DType,
     Engine,
     HloOperation,
     Memory,
-    Purpose,
     Queue,
     QueueKind,
     TensorKind,
@@ -31,53 +30,36 @@ from neuron_tools.records.program import (
 )
 from neuron_tools.simulator.builder import ProgramBuilder
 
-if TYPE_CHECKING:
-    from neuron_tools.compiler.codegen.slot import Slot
-
 LOAD_QUEUES = 4
 STORE_QUEUES = 4
 """Rings used in turn, so that one transfer's latency hides behind others."""
 
-_KINDS = {TensorKind.INPUT: Purpose.INPUT, TensorKind.WEIGHT: Purpose.WEIGHT}
 
+@dataclass(frozen=True, slots=True)
+class Emitters:
+    """Code generators that stand above the context and that it or other generators call back.
 
-@dataclass
-class Location:
-    """Where a value is in HBM: a tensor row and, for values made here, what completes it."""
+    Attributes:
+        plan: Emits all groups of a context's plan: the body of a loop, a branch.
+        spill: Saves a value that is only in SBUF to HBM.
+    """
 
-    tensor: int
-    type: TensorType
-    kind: TensorKind
-    tokens: Mapping[int, int] = field(default_factory=dict)
-    spilled: bool = False
-
-    @property
-    def dtype(self) -> DType:
-        """Element type in HBM."""
-        return memory_dtype(self.type.dtype)
-
-    @property
-    def waits_for_room_only(self) -> bool:
-        """Whether it was in HBM before the program began: a load of it needs nothing but room in SBUF."""
-        return self.kind in _KINDS and not self.spilled
-
-    @property
-    def purpose(self) -> Purpose:
-        """Why a load of it moves bytes."""
-        return Purpose.SPILL_RELOAD if self.spilled else _KINDS.get(self.kind, Purpose.INTERMEDIATE)
-
-    @property
-    def store_purpose(self) -> Purpose:
-        """Why a store to it moves bytes."""
-        return Purpose.OUTPUT if self.kind is TensorKind.OUTPUT else Purpose.INTERMEDIATE
+    plan: Callable[[Context], None]
+    spill: Callable[[Context, Resident], None]
 
 
 class Context:
     """State of the generation of one Program."""
 
     def __init__(
-        self, plan: FusionPlan, builder: ProgramBuilder, core: NeuronCore, options: CompilerOptions
+        self,
+        plan: FusionPlan,
+        builder: ProgramBuilder,
+        core: NeuronCore,
+        options: CompilerOptions,
+        emitters: Emitters,
     ) -> None:
+        self.emitters = emitters
         self.options = options
         self.plan = plan
         self.module: Module = plan.module
@@ -187,9 +169,7 @@ class Context:
         """
         resident = self.residency.residents.get(value)
         if resident is not None:
-            from neuron_tools.compiler.codegen.residency import spill  # which emits a loop of its own
-
-            spill(self, resident)
+            self.emitters.spill(self, resident)
         known = self.locations.get(value)
         if known is None:
             view = self.plan.views.of(value)

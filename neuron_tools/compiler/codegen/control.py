@@ -12,7 +12,8 @@ from dataclasses import replace
 from typing import Any
 
 from neuron_tools.compiler.allocate import latest
-from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.hlo import Module, Operation, Region
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
@@ -58,8 +59,6 @@ def _record_trip(
     context: Context, operation: Operation, places: list[Location], condition: Region | None
 ) -> Section:
     """One trip as a section whose parameters are the carried values."""
-    from neuron_tools.compiler.codegen.repeat import generate_plan  # which sends loops here
-
     body = operation.regions[-1]
     plan, results = _plan_body(context, operation, body)
     inner = SectionContext(context, plan)
@@ -67,13 +66,13 @@ def _record_trip(
     for value, place in zip(body.parameters, places):
         inner.parameter(value, place)
     outputs = [value for value in results if value not in body.parameters or value in body.results]
-    generate_plan(inner)
+    context.emitters.plan(inner)
     if condition is not None:
         test = plan_region(context, operation, condition)
         for value, place in zip(condition.parameters, places):
             inner.parameter(value, place)
         tested = inner.nested(test, {})
-        generate_plan(tested)
+        context.emitters.plan(tested)
         inner.locations.update({value: tested.location(value) for value in condition.results})
         outputs += condition.results
     return inner.section(list(dict.fromkeys(outputs)))
@@ -144,10 +143,8 @@ def plan_region(context: Context, parent: Operation, region: Region) -> FusionPl
 
 def run_region(context: Context, plan: FusionPlan, arguments: list[Location]) -> list[Location]:
     """Emit a planned region on given arguments; returns where its results are."""
-    from neuron_tools.compiler.codegen.repeat import generate_plan  # which sends loops here
-
     nested = context.nested(plan, dict(zip(plan.module.parameters, arguments)))
-    generate_plan(nested)
+    context.emitters.plan(nested)
     return [nested.location(value) for value in plan.module.results]
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.movement import memory_to_update
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop

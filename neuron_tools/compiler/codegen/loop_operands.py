@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.context import Location
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.loop_state import LoopState
 from neuron_tools.compiler.codegen.micro import External
 from neuron_tools.compiler.codegen.residents import Resident

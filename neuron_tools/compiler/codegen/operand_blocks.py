@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop

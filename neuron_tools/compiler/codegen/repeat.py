@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.context import Context, Emitters
 from neuron_tools.compiler.codegen.generate import generate_group
-from neuron_tools.compiler.codegen.residency import plan_stays, release_read
+from neuron_tools.compiler.codegen.residency import plan_stays, release_read, spill
 from neuron_tools.compiler.codegen.section import Binding, Section, SectionContext, append_section
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import FusionPlan, Group
@@ -82,3 +82,7 @@ def _reads(plan: FusionPlan, repetition: Repetition) -> Iterator[tuple[int, int]
     for result in plan.module.results:
         yield -1, result
         yield -1, plan.views.of(result).root
+
+
+EMITTERS = Emitters(generate_plan, spill)
+"""What a context of this code generator calls back."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from neuron_tools.compiler.allocate import latest
+from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.residents import Resident, Stay
 from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
@@ -21,9 +21,6 @@ from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.records.program import Memory, Purpose
-
-if TYPE_CHECKING:
-    from neuron_tools.compiler.codegen.context import Context
 
 VALUE_SHARE = 0.25
 """Part of SBUF that one result may stay in: larger ones would squeeze the tiles of those in between."""

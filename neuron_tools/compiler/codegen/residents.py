@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from neuron_tools.compiler.allocate import Block
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.slot import IntArray, Slot
 from neuron_tools.records.program import Memory
-
-if TYPE_CHECKING:
-    from neuron_tools.compiler.codegen.context import Location
 
 
 @dataclass(frozen=True, slots=True)

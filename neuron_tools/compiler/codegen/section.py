@@ -15,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import Allocator, LastUses, latest
-from neuron_tools.compiler.codegen.context import Context, Location
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.records.program import (
     Collective,
@@ -189,7 +190,7 @@ class SectionContext(Context):
 
     def __init__(self, outer: Context, plan: FusionPlan) -> None:
         self.recorder = SectionRecorder(outer.builder)
-        super().__init__(plan, self.recorder, outer.core, outer.options)
+        super().__init__(plan, self.recorder, outer.core, outer.options, outer.emitters)
         self.outer = outer
         self.sbuf = _SectionAllocator(outer.sbuf, Memory.SBUF, self.recorder)
         self.psum = _SectionAllocator(outer.psum, Memory.PSUM, self.recorder)

@@ -120,7 +120,8 @@ class _Call:
         """What the call returns, as a variable."""
         from torch._dynamo.variables import ConstantVariable, ListVariable, TorchInGraphFunctionVariable
 
-        from neuron_tools.frontends.nki.torch_operator import forms_of, kernel_operator
+        from neuron_tools.frontends.nki.torch_forms import forms_of
+        from neuron_tools.frontends.nki.torch_operator import kernel_operator
         from neuron_tools.nki.call import CALLS, KernelCall
 
         arguments = tuple(self._plain(value) for value in args)

@@ -9,7 +9,8 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
 from neuron_tools.frontends.nki.torch_device import recording_on, run_timed
-from neuron_tools.frontends.nki.torch_operator import call_operator, forms_of
+from neuron_tools.frontends.nki.torch_forms import forms_of
+from neuron_tools.frontends.nki.torch_operator import call_operator
 from neuron_tools.frontends.nki.torch_ranks import torch_ranks
 from neuron_tools.nki.call import CALLS, KernelCall
 from neuron_tools.nki.kernel import Kernel

@@ -10,7 +10,7 @@ from torch import fx
 
 from neuron_tools.compiler.ready_program import ATTRIBUTE
 from neuron_tools.frontends.nki.ready import ready_program
-from neuron_tools.frontends.nki.torch_operator import NAME, NAMESPACE, forms_of
+from neuron_tools.frontends.nki.torch_forms import NAME, NAMESPACE, forms_of
 from neuron_tools.frontends.torch_lowering.decompositions import replacement_of
 from neuron_tools.frontends.torch_lowering.decompositions.registry import replaces
 from neuron_tools.frontends.torch_lowering.intrinsics import Intrinsic, becomes, named_by, operator_name

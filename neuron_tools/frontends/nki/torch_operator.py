@@ -16,13 +16,11 @@ import numpy.typing as npt
 import torch
 
 from neuron_tools.frontends.nki.torch_device import run_timed
-from neuron_tools.nki.abstract import Form
+from neuron_tools.frontends.nki.torch_forms import NAME, NAMESPACE, forms_of
 from neuron_tools.nki.call import CALLS, CallForm, KernelCall
-from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.torch_tensors import TorchAdapter, host_view, torch_type
 
 Array = npt.NDArray[Any]
-NAMESPACE, NAME = "neuron_tools", "nki_kernel"
 _ADAPTER = TorchAdapter()
 
 
@@ -34,11 +32,6 @@ def call_operator(call: KernelCall, tensors: Sequence[Any]) -> Any:
     for number, value in zip(form.written, made[count:]):
         tensors[number].copy_(value)
     return form.returned(made[:count])
-
-
-def forms_of(tensors: Sequence[Any]) -> tuple[Form, ...]:
-    """Shape and element type of each tensor as a kernel sees it."""
-    return tuple((tuple(map(int, tensor.shape)), str(as_dtype(_ADAPTER.dtype(tensor)))) for tensor in tensors)
 
 
 @lru_cache(maxsize=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -11,8 +11,12 @@ from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.recording import Recording
 
-if TYPE_CHECKING:
-    from neuron_tools.profile.importers.chrome_layout import ChromeLayout
+
+class CounterTracks(Protocol):
+    """The tracks of a file, as far as a dialect adds to them."""
+
+    def counter_lane(self, pid: str, name: str, series: str) -> int:
+        """Track of a counter that a dialect makes; `pid` as the file spells it."""
 
 
 class Dialect:
@@ -34,7 +38,7 @@ class Dialect:
         arguments: JsonRows,
         phase: npt.NDArray[np.uint8],
         time_ns: Int64Array,
-        layout: ChromeLayout,
+        layout: CounterTracks,
         recording: Recording,
     ) -> None:
         """Sees complete and instant events, to make samples of them."""

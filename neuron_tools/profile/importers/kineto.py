@@ -7,7 +7,7 @@ microseconds after `baseTimeNanoseconds`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from neuron_tools.profile.importers.chrome_trace import ChromeReader
 from neuron_tools.profile.importers.collectives import CollectiveEnds
-from neuron_tools.profile.importers.dialect import Dialect
+from neuron_tools.profile.importers.dialect import CounterTracks, Dialect
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows
@@ -24,9 +24,6 @@ from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.names import device_number, places, python_function_place
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
-
-if TYPE_CHECKING:
-    from neuron_tools.profile.importers.chrome_layout import ChromeLayout
 
 NAME = "torch.profiler"
 MARKS = frozenset({'"Spans"', '"Traces"', '""', ""})
@@ -88,7 +85,7 @@ class KinetoDialect(Dialect):
         arguments: JsonRows,
         phase: npt.NDArray[np.uint8],
         time_ns: Int64Array,
-        layout: ChromeLayout,
+        layout: CounterTracks,
         recording: Recording,
     ) -> None:
         """Makes counters of memory events, and remembers when collectives ended."""
@@ -129,7 +126,7 @@ def _small(value: Any) -> int | None:
 
 
 def _add_memory(
-    rows: JsonRows, inside: JsonRows, time_ns: Int64Array, layout: ChromeLayout, recording: Recording
+    rows: JsonRows, inside: JsonRows, time_ns: Int64Array, layout: CounterTracks, recording: Recording
 ) -> None:
     kind, _ = inside.scaled("Device Type", 0)
     number, _ = inside.scaled("Device Id", 0)

@@ -109,10 +109,17 @@ class Executions:
         """
         if key not in self._programs:
             program = load_program(self.profile.path, *key)
-            if self.has_kernels:
-                program = with_kernel_lines(self.profile, self, key, program)
-            self._programs[key] = program
+            self._programs[key] = self._with_lines(key, program) if self.has_kernels else program
         return self._programs[key]
+
+    def _with_lines(self, key: ProgramKey, program: Program) -> Program:
+        """The program with the lines that its first execution's rows name."""
+        positions = self.of_program(key)
+        if not len(positions):
+            return program
+        first = int(positions[0])
+        window = int(self.start_ns[first]), int(self.end_ns[first])
+        return with_kernel_lines(self.profile, program, key[0], int(self.core_index[first]), window)
 
     @cached_property
     def has_kernels(self) -> bool:

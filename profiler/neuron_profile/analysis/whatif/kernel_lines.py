@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.profile.reader import Profile
 from neuron_tools.records.program import Program
-
-if TYPE_CHECKING:
-    from neuron_profile.analysis.whatif.executions import Executions, ProgramKey
 
 NO_LINE = -1
 _ROWS = """
@@ -50,14 +46,19 @@ def kernel_lines(program: Program) -> KernelLines | None:
     return program.lines if isinstance(program, ProgramWithLines) else None
 
 
-def with_kernel_lines(profile: Profile, executions: Executions, key: ProgramKey, program: Program) -> Program:
-    """The program with the lines of its first execution; itself where no kernel is in it."""
-    positions = executions.of_program(key)
-    if not len(positions):
-        return program
-    first = int(positions[0])
-    window = [int(executions.start_ns[first]), int(executions.end_ns[first])]
-    rows = profile.query(_ROWS, [*window, key[0], int(executions.core_index[first])])
+def with_kernel_lines(
+    profile: Profile, program: Program, process: int, core: int, window: tuple[int, int]
+) -> Program:
+    """The program with the lines of its kernels; itself where no kernel is in it.
+
+    Args:
+        profile: The profile that has its rows.
+        program: What ran.
+        process: Where one of its executions ran.
+        core: The same: which core of the process.
+        window: When that execution began and ended, ns.
+    """
+    rows = profile.query(_ROWS, [*window, process, core])
     if not rows.num_rows:
         return program
     places = list(zip(rows["file"].to_pylist(), rows["line"].to_pylist()))

@@ -5,6 +5,7 @@ import pytest
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory
 from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.repeat import EMITTERS
 from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.options import CompilerOptions
@@ -18,7 +19,7 @@ from tests.unit.compiler.modules import CORE, module, unary
 @pytest.fixture
 def context():
     plan = fuse(module(unary("tanh", "tensor<4xf32>")))
-    built = Context(plan, ProgramBuilder("loop", "trn2"), CORE, CompilerOptions())
+    built = Context(plan, ProgramBuilder("loop", "trn2"), CORE, CompilerOptions(), EMITTERS)
     built.builder.hlo(HloOperation("loop", "fusion", (), ()))
     return built
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch.autograd.profiler import record_function
 
-from neuron_tools.frontends import torch_hooks
+from neuron_tools.frontends.torch_hooks.installation import install
 
 PATCHED = [
     (torch.nn.Module, "__call__"),
@@ -23,14 +23,14 @@ def current():
 
 def test_uninstalling_restores_what_was_patched(device):
     before = current()
-    uninstall = torch_hooks.install(device, device.define_module)
+    uninstall = install(device, device.define_module)
     assert all(now is not then for now, then in zip(current(), before))
     uninstall()
     assert all(now is then for now, then in zip(current(), before))
 
 
 def test_modules_and_optimizers_are_numbered_together(device):
-    uninstall = torch_hooks.install(device, device.define_module)
+    uninstall = install(device, device.define_module)
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
     model(torch.ones(1, 2)).sum().backward()
