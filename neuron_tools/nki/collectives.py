@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.nki import ranks
 from neuron_tools.nki.isa.dma import dma_copy
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
-from neuron_tools.nki.kinds import Kind, Transfer
 from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor

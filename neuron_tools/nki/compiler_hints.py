@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from neuron_tools.nki.language.structure import no_reorder
 from neuron_tools.nki.placement import psum, sbuf
 
 
@@ -28,11 +29,6 @@ skip_middle_end_transformations = _decorator(
 @contextmanager
 def _block(*_arguments: Any, **_options: Any) -> Iterator[None]:
     yield
-
-
-def no_reorder(*arguments: Any, **options: Any) -> Any:
-    """Keep the instructions of a block in order; the simulator never reorders an engine's."""
-    return _block(*arguments, **options)
 
 
 def allocation_scope(*arguments: Any, **options: Any) -> Any:

@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.call_sites import INTERNAL_MODULES, CallSites
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.errors import NkiValidationError, TracingError, UninitializedReadError
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.view import View
@@ -143,6 +143,7 @@ class Tracer(CallSites):
         kinds, kind_list: Kinds by key and by number.
         open_loops: Variables of the loops under way, outermost first (older dialect).
         ties: (later, earlier) instructions that the kernel tied to one another.
+        ordered: (first, end) instructions that the kernel keeps in their order.
         program_ids, grid: Place in the launch grid, and the grid.
     """
 
@@ -172,6 +173,7 @@ class Tracer(CallSites):
         self.loop_numbers: dict[Any, int] = {}
         self.open_loops: list[int] = []
         self.ties: list[tuple[int, int]] = []
+        self.ordered: list[tuple[int, int]] = []
         self.buffers: list[Buffer] = []
         self.forms: dict[Any, ViewForm] = {}
         self.extents: dict[Any, Extent] = {}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
@@ -13,6 +14,7 @@ from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
     issue,
+    open_engines,
     ready,
     refuse,
     require_on_chip,
@@ -21,11 +23,10 @@ from neuron_tools.nki.isa.issue import (
     require_start_partition,
     shaped,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, cast, exact, single, write
 from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.records.program import Engine, Opcode
+from neuron_tools.records.program import Engine, Memory, Opcode
 
 
 def tensor_copy(
@@ -79,7 +80,9 @@ def _copy_kind(dst: ViewForm, src: ViewForm, engine: engines) -> Kind:
     require_start_partition(name, dst=dst, src=src)
     chosen = engine.chosen or Engine.VECTOR
     require_reach(name, chosen, dst, src)
-    return Kind(name, (compute_step(chosen, Opcode.TENSOR_COPY, dst, src),))
+    return Kind(
+        name, (compute_step(chosen, Opcode.TENSOR_COPY, dst, src),), engines=open_engines(engine, dst, src)
+    )
 
 
 def tensor_copy_predicated(
@@ -149,14 +152,17 @@ def memset(
         trace = ready()
     if dst.region < 0:
         dst.resolve()
-    key = (memset, dst.form, engine)
+    constant = float(value) if isinstance(value, (int, float, np.number)) else None
+    key = (memset, dst.form, engine, constant)
     kind = trace.kinds.get(key)
     if kind is None:
         form = dst.form
         require_on_chip("memset", dst=form)
         chosen = engine.chosen or Engine.VECTOR
         require_reach("memset", chosen, form)
-        kind = trace.add_kind(key, Kind("memset", (compute_step(chosen, Opcode.MEMSET, form),)))
+        step = compute_step(chosen, Opcode.MEMSET, form)
+        open_to = (Engine.GPSIMD,) if engine.chosen is None and form.memory is Memory.SBUF else ()
+        kind = trace.add_kind(key, Kind("memset", (step,), engines=open_to, constant=constant))
     trace.record(kind, dst.region)
     if not dst.storage.complete:  # type: ignore[union-attr]
         trace.mark_written(dst)

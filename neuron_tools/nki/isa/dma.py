@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.copies import converted
 from neuron_tools.nki.isa.enums import as_member
@@ -15,7 +16,6 @@ from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import oob_mode as bounds
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
-from neuron_tools.nki.kinds import Kind, Transfer
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
@@ -23,7 +24,6 @@ from neuron_tools.nki.isa.issue import (
     shaped,
 )
 from neuron_tools.nki.isa.tensor_scalar import Operand
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, fits_out, single, write

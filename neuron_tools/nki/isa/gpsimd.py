@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -20,7 +21,6 @@ from neuron_tools.nki.isa.issue import (
     require_on_chip,
     require_same_size,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, cast, exact, single, write

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
-from neuron_tools.nki.kinds import Kind, Step
+from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.operators import Operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
@@ -158,6 +159,16 @@ def require_reach(name: str, chosen: Engine, *forms: ViewForm | None) -> None:
     """
     if chosen is Engine.GPSIMD and any(f is not None and f.memory is Memory.PSUM for f in forms):
         raise refuse(f"{name} on GpSimd cannot reach PSUM; use the Vector engine or copy to SBUF first")
+
+
+def open_engines(engine: engines, dst: ViewForm, source: ViewForm) -> tuple[Engine, ...]:
+    """The engines among which a copy or an affine operation leaves the choice open; empty: it leaves none.
+
+    The Scalar engine computes in fp32, so 32-bit integers stay on the Vector engine.
+    """
+    if engine.chosen is not None or dst.dtype.is_32bit_integer or source.dtype.is_32bit_integer:
+        return ()
+    return Engine.SCALAR, Engine.VECTOR
 
 
 def compute_step(

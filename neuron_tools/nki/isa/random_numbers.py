@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
@@ -20,7 +21,6 @@ from neuron_tools.nki.isa.issue import (
     require_on_chip,
     require_same_size,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.random_stream import LANES, WORDS, RandomStream, Words
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer

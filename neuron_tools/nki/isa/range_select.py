@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
 from neuron_tools.nki.isa.instruction import NkiInstruction
@@ -20,7 +21,6 @@ from neuron_tools.nki.isa.issue import (
     shaped,
 )
 from neuron_tools.nki.isa.tensor_scalar import Operand
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import FP32_MINIMUM, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import column, exact, single, write

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.accumulation import VECTOR
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
 from neuron_tools.nki.isa.instruction import NkiInstruction
@@ -21,7 +22,6 @@ from neuron_tools.nki.isa.issue import (
 )
 from neuron_tools.nki.isa.scan import scan
 from neuron_tools.nki.isa.tensor_scalar import Operand, apply
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
@@ -21,7 +22,6 @@ from neuron_tools.nki.isa.issue import (
     require_same_size,
 )
 from neuron_tools.nki.isa.tensor_scalar import Operand, apply
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer

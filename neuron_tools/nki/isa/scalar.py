@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.accumulation import SCALAR, accumulate
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
@@ -22,7 +23,6 @@ from neuron_tools.nki.isa.issue import (
     require_start_partition,
 )
 from neuron_tools.nki.isa.tensor_scalar import Operand, apply
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, column, fits_out, single, write

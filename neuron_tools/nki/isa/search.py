@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -15,7 +16,6 @@ from neuron_tools.nki.isa.issue import (
     refuse,
     require_on_chip,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import Array, single, write

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import compute_step, form_of, issue, ready, refuse
-from neuron_tools.nki.kinds import Kind, Step
 from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import write

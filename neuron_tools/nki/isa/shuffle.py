@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -16,7 +17,6 @@ from neuron_tools.nki.isa.issue import (
     require_memory,
     require_on_chip,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.microscaling import quantized
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import exact, single, write

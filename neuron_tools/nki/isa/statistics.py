@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
     compute_step,
@@ -13,7 +14,6 @@ from neuron_tools.nki.isa.issue import (
     refuse,
     require_on_chip,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import single, write
 from neuron_tools.records.program import Engine, Opcode

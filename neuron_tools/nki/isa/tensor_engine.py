@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import dtypes
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
@@ -19,7 +20,6 @@ from neuron_tools.nki.isa.issue import (
     require_memory,
     require_on_chip,
 )
-from neuron_tools.nki.kinds import Kind, Step
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.nki.values import Array, exact, single, write

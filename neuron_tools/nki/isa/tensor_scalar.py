@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
@@ -13,6 +14,7 @@ from neuron_tools.nki.isa.issue import (
     compute_step,
     form_of,
     issue,
+    open_engines,
     ready,
     refuse,
     require_column,
@@ -23,13 +25,14 @@ from neuron_tools.nki.isa.issue import (
     require_start_partition,
     shaped,
 )
-from neuron_tools.nki.kinds import Kind
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, column, exact, fits_out, single, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Memory, Opcode
 
+_AFFINE = ("add", "subtract", "multiply")
+"""Operators that the Scalar engine can apply as the scale or the bias of an activation."""
 Operand = Any
 """A number, a register, or a tile with one element per partition."""
 
@@ -152,7 +155,11 @@ def _tensor_scalar_kind(
                      f"{find_operator(op1).name}")  # fmt: skip
     chosen = engine.chosen or Engine.VECTOR
     require_reach(name, chosen, dst, data, form0, form1)
-    return Kind(name, (compute_step(chosen, Opcode.TENSOR_SCALAR, dst, data),))
+    affine = first.name in _AFFINE and (op1 is None or find_operator(op1).name in _AFFINE)
+    return Kind(
+        name, (compute_step(chosen, Opcode.TENSOR_SCALAR, dst, data),),
+        engines=open_engines(engine, dst, data) if affine else (),
+    )  # fmt: skip
 
 
 def scalar_tensor_tensor(

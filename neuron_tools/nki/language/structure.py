@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from neuron_tools.nki.registers import VirtualRegister, register_value
+from neuron_tools.nki.tracer import running
 
 
 class NKIObject:
@@ -97,5 +98,9 @@ def ds(start: Any, size: Any) -> slice:
 
 @contextmanager
 def no_reorder(*_arguments: Any, **_options: Any) -> Iterator[None]:
-    """Keep the instructions of the block in order; the simulator never reorders an engine's."""
+    """Keep the instructions of the block in order."""
+    trace = running()
+    first = trace.row_count if trace is not None else 0
     yield
+    if trace is not None:
+        trace.ordered.append((first, trace.row_count))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.body import Body
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.records.program import Engine, Memory
@@ -15,7 +16,7 @@ _MANY_BANKS_FROM_GENERATION = 4
 
 def check_banks(
     trace: Tracer,
-    rows: npt.NDArray[np.int32],
+    body: Body,
     tiles: npt.NDArray[np.void],
     tile_of: npt.NDArray[np.int32],
 ) -> None:
@@ -23,15 +24,15 @@ def check_banks(
 
     Args:
         trace: Trace of the kernel.
-        rows: Its calls.
+        body: Its calls.
         tiles: Table of tiles with their addresses.
         tile_of: Tile of each region, -1 in HBM.
 
     Raises:
         NkiValidationError: Names the bytes and the kernel's line.
     """
-    core = trace.core
-    kinds = [k.number for k in trace.kind_list if k.steps and k.steps[-1].engine is Engine.TENSOR]
+    core, rows = trace.core, body.rows
+    kinds = [k.number for k in body.kinds if k.steps and k.steps[-1].engine is Engine.TENSOR]
     if core.generation >= _MANY_BANKS_FROM_GENERATION or not kinds:
         return
     candidates = np.flatnonzero(np.isin(rows[:, 0], kinds) & (rows[:, 3] >= 0))
@@ -44,7 +45,7 @@ def check_banks(
         at = int(np.argmax(crossing))
         kind, site = (int(value) for value in rows[candidates[at], :2])
         raise NkiValidationError(
-            f"the result of {trace.kind_list[kind].name} takes the bytes {start[at]} to "
+            f"the result of {body.kinds[kind].name} takes the bytes {start[at]} to "
             f"{start[at] + size[at]} of PSUM, which lie in two banks of {bank} bytes; let it begin at a "
             "bank, or split it there",
             trace.describe_site(site),

@@ -8,10 +8,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.nki.buffer import Buffer
-from neuron_tools.nki.kinds import READS, Kind, Transfer
-from neuron_tools.nki.lowering.addresses import Addresses, assign_addresses
+from neuron_tools.backend.allocate import NoPlaceError, Places
+from neuron_tools.backend.body import CONSTANT, INPUT, OUTPUT, SPILL, Body
+from neuron_tools.backend.kinds import READS, Kind, Transfer
+from neuron_tools.backend.order import bucket_starts, written_buffers
+from neuron_tools.backend.pipeline import Options, run_passes
+from neuron_tools.backend.schedule import trigger_engine
+from neuron_tools.backend.spill import WorkingSetError
 from neuron_tools.nki.lowering.bank_check import check_banks
+from neuron_tools.nki.lowering.body import make_body, overfull
 from neuron_tools.nki.tracer import Tracer
 from neuron_tools.records.kernel_source import KernelSource, LoweredKernel, with_source
 from neuron_tools.records.program import (
@@ -40,24 +45,31 @@ _MADE = {
     "hardware": QueueKind.HARDWARE_DYNAMIC, "software": QueueKind.SOFTWARE_DYNAMIC, "runtime": QueueKind.DATA,
 }  # fmt: skip
 _TENSOR_KINDS = {
-    "input": TensorKind.INPUT, "output": TensorKind.OUTPUT, "constant": TensorKind.CONSTANT,
-    "scratch": TensorKind.INTERMEDIATE,
+    INPUT: TensorKind.INPUT, OUTPUT: TensorKind.OUTPUT, CONSTANT: TensorKind.CONSTANT,
 }  # fmt: skip
+_PURPOSES = {INPUT: Purpose.INPUT, CONSTANT: Purpose.INPUT, OUTPUT: Purpose.OUTPUT}
 
 
-def lower(trace: Tracer, name: str, *, framework: FrameworkOperation | None = None) -> LoweredKernel:
+def lower(
+    trace: Tracer,
+    name: str,
+    *,
+    framework: FrameworkOperation | None = None,
+    options: Options | None = None,
+) -> LoweredKernel:
     """The Program of one recorded trace.
 
     Args:
         trace: The trace of one kernel instance (or of all that ran one after another).
         name: The kernel's name.
         framework: Operation of the framework that called it; default one named after the kernel.
+        options: Passes of the back end that run; all of them if None.
 
     Raises:
         OutOfMemoryError: The tiles that live at one time do not fit.
         RaceError: Tiles that the kernel placed at one address are used at the same time.
     """
-    return _Lowering(trace, name, framework).lowered()
+    return _Lowering(trace, name, framework, options).lowered()
 
 
 @dataclass(frozen=True)
@@ -72,48 +84,52 @@ class _Streams:
 class _Lowering:
     """State of the lowering of one trace."""
 
-    def __init__(self, trace: Tracer, name: str, framework: FrameworkOperation | None) -> None:
+    def __init__(
+        self, trace: Tracer, name: str, framework: FrameworkOperation | None, options: Options | None
+    ) -> None:
         self.trace = trace
         self.name = name
         self.framework = framework or FrameworkOperation(f"nki::{name}")
-        self.rows = np.ascontiguousarray(trace.row_table())
-        self.regions = np.ascontiguousarray(trace.region_table())
-        self.kinds = trace.kind_list
         self.builder = ProgramBuilder(name, trace.core.target)
+        written = make_body(trace)
+        self.flops = _flops(written)
+        self.body, self.places = _compiled(trace, written, options)
+        self.rows, self.regions, self.kinds = self.body.rows, self.body.regions, self.body.kinds
 
     def lowered(self) -> LoweredKernel:
         """The Program and its source."""
         operation = self.builder.framework(self.framework)
         self.builder.hlo(HloOperation(f"nki_kernel.{self.name}", "custom_call", (operation,), (1.0,),
-                                      self._flops(), ""))  # fmt: skip
+                                      self.flops, ""))  # fmt: skip
         tensors = self._tensors()
-        addresses = assign_addresses(self.trace, self.rows, self.regions)
         streams = self._streams()
-        edges = self._edges(addresses, streams)
-        layout = self._emit(tensors, addresses, streams, edges)
+        edges = self._edges(streams)
+        layout = self._emit(tensors, streams, edges)
         for warning in self.trace.warnings:
             self.builder.warning(warning)
         source = self._source(layout)
         return LoweredKernel(with_source(self.builder.finish(), source), source)
 
-    def _flops(self) -> int:
-        if not len(self.rows):
-            return 0
-        calls = np.bincount(self.rows[:, 0], minlength=len(self.kinds))
-        return int(sum(int(calls[kind.number]) * kind.flops for kind in self.kinds))
-
     # What it refers to
 
     def _tensors(self) -> Ints:
         """Program tensor of each buffer in HBM, -1 for others."""
-        rows = np.full(len(self.trace.buffers), -1, np.int64)
-        for buffer in self.trace.buffers:
-            if not buffer.region.is_on_chip:
-                rows[buffer.number] = self.builder.tensor(
-                    buffer.name or f"hbm.{buffer.number}", _TENSOR_KINDS[buffer.kind], buffer.dtype.chip,
-                    buffer.shape,
-                )  # fmt: skip
+        buffers = self.body.buffers
+        rows = np.full(len(buffers), -1, np.int64)
+        for number in np.flatnonzero(~buffers.on_chip).tolist():
+            rows[number] = self._tensor(number)
         return rows
+
+    def _tensor(self, number: int) -> int:
+        origin = self.trace.buffers[int(self.body.buffers.origin[number])]
+        role = int(self.body.buffers.role[number])
+        name = f"spill.{number}" if role == SPILL else origin.name or f"hbm.{number}"
+        shape = origin.shape
+        if role == SPILL:
+            shape = (int(self.body.buffers.lines[number]), origin.pitch)
+        return self.builder.tensor(
+            name, _TENSOR_KINDS.get(role, TensorKind.INTERMEDIATE), origin.dtype.chip, shape
+        )
 
     # Streams
 
@@ -142,39 +158,28 @@ class _Lowering:
     def _use(self, transfer: Transfer) -> tuple[str, Engine, QueueKind]:
         """Name of the use, starting engine and descriptors of a transfer.
 
-        Loads start on Sync and stores on GpSimd, so that a store that waits for its data never holds the
-        loads behind it; the hardware's own descriptors exist on Sync and Scalar only.
+        The hardware's own descriptors exist on Sync and Scalar only.
         """
         if transfer.collective is not None:
             return "Collective", transfer.engine or Engine.SYNC, QueueKind.COLLECTIVE
-        made = _MADE[transfer.descriptors_by]
-        loads = transfer.source_memory is Memory.HBM and transfer.destination_memory is not Memory.HBM
+        made, starter = _MADE[transfer.descriptors_by], trigger_engine(transfer)
         if made is QueueKind.SOFTWARE_DYNAMIC:
-            return "Dynamic", Engine.GPSIMD, made
-        use = "Load" if loads else "Store"
-        starter = transfer.engine or (Engine.SYNC if loads else Engine.GPSIMD)
+            return "Dynamic", starter, made
+        loads = transfer.source_memory is Memory.HBM and transfer.destination_memory is not Memory.HBM
         if starter is Engine.GPSIMD and made is QueueKind.HARDWARE_DYNAMIC:
             made = QueueKind.OUTPUT
-        return use, starter, made
+        return "Load" if loads else "Store", starter, made
 
     # Dependencies
 
-    def _edges(self, addresses: Addresses, streams: _Streams) -> tuple[Any, ...]:
-        from neuron_tools.nki.lowering.dependency_kernel import BUCKET_LINES, find_dependencies
+    def _edges(self, streams: _Streams) -> tuple[Any, ...]:
+        from neuron_tools.backend.dependency_kernel import find_dependencies
 
-        buffers = self.trace.buffers
-        written = np.zeros(len(buffers), bool)
-        for slot in (3, 4):
-            touched = self.rows[:, slot]
-            written[self.regions[touched[touched >= 0], 0]] = True
-        lines = np.array([buffer.lines for buffer in buffers], np.int64)
-        buckets = np.zeros(len(buffers) + 1, np.int64)
-        np.cumsum(-(-lines // BUCKET_LINES) + 1, out=buckets[1:])
         ordered = np.ones(max(streams.count, 1), bool)
         ordered[ENGINE_COUNT:] = False
         found: tuple[Any, ...] = find_dependencies(
-            self.rows, self.regions, written, buckets, addresses.predecessor_start, addresses.predecessors,
-            streams.of_row, ordered,
+            self.rows, self.regions, written_buffers(self.body), bucket_starts(self.body),
+            self.places.predecessor_start, self.places.predecessors, streams.of_row, ordered,
         )  # fmt: skip
         return self._with_ties(*found)
 
@@ -182,24 +187,26 @@ class _Lowering:
         """The dependencies with those that the kernel itself asked for."""
         if not self.trace.ties:
             return consumers, producers, slots, hazards
-        ties = np.array(self.trace.ties, consumers.dtype)
+        at = np.full(int(self.body.origin.max(initial=-1)) + 1, -1, np.int64)
+        own = self.body.origin >= 0
+        at[self.body.origin[own]] = np.flatnonzero(own)
+        ties = at[np.array(self.trace.ties, np.int64)]
+        ties = ties[(ties >= 0).all(axis=1)].astype(consumers.dtype)
         first_operand = np.zeros(len(ties), slots.dtype)
         return (np.concatenate([consumers, ties[:, 0]]), np.concatenate([producers, ties[:, 1]]),
                 np.concatenate([slots, first_operand]), hazards)  # fmt: skip
 
     # Rows
 
-    def _emit(
-        self, tensors: Ints, addresses: Addresses, streams: _Streams, edges: tuple[Any, ...]
-    ) -> _Layout:
+    def _emit(self, tensors: Ints, streams: _Streams, edges: tuple[Any, ...]) -> _Layout:
         layout = _Layout(self.kinds, self.rows)
         block = layout.instructions(self.builder)
         dma_rows = np.flatnonzero(streams.queue_rows >= 0)
         dmas = self._dmas(dma_rows, tensors, streams)
         block["engine"][layout.first[dma_rows]] = self._queue_engines()[streams.queue_rows[dma_rows]]
         block["dma"][layout.first[dma_rows]] = np.arange(len(dma_rows))
-        tiles, tile_of = self._tiles(addresses)
-        check_banks(self.trace, self.rows, tiles, tile_of)
+        tiles, tile_of = self._tiles()
+        check_banks(self.trace, self.body, tiles, tile_of)
         self._name_tiles(block, layout, tile_of, edges[3], dmas, dma_rows)
         self.builder.tiles(tiles)
         self.builder.instructions(block, dmas)
@@ -249,29 +256,40 @@ class _Lowering:
         read = self.regions[self.rows[dma_rows, 3 + READS], 0] if len(dma_rows) else np.zeros(0, np.int64)
         from_hbm = tensors[read] >= 0
         table["tensor"] = np.where(from_hbm, tensors[read], tensors[written])
-        kinds_of = np.array([_purpose(buffer) for buffer in self.trace.buffers], np.int64)
+        role = self.body.buffers.role
+        purposes = np.array([int(_PURPOSES.get(r, Purpose.INTERMEDIATE)) for r in range(SPILL + 1)], np.int64)
+        kinds_of = purposes[role]
         table["purpose"] = np.where(from_hbm, kinds_of[read], np.where(
             kinds_of[written] == Purpose.INPUT, Purpose.OUTPUT, kinds_of[written]))  # fmt: skip
+        if len(dma_rows):
+            table["purpose"][role[written] == SPILL] = int(Purpose.SPILL_SAVE)
+            table["purpose"][role[read] == SPILL] = int(Purpose.SPILL_RELOAD)
         return table
 
-    def _tiles(self, addresses: Addresses) -> tuple[Table, npt.NDArray[np.int32]]:
-        """A tile row per region that is written on chip; and the tile of each region, -1 elsewhere."""
-        regions, buffers = self.regions, self.trace.buffers
-        on_chip = np.array([buffer.region.is_on_chip for buffer in buffers], bool)
-        partitions = np.array([max(buffer.partitions, 1) for buffer in buffers], np.int64)
-        chosen = np.flatnonzero(on_chip[regions[:, 0]]) if len(regions) else np.zeros(0, np.int64)
+    def _tiles(self) -> tuple[Table, npt.NDArray[np.int32]]:
+        """A tile row per region on chip; and the tile of each region, -1 elsewhere."""
+        regions, buffers = self.regions, self.body.buffers
+        partitions = np.maximum(buffers.partitions, 1)
+        chosen = np.flatnonzero(buffers.on_chip[regions[:, 0]]) if len(regions) else np.zeros(0, np.int64)
         tile_of = np.full(len(regions), -1, np.int32)
         tile_of[chosen] = np.arange(len(chosen))
         table = empty_table(TILE_DTYPE, len(chosen))
         part = regions[chosen].astype(np.int64)
         buffer = part[:, 0]
-        table["memory"] = np.array([int(b.region.memory) for b in buffers], np.uint8)[buffer]
-        block = part[:, 1] // partitions[buffer]
-        table["address"] = addresses.block_address(buffer, block) + part[:, 3]
+        table["memory"] = buffers.memory[buffer]
+        table["address"] = self._block_address(buffer, part[:, 1] // partitions[buffer]) + part[:, 3]
         table["bytes_per_partition"] = part[:, 4] - part[:, 3]
         table["start_partition"] = part[:, 1] % partitions[buffer]
         table["partitions"] = np.minimum(part[:, 2] - part[:, 1], partitions[buffer])
         return table, tile_of
+
+    def _block_address(self, buffer: Ints, block: Ints) -> Ints:
+        """Byte in each partition of blocks of buffers."""
+        address = np.maximum(self.places.address[buffer], 0) + block * self.body.buffers.pitch_bytes[buffer]
+        for number, places in self.body.block_addresses.items():
+            chosen = buffer == number
+            address[chosen] = np.array(places, np.int64)[block[chosen] % len(places)]
+        return np.asarray(address)
 
     def _name_tiles(
         self, block: Table, layout: _Layout, tile_of: npt.NDArray[np.int32], hazard: Ints, dmas: Table,
@@ -307,10 +325,23 @@ class _Lowering:
         )
 
 
-def _purpose(buffer: Buffer) -> int:
-    if buffer.kind in ("input", "constant"):
-        return int(Purpose.INPUT)
-    return int(Purpose.OUTPUT) if buffer.kind == "output" else int(Purpose.INTERMEDIATE)
+def _compiled(trace: Tracer, written: Body, options: Options | None) -> tuple[Body, Places]:
+    """The back end's passes over a kernel.
+
+    Raises:
+        OutOfMemoryError: What lives at one time does not fit; names the tile and its line.
+    """
+    try:
+        return run_passes(written, options)
+    except (NoPlaceError, WorkingSetError) as error:
+        raise overfull(trace, written, error) from None
+
+
+def _flops(body: Body) -> int:
+    if not len(body):
+        return 0
+    calls = np.bincount(body.rows[:, 0], minlength=len(body.kinds))
+    return int(sum(int(calls[kind.number]) * kind.flops for kind in body.kinds))
 
 
 class _Layout:

@@ -21,6 +21,7 @@ from neuron_tools.nki.errors import (
 )
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
+from neuron_tools.records.program import Purpose
 from tests.unit.nki.kernels import floats, on_chip, run_raw, tile
 
 A = floats(128, 64)
@@ -212,15 +213,32 @@ def lowered(body, *arrays):
     return lower(trace, "kernel")
 
 
-def test_tiles_that_do_not_fit_together_are_refused():
+def test_tiles_that_do_not_fit_together_are_spilled():
     def body(a):
         tiles = [tile((128, 4096)) for _ in range(15)]
         for each in tiles:
-            nisa.memset(each, 1.0)
+            nisa.activation(each, nl.exp, a_tile)
         for each in tiles:
             nisa.tensor_copy(each, each)
 
-    with pytest.raises(OutOfMemoryError, match=r"SBUF is full.*still used take 229376") as caught:
+    def kernel(a):
+        nonlocal a_tile
+        a_tile = tile((128, 4096))
+        nisa.memset(a_tile, 1.0)
+        body(a)
+
+    a_tile = None
+    purposes = lowered(kernel).program.dmas["purpose"].tolist()
+    assert purposes.count(Purpose.SPILL_SAVE) == purposes.count(Purpose.SPILL_RELOAD) > 0
+
+
+def test_operands_of_one_instruction_that_do_not_fit_are_refused():
+    def body(a):
+        source, result = (tile((128, 40000)) for _ in range(2))
+        nisa.memset(source, 1.0)
+        nisa.tensor_copy(result, source)
+
+    with pytest.raises(OutOfMemoryError, match="SBUF is full: the operands of one instruction") as caught:
         lowered(body)
     assert caught.value.where.startswith(HERE)
 
@@ -228,8 +246,10 @@ def test_tiles_that_do_not_fit_together_are_refused():
 def test_psum_has_eight_banks():
     def body(a, count=9):
         tiles = [tile((128, 512), buffer=nl.psum) for _ in range(count)]
+        source = tile((128, 512))
+        nisa.memset(source, 1.0)
         for each in tiles:
-            nisa.memset(each, 1.0)
+            nisa.tensor_copy(each, source)
         for each in tiles:
             nisa.tensor_copy(tile((128, 512)), each)
 

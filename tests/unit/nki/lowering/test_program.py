@@ -6,12 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from neuron_tools import hardware
+from neuron_tools.backend.allocate import allocate
+from neuron_tools.backend.dependency_kernel import find_dependencies
+from neuron_tools.backend.pipeline import WRITTEN
 from neuron_tools.nki import isa as nisa
 from neuron_tools.nki import language as nl
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
-from neuron_tools.nki.lowering.addresses import assign_addresses
-from neuron_tools.nki.lowering.dependency_kernel import find_dependencies
+from neuron_tools.nki.lowering.body import make_body
 from neuron_tools.records.program import Engine, Memory, Opcode
 from neuron_tools.simulator import check, simulate
 from tests.unit.nki.kernels import floats, on_chip, tile
@@ -22,6 +24,11 @@ CORE = hardware.get("trn2")
 def lowered(body, *arrays, values=False, **options):
     (trace,) = Kernel(body, core=CORE, **options).run(*arrays, values=values).traces
     return lower(trace, "kernel")
+
+
+def as_written(body, *arrays):
+    (trace,) = Kernel(body, core=CORE).run(*arrays, values=False).traces
+    return lower(trace, "kernel", options=WRITTEN)
 
 
 def matmul(a, b):
@@ -92,7 +99,7 @@ def test_instructions_know_their_line_stack_and_iteration():
                 nisa.memset(load(a, i), float(j))
         return a
 
-    source = lowered(body, floats(256, 16)).source
+    source = as_written(body, floats(256, 16)).source
     assert [loop[0] for loop in source.loops] == ["i", "j"]
     first = source.stacks[source.stack[0]]
     assert [frame.function.rsplit(".", 1)[-1] for frame in first] == ["load", "body"]
@@ -171,7 +178,7 @@ def test_a_read_of_hbm_waits_for_the_write_that_it_overlaps(overlap):
             nisa.dma_copy(again, a)
         return a
 
-    program = lowered(body, floats(128, 64)).program
+    program = as_written(body, floats(128, 64)).program
     assert bool(program.instructions["wait_count"][2]) is overlap
 
 
@@ -250,13 +257,13 @@ def test_tiles_that_live_together_never_share_memory(sizes, seed):
 
     (trace,) = Kernel(body, core=CORE).run(floats(4, 4), values=False).traces
     rows, table = trace.row_table(), trace.region_table()
-    addresses = assign_addresses(trace, rows, table)
+    places = allocate(make_body(trace))
     lives = {}
     for index, row in enumerate(rows):
         for region in row[3:]:
             if region >= 0:
                 lives.setdefault(int(table[region, 0]), []).append(index)
-    spans = [(addresses.address[b], addresses.address[b] + trace.buffers[b].pitch_bytes, min(u), max(u))
+    spans = [(places.address[b], places.address[b] + trace.buffers[b].pitch_bytes, min(u), max(u))
              for b, u in lives.items()]  # fmt: skip
     for i, (low, high, first, last) in enumerate(spans):
         assert 0 <= low < high <= CORE.sbuf_bytes_per_partition

@@ -38,6 +38,7 @@ def allocate(
     capacity: int,
     bank: int,
     alignment: int,
+    rotate: bool,
 ) -> tuple[Int64Array, Int64Array, Int64Array, int]:
     """Addresses of tiles, and whose place each takes over.
 
@@ -54,6 +55,7 @@ def allocate(
         capacity: Bytes of a partition.
         bank: Tiles no larger than this do not cross its multiples; 0: no banks.
         alignment: Addresses are multiples of this.
+        rotate: Search from behind the last allocation on; else from the bottom.
 
     Returns:
         (address (buffers,), predecessor pairs (n, 2): tile and the earlier tile whose place it takes, failed
@@ -82,7 +84,7 @@ def allocate(
             failed[0] = tile
             break
         address[tile] = found
-        pointer = found + need
+        pointer = found + need if rotate else 0
         if pointer >= capacity:
             pointer = 0
         end = found + need

@@ -55,7 +55,9 @@ def find_dependencies(
     node_region = np.empty(capacity, np.int32)
     node_write = np.empty(capacity, np.bool_)
     used = 0
-    entered = np.zeros(tracked.shape[0], np.bool_)
+    released = np.zeros(tracked.shape[0], np.bool_)
+    for before in predecessors:
+        released[before] = True
     edge_capacity = max(1024, count * 2)
     edge_row = np.empty(edge_capacity, np.int64)
     edge_slot = np.empty(edge_capacity, np.int32)
@@ -64,6 +66,7 @@ def find_dependencies(
     hazard = np.full(count * 4, -1, np.int64)
     stream_count = same_stream.shape[0]
     latest = np.full(stream_count, -1, np.int64)
+    last_access = np.full((tracked.shape[0], stream_count), -1, np.int32)
     for row in range(count):
         for slot in range(6):
             # reads (slots 2..5) first, then writes
@@ -79,18 +82,16 @@ def find_dependencies(
             low_line, high_line = regions[region, 1], regions[region, 2]
             low_byte, high_byte = regions[region, 3], regions[region, 4]
             first_bucket, last_bucket = bucket_start[buffer], bucket_start[buffer + 1] - 1
-            if not entered[buffer]:
-                entered[buffer] = True
+            if writes:
                 for at in range(predecessor_start[buffer], predecessor_start[buffer + 1]):
                     before = predecessors[at]
-                    for bucket in range(bucket_start[before], bucket_start[before + 1]):
-                        node = head[bucket]
-                        while node >= 0:
-                            producer = node_row[node]
-                            if producer > latest[streams[producer]]:
-                                latest[streams[producer]] = producer
-                                touched = 1
-                            node = link[node]
+                    for stream in range(stream_count):
+                        producer = last_access[before, stream]
+                        if producer > latest[stream]:
+                            latest[stream] = producer
+                            touched = 1
+            if released[buffer]:
+                last_access[buffer, streams[row]] = row
             begin = first_bucket + low_line // BUCKET_LINES
             finish = first_bucket + (high_line - 1) // BUCKET_LINES
             spans = begin != finish or begin >= last_bucket

@@ -78,6 +78,8 @@ class Kind:
         transfer: The DMA that it is, or None.
         flops: 2 x multiply-accumulates of the mathematics.
         number: Its number in the trace.
+        engines: Engines among which the kernel leaves the choice, preferred first; empty: it fixed one.
+        constant: What a memset fills with, where it is one number.
     """
 
     name: str
@@ -85,3 +87,5 @@ class Kind:
     transfer: Transfer | None = None
     flops: int = 0
     number: int = field(default=-1)
+    engines: tuple[Engine, ...] = ()
+    constant: float | None = None

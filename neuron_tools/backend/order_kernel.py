@@ -1,0 +1,165 @@
+"""Compiled search for what must come before what, whoever runs it: the order that any schedule keeps.
+
+Every bucket of lines keeps its live writes and the reads since. A read follows the writes that it overlaps;
+a write follows reads and writes, and removes those that it covers. Where a buffer takes the place of others,
+its calls follow *release* nodes, one a buffer, which follow all calls on that buffer.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiled import compiled
+
+Int32Array = npt.NDArray[np.int32]
+Int64Array = npt.NDArray[np.int64]
+
+BUCKET_LINES = 128
+"""Lines of a tensor whose accesses are kept together."""
+AFTER_RESULT, AFTER_START = 0, 1
+"""What an edge asks for: the producer's result, or only that it runs before on the same engine."""
+
+
+@compiled
+def _grown(values: Int64Array) -> Int64Array:
+    wide = np.empty(values.shape[0] * 2, np.int64)
+    wide[: values.shape[0]] = values
+    return wide
+
+
+@compiled
+def _grown32(values: Int32Array) -> Int32Array:
+    wide = np.empty(values.shape[0] * 2, np.int32)
+    wide[: values.shape[0]] = values
+    return wide
+
+
+@compiled
+def order_edges(
+    rows: Int32Array,
+    regions: Int32Array,
+    tracked: npt.NDArray[np.bool_],
+    bucket_start: Int64Array,
+    released: npt.NDArray[np.bool_],
+    predecessor_start: Int64Array,
+    predecessors: Int64Array,
+) -> tuple[Int64Array, Int64Array, npt.NDArray[np.int8]]:
+    """Edges of the order; O(rows x live accesses of a bucket).
+
+    Args:
+        rows: (n, COLUMNS) calls.
+        regions: (m, 5).
+        tracked: (buffers,) whether accesses can conflict at all.
+        bucket_start: (buffers + 1,) buckets of each; the last of a buffer is for accesses over several.
+        released: (buffers,) whether somebody takes the place of it.
+        predecessor_start, predecessors: Buffers whose place each takes (CSR).
+
+    Returns:
+        (before, after, what): node n + b is the release of buffer b; `what` is AFTER_RESULT or AFTER_START.
+    """
+    count = rows.shape[0]
+    buckets = bucket_start[-1]
+    head = np.full((2, buckets), -1, np.int32)  # reads, writes
+    capacity = max(1024, count * 3)
+    link = np.empty(capacity, np.int32)
+    node_row = np.empty(capacity, np.int32)
+    node_region = np.empty(capacity, np.int32)
+    used = 0
+    before = np.empty(max(1024, count * 4), np.int64)
+    after = np.empty(before.shape[0], np.int64)
+    what = np.empty(before.shape[0], np.int8)
+    edges = 0
+    for row in range(count):
+        for slot in range(6):
+            operand = slot + 2 if slot < 4 else slot - 4  # reads first, then writes
+            region = rows[row, 3 + operand]
+            if region < 0:
+                continue
+            buffer = regions[region, 0]
+            if not tracked[buffer]:
+                continue
+            writes = 1 if operand < 2 else 0
+            need = predecessor_start[buffer + 1] - predecessor_start[buffer] + 2
+            while edges + need >= before.shape[0]:
+                before, after = _grown(before), _grown(after)
+                wider = np.empty(before.shape[0], np.int8)
+                wider[:edges] = what[:edges]
+                what = wider
+            if writes:
+                for at in range(predecessor_start[buffer], predecessor_start[buffer + 1]):
+                    before[edges], after[edges], what[edges] = count + predecessors[at], row, AFTER_RESULT
+                    edges += 1
+            if released[buffer]:
+                before[edges], after[edges], what[edges] = row, count + buffer, AFTER_RESULT
+                edges += 1
+            low_line, high_line = regions[region, 1], regions[region, 2]
+            low_byte, high_byte = regions[region, 3], regions[region, 4]
+            first_bucket, last_bucket = bucket_start[buffer], bucket_start[buffer + 1] - 1
+            begin = first_bucket + low_line // BUCKET_LINES
+            finish = first_bucket + (high_line - 1) // BUCKET_LINES
+            spans = begin != finish or begin >= last_bucket
+            if spans:
+                begin, finish = first_bucket, last_bucket - 1
+            for kind in range(1 - writes, 2):
+                for step in range(begin, finish + 2):
+                    bucket = step if step <= finish else last_bucket
+                    previous = np.int32(-1)
+                    node = head[kind, bucket]
+                    while node >= 0:
+                        other = node_region[node]
+                        following = link[node]
+                        removed = False
+                        if (
+                            regions[other, 1] < high_line and low_line < regions[other, 2]
+                            and regions[other, 3] < high_byte and low_byte < regions[other, 4]
+                        ):  # fmt: skip
+                            if node_row[node] != row:
+                                if edges == before.shape[0]:
+                                    before, after = _grown(before), _grown(after)
+                                    wider = np.empty(before.shape[0], np.int8)
+                                    wider[:edges] = what[:edges]
+                                    what = wider
+                                before[edges], after[edges] = node_row[node], row
+                                what[edges] = AFTER_START if writes else AFTER_RESULT
+                                edges += 1
+                            removed = writes == 1 and (
+                                low_line <= regions[other, 1] and regions[other, 2] <= high_line
+                                and low_byte <= regions[other, 3] and regions[other, 4] <= high_byte
+                            )  # fmt: skip
+                        if removed:
+                            if previous >= 0:
+                                link[previous] = following
+                            else:
+                                head[kind, bucket] = following
+                        else:
+                            previous = node
+                        node = following
+            if used == link.shape[0]:
+                link, node_row, node_region = _grown32(link), _grown32(node_row), _grown32(node_region)
+            home = last_bucket if spans else begin
+            node_row[used], node_region[used] = row, region
+            link[used] = head[writes, home]
+            head[writes, home] = used
+            used += 1
+    return before[:edges], after[:edges], what[:edges]
+
+
+@compiled
+def successors(
+    nodes: int, before: Int64Array, after: Int64Array
+) -> tuple[Int64Array, Int64Array, Int32Array]:
+    """Edges by producer: (start (nodes + 1,), edge of each place, how many edges lead to each node)."""
+    start = np.zeros(nodes + 1, np.int64)
+    incoming = np.zeros(nodes, np.int32)
+    for edge in range(before.shape[0]):
+        start[before[edge] + 1] += 1
+        incoming[after[edge]] += 1
+    for node in range(nodes):
+        start[node + 1] += start[node]
+    place = start[:-1].copy()
+    order = np.empty(before.shape[0], np.int64)
+    for edge in range(before.shape[0]):
+        order[place[before[edge]]] = edge
+        place[before[edge]] += 1
+    return start, order, incoming
