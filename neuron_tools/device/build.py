@@ -1,8 +1,9 @@
-"""Builds the C++ extensions of the `neuron` device, once for each PyTorch, Python and source version.
+"""Finds or builds the C++ extensions of the `neuron` device, one per PyTorch, Python and source version.
 
-`python -m neuron_tools.device.build` is the explicit step; the first `import torch` does it too. The
-library stands in a cache folder, so that an installed package needs no rights to its own folder.
-Many processes may ask at once: one builds under a file lock, the others wait and load.
+A wheel carries libraries that are built ahead (`SHIPPED_FOLDER`). For any other PyTorch or Python they are
+built from source: `python -m neuron_tools.device.build` is the explicit step; the first `import torch` does
+it too. What is built stands in a cache folder, so that an installed package needs no rights to its own
+folder. Many processes may ask at once: one builds under a file lock, the others wait and load.
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import shutil
 import sys
 import sysconfig
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +29,9 @@ MODULE_NAME = "_neuron_device"
 SOURCE_FOLDER = Path(__file__).parent / "csrc"
 DISTRIBUTED_MODULE = "_neuron_distributed"
 DISTRIBUTED_FOLDER = Path(__file__).parent / "distributed" / "csrc"
+SHIPPED_FOLDER = Path(__file__).parent / "built"
+MAX_UNITS = 2
+"""Most of a unit's time goes into PyTorch's headers, so that more of them take more time in all."""
 _COMPILE_FLAGS = (
     "-std=c++20",
     "-O2",
@@ -89,14 +94,34 @@ def build_key(extension: Extension | None = None) -> str:
         if source.suffix in {".cpp", ".h"}:
             digest.update(source.name.encode() + b"\0" + source.read_bytes())
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
+    # A version's CPU and CUDA wheels have one C++ interface ("2.13.0+cpu", "2.13.0").
+    version = torch.__version__.partition("+")[0]
     python = sys.implementation.cache_tag
-    return f"torch{torch.__version__}-abi{abi}-{python}-{os.uname().machine}-{digest.hexdigest()[:16]}"
+    return f"torch{version}-abi{abi}-{python}-{os.uname().machine}-{digest.hexdigest()[:16]}"
 
 
 def library_path(extension: Extension | None = None) -> Path:
     """Where the library for this process stands, or will stand; the device's if None is named."""
     chosen = extension or device_extension()
-    return cache_folder() / chosen.folder / build_key(chosen) / chosen.file_name
+    shipped = shipped_path(chosen)
+    return shipped if shipped.exists() else built_path(chosen)
+
+
+def shipped_path(extension: Extension) -> Path:
+    """Where a wheel has the library for this process, if it has it."""
+    return SHIPPED_FOLDER / build_key(extension) / extension.file_name
+
+
+def built_path(extension: Extension) -> Path:
+    """Where the library for this process stands once it is built from source."""
+    return cache_folder() / extension.folder / build_key(extension) / extension.file_name
+
+
+def is_there(torch_version: str) -> bool:
+    """Whether some build of the device for a version of PyTorch is there; imports nothing, so never sure."""
+    release = f"torch{torch_version.partition('+')[0]}-*-{sys.implementation.cache_tag}-*"
+    folders = (SHIPPED_FOLDER, cache_folder() / device_extension().folder)
+    return any(any(folder.glob(f"{release}/{library_name()}")) for folder in folders)
 
 
 def build(extension: Extension | None = None) -> Path:
@@ -109,6 +134,11 @@ def build(extension: Extension | None = None) -> Path:
     """
     chosen = extension or device_extension()
     library = library_path(chosen)
+    return library if library.exists() else _build_from_source(chosen)
+
+
+def _build_from_source(chosen: Extension) -> Path:
+    library = built_path(chosen)
     if library.exists():
         return library
     with _locked(library.parent):
@@ -123,9 +153,19 @@ def load(extension: Extension | None = None) -> ModuleType:
     loaded = sys.modules.get(chosen.name)
     if loaded is not None:
         return loaded
-    library = str(build(extension))
-    loader = importlib.machinery.ExtensionFileLoader(chosen.name, library)
-    spec = importlib.util.spec_from_file_location(chosen.name, library, loader=loader)
+    library = build(chosen)
+    try:
+        return _load_library(chosen, library)
+    except DeviceBuildError:
+        if library != shipped_path(chosen):
+            raise
+    # Built ahead against another system library: this machine builds its own.
+    return _load_library(chosen, _build_from_source(chosen))
+
+
+def _load_library(extension: Extension, library: Path) -> ModuleType:
+    loader = importlib.machinery.ExtensionFileLoader(extension.name, str(library))
+    spec = importlib.util.spec_from_file_location(extension.name, library, loader=loader)
     assert spec is not None
     try:
         module = importlib.util.module_from_spec(spec)
@@ -133,7 +173,7 @@ def load(extension: Extension | None = None) -> ModuleType:
     except ImportError as error:
         message = f"The built library {library} does not load ({error}); delete that file to build it anew."
         raise DeviceBuildError(message) from error
-    sys.modules[chosen.name] = module
+    sys.modules[extension.name] = module
     return module
 
 
@@ -189,8 +229,20 @@ def _run_compiler(command: list[str], what: str) -> None:
         raise DeviceBuildError(f"Building the neuron device failed at {what}: {message}")
 
 
-def _compile_source(compiler: str, source: Path, folder: Path, flags: list[str]) -> Path:
-    target = folder / f"{source.stem}.o"
+def unit_texts(sources: Path, units: int) -> list[str]:
+    """The sources of a folder as that many files, each including its share: headers are read once."""
+    files = sorted(sources.glob("*.cpp"))
+    sizes = list(itertools.accumulate(file.stat().st_size for file in files))
+    shares: list[list[str]] = [[] for _ in range(units)]
+    for file, end in zip(files, sizes):
+        shares[(end - 1) * units // sizes[-1]].append(f'#include "{file}"\n')
+    return ["".join(share) for share in shares if share]
+
+
+def _compile_unit(compiler: str, number: int, text: str, folder: Path, flags: list[str]) -> Path:
+    source = folder / f"unit_{number}.cpp"
+    source.write_text(text)
+    target = source.with_suffix(".o")
     _run_compiler([compiler, *flags, "-c", str(source), "-o", str(target)], source.name)
     return target
 
@@ -202,39 +254,54 @@ def _compile(extension: Extension, library: Path) -> None:
 
     compiler = _find_compiler()
     started = time.monotonic()
-    print(f"neuron-tools: building {extension.what} for torch {torch.__version__} (once)", file=sys.stderr)
+    _say(
+        f"building {extension.what} from source, once, as this installation has none for torch "
+        f"{torch.__version__} and Python {sys.version_info[0]}.{sys.version_info[1]}; it takes up to a minute"
+    )
     try:
         with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-            built = _compile_and_link(compiler, extension, Path(folder))
+            built = compile_and_link(compiler, extension, Path(folder))
             os.replace(built, library)
     except OSError as error:
         raise CacheFolderError(
             f"The neuron device cannot be kept in {library.parent} ({error.strerror}); "
             "free space there or set NEURON_TOOLS_CACHE to another folder."
         ) from error
-    print(f"neuron-tools: built in {time.monotonic() - started:.1f} s: {library}", file=sys.stderr)
+    _say(f"built in {time.monotonic() - started:.1f} s: {library}")
 
 
-def _compile_and_link(compiler: str, extension: Extension, folder: Path) -> Path:
-    from concurrent.futures import ThreadPoolExecutor
+def _say(text: str) -> None:
+    print(f"neuron-tools: {text}", file=sys.stderr, flush=True)
+
+
+def compile_and_link(compiler: str, extension: Extension, folder: Path) -> Path:
+    """Compiles an extension in a folder, a unit to a core, and tells of each that is done.
+
+    Returns:
+        The library, in that folder.
+
+    Raises:
+        DeviceBuildError: The compiler failed.
+    """
+    from concurrent.futures import ThreadPoolExecutor, as_completed
 
     import torch
 
     abi = int(torch._C._GLIBCXX_USE_CXX11_ABI)
     flags = [*_COMPILE_FLAGS, f"-D_GLIBCXX_USE_CXX11_ABI={abi}", *_include_flags()]
-    # The largest first: the two workers then end together.
-    sources = sorted(extension.sources.glob("*.cpp"), key=lambda source: -source.stat().st_size)
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        objects = list(pool.map(lambda source: _compile_source(compiler, source, folder, flags), sources))
+    units = unit_texts(extension.sources, min(MAX_UNITS, os.cpu_count() or 1))
+    with ThreadPoolExecutor(len(units)) as pool:
+        running = [
+            pool.submit(_compile_unit, compiler, number, text, folder, flags)
+            for number, text in enumerate(units)
+        ]
+        for done, unit in enumerate(as_completed(running), 1):
+            unit.result()
+            _say(f"compiled part {done} of {len(units)} of {extension.what}")
     built = folder / extension.file_name
-    torch_libraries = str(Path(torch.__file__).parent / "lib")
-    link = [
-        "-shared",
-        "-s",
-        *map(str, sorted(objects)),
-        f"-L{torch_libraries}",
-        f"-Wl,-rpath,{torch_libraries}",
-    ]
+    # PyTorch's libraries are loaded before this one, by name: it needs no path to them.
+    link = ["-shared", "-s", *(str(unit.result()) for unit in running)]
+    link.append(f"-L{Path(torch.__file__).parent / 'lib'}")
     _run_compiler([compiler, *link, *(f"-l{name}" for name in _LIBRARIES), "-o", str(built)], "linking")
     return built
 
@@ -244,20 +311,56 @@ def library_name() -> str:
     return device_extension().file_name
 
 
-def main() -> int:
-    """The build step of `make`: builds, or tells where the library stands."""
+def ship(folder: Path) -> list[Path]:
+    """Builds both libraries into a folder laid out as `SHIPPED_FOLDER`, for a wheel that carries them.
+
+    Raises:
+        DeviceBuildError: There is no compiler, or it failed.
+    """
+    import tempfile
+
+    compiler = _find_compiler()
+    shipped = []
+    for extension in (device_extension(), distributed_extension()):
+        target = folder / build_key(extension) / extension.file_name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        kept = built_path(extension)
+        if kept.exists():
+            shutil.copyfile(kept, target)
+        else:
+            with tempfile.TemporaryDirectory() as scratch:
+                shutil.copyfile(compile_and_link(compiler, extension, Path(scratch)), target)
+        shipped.append(target)
+    return shipped
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The build step of `make`: builds, or tells where the library stands.
+
+    Args:
+        arguments: `device`, `distributed` or both, which is what none means; `--ship FOLDER`: see `ship`.
+    """
     # The explicit step must not be done by the import of torch, whose failure is only a warning.
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
+    chosen = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        for extension in (device_extension(), distributed_extension()):
-            existed = library_path(extension).exists()
-            library = build(extension)
-            if existed:
-                print(f"neuron-tools: {extension.what} is built: {library}", file=sys.stderr)
+        if chosen[:1] == ["--ship"]:
+            _say("built ahead: " + ", ".join(str(path) for path in ship(Path(chosen[1]))))
+        else:
+            _build_named(chosen)
     except DeviceBuildError as error:
-        print(f"neuron-tools: {error}", file=sys.stderr)
+        _say(str(error))
         return error.exit_status
     return 0
+
+
+def _build_named(names: Sequence[str]) -> None:
+    extensions = {"device": device_extension(), "distributed": distributed_extension()}
+    for extension in [extensions[name] for name in names] or extensions.values():
+        existed = library_path(extension).exists()
+        library = build(extension)
+        if existed:
+            _say(f"{extension.what} is built: {library}")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,13 @@
 // The same bytes seen as a device tensor and as a CPU tensor; nothing here copies.
 #pragma once
 
+#include "device.h"
+
 #include <ATen/core/Tensor.h>
 
 namespace neuron {
+
+inline bool is_on_device(const at::Tensor& tensor) { return tensor.device().type() == kNeuron; }
 
 // A CPU tensor over a neuron tensor's memory, with its geometry.
 at::Tensor host_alias(const at::Tensor& device_tensor);

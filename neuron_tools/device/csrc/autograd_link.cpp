@@ -15,9 +15,9 @@ namespace {
 thread_local ForwardOperation running;
 thread_local ForwardOperation recent;
 
-std::mutex mutex;
+std::mutex link_mutex;
 std::unordered_map<uint64_t, uint32_t> ordinals;  // by autograd's thread number
-std::atomic<uint64_t> numbering{1};
+std::atomic<uint64_t> link_numbering{1};
 std::optional<at::CallbackHandle> watcher;
 
 struct KnownOrdinal {
@@ -27,7 +27,7 @@ struct KnownOrdinal {
 thread_local KnownOrdinal own;
 
 uint32_t ordinal_of(uint64_t autograd_thread) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(link_mutex);
   const auto next = static_cast<uint32_t>(ordinals.size());
   return ordinals.emplace(autograd_thread, next).first->second;
 }
@@ -75,7 +75,7 @@ int64_t last_made_sequence() {
 }
 
 uint32_t thread_ordinal() {
-  const uint64_t current = numbering.load(std::memory_order_relaxed);
+  const uint64_t current = link_numbering.load(std::memory_order_relaxed);
   if (own.numbering != current) {
     own = {current, ordinal_of(at::RecordFunction::currentThreadId())};
   }
@@ -83,9 +83,9 @@ uint32_t thread_ordinal() {
 }
 
 void reset_threads() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(link_mutex);
   ordinals.clear();
-  ++numbering;
+  ++link_numbering;
 }
 
 }  // namespace neuron

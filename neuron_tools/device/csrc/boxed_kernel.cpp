@@ -15,10 +15,6 @@
 namespace neuron {
 namespace {
 
-bool is_on_device(const at::Tensor& tensor) {
-  return tensor.device().type() == kNeuron;
-}
-
 struct AliasPair {
   at::Tensor device_tensor;
   at::Tensor host_tensor;

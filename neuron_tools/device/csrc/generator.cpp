@@ -18,7 +18,7 @@ constexpr int64_t kStateBytes = 16;
 constexpr uint64_t kOffsetStep = 4;
 
 // splitmix64's finaliser: neighbouring (seed, offset) pairs give unrelated streams.
-uint64_t mix(uint64_t seed, uint64_t offset) {
+uint64_t mix_seed(uint64_t seed, uint64_t offset) {
   uint64_t z = seed * 0x9E3779B97F4A7C15ull + offset * 0xD1B54A32D192ED03ull + 0x8CB92BA72F3D8DD7ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
@@ -70,7 +70,7 @@ class NeuronGenerator final : public c10::GeneratorImpl {
     return copy;
   }
   at::Generator draw() {
-    host_.set_current_seed(mix(seed_, offset_));
+    host_.set_current_seed(mix_seed(seed_, offset_));
     offset_ += kOffsetStep;
     return host_;
   }

@@ -28,7 +28,7 @@ struct LinkedSpan {
   uint64_t correlation;
 };
 
-std::mutex mutex;
+std::mutex profiler_mutex;
 std::vector<LinkedSpan> spans;
 // The session's start on each clock: spans move by the difference to Kineto's.
 int64_t kineto_start_ns = 0;
@@ -45,7 +45,7 @@ int64_t on_kineto_clock(const ProfileSpan& span, int64_t time_ns) {
 class Session final : public libkineto::IActivityProfilerSession {
  public:
   void start() override {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(profiler_mutex);
     spans.clear();
     kineto_start_ns = c10::getTime();
     virtual_start_ns = host_now_ns();
@@ -101,7 +101,7 @@ class Session final : public libkineto::IActivityProfilerSession {
  private:
   void collect() {
     buffer_.span = libkineto::TraceSpan(start_ns_, end_ns_, "neuron");
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(profiler_mutex);
     for (const auto& linked : spans) {
       add(linked.span, linked.correlation);
     }
@@ -167,7 +167,7 @@ REGISTER_PRIVATEUSE1_PROFILER(Profiler);
 
 void add_profile_span(ProfileSpan span) {
   const uint64_t correlation = correlations.empty() ? 0 : correlations.back();
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(profiler_mutex);
   spans.push_back({std::move(span), correlation});
 }
 

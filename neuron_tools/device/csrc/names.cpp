@@ -11,11 +11,11 @@
 namespace neuron {
 namespace {
 
-std::mutex mutex;
+std::mutex name_mutex;
 std::unordered_map<std::string, uint32_t> ids;
 std::vector<std::string> texts;  // of id 1, 2, ...
 std::unordered_map<uint32_t, std::string> modules;
-std::atomic<uint64_t> numbering{1};  // counts the resets
+std::atomic<uint64_t> name_numbering{1};  // counts the resets
 
 }  // namespace
 
@@ -23,7 +23,7 @@ uint32_t intern_name(const std::string& text) {
   uint32_t id = 0;
   bool is_new = false;
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(name_mutex);
     const auto next = static_cast<uint32_t>(ids.size() + 1);
     const auto [entry, inserted] = ids.emplace(text, next);
     id = entry->second;
@@ -39,7 +39,7 @@ uint32_t intern_name(const std::string& text) {
 }
 
 uint32_t name_of(const OperatorInfo& info) {
-  const uint64_t current = numbering.load(std::memory_order_relaxed);
+  const uint64_t current = name_numbering.load(std::memory_order_relaxed);
   const uint64_t known = info.announced_name.load(std::memory_order_relaxed);
   if (known >> 32 == current) {
     return static_cast<uint32_t>(known);
@@ -54,25 +54,25 @@ const std::string& operator_name(const OperatorInfo& info) {
 }
 
 std::string name_text(uint32_t name) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(name_mutex);
   return name > 0 && name <= texts.size() ? texts[name - 1] : "";
 }
 
 void reset_names() {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(name_mutex);
   ids.clear();
   texts.clear();
   modules.clear();
-  ++numbering;
+  ++name_numbering;
 }
 
 void describe_module(uint32_t module, const std::string& text) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(name_mutex);
   modules[module] = text;
 }
 
 std::string module_text(uint32_t module) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(name_mutex);
   const auto found = modules.find(module);
   return found == modules.end() ? "" : found->second;
 }

@@ -20,7 +20,7 @@ constexpr std::array<std::string_view, 14> kValueDependent = {
     "aten::is_nonzero",    "aten::allclose",           "aten::nonzero_static", "aten::_linalg_check_errors",
 };
 
-std::mutex mutex;
+std::mutex operator_mutex;
 
 bool is_write(const c10::Argument& argument) {
   return argument.alias_info() != nullptr && argument.alias_info()->isWrite();
@@ -77,7 +77,7 @@ const OperatorInfo& operator_info(const c10::OperatorHandle& handle) {
   const void* key = &handle.schema();
   auto& entry = seen[key];
   if (entry == nullptr) {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(operator_mutex);
     auto& shared = (*all)[key];
     if (shared == nullptr) {
       shared = new OperatorInfo(handle);

@@ -71,7 +71,7 @@ void PinnedAllocator::release(void* address) {
   std::free(address);
 }
 
-const bool registered = [] {
+const bool pinned_memory_registered = [] {
   at::setHostAllocator(kNeuron, &instance());
   return true;
 }();

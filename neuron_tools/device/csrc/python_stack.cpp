@@ -26,9 +26,9 @@ struct RawFrame {
 };
 using RawStack = c10::SmallVector<RawFrame, 64>;
 
-std::mutex mutex;  // never held while Python is called
+std::mutex stack_mutex;  // never held while Python is called
 std::unordered_map<uint64_t, uint32_t> stack_by_raw_hash;
-std::atomic<uint64_t> numbering{1};  // counts the resets
+std::atomic<uint64_t> stack_numbering{1};  // counts the resets
 
 // These are guarded by the GIL.
 std::unordered_map<uint64_t, uint32_t> stack_by_user_hash;
@@ -47,7 +47,7 @@ thread_local std::array<RecentStack, kRecentStacks> recent_stacks;
 std::mutex place_mutex;
 std::vector<std::string> places{""};
 
-uint64_t mix(uint64_t hash, uint64_t word) {
+uint64_t mix_hash(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
   return hash ^ hash >> 32;
 }
@@ -73,8 +73,8 @@ RawStack walk_frames(PyThreadState* thread) {
 uint64_t hash_of(const RawStack& stack) {
   uint64_t hash = stack.size();
   for (const auto& frame : stack) {
-    hash = mix(hash, reinterpret_cast<uint64_t>(frame.code));
-    hash = mix(hash, static_cast<uint64_t>(frame.offset));
+    hash = mix_hash(hash, reinterpret_cast<uint64_t>(frame.code));
+    hash = mix_hash(hash, static_cast<uint64_t>(frame.offset));
   }
   return hash;
 }
@@ -126,9 +126,9 @@ std::vector<SourceFrame> user_frames(const RawStack& stack) {
 uint64_t hash_of(const std::vector<SourceFrame>& frames) {
   uint64_t hash = frames.size();
   for (const auto& frame : frames) {
-    hash = mix(hash, std::hash<std::string>()(frame.file));
-    hash = mix(hash, static_cast<uint64_t>(frame.line));
-    hash = mix(hash, std::hash<std::string>()(frame.function));
+    hash = mix_hash(hash, std::hash<std::string>()(frame.file));
+    hash = mix_hash(hash, static_cast<uint64_t>(frame.line));
+    hash = mix_hash(hash, std::hash<std::string>()(frame.function));
   }
   return hash;
 }
@@ -159,7 +159,7 @@ uint32_t number_new_stack(const RawStack& stack) {
 }
 
 bool find_stack(uint64_t hash, uint32_t* id) {
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(stack_mutex);
   const auto found = stack_by_raw_hash.find(hash);
   if (found == stack_by_raw_hash.end()) {
     return false;
@@ -180,7 +180,7 @@ uint32_t number_stack(uint64_t hash, const RawStack& stack) {
   }
   id = number_new_stack(stack);
   PyGILState_Release(gil);
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(stack_mutex);
   stack_by_raw_hash.emplace(hash, id);
   return id;
 }
@@ -198,7 +198,7 @@ uint32_t capture_stack() {
     return 0;
   }
   const uint64_t hash = hash_of(stack);
-  const uint64_t current = numbering.load(std::memory_order_relaxed);
+  const uint64_t current = stack_numbering.load(std::memory_order_relaxed);
   auto& recent = recent_stacks[hash % kRecentStacks];
   if (recent.hash != hash || recent.numbering != current) {
     recent = {hash, current, number_stack(hash, stack)};
@@ -214,9 +214,9 @@ void reset_stacks() {
   stack_by_user_hash.clear();
   last_stack = 0;
   {
-    std::lock_guard<std::mutex> lock(mutex);
+    std::lock_guard<std::mutex> lock(stack_mutex);
     stack_by_raw_hash.clear();
-    ++numbering;
+    ++stack_numbering;
   }
   std::lock_guard<std::mutex> lock(place_mutex);
   places.assign(1, "");

@@ -2,6 +2,7 @@
 
 #include "signature.h"
 
+#include "alias.h"
 #include "device.h"
 #include "operators.h"
 
@@ -40,10 +41,6 @@ class StorageNumbers {
 
 bool is_number(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->is_wrapped_number();
-}
-
-bool is_on_device(const at::Tensor& tensor) {
-  return tensor.device().type() == kNeuron;
 }
 
 // A learning rate that changes in each step is not another signature: an ordinary number stands for all of its sign

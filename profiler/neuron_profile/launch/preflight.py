@@ -21,13 +21,13 @@ names = ("torch", "jax", "neuron_tools", "torch_mlir", "numba", "ml_dtypes")
 found = {name: importlib.util.find_spec(name) is not None for name in names}
 built = False
 if found["torch"] and found["neuron_tools"]:
-    from neuron_tools.device.build import cache_folder, library_name
-    version = importlib.metadata.version("torch")
-    built = any((cache_folder() / "device").glob(f"torch{version}*/{library_name()}"))
+    from neuron_tools.device.build import is_there
+    built = is_there(importlib.metadata.version("torch"))
 print(json.dumps({**found, "built": built}))
 """
-_BUILD = ("-m", "neuron_tools.device.build")
+_BUILD = ("-m", "neuron_tools.device.build", "device")
 _BUILD_PREFIX = "neuron-tools: "
+_PROGRESS = f"{_BUILD_PREFIX}compiled "
 
 
 class InterpreterError(NeuronToolsError):
@@ -147,17 +147,26 @@ def probe(python: Path, environment: Mapping[str, str]) -> Interpreter:
 
 
 def build_device(python: Path) -> None:
-    """Build the simulated device for an interpreter; says so, as it takes up to a minute.
+    """Build the simulated device for an interpreter; tells how far it is, as it takes up to a minute.
 
     Raises:
         DeviceError: It cannot be built, for want of a compiler for example.
     """
-    print("neuron-profile: building the simulated device (once, up to a minute)", file=sys.stderr, flush=True)
-    answer = subprocess.run([python.absolute(), *_BUILD], capture_output=True, text=True)
-    if answer.returncode:
-        lines = [line for line in answer.stderr.splitlines() if line.strip()]
-        reason = lines[-1].removeprefix(_BUILD_PREFIX) if lines else "the build said nothing"
-        raise DeviceError(reason)
+    _say("building the simulated device from source, once, as there is none for this torch (up to a minute)")
+    command = [python.absolute(), *_BUILD]
+    lines: list[str] = []
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
+        assert process.stderr is not None
+        for line in filter(str.strip, process.stderr):
+            lines.append(line.strip())
+            if lines[-1].startswith(_PROGRESS):
+                _say(lines[-1].removeprefix(_BUILD_PREFIX))
+    if process.returncode:
+        raise DeviceError(lines[-1].removeprefix(_BUILD_PREFIX) if lines else "the build said nothing")
+
+
+def _say(text: str) -> None:
+    print(f"neuron-profile: {text}", file=sys.stderr, flush=True)
 
 
 def imported_packages(script: Path) -> frozenset[str]:

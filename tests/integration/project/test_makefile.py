@@ -37,7 +37,7 @@ def test_a_fresh_checkout_installs_before_it_runs(tmp_path):
 
 
 def test_a_second_run_installs_nothing(tmp_path):
-    for name in (".runtime", ".development", ".device"):
+    for name in (".runtime", ".development", ".device", ".distributed"):
         (tmp_path / name).touch()
     plan = make("-n", "test", f"VENV={tmp_path}")
     assert "bootstrap" not in plan

@@ -1,6 +1,8 @@
 """The build step: one build per key, many processes at once, and plain words where it cannot be done."""
 
+import importlib.metadata
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -71,9 +73,60 @@ def test_many_processes_at_once_build_once(cache, tmp_path):
     assert [process.returncode for process in processes] == [0, 0]
     (library,) = libraries
     assert Path(library).read_text() == "built\n"
-    sources = len(list(build.SOURCE_FOLDER.glob("*.cpp")))
-    assert log.read_text().count("call") == sources + 1
+    units = min(build.MAX_UNITS, os.cpu_count())
+    assert log.read_text().count("call") == units + 1
     assert sorted(entry.name for entry in Path(library).parent.iterdir()) == ["_neuron_device.so", "lock"]
+
+
+def test_units_include_each_source_once_and_are_of_like_size():
+    units = build.unit_texts(build.SOURCE_FOLDER, 2)
+    names = [re.findall(r'^#include "(.*)"$', unit, re.MULTILINE) for unit in units]
+    assert sorted(name for unit in names for name in unit) == sorted(
+        map(str, build.SOURCE_FOLDER.glob("*.cpp"))
+    )
+    small, large = sorted(sum(Path(name).stat().st_size for name in unit) for unit in names)
+    assert large < 1.5 * small
+
+
+def test_one_source_is_one_unit(tmp_path):
+    (tmp_path / "only.cpp").write_text("int one;")
+    assert build.unit_texts(tmp_path, 2) == [f'#include "{tmp_path / "only.cpp"}"\n']
+
+
+@pytest.fixture
+def shipped(cache, tmp_path, monkeypatch):
+    """A library that came with the wheel, which does not load here, and no compiler's call yet."""
+    monkeypatch.setattr(build, "SHIPPED_FOLDER", tmp_path / "built")
+    library = build.shipped_path(build.device_extension())
+    library.parent.mkdir(parents=True)
+    library.write_text("shipped")
+    return library
+
+
+def test_what_the_wheel_has_is_not_built(shipped, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CXX", raising=False)
+    assert build.build() == shipped
+    assert build.is_there(importlib.metadata.version("torch"))
+    assert not build.is_there("9.9")
+
+
+def test_a_shipped_library_that_does_not_load_here_is_built_from_source(shipped, tmp_path, monkeypatch):
+    compiler, log = make_compiler(tmp_path)
+    monkeypatch.setenv("CXX", str(compiler))
+    monkeypatch.delitem(sys.modules, build.MODULE_NAME, raising=False)
+    with pytest.raises(build.DeviceBuildError, match="does not load"):
+        build.load()
+    assert log.exists()
+    assert build.built_path(build.device_extension()).exists()
+
+
+def test_wheels_of_one_release_share_a_build(monkeypatch):
+    import torch
+
+    before = build.build_key()
+    monkeypatch.setattr(torch, "__version__", torch.__version__.partition("+")[0] + "+cu999")
+    assert build.build_key() == before
 
 
 def test_a_missing_compiler_says_what_to_install(cache, monkeypatch):

@@ -1,0 +1,77 @@
+"""The source archive of the checkout and the wheel that is built from it, once for all tests of a process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.integration.packaging.bare_environment import BareEnvironment, make_environment
+from tests.integration.project.checkout import ROOT, tracked_files
+
+BUNDLE = Path("explorer_ui/neuron_explorer/timeline/static/neuron_timeline.js")
+
+
+def build(source: Path, target: Path, kind: str) -> Path:
+    """Let the build back end make a `wheel` or an `sdist` of a folder, without the network."""
+    target.mkdir(parents=True, exist_ok=True)
+    code = f"from setuptools import build_meta as b; import sys; print(b.build_{kind}(sys.argv[1]))"
+    result = subprocess.run([sys.executable, "-c", code, target], cwd=source, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return target / result.stdout.splitlines()[-1]
+
+
+@pytest.fixture(scope="session")
+def checkout_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what git tracks, with the timeline built: nothing is left in the checkout."""
+    if not (ROOT / BUNDLE).is_file():
+        pytest.skip("the timeline is not built: scripts/front_ends.sh timeline")
+    copy = tmp_path_factory.mktemp("checkout")
+    for path in (*tracked_files(), ROOT / BUNDLE):
+        place = copy / path.relative_to(ROOT)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, place)
+    (copy / BUNDLE).touch()  # newer than its sources, whatever was copied last
+    return copy
+
+
+@pytest.fixture(scope="session")
+def source_archive(checkout_copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source archive."""
+    return build(checkout_copy, tmp_path_factory.mktemp("sdist"), "sdist")
+
+
+@pytest.fixture(scope="session")
+def unpacked(source_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder in the source archive."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    with tarfile.open(source_archive) as archive:
+        archive.extractall(folder, filter="data") if sys.version_info >= (3, 12) else archive.extractall(
+            folder
+        )
+    (inside,) = folder.iterdir()
+    return inside
+
+
+@pytest.fixture(scope="session")
+def wheel(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from the source archive alone."""
+    return build(unpacked, tmp_path_factory.mktemp("wheel"), "wheel")
+
+
+@pytest.fixture(scope="session")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], BareEnvironment]:
+    """Gives the bare environment of an extra, made when it is first asked for."""
+    made: dict[str, BareEnvironment] = {}
+
+    def of_extra(extra: str) -> BareEnvironment:
+        if extra not in made:
+            made[extra] = make_environment(tmp_path_factory.mktemp(extra) / "venv", wheel, extra)
+        return made[extra]
+
+    return of_extra
