@@ -1,7 +1,7 @@
 """Prints the wheel tag of the oldest Linux that libraries run on: python scripts/platform_tag.py LIBRARY...
 
-It is the lowest policy of PEP 600 (https://peps.python.org/pep-0600/) whose versions of the C and C++ libraries'
-symbols cover those that the libraries ask for. PyTorch's own are loaded before ours and stay out of the wheel.
+It is the lowest policy of PEP 600 (https://peps.python.org/pep-0600/) whose versions of the C and C++
+libraries' symbols cover those asked for. PyTorch's own are loaded before ours and stay out of the wheel.
 """
 
 from __future__ import annotations

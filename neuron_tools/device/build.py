@@ -334,7 +334,7 @@ def ship(folder: Path) -> list[Path]:
     return shipped
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] = ()) -> int:
     """The build step of `make`: builds, or tells where the library stands.
 
     Args:
@@ -342,12 +342,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     # The explicit step must not be done by the import of torch, whose failure is only a warning.
     os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
-    chosen = sys.argv[1:] if arguments is None else list(arguments)
     try:
-        if chosen[:1] == ["--ship"]:
-            _say("built ahead: " + ", ".join(str(path) for path in ship(Path(chosen[1]))))
+        if "--ship" in arguments:
+            _say("built ahead: " + ", ".join(str(path) for path in ship(Path(arguments[-1]))))
         else:
-            _build_named(chosen)
+            _build_named(arguments)
     except DeviceBuildError as error:
         _say(str(error))
         return error.exit_status
@@ -364,4 +363,4 @@ def _build_named(names: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
