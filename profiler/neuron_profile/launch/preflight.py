@@ -153,7 +153,7 @@ def build_device(python: Path) -> None:
         DeviceError: It cannot be built, for want of a compiler for example.
     """
     _say("building the simulated device from source, once, as there is none for this torch (up to a minute)")
-    command = [python.absolute(), *_BUILD]
+    command = [str(python.absolute()), *_BUILD]
     lines: list[str] = []
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, errors="replace") as process:
         assert process.stderr is not None
