@@ -47,7 +47,7 @@ def charged_costs(hotspots: Hotspots, source: str) -> dict[str, Cost]:
     if source == "operation":
         return {row.name: row.cost for row in hotspots.operations}
     if source == "line":
-        return {f"{row.place.file}:{row.place.line}": row.cost for row in hotspots.lines}
+        return {f"{row.place.file}:{row.place.line}": row.cost for row in hotspots.exact_lines}
     found: dict[str, Cost] = {}
     for charge in hotspots.charges:
         before = found.get(charge.origin.module, Cost(0.0, 0.0, 0))

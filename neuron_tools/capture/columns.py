@@ -34,6 +34,10 @@ class TextPool:
             self._texts.append(text)
         return code
 
+    def text(self, code: int) -> str | None:
+        """The text of a code."""
+        return None if code == NULL_CODE else self._texts[code]
+
     def codes(self, texts: Iterable[str | None]) -> Codes:
         """Codes of many texts."""
         return np.array([self.code(text) for text in texts], np.int32)

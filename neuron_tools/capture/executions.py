@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.capture.calling_stacks import CallingStacks
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.table_template import ExecutionOrigin, Replay, TableTemplate, replay
@@ -67,6 +68,7 @@ class ExecutionTables:
         self._process_idx = process_idx
         self._next_id = first_id
         self._stacks = stacks
+        self._calls = CallingStacks(stacks)
         self._pools: dict[str, TextPools] = defaultdict(TextPools)
         self._rows: dict[int, ExecutableRows] = {}
 
@@ -86,7 +88,7 @@ class ExecutionTables:
         block = self._block(executions, np.array([rows.id_count for rows in chosen], np.int64))
         tables = {}
         for name in chosen[0].tables:
-            columns = replay([rows.tables[name] for rows in chosen], block, self._pools[name])
+            columns = replay([rows.tables[name] for rows in chosen], block, self._pools[name], self._calls)
             if columns is not None:
                 tables[name] = _complete(name, columns)
         return tables

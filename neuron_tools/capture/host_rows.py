@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions
+from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.capture.tables.origin import NO_LAYER, layer_path
 from neuron_tools.records.capture_log import RecordKind
-from neuron_tools.records.program import Frame
 
 Records = npt.NDArray[np.void]
 
@@ -42,17 +42,19 @@ IN_OPTIMIZER = 1  # bit of the record column `flags`
 
 
 def host_spans(
-    records: Records, definitions: Definitions, process_idx: int, pools: TextPools
+    records: Records, definitions: Definitions, process_idx: int, pools: TextPools, stacks: StackRegistry
 ) -> dict[str, Any]:
     """HostSpan rows: what the user's threads did, in virtual host time."""
     chosen = records[np.isin(records["kind"], [int(kind) for kind in SPAN_KINDS])]
     kinds = {int(kind): text for kind, text in SPAN_KINDS.items()}
-    frames = [_user_frame(record, definitions) for record in chosen]
+    called = [definitions.stacks.get(int(record["stack"]), ()) for record in chosen]
+    frames = [stack[0] if stack else None for stack in called]
     texts = {
         "name": pools["name"].codes(_span_name(record, definitions) for record in chosen),
         "kind": pools["kind"].codes(_span_kind(record, kinds) for record in chosen),
         "layer": pools["layer"].codes(_layer(record, definitions) for record in chosen),
         "source_file": pools["source_file"].codes(frame.file if frame else None for frame in frames),
+        "stack_frame_ids": pools["stack_frame_ids"].codes(stacks.leaf(stack) or None for stack in called),
     }
     numbers = {
         **_interval(chosen["host_start_ns"], chosen["host_end_ns"]),
@@ -61,12 +63,6 @@ def host_spans(
         "source_line": np.array([frame.line if frame else 0 for frame in frames], np.int32),
     }
     return pools.table(numbers, texts)
-
-
-def _user_frame(record: np.void, definitions: Definitions) -> Frame | None:
-    """Innermost frame of the record's stack."""
-    stack = definitions.stacks.get(int(record["stack"]), ())
-    return stack[0] if stack else None
 
 
 def _layer(record: np.void, definitions: Definitions) -> str:

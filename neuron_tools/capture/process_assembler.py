@@ -165,7 +165,8 @@ class ProcessAssembler:
 
     def _write_host(self, records: npt.NDArray[np.void]) -> None:
         definitions, process = self.log.definitions, self.log.definitions.process
-        spans = host_rows.host_spans(records, definitions, self.process_idx, self._pools["HostSpan"])
+        pools = self._pools["HostSpan"]
+        spans = host_rows.host_spans(records, definitions, self.process_idx, pools, self._stacks)
         self._writer.append("HostSpan", spans)
         events = host_rows.system_events(
             records,

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from neuron_tools.records.program import Frame
 
 NO_PARENT = ""
+
+
+RESUMED = re.compile(r"torch_dynamo_resume_in_(.+)_at_\d+$")
+"""What Dynamo calls the rest of a function behind a break of its graph."""
 
 
 class StackRegistry:
@@ -23,6 +28,7 @@ class StackRegistry:
         self._files: dict[str, int] = {}
         self._functions: dict[str, int] = {}
         self._known: dict[tuple[Frame, ...], str] = {}
+        self._stacks: dict[str, tuple[Frame, ...]] = {}
         self._rows: dict[str, list[dict[str, Any]]] = self._empty_rows()
 
     @property
@@ -39,7 +45,18 @@ class StackRegistry:
             for frame in reversed(key):
                 leaf = self._frame(leaf, frame)
             self._known[key] = leaf
+            self._stacks.setdefault(leaf, key)
         return leaf
+
+    def continued(self, leaf: str, calling: str) -> str:
+        """Id of a stack together with that of the call that it ran in.
+
+        Args:
+            leaf: Innermost frame of a stack that begins in a compiled function.
+            calling: Innermost frame of the stack that called what was compiled.
+        """
+        inner, outer = self._stacks.get(leaf, ()), self._stacks.get(calling, ())
+        return self.leaf((*inner, *_callers(inner, outer))) if inner and outer else leaf
 
     def take_rows(self) -> dict[str, list[dict[str, Any]]]:
         """New rows by table name; each row is handed out once."""
@@ -84,3 +101,29 @@ class StackRegistry:
     def _empty_rows() -> dict[str, list[dict[str, Any]]]:
         names = ("StackFrame", "StackFrameFileLocation", "StackFrameFileName", "StackFrameFunctionName")
         return {name: [] for name in names}
+
+
+def _callers(inner: Sequence[Frame], outer: Sequence[Frame]) -> Sequence[Frame]:
+    """The frames of a call that a stack lacks: those outside the function in which it begins.
+
+    A stack that was noted with all its callers, as JAX does, begins where the call does, and lacks none.
+    """
+    begin = _function_of(inner[-1])
+    for place, frame in enumerate(outer):
+        if _function_of(frame) == begin:
+            rest = outer[place + 1 :]
+            # A function that was broken off runs its rest below itself.
+            while rest and RESUMED.match(_name(outer[place])) and _function_of(rest[0]) == begin:
+                place, rest = place + 1, rest[1:]
+            return rest
+    return outer
+
+
+def _function_of(frame: Frame) -> tuple[str, str]:
+    name = _name(frame)
+    resumed = RESUMED.match(name)
+    return frame.file, resumed.group(1) if resumed else name
+
+
+def _name(frame: Frame) -> str:
+    return frame.function.rpartition(".")[2]

@@ -14,6 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_tools.capture import calling_stacks
+from neuron_tools.capture.calling_stacks import CallingStacks
 from neuron_tools.capture.columns import Codes, TextPools
 
 Ints = npt.NDArray[np.int64]
@@ -85,13 +87,16 @@ class Replay:
     constants: Mapping[str, Ints]
 
 
-def replay(templates: Sequence[TableTemplate], block: Replay, pools: TextPools) -> dict[str, Any] | None:
+def replay(
+    templates: Sequence[TableTemplate], block: Replay, pools: TextPools, calls: CallingStacks | None = None
+) -> dict[str, Any] | None:
     """Columns of all executions' rows of one table; None where there is no row.
 
     Args:
         templates: The table's template of each execution of the block, in order.
         block: Offsets and origins, one entry per template.
         pools: The table's text pools.
+        calls: Continues the stacks of a graph's rows by that of its call.
     """
     lengths = np.array([template.rows for template in templates], np.int64)
     if not lengths.sum():
@@ -106,7 +111,7 @@ def replay(templates: Sequence[TableTemplate], block: Replay, pools: TextPools) 
         columns[name] = _references(_join(templates, "references", name), np.repeat(block.first_id, lengths))
     for name, values in block.constants.items():
         columns[name] = np.repeat(values, lengths)
-    texts = {name: _texts(name, templates, block, pools) for name in first.texts}
+    texts = {name: _texts(name, templates, block, pools, calls) for name in first.texts}
     return pools.table(columns, texts)
 
 
@@ -129,13 +134,21 @@ def _numbers(name: str, templates: Sequence[TableTemplate], block: Replay) -> np
     return np.concatenate(parts)
 
 
-def _texts(name: str, templates: Sequence[TableTemplate], block: Replay, pools: TextPools) -> Codes:
+def _texts(
+    name: str,
+    templates: Sequence[TableTemplate],
+    block: Replay,
+    pools: TextPools,
+    calls: CallingStacks | None,
+) -> Codes:
     parts = []
     for template, origins in zip(templates, block.origins):
         if not template.rows:
             continue
         codes = template.texts[name]
         if name in template.origin and name in origins[0].texts:
+            if calls is not None and name == calling_stacks.COLUMN and template.origin_rows is not None:
+                codes = calls.continued(codes, origins[0].texts[name], pools[name])
             taken = [pools[name].code(origin.texts[name]) for origin in origins]
             codes = template.with_origin(name, codes, taken)
         parts.append(codes)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile import layout
+from neuron_tools.profile import frontier, layout
+from neuron_tools.profile.frontier import OwnCode
 from neuron_tools.profile.remote import remote_folder, source_of
 from neuron_tools.profile.schema import TABLES, Field, TableSchema
 
@@ -107,12 +108,16 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def create_views(
-    connection: duckdb.DuckDBPyConnection, catalog: Catalog, range_ns: tuple[int, int] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    catalog: Catalog,
+    range_ns: tuple[int, int] | None = None,
+    own_code: OwnCode | None = None,
 ) -> None:
-    """Make one view per table of the schema.
+    """Make one view per table of the schema, and `Frontier`.
 
     Args:
         range_ns: Rows of tables with times are those that lie in this range, at least in part.
+        own_code: Which files are the user's own.
     """
     folder = remote_folder(catalog.directory)
     if folder is not None:
@@ -124,6 +129,8 @@ def create_views(
         if stored is not None and range_ns is not None:
             query += _condition(table, range_ns)
         connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
+    lines = frontier.frontier_query(own_code or OwnCode())
+    connection.execute(f"CREATE OR REPLACE VIEW {quoted(frontier.VIEW)} AS {lines}")
 
 
 def _condition(table: TableSchema, range_ns: tuple[int, int]) -> str:

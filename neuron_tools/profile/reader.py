@@ -6,6 +6,7 @@ missing.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
@@ -17,6 +18,7 @@ import pyarrow as pa
 from neuron_tools.profile import layout, sandbox, source_lines
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
 from neuron_tools.profile.damage import DamagedProfileError, reading
+from neuron_tools.profile.frontier import OwnCode, own_code_of
 from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.lockdown.query_worker import (
     Interrupting,
@@ -59,6 +61,7 @@ class Profile:
         metadata: What `profile.json` says; empty for a folder of Parquet tables without one.
         complete: Whether the capture ended as it should.
         missing: What could not be read, one sentence each; empty in a whole profile.
+        own_code: Which source files are the user's own: the view `Frontier` of SQL follows it.
     """
 
     def __init__(
@@ -71,8 +74,10 @@ class Profile:
         *,
         remote: RemoteFolder | None = None,
         range_ns: tuple[int, int] | None = None,
+        own_code: OwnCode | None = None,
     ) -> None:
         self.path = path
+        self.own_code = own_code_of(os.environ) if own_code is None else own_code
         self.metadata = metadata
         self.complete = bool(metadata.get("complete", True))
         self.missing = catalog.missing
@@ -348,7 +353,14 @@ class Profile:
             )
         return Profile(
             self.path, self.metadata, self._catalog, self._memory_limit, self._timeout_s,
-            range_ns=(start_ns, end_ns),
+            range_ns=(start_ns, end_ns), own_code=self.own_code,
+        )  # fmt: skip
+
+    def seen_by(self, own_code: OwnCode) -> Profile:
+        """The same profile for a reader whose own code is another; close it on its own."""
+        return Profile(
+            self.path, self.metadata, self._catalog, self._memory_limit, self._timeout_s,
+            range_ns=self._range_ns, own_code=own_code,
         )  # fmt: skip
 
     def source_files(self) -> list[str]:
@@ -422,7 +434,7 @@ class Profile:
 
         database = duckdb.connect(":memory:")
         with reading(self.path, duckdb.Error):
-            create_views(database, self._catalog, self._range_ns)
+            create_views(database, self._catalog, self._range_ns, self.own_code)
         is_remote = remote_folder(self.path) is not None
         sandbox.lock_down(
             database, f"{layout.PROTOCOL}://" if is_remote else str(self.path), self._memory_limit

@@ -48,7 +48,12 @@ def file_json(costs: SourceCosts, file: str) -> Json:
     if found is None:
         return {"path": file, "device_ns": costs.device_ns, "lines": [], "functions": []}
     lines = [
-        {"line": line, **_work_json(found.own.get(line, Work()), costs), "total": _work_json(total, costs)}
+        {
+            "line": line,
+            **_work_json(found.own.get(line, Work()), costs),
+            "own_code": _work_json(found.own_code.get(line, Work()), costs),
+            "total": _work_json(total, costs),
+        }
         for line, total in sorted(found.total.items())
     ]
     functions = [_function_json(row, costs) for row in found.functions]
@@ -59,6 +64,7 @@ def _function_json(row: FunctionWork, costs: SourceCosts) -> Json:
     return {
         **asdict(row.function),
         **_work_json(row.own, costs),
+        "own_code": _work_json(row.own_code, costs),
         "total": {**_work_json(row.total, costs), "mfu": row.total.mfu(costs.peak_flops)},
     }
 

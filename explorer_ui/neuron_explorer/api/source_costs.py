@@ -1,7 +1,8 @@
 """What the lines and functions of a profile's source files cost: device time, work and engines.
 
-A cost is counted twice: as *own*, where the innermost line is meant, so that own costs of all lines add up
-to the device time; and as *total*, for every line and function on the stack, each once.
+A cost is counted three times: as *own*, where the innermost line of all is meant, so that own costs of all
+lines add up to the device time; as *own code*, at the innermost line of the user's own code, which adds up too;
+and as *total*, for every line and function on the stack, each once.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from neuron_explorer.api.functions import Function, find_functions
-from neuron_profile.analysis.source_frames import SourceFrame, SourceTexts, load_frames, stack
+from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
+from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, SourceTexts, load_frames, stack
 from neuron_profile.analysis.time.stack_charges import StackPair, charge_stacks, stack_pair
 from neuron_tools.profile.reader import Profile
 
@@ -86,6 +88,7 @@ class FunctionWork:
 
     function: Function
     own: Work
+    own_code: Work
     total: Work
 
 
@@ -94,6 +97,7 @@ class FileCosts:
     """The costs of one file, lines counted from 1 in the text that was captured."""
 
     own: Mapping[int, Work]
+    own_code: Mapping[int, Work]
     total: Mapping[int, Work]
     functions: Sequence[FunctionWork]
 
@@ -114,10 +118,10 @@ class SourceCosts:
 
 def read_source_costs(profile: Profile) -> SourceCosts:
     """Compute the costs of all source lines. O(n log n) in instructions and transfers."""
-    frames, works = load_frames(profile), _works(profile)
-    stacks = [(_frames(frames, pair), work) for pair, work in works.items()]
+    frames, works, own = load_frames(profile), _works(profile), load_own_lines(profile)
+    stacks = [_Stack(_frames(frames, pair), _own_line(pair, own), work) for pair, work in works.items()]
     texts = SourceTexts(profile)
-    files = sorted({frame.file for chain, _ in stacks for frame in chain})
+    files = sorted({frame.file for each in stacks for frame in each.chain})
     peak = profile.query(_PEAK).column(0)[0].as_py() or 0.0
     device_ns = sum(work.device_ns for work in works.values())
     return SourceCosts(device_ns, peak, {file: _file_costs(file, stacks, texts) for file in files})
@@ -142,6 +146,22 @@ def _works(profile: Profile) -> Mapping[StackPair, Work]:
     return works
 
 
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """A stack, innermost frame first; the user's line on it; the work that belongs to it."""
+
+    chain: Sequence[SourceFrame]
+    own_line: SourceLine | None
+    work: Work
+
+
+def _own_line(pair: StackPair, own: Mapping[str, OwnLine]) -> SourceLine | None:
+    """The user's line: that of the kernel's instruction, else that of its call, else the exact one."""
+    found = [own[leaf] for leaf in (pair.own, pair.operation) if leaf in own]
+    chosen = next((line for line in found if line.is_own), found[0] if found else None)
+    return chosen.place if chosen else None
+
+
 def _frames(frames: Mapping[str, SourceFrame], pair: StackPair) -> list[SourceFrame]:
     """The stack of a pair, innermost first: that of the kernel's instruction, then that of its call."""
     own, calling = stack(frames, pair.own), stack(frames, pair.operation)
@@ -150,30 +170,34 @@ def _frames(frames: Mapping[str, SourceFrame], pair: StackPair) -> list[SourceFr
     return own + calling
 
 
-Stacks = Iterable[tuple[Sequence[SourceFrame], Work]]
-
-
-def _file_costs(file: str, stacks: Stacks, texts: SourceTexts) -> FileCosts:
+def _file_costs(file: str, stacks: Sequence[_Stack], texts: SourceTexts) -> FileCosts:
     own: dict[int, Work] = defaultdict(Work)
+    own_code: dict[int, Work] = defaultdict(Work)
     total: dict[int, Work] = defaultdict(Work)
-    for chain, work in stacks:
-        if chain and chain[0].file == file:
-            own[chain[0].line].add(work)
-        for line in {frame.line for frame in chain if frame.file == file}:
-            total[line].add(work)
+    here = [each for each in stacks if any(frame.file == file for frame in each.chain)]
+    for each in here:
+        if each.chain[0].file == file:
+            own[each.chain[0].line].add(each.work)
+        if each.own_line is not None and each.own_line.file == file:
+            own_code[each.own_line.line].add(each.work)
+        for line in {frame.line for frame in each.chain if frame.file == file}:
+            total[line].add(each.work)
     functions = find_functions("\n".join(texts.lines(file)))
-    return FileCosts(own, total, _function_works(file, functions, stacks))
+    return FileCosts(own, own_code, total, _function_works(file, functions, here))
 
 
-def _function_works(file: str, functions: Sequence[Function], stacks: Stacks) -> list[FunctionWork]:
+def _function_works(file: str, functions: Sequence[Function], stacks: Iterable[_Stack]) -> list[FunctionWork]:
     innermost = _innermost(functions)
-    works = {function: FunctionWork(function, Work(), Work()) for function in functions}
-    for chain, work in stacks:
-        inside = [innermost.get(frame.line) if frame.file == file else None for frame in chain]
-        if inside and inside[0] is not None:
-            works[inside[0]].own.add(work)
+    works = {function: FunctionWork(function, Work(), Work(), Work()) for function in functions}
+    for each in stacks:
+        inside = [innermost.get(frame.line) if frame.file == file else None for frame in each.chain]
+        if inside[0] is not None:
+            works[inside[0]].own.add(each.work)
+        line = each.own_line
+        if line is not None and line.file == file and line.line in innermost:
+            works[innermost[line.line]].own_code.add(each.work)
         for function in {function for function in inside if function is not None}:
-            works[function].total.add(work)
+            works[function].total.add(each.work)
     return [work for work in works.values() if work.total.device_ns or work.total.instructions]
 
 

@@ -17,7 +17,8 @@
 namespace neuron {
 namespace {
 
-constexpr size_t kMostFrames = 32;
+// Trainers and graph compilers stand dozens of frames above the line that a user wrote.
+constexpr size_t kMostFrames = 128;
 constexpr size_t kDeepest = 512;
 
 struct RawFrame {

@@ -377,6 +377,8 @@ void record_graph(uint32_t executable, int64_t duration_ns, uint32_t name) {
     record = make_host_record(RecordKind::kGraph, device, capture_stack(), host_start, host_end);
     record.executable = executable;
     record.name = name;
+    // A compiled graph's node is made before it runs: its backward graph runs for that number.
+    record.sequence = last_made_sequence();
   }
   const auto interval = place_in_order(device, host_end, duration_ns, recorded ? &record : nullptr);
   count_execution(device, executable, interval.end_ns - interval.start_ns, interval.end_ns - host_start);

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Iterable
 from types import CodeType, FrameType
 
-MAX_FRAMES = 32
+MAX_FRAMES = 128
 OnStack = Callable[[int, tuple[tuple[str, int, str], ...]], None]
 
 _PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "")

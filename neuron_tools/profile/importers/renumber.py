@@ -34,6 +34,7 @@ _FRAME_TEXTS = {
     "StackFrame": ("id", "parent_frame_id"),
     "Instruction": ("stack_frame_ids",),
     "FrameworkInstruction": ("stack_frame_ids",),
+    "HostSpan": ("stack_frame_ids",),
 }
 _FRAME = re.compile(r"[^,\[\]\s\"]+")
 

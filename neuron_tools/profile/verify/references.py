@@ -63,7 +63,7 @@ def check_wait_causes(recorded: RecordedTables) -> Iterator[Breach]:
 
 def check_stack_frames(recorded: RecordedTables) -> Iterator[Breach]:
     """Stack frame ids lead to a frame, and from there to its caller, file, function and line."""
-    for table in ("Instruction", "FrameworkInstruction"):
+    for table in ("Instruction", "FrameworkInstruction", "HostSpan"):
         frames = _FRAME_IDS.format(column="stack_frame_ids")
         query = f"""
             WITH used AS (

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, load_frames
+from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
+from neuron_profile.analysis.source_frames import SourceFrame, SourceLine, load_frames, stack
 from neuron_profile.analysis.time.charges import Charge, Charges, charge_device_time
 from neuron_tools.profile.reader import Profile
 
@@ -62,11 +63,20 @@ class OperationCost:
 
 @dataclass(frozen=True, slots=True)
 class LineCost:
-    """A source line: the innermost user frame of its operations."""
+    """A source line.
+
+    Attributes:
+        cost: Of the operations that belong to the line: it is their innermost line, of the user's own code
+            or of all code, as the list says that it stands in.
+        self_ns: Device time of operations of which it is the innermost line of all.
+        total_ns: The same with all that it calls.
+    """
 
     place: SourceLine
     function: str
     cost: Cost
+    self_ns: float = 0.0
+    total_ns: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -77,6 +87,10 @@ class Hotspots:
         device_ns: Device time: sum of the execution spans.
         unattributed_ns: Part that belongs to no framework operation.
         without_line_ns, without_module_ns: Parts that belong to no source line, to no module.
+        own_code_ns: Part on lines of the user's own code.
+        lines: Each moment at the innermost line of the user's own code; where a stack has none, at its
+            innermost line.
+        exact_lines: Each moment at the innermost line of all, in a library too.
         charges: What the lists are summed from.
     """
 
@@ -88,12 +102,16 @@ class Hotspots:
     operations: tuple[OperationCost, ...]
     lines: tuple[LineCost, ...]
     charges: tuple[Charge, ...] = ()
+    exact_lines: tuple[LineCost, ...] = ()
+    own_code_ns: float = 0.0
 
 
 def find_hotspots(profile: Profile) -> Hotspots:
     """Charge the device time of a profile and sum it up by module, operation and line."""
     charges, frames = charge_device_time(profile), load_frames(profile)
-    lines = _lines(charges.charges, frames)
+    own, exact = load_own_lines(profile), _exact_lines(frames)
+    times = _LineTimes.of(charges.charges, frames)
+    lines = _lines(charges.charges, own, times)
     return Hotspots(
         device_ns=charges.device_ns,
         unattributed_ns=charges.unattributed_ns,
@@ -103,6 +121,10 @@ def find_hotspots(profile: Profile) -> Hotspots:
         operations=_operations(charges.charges),
         lines=lines,
         charges=charges.charges,
+        exact_lines=_lines(charges.charges, exact, times),
+        own_code_ns=sum(
+            c.device_ns for c in charges.charges if c.origin.stack in own and own[c.origin.stack].is_own
+        ),
     )
 
 
@@ -111,11 +133,45 @@ def _operations(charges: Iterable[Charge]) -> tuple[OperationCost, ...]:
     return _falling((OperationCost(name, cost) for name, cost in groups.items()), lambda row: row.name)
 
 
-def _lines(charges: Iterable[Charge], frames: Mapping[str, SourceFrame]) -> tuple[LineCost, ...]:
-    placed = [charge for charge in charges if charge.origin.stack in frames]
-    functions = {_place(frames[c.origin.stack]): frames[c.origin.stack].function for c in placed}
-    groups = _group(placed, lambda charge: _place(frames[charge.origin.stack]))
-    rows = (LineCost(place, functions[place], cost) for place, cost in groups.items())
+@dataclass(frozen=True)
+class _LineTimes:
+    """Device time by line: as the innermost of all, and with all that it calls."""
+
+    self_ns: Mapping[SourceLine, float]
+    total_ns: Mapping[SourceLine, float]
+
+    @classmethod
+    def of(cls, charges: Iterable[Charge], frames: Mapping[str, SourceFrame]) -> _LineTimes:
+        """Sum up the charges of each stack; a line counts once, however often it stands on it."""
+        by_stack: dict[str, float] = defaultdict(float)
+        for charge in charges:
+            by_stack[charge.origin.stack] += charge.device_ns
+        self_ns: dict[SourceLine, float] = defaultdict(float)
+        total_ns: dict[SourceLine, float] = defaultdict(float)
+        for leaf, device_ns in by_stack.items():
+            chain = [_place(frame) for frame in stack(frames, leaf)]
+            for place in chain[:1]:
+                self_ns[place] += device_ns
+            for place in dict.fromkeys(chain):
+                total_ns[place] += device_ns
+        return cls(self_ns, total_ns)
+
+
+def _exact_lines(frames: Mapping[str, SourceFrame]) -> dict[str, OwnLine]:
+    return {leaf: OwnLine(_place(frame), frame.function, False) for leaf, frame in frames.items()}
+
+
+def _lines(
+    charges: Iterable[Charge], lines: Mapping[str, OwnLine], times: _LineTimes
+) -> tuple[LineCost, ...]:
+    """Lines by falling time; `lines` says which line each stack counts to."""
+    placed = [charge for charge in charges if charge.origin.stack in lines]
+    functions = {lines[c.origin.stack].place: lines[c.origin.stack].function for c in placed}
+    groups = _group(placed, lambda charge: lines[charge.origin.stack].place)
+    rows = (
+        LineCost(place, functions[place], cost, times.self_ns.get(place, 0.0), times.total_ns.get(place, 0.0))
+        for place, cost in groups.items()
+    )
     return _falling(rows, lambda row: row.place)
 
 

@@ -38,13 +38,13 @@ def print_findings(console: Console, findings: Sequence[Finding], lacking: str =
     small = [finding for finding in findings if _is_small(finding, findings)]
     for number, finding in enumerate((each for each in findings if each not in small), 1):
         console.print(f"{number}. {finding.title}", style="bold")
-        console.print(Padding(_where(finding.place), (0, 0, 0, 3)))
+        console.print(Padding(_where(finding), (0, 0, 0, 3)))
         console.print(Padding(_gain(finding), (0, 0, 0, 3)))
         console.print(Padding(finding.change, (0, 0, 1, 3)))
     if small:
         console.print("Found too, with hardly any gain:", style="bold")
     for finding in small:
-        console.print(Padding(f"{finding.title} ({_where(finding.place)})", (0, 0, 0, 3)))
+        console.print(Padding(f"{finding.title} ({_where(finding)})", (0, 0, 0, 3)))
     if lacking:
         console.print(lacking, style="dim")
 
@@ -72,11 +72,17 @@ def print_gains(console: Console, gains: Sequence[Gain]) -> None:
         console.print(HIDDEN, style="dim")
 
 
-def _where(place: Place) -> str:
+def _where(finding: Finding) -> str:
+    place, library = finding.place, finding.library_place
     if not place.file:
         return str(place)
     inside = f" in {place.module}" if place.module else ""
-    return f"{short_place(SourceLine(place.file, place.line))}{inside}"
+    exact = f", inside {_short(library)}" if library.file else ""
+    return f"{_short(place)}{inside}{exact}"
+
+
+def _short(place: Place) -> str:
+    return short_place(SourceLine(place.file, place.line))
 
 
 def _is_small(finding: Finding, findings: Sequence[Finding]) -> bool:

@@ -30,6 +30,7 @@ MODULE_ROWS = 16
 MODULE_DEPTH = 4
 MODULE_SHARE = 0.01  # smaller modules are not worth a row of the tree
 BAR_CELLS = 24
+LIBRARY_ROWS = 5
 PLACE_WIDTH = 38
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 
@@ -276,10 +277,13 @@ def operation_table(hotspots: Hotspots) -> RenderableType:
 
 
 def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
-    """The costliest source lines with their text; backward time stands at the forward line."""
+    """The costliest lines of the user's own code with their text; backward time stands at the forward line.
+
+    Below them stand the costliest lines inside the libraries that they call.
+    """
     table = _table()
     table.add_column("Source line", no_wrap=True)
-    _number_columns(table, "Time", "Share", "Backward")
+    _number_columns(table, "Own code", "Share", "Backward", "Self", "With calls")
     table.add_column("Text")
     for row in hotspots.lines[:ROWS]:
         table.add_row(
@@ -287,11 +291,27 @@ def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
             duration(row.cost.device_ns),
             _share(row.cost.device_ns, hotspots),
             duration(row.cost.backward_ns) if row.cost.backward_ns else "",
+            duration(row.self_ns),
+            duration(row.total_ns),
             _name(texts.line(row.place)),
         )
     covered = hotspots.device_ns - hotspots.without_line_ns
-    note = Text(f"{_share(covered, hotspots)} of the device time has a source line.\n", style="dim")
-    return Group(table, note)
+    note = f"{_share(covered, hotspots)} of the device time has a source line, {_share(hotspots.own_code_ns, hotspots)} one of your own code.\n"
+    return Group(table, *_library_lines(hotspots), Text(note, style="dim"))
+
+
+def _library_lines(hotspots: Hotspots) -> list[RenderableType]:
+    """The costliest lines of libraries; nothing where all time is on the user's own."""
+    own = {row.place for row in hotspots.lines}
+    inside = [row for row in hotspots.exact_lines if row.place not in own][:LIBRARY_ROWS]
+    if not inside:
+        return []
+    table = _table("Inside libraries")
+    _number_columns(table, "Self", "Share")
+    for row in inside:
+        time = row.cost.device_ns
+        table.add_row(Text(place(row.place, PLACE_WIDTH)), duration(time), _share(time, hotspots))
+    return [table, ""]
 
 
 def warning_list(warnings: Iterable[ProfileWarning]) -> RenderableType:

@@ -6,6 +6,7 @@ import pytest
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.definitions import Definitions, ModuleName
 from neuron_tools.capture.host_rows import host_spans, system_events
+from neuron_tools.capture.stacks import StackRegistry
 from neuron_tools.records.capture_log import RecordKind
 from neuron_tools.records.program import Frame
 from tests.unit.capture.logs import MODULES, NAMES, STACKS, both, host, one_step
@@ -26,7 +27,7 @@ def rows(table, *names):
 
 
 def test_spans_of_a_step(definitions):
-    table = host_spans(np.concatenate(one_step(0)), definitions, 3, TextPools())
+    table = host_spans(np.concatenate(one_step(0)), definitions, 3, TextPools(), StackRegistry())
     assert rows(table, "name", "kind", "start_ts", "end_ts", "thread_idx") == [
         ("copy_to_device", "copy", 10, 20, 1),
         ("aten::mul", "dispatch", 30, 40, 1),
@@ -40,7 +41,7 @@ def test_spans_of_a_step(definitions):
 
 
 def test_a_spans_place_is_its_innermost_frame_and_module(definitions):
-    table = host_spans(np.concatenate(one_step(0)[2:5]), definitions, 0, TextPools())
+    table = host_spans(np.concatenate(one_step(0)[2:5]), definitions, 0, TextPools(), StackRegistry())
     assert rows(table, "layer", "source_file", "source_line") == [
         ("/net/fc", "net.py", 11),
         ("/net/fc", "train.py", 40),
@@ -51,18 +52,18 @@ def test_a_spans_place_is_its_innermost_frame_and_module(definitions):
 def test_what_is_not_defined_has_no_name_but_a_row(definitions):
     unknown = host(RecordKind.RANGE, 0, 5, name=99, stack=99, module=99)
     called = host(RecordKind.MODULE_CALL, 0, 5, module=99)
-    table = host_spans(np.concatenate([unknown, called]), definitions, 0, TextPools())
+    table = host_spans(np.concatenate([unknown, called]), definitions, 0, TextPools(), StackRegistry())
     assert rows(table, "name", "layer", "source_file") == [("range", "", None), ("", "", None)]
 
 
 def test_memory_and_views_are_no_spans(definitions):
     records = [host(kind, 0, 1) for kind in (RecordKind.ALLOCATE, RecordKind.FREE, RecordKind.VIEW)]
-    table = host_spans(np.concatenate(records), definitions, 0, TextPools())
+    table = host_spans(np.concatenate(records), definitions, 0, TextPools(), StackRegistry())
     assert plain(table["start_ts"]) == []
 
 
 def events(definitions, records):
-    return system_events(np.concatenate(records), definitions, 3, 77, 8, 1_000, TextPools())
+    return system_events(np.concatenate(records), definitions, 3, 77, 8, 1_000, TextPools(), StackRegistry())
 
 
 def test_each_runtime_call_has_what_the_device_did_beside_it(definitions):

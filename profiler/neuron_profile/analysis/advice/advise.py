@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from importlib import import_module
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.own_lines import OwnLine
+from neuron_profile.analysis.source_frames import SourceLine
 from neuron_tools.profile.reader import Profile
 
 RULES = (
@@ -49,7 +51,17 @@ def advise(profile: Profile) -> tuple[Finding, ...]:
 def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
     findings = _without_explained([finding for name in RULES for finding in rule(name)(context)])
-    return tuple(sorted(findings, key=_rank))
+    return tuple(sorted((_at_own_line(finding, context.callers) for finding in findings), key=_rank))
+
+
+def _at_own_line(finding: Finding, callers: Mapping[SourceLine, OwnLine]) -> Finding:
+    """The finding at the line of the user's that its place was reached from."""
+    exact = finding.place
+    caller = callers.get(SourceLine(exact.file, exact.line))
+    if caller is None or caller.place == SourceLine(exact.file, exact.line):
+        return finding
+    own = replace(exact, file=caller.place.file, line=caller.place.line, function=caller.function)
+    return replace(finding, place=own, library_place=exact)
 
 
 def _rank(finding: Finding) -> tuple[int, int, str, str]:

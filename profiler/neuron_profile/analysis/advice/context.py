@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,6 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.own_lines import OwnLine, callers_of_lines
+from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.whatif.change import Change
 from neuron_profile.analysis.whatif.executions import Executions, ProgramKey
@@ -60,6 +62,11 @@ class Context:
     def occupancy(self) -> Occupancy:
         """Whether host or device decides."""
         return measure_occupancy(self.profile)
+
+    @cached_property
+    def callers(self) -> Mapping[SourceLine, OwnLine]:
+        """The user's line behind each line that time was spent at."""
+        return callers_of_lines(self.profile)
 
     @cached_property
     def what_if(self) -> WhatIf | None:

@@ -31,7 +31,8 @@ class Finding:
         rule: Name of the rule: "fp32_matmul".
         title: What was found, in one line.
         change: What to change, in plain words.
-        place: Where.
+        place: Where: the user's own line, where a stack says which.
+        library_place: The exact line, where that is a library's; empty otherwise.
         gain_ns: Time of the whole program that the change would save, simulated; None = not simulated.
         device_gain_ns: Device time that it would save.
         total_ns: Time of the whole program as it is.
@@ -50,6 +51,7 @@ class Finding:
     gain_of: str = "the program"
     what_if: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
+    library_place: Place = field(default_factory=Place)
 
     @property
     def gain(self) -> float:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.budget.budget import TOTAL_BOUNDS, Budget
 from neuron_profile.analysis.comparison.difference import compare
-from neuron_profile.analysis.hotspots import Hotspots, ModuleNode, find_hotspots
+from neuron_profile.analysis.hotspots import Hotspots, LineCost, ModuleNode, find_hotspots
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_tools import open_profile
 from neuron_tools.profile.reader import Profile
@@ -102,12 +102,16 @@ def _time_ms(hotspots: Hotspots, kind: str, what: str) -> float | None:
         times = [row.cost.device_ns for row in hotspots.operations if row.name == what]
     else:
         file, _, line = what.rpartition(":")
-        times = [
-            row.cost.device_ns
-            for row in hotspots.lines
-            if str(row.place.line) == line and (row.place.file == file or row.place.file.endswith("/" + file))
-        ]
+        times = _line_times(hotspots.lines, file, line) or _line_times(hotspots.exact_lines, file, line)
     return sum(times) / 1e6 if times else None
+
+
+def _line_times(lines: Iterable[LineCost], file: str, line: str) -> list[float]:
+    return [
+        row.cost.device_ns
+        for row in lines
+        if str(row.place.line) == line and (row.place.file == file or row.place.file.endswith("/" + file))
+    ]
 
 
 def _module(node: ModuleNode, path: str) -> ModuleNode | None:

@@ -1,0 +1,92 @@
+"""The frontier: of each source stack the innermost line of the user's own code.
+
+Most device time is asked for by a user's line and spent in a library's. A stack keeps both: its innermost
+frame is the exact line, and the innermost frame of the user's own code the frontier. What is the user's own is
+decided here and nowhere else; everything that shows lines reads the view `Frontier`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+VIEW = "Frontier"
+"""Columns `stack_frame_id`, `source_file`, `source_line`, `function` and `is_own`; one row for each frame. A stack
+without any line of the user's has its exact line, and is not own."""
+
+OWN_CODE_VARIABLE = "NEURON_OWN_CODE"
+_INSTALLED = r"(^|/)(site-packages|dist-packages)/|(^|/)lib(64)?/(python|pypy)3(\.\d+)?/"
+_TYPED = r"^<(stdin|string|console|ipython-input.*)>$"
+_PACKAGE = str(Path(__file__).resolve().parent.parent)
+
+
+@dataclass(frozen=True, slots=True)
+class OwnCode:
+    """Which files are the user's own.
+
+    Attributes:
+        folders: Folders of the user's code; what is installed below them (an environment of packages) is not.
+            Empty: every file that is not installed.
+    """
+
+    folders: tuple[str, ...] = ()
+
+    def condition(self, column: str) -> str:
+        """SQL that holds for the user's own files."""
+        inside = " OR ".join(_below(column, folder) for folder in self.folders)
+        if inside:
+            return f"(({inside}) AND NOT {self._installed(column)})"
+        ours = _below(column, _PACKAGE)
+        named = f"({column} NOT LIKE '<%' OR regexp_matches({column}, {_literal(_TYPED)}))"
+        return f"({named} AND NOT {self._installed(column)} AND NOT {ours})"
+
+    def _installed(self, column: str) -> str:
+        """A package's file; where an own folder is itself installed, what counts is the path below it."""
+        rest = column
+        for folder in self.folders:
+            whole = _literal(_folder(folder))
+            rest = f"(CASE WHEN starts_with({column}, {whole}) THEN substr({column}, {len(_folder(folder)) + 1}) ELSE {rest} END)"
+        return f"regexp_matches({rest}, {_literal(_INSTALLED)})"
+
+
+def own_code_of(environment: Mapping[str, str]) -> OwnCode:
+    """What the environment says: folders in `NEURON_OWN_CODE`, as in `PATH`."""
+    folders = environment.get(OWN_CODE_VARIABLE, "").split(os.pathsep)
+    return OwnCode(tuple(os.path.abspath(folder) for folder in folders if folder))
+
+
+def frontier_query(own: OwnCode) -> str:
+    """SQL of the view. From the outermost frames inwards, each has its own line or that of its caller."""
+    return f"""
+WITH RECURSIVE named AS (
+    SELECT frame.id, coalesce(frame.parent_frame_id, '') AS parent, file.name AS file,
+        location.line_number AS line, coalesce(function.name, '') AS function,
+        {own.condition("file.name")} AS own
+    FROM StackFrame frame
+    JOIN StackFrameFileLocation location ON location.id = CAST(frame.file_location_id AS VARCHAR)
+    JOIN StackFrameFileName file ON file.id = CAST(location.file_name_id AS VARCHAR)
+    LEFT JOIN StackFrameFunctionName function ON function.id = CAST(location.function_name_id AS VARCHAR)
+), walked(id, own_id) AS (
+    SELECT id, CASE WHEN own THEN id END FROM named WHERE parent = ''
+    UNION ALL
+    SELECT named.id, CASE WHEN named.own THEN named.id ELSE walked.own_id END
+    FROM walked JOIN named ON named.parent = walked.id
+)
+SELECT walked.id AS stack_frame_id, named.file AS source_file, CAST(named.line AS INTEGER) AS source_line,
+    named.function AS function, walked.own_id IS NOT NULL AS is_own
+FROM walked JOIN named ON named.id = coalesce(walked.own_id, walked.id)
+"""
+
+
+def _below(column: str, folder: str) -> str:
+    return f"starts_with({column}, {_literal(_folder(folder))})"
+
+
+def _folder(folder: str) -> str:
+    return folder.rstrip("/") + "/"
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
