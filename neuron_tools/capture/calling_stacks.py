@@ -23,7 +23,7 @@ class CallingStacks:
         self._kept: dict[tuple[int, str], tuple[Codes, Codes]] = {}
 
     def continued(self, codes: Codes, calling: str | None, pool: TextPool) -> Codes:
-        """A template's column of stacks, as codes of a pool, for an execution that was asked for at `calling`."""
+        """A template's column of stacks, as codes of a pool, for an execution that `calling` asked for."""
         if not calling:
             return codes
         key = (id(codes), calling)

@@ -1,8 +1,8 @@
 """The frontier: of each source stack the innermost line of the user's own code.
 
 Most device time is asked for by a user's line and spent in a library's. A stack keeps both: its innermost
-frame is the exact line, and the innermost frame of the user's own code the frontier. What is the user's own is
-decided here and nowhere else; everything that shows lines reads the view `Frontier`.
+frame is the exact line, and the innermost frame of the user's own code the frontier. What is the user's own
+is decided here and nowhere else; everything that shows lines reads the view `Frontier`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 VIEW = "Frontier"
-"""Columns `stack_frame_id`, `source_file`, `source_line`, `function` and `is_own`; one row for each frame. A stack
-without any line of the user's has its exact line, and is not own."""
+"""Columns `stack_frame_id`, `source_file`, `source_line`, `function` and `is_own`; one row for each frame. A
+stack without any line of the user's has its exact line, and is not own."""
 
 OWN_CODE_VARIABLE = "NEURON_OWN_CODE"
 _INSTALLED = r"(^|/)(site-packages|dist-packages)/|(^|/)lib(64)?/(python|pypy)3(\.\d+)?/"
@@ -46,8 +46,8 @@ class OwnCode:
         """A package's file; where an own folder is itself installed, what counts is the path below it."""
         rest = column
         for folder in self.folders:
-            whole = _literal(_folder(folder))
-            rest = f"(CASE WHEN starts_with({column}, {whole}) THEN substr({column}, {len(_folder(folder)) + 1}) ELSE {rest} END)"
+            below = f"substr({column}, {len(_folder(folder)) + 1})"
+            rest = f"(CASE WHEN {_below(column, folder)} THEN {below} ELSE {rest} END)"
         return f"regexp_matches({rest}, {_literal(_INSTALLED)})"
 
 

@@ -1,8 +1,8 @@
 """What the lines and functions of a profile's source files cost: device time, work and engines.
 
-A cost is counted three times: as *own*, where the innermost line of all is meant, so that own costs of all
-lines add up to the device time; as *own code*, at the innermost line of the user's own code, which adds up too;
-and as *total*, for every line and function on the stack, each once.
+A cost is counted three times: as *own*, at the innermost line of all, so that own costs of all lines add up
+to the device time; as *own code*, at the innermost line of the user's own code, which adds up too; and as
+*total*, for every line and function on the stack, each once.
 """
 
 from __future__ import annotations

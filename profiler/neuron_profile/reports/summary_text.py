@@ -296,8 +296,9 @@ def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
             _name(texts.line(row.place)),
         )
     covered = hotspots.device_ns - hotspots.without_line_ns
-    note = f"{_share(covered, hotspots)} of the device time has a source line, {_share(hotspots.own_code_ns, hotspots)} one of your own code.\n"
-    return Group(table, *_library_lines(hotspots), Text(note, style="dim"))
+    own = _share(hotspots.own_code_ns, hotspots)
+    note = f"{_share(covered, hotspots)} of the device time has a source line, {own} one of your own code.\n"
+    return Group(table, "", *_library_lines(hotspots), Text(note, style="dim"))
 
 
 def _library_lines(hotspots: Hotspots) -> list[RenderableType]:

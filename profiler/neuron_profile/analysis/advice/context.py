@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.own_lines import OwnLine, callers_of_lines
 from neuron_profile.analysis.source_frames import SourceLine
-from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.whatif.change import Change
 from neuron_profile.analysis.whatif.executions import Executions, ProgramKey
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines

@@ -12,9 +12,11 @@ def test_time_by_operation_line_and_module(make_profile) -> None:
         OperationCost("aten::mul", Cost(30, 20, 2)),
     )
     assert hotspots.lines == (
-        LineCost(SourceLine("/project/train.py", 2), "main", Cost(100, 0, 1)),
-        LineCost(SourceLine("/project/train.py", 3), "main", Cost(30, 20, 2)),
+        LineCost(SourceLine("/project/train.py", 2), "main", Cost(100, 0, 1), 100, 100),
+        LineCost(SourceLine("/project/train.py", 3), "main", Cost(30, 20, 2), 50, 50),
     )
+    assert hotspots.exact_lines == hotspots.lines
+    assert hotspots.own_code_ns == 150
     assert (hotspots.device_ns, hotspots.unattributed_ns) == (200, 50)
     assert (hotspots.without_line_ns, hotspots.without_module_ns) == (50, 50)
 

@@ -1,0 +1,91 @@
+import duckdb
+import pytest
+
+from neuron_tools.profile.frontier import OwnCode, frontier_query, own_code_of
+
+TRAIN, MODEL = (
+    "/home/me/project/train.py",
+    "/home/me/project/.venv/lib/python3.11/site-packages/llama/model.py",
+)
+
+
+def lines(stacks, own=OwnCode()):
+    """The view's rows by stack, of frames given as id: (file, line, parent)."""
+    database = duckdb.connect(":memory:")
+    files = sorted({file for file, _, _ in stacks.values()})
+    places = list(stacks)
+    for statement in (
+        "CREATE TABLE StackFrame (id VARCHAR, file_location_id INTEGER, parent_frame_id VARCHAR)",
+        "CREATE TABLE StackFrameFileLocation (id VARCHAR, file_name_id INTEGER, function_name_id INTEGER, "
+        "line_number INTEGER)",
+        "CREATE TABLE StackFrameFileName (id VARCHAR, name VARCHAR)",
+        "CREATE TABLE StackFrameFunctionName (id VARCHAR, name VARCHAR)",
+        "INSERT INTO StackFrameFunctionName VALUES ('1', 'f')",
+    ):
+        database.execute(statement)
+    for number, file in enumerate(files):
+        database.execute("INSERT INTO StackFrameFileName VALUES (?, ?)", [str(number), file])
+    for number, name in enumerate(places):
+        file, line, parent = stacks[name]
+        location = [str(number), files.index(file), 1, line]
+        database.execute("INSERT INTO StackFrameFileLocation VALUES (?, ?, ?, ?)", location)
+        database.execute("INSERT INTO StackFrame VALUES (?, ?, ?)", [name, number, parent])
+    rows = database.execute(frontier_query(own)).fetchall()
+    return {stack: (file, line, is_own) for stack, file, line, _, is_own in rows}
+
+
+def test_a_librarys_line_counts_to_the_users_that_called_it():
+    found = lines({"1": (TRAIN, 20, ""), "2": (TRAIN, 7, "1"), "3": (MODEL, 90, "2"), "4": (MODEL, 95, "3")})
+    assert found == {
+        "1": (TRAIN, 20, True),
+        "2": (TRAIN, 7, True),
+        "3": (TRAIN, 7, True),
+        "4": (TRAIN, 7, True),
+    }
+
+
+def test_a_callback_of_the_users_is_its_own_line():
+    found = lines({"1": (TRAIN, 20, ""), "2": (MODEL, 90, "1"), "3": (TRAIN, 4, "2"), "4": (MODEL, 9, "3")})
+    assert found["4"] == (TRAIN, 4, True)
+    assert found["2"] == (TRAIN, 20, True)
+
+
+def test_a_stack_without_a_line_of_the_users_keeps_its_own():
+    assert lines({"1": (MODEL, 90, ""), "2": (MODEL, 95, "1")})["2"] == (MODEL, 95, False)
+
+
+@pytest.mark.parametrize(
+    ("file", "is_own"),
+    [
+        ("/home/me/project/train.py", True),
+        ("train.py", True),
+        ("<stdin>", True),
+        ("<string>", True),
+        ("/tmp/ipykernel_7/123.py", True),
+        ("<frozen runpy>", False),
+        ("<eval_with_key>.3", False),
+        ("/usr/lib/python3.11/threading.py", False),
+        ("/usr/lib/python3/dist-packages/numpy/core.py", False),
+        ("/opt/conda/lib/python3.12/site-packages/torch/nn/modules/linear.py", False),
+    ],
+)
+def test_what_is_not_installed_is_the_users_own(file, is_own):
+    assert lines({"1": (file, 1, "")})["1"] == (file, 1, is_own)
+
+
+def test_named_folders_are_the_users_own_and_nothing_else():
+    own = OwnCode(("/home/me/project/src", "/opt/venv/lib/python3.11/site-packages/mine/"))
+    files = {
+        "1": ("/home/me/project/src/a.py", 1, ""),
+        "2": ("/home/me/project/other.py", 1, ""),
+        "3": ("/home/me/project/src/.venv/lib/python3.11/site-packages/x.py", 1, ""),
+        "4": ("/opt/venv/lib/python3.11/site-packages/mine/b.py", 1, ""),
+        "5": ("/home/me/project/src2/a.py", 1, ""),
+    }
+    found = lines(files, own)
+    assert [found[stack][2] for stack in files] == [True, False, False, True, False]
+
+
+def test_the_environment_names_folders_as_path_does():
+    assert own_code_of({}) == OwnCode()
+    assert own_code_of({"NEURON_OWN_CODE": "/a:/b"}) == OwnCode(("/a", "/b"))
