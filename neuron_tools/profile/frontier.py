@@ -51,6 +51,20 @@ class OwnCode:
         return f"regexp_matches({rest}, {_literal(_INSTALLED)})"
 
 
+STACKS_THROUGH = """
+WITH RECURSIVE here(id) AS (
+    SELECT frame.id FROM StackFrame frame
+    JOIN StackFrameFileLocation location ON location.id = CAST(frame.file_location_id AS VARCHAR)
+    JOIN StackFrameFileName file ON file.id = CAST(location.file_name_id AS VARCHAR)
+    WHERE file.name = ? AND location.line_number BETWEEN ? AND ?
+    UNION
+    SELECT frame.id FROM here JOIN StackFrame frame ON frame.parent_frame_id = here.id
+)
+SELECT id FROM here
+"""
+"""Ids of the stacks on which a line from `?` to `?` of the file `?` stands: what it does itself and calls."""
+
+
 def own_code_of(environment: Mapping[str, str]) -> OwnCode:
     """What the environment says: folders in `NEURON_OWN_CODE`, as in `PATH`."""
     folders = environment.get(OWN_CODE_VARIABLE, "").split(os.pathsep)

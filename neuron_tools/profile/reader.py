@@ -18,7 +18,7 @@ import pyarrow as pa
 from neuron_tools.profile import layout, sandbox, source_lines
 from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
 from neuron_tools.profile.damage import DamagedProfileError, reading
-from neuron_tools.profile.frontier import OwnCode, own_code_of
+from neuron_tools.profile.frontier import STACKS_THROUGH, OwnCode, own_code_of
 from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.lockdown.query_worker import (
     Interrupting,
@@ -321,7 +321,7 @@ class Profile:
         Args:
             text: Part of a name, whatever the case; or `column=value` with a column of any table of spans,
                 such as `layer=/model/layers/0/mlp`, `source_line=41` or `correlation_id=77`; or
-                `lines=FILE:FIRST-LAST`, the spans of those source lines.
+                `lines=FILE:FIRST-LAST`, the spans of those source lines and of what they call.
             limit: At most so many; of more, the first ones.
 
         Returns:
@@ -331,7 +331,11 @@ class Profile:
         Raises:
             TimelineError: The range is empty.
         """
-        return self.timeline_index.search(text, *self._within(start_ns, end_ns), limit)
+        return self.timeline_index.search(text, *self._within(start_ns, end_ns), limit, self._stacks_through)
+
+    def _stacks_through(self, file: str, first: int, last: int) -> frozenset[str]:
+        """Innermost frames of the stacks that lines of a file are on."""
+        return frozenset(self.query(STACKS_THROUGH, [file, first, last]).column(0).to_pylist())
 
     @property
     def range_ns(self) -> tuple[int, int] | None:

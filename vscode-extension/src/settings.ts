@@ -29,6 +29,15 @@ export const settings = {
   },
 };
 
+/** Folders of the user's own code as profiles name them: those of the setting, else the workspace's. */
+export function ownFolders(): string[] {
+  const folders = vscode.workspace.workspaceFolders ?? [];
+  const chosen = read<string[]>("ownCode", []);
+  if (chosen.length > 0) return chosen.map((path) => path.replaceAll("${workspaceFolder}", folders[0]?.uri.path ?? ""));
+  const mapped = folders.flatMap((folder) => settings.pathMappings(folder).map(({ from }) => from));
+  return [...new Set([...folders.map(({ uri }) => uri.path), ...mapped])];
+}
+
 /** Change a setting where it is set already, else for the workspace. */
 export async function writeSetting(name: string, value: unknown): Promise<void> {
   const configuration = vscode.workspace.getConfiguration(SECTION);

@@ -46,7 +46,7 @@ const LINES = 300;
 const work = (ns: number): Work => ({
   device_ns: ns, share: 1 / LINES, backward_ns: 0, calls: 1, instructions: 1, hbm_bytes: 0, flops: 0, engine_ns: {},
 });
-const lineWork = (line: number, ns: number): LineWork => ({ ...work(ns), line, total: work(ns) });
+const lineWork = (line: number, ns: number): LineWork => ({ ...work(ns), line, own_code: work(ns), total: work(ns) });
 
 /** Each line takes so many ns. */
 function costsOf(ns: number): PlacedCosts {

@@ -5,10 +5,10 @@ import { hottestFirst, nextHottest, placeCosts } from "../src/source/file_costs"
 const work = (ns: number): Work => ({
   device_ns: ns, share: ns / 1000, backward_ns: 0, calls: 1, instructions: 1, hbm_bytes: 0, flops: 0, engine_ns: {},
 });
-const line = (number: number, ns: number): LineWork => ({ ...work(ns), line: number, total: work(ns) });
+const line = (number: number, ns: number): LineWork => ({ ...work(ns), line: number, own_code: work(ns), total: work(ns) });
 const TEXT = "def f():\n    a()\n    b()\n";
 const FUNCTION: FunctionWork = {
-  ...work(900), name: "f", line: 1, first: 1, last: 3, is_kernel: false, total: { ...work(900), mfu: 0.1 },
+  ...work(900), name: "f", line: 1, first: 1, last: 3, is_kernel: false, own_code: work(900), total: { ...work(900), mfu: 0.1 },
 };
 const COSTS: FileCosts = { path: "/p/f.py", device_ns: 1000, lines: [line(2, 300), line(3, 600)], functions: [FUNCTION] };
 const captured = { path: "/p/f.py", sha256: null, text: TEXT };
@@ -33,6 +33,18 @@ describe("placeCosts", () => {
 
   it("takes line endings for nothing", () =>
     expect(placeCosts(COSTS, captured, TEXT.replaceAll("\n", "\r\n")).freshness).toBe("same"));
+
+  it("shows a line with what the libraries did that it called", () => {
+    const calling = { ...line(2, 0), own_code: work(700), total: work(900) };
+    const { lines } = placeCosts({ ...COSTS, lines: [calling, line(3, 100)] }, captured, TEXT);
+    expect(hottestFirst(lines).map((row) => [row.line, row.shown.device_ns])).toEqual([[1, 700], [2, 100]]);
+  });
+
+  it("shows the lines of a library with their own time", () => {
+    const inside = { ...line(2, 300), own_code: work(0) };
+    const { lines } = placeCosts({ ...COSTS, lines: [inside] }, captured, TEXT);
+    expect(lines.map((row) => row.shown.device_ns)).toEqual([300]);
+  });
 
   it("says so where the captured text is not known", () => {
     const placed = placeCosts(COSTS, undefined, "one line");

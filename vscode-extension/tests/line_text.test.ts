@@ -12,9 +12,9 @@ const WORK: Work = {
   flops: 268_435_456,
   engine_ns: { GpSimd: 1204, Scalar: 25_372, Sync: 576, Tensor: 136_696, Vector: 29_208 },
 };
-const LINE: LineWork = { ...WORK, line: 14, total: WORK };
+const LINE: LineWork = { ...WORK, line: 14, own_code: WORK, total: WORK };
 const FUNCTION: FunctionWork = {
-  ...WORK, name: "f", line: 1, first: 1, last: 9, is_kernel: false,
+  ...WORK, name: "f", line: 1, first: 1, last: 9, is_kernel: false, own_code: WORK,
   total: { ...WORK, device_ns: 526_000, share: 1, mfu: 0.0162 },
 };
 
@@ -44,22 +44,22 @@ describe("functionText", () => {
 
 describe("lineMarkdown", () => {
   it("says that a line moved", () => {
-    const text = lineMarkdown({ line: 20, recordedLine: 14, work: LINE }, "moved", "train.nprof", ["[go](x)"]);
+    const text = lineMarkdown({ line: 20, recordedLine: 14, work: LINE, shown: LINE }, "moved", "train.nprof", ["[go](x)"]);
     expect(text).toContain("It was line 14.");
-    expect(text).toContain("| Device time | 197 µs, 37.5 % | 197 µs, 37.5 % |");
-    expect(text).toContain("| Computed | 268 MFLOP | 268 MFLOP |");
+    expect(text).toContain("| Device time | 197 µs, 37.5 % | 197 µs, 37.5 % | 197 µs, 37.5 % |");
+    expect(text).toContain("| Computed | 268 MFLOP | 268 MFLOP | 268 MFLOP |");
     expect(text).toContain("Busy: Tensor 137 µs · Vector 29.2 µs · Scalar 25.4 µs · GpSimd 1.20 µs · Sync 576 ns");
     expect(text.split("\n")[0]).toContain("· [go](x)");
   });
 
   it("leaves out what a line and what it calls do not have", () => {
     const idle = { ...WORK, backward_ns: 0, flops: 0, engine_ns: {} };
-    const text = lineMarkdown({ line: 13, recordedLine: 14, work: { ...idle, line: 14, total: idle } }, "same", "p");
+    const text = lineMarkdown({ line: 13, recordedLine: 14, work: { ...idle, line: 14, own_code: idle, total: idle }, shown: idle }, "same", "p");
     expect(text).not.toMatch(/Backward|Computed|Busy|line 14/);
   });
 
   it("has no markup of the profile's", () =>
-    expect(lineMarkdown({ line: 13, recordedLine: 14, work: LINE }, "same", "[x](command:y)")).not.toContain("](command"));
+    expect(lineMarkdown({ line: 13, recordedLine: 14, work: LINE, shown: LINE }, "same", "[x](command:y)")).not.toContain("](command"));
 });
 
 describe("staleText", () => {

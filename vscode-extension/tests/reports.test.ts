@@ -13,6 +13,7 @@ const FINDING: Finding = {
   total_ns: 1_000_000,
   gain: 0.033,
   what_if: "dtype=bf16",
+  library_place: { file: "", line: 0, function: "", module: "", operation: "" },
   evidence: { wait_ns: 12_500, busy_share: 0.45, executions: 6900, dtype: "f32" },
 };
 

@@ -69,6 +69,7 @@ export const workspace = {
   workspaceFolders: undefined as { uri: { fsPath: string; path: string; scheme: string } }[] | undefined,
   onDidChangeConfiguration: configuration.changed.event,
   onDidGrantWorkspaceTrust: trusted.event,
+  onDidChangeWorkspaceFolders: new EventEmitter<unknown>().event,
   onDidChangeTextDocument: new EventEmitter<unknown>().event,
   getWorkspaceFolder: () => undefined,
   getConfiguration: (section: string) => ({

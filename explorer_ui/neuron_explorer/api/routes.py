@@ -22,6 +22,7 @@ from neuron_explorer.api.spans import spans_of_lines
 from neuron_explorer.library import ProfileLibrary, UnknownProfileError
 from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.profile.frontier import OwnCode
 from neuron_tools.profile.reader import Profile
 from neuron_tools.web_access import came_with_header
 
@@ -124,6 +125,17 @@ class _Profiles:
         response.call_on_close(folder.cleanup)
         return response
 
+    def _own(self, profile: Profile) -> Profile:
+        """The profile as one sees it whose own code is in the folders that the request names.
+
+        A profile with none of their files, captured elsewhere, keeps its own idea of what is the user's.
+        """
+        folders = tuple(request.args.getlist("own"))
+        if not folders:
+            return profile
+        seen: Profile | None = self._memo.get(profile, ("own", folders), lambda: _seen_by(profile, folders))
+        return profile if seen is None else seen
+
     def _costs(self, profile: Profile) -> SourceCosts:
         return self._memo.get(profile, "costs", lambda: read_source_costs(profile))
 
@@ -133,7 +145,7 @@ class _Profiles:
         return answers.identity_json(identify(profile))
 
     def _lines(self, profile: Profile) -> Json:
-        return answers.file_json(self._costs(profile), _argument("path"))
+        return answers.file_json(self._costs(self._own(profile)), _argument("path"))
 
     def _spans(self, profile: Profile) -> Json:
         first, last = _number("first", 1), _number("last", 0)
@@ -142,13 +154,24 @@ class _Profiles:
     def _findings(self, profile: Profile) -> list[Json]:
         from neuron_profile.analysis.advice.advise import advise
 
-        findings = self._memo.get(profile, "findings", lambda: advise(profile))
+        own = self._own(profile)
+        findings = self._memo.get(own, "findings", lambda: advise(own))
         return [answers.finding_json(finding) for finding in findings]
 
     def _hierarchy(self, profile: Profile) -> Json:
         from neuron_profile.analysis.hotspots import find_hotspots
 
-        return answers.hierarchy_json(self._memo.get(profile, "hierarchy", lambda: find_hotspots(profile)))
+        own = self._own(profile)
+        return answers.hierarchy_json(self._memo.get(own, "hierarchy", lambda: find_hotspots(own)))
+
+
+def _seen_by(profile: Profile, folders: tuple[str, ...]) -> Profile | None:
+    """The profile with other own code; None where it has nothing of these folders."""
+    seen = profile.seen_by(OwnCode(folders))
+    if seen.query("SELECT 1 FROM Frontier WHERE is_own LIMIT 1").num_rows:
+        return seen
+    seen.close()
+    return None
 
 
 def _sources(profile: Profile) -> Json:

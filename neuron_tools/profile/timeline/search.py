@@ -29,6 +29,9 @@ FOUND_SCHEMA = pa.schema(
 )
 
 
+STACK = "stack_frame_ids"
+
+
 def search_names(index: TimelineIndex, text: str, start_ns: int, end_ns: int, limit: int) -> pa.Table:
     """The first spans of a range whose names contain a text, whatever the case.
 
@@ -54,11 +57,13 @@ class Condition:
 
     Attributes:
         columns: Columns that it reads; tables without them all are left out.
+        further: Columns that it reads where a table has them.
         holds: Mask of a batch's rows; None where none can match.
     """
 
     columns: tuple[str, ...]
     holds: Callable[[pa.RecordBatch], pa.Array | None]
+    further: tuple[str, ...] = ()
 
 
 def column_is(column: str, value: str) -> Condition:
@@ -66,10 +71,21 @@ def column_is(column: str, value: str) -> Condition:
     return Condition((column,), lambda batch: _equal(batch.column(column), value))
 
 
-def at_lines(file: str, first: int, last: int) -> Condition:
-    """Rows that belong to the lines `first` to `last` of a source file."""
+def at_lines(file: str, first: int, last: int, stacks: frozenset[str] = frozenset()) -> Condition:
+    """Rows that belong to the lines `first` to `last` of a source file.
+
+    Args:
+        stacks: Innermost frames of stacks that these lines are on: their rows belong to the lines too.
+    """
+    through = pa.array(sorted(stacks), pa.string())
 
     def holds(batch: pa.RecordBatch) -> pa.Array | None:
+        exact, below = at_exactly(batch), _among(batch, through)
+        if exact is None or below is None:
+            return below if exact is None else exact
+        return pc.or_(exact, below)
+
+    def at_exactly(batch: pa.RecordBatch) -> pa.Array | None:
         in_file = _equal(batch.column("source_file"), file)
         line = batch.column("source_line")
         if in_file is None:
@@ -77,7 +93,18 @@ def at_lines(file: str, first: int, last: int) -> Condition:
         inside = pc.and_(pc.greater_equal(line, first), pc.less_equal(line, last)).fill_null(False)
         return pc.and_(in_file, inside)
 
-    return Condition(("source_file", "source_line"), holds)
+    return Condition(("source_file", "source_line"), holds, (STACK,))
+
+
+def _among(batch: pa.RecordBatch, stacks: pa.Array) -> pa.Array | None:
+    """Rows whose stack is one of some; None where no row can have one."""
+    if STACK not in batch.schema.names or not len(stacks):
+        return None
+    column = batch.column(STACK)
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, stacks)
+    known = pc.is_in(column.dictionary.cast(pa.string()), stacks)
+    return pc.take(known, column.indices).fill_null(False)
 
 
 def search_rows(
@@ -114,7 +141,8 @@ def _matching(
     range_ns: tuple[int, int],
 ) -> Iterator[TrackRows]:
     fields = TABLES[source.table].by_name
-    columns = tuple(dict.fromkeys((*source.columns, *condition.columns)))
+    further = [name for name in condition.further if name in fields]
+    columns = tuple(dict.fromkeys((*source.columns, *condition.columns, *further)))
     texts = [name for name in columns if name in fields and fields[name].type == "string"]
     for first_row, batch in batches(paths, columns, texts):
         if not set(condition.columns) <= set(batch.schema.names):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from neuron_tools.profile.timeline.sources import DESCRIBING_TABLES, SPAN_SOURCE
 from neuron_tools.profile.timeline.track import Track
 
 Parts = Mapping[str, Sequence[Path]]
+StacksThrough = Callable[[str, int, int], frozenset[str]]
 INDEX_FOLDER = "timeline"
 LINES = "lines"
 _LINES_OF_FILE = re.compile(r"(.+):(\d{1,9})(?:-(\d{1,9}))?", re.DOTALL)
@@ -105,10 +106,21 @@ class Timeline:
         stored = place if self._stored is None else self._stored.stored(place)
         return self._index.spans(stored, start, end, limit)
 
-    def search(self, text: str, start_ns: int | None, end_ns: int | None, limit: int) -> pa.Table:
-        """Spans by name, by column, or by source lines; of replicas only what they have of their own."""
+    def search(
+        self,
+        text: str,
+        start_ns: int | None,
+        end_ns: int | None,
+        limit: int,
+        stacks_through: StacksThrough = lambda _file, _first, _last: frozenset(),
+    ) -> pa.Table:
+        """Spans by name, by column, or by source lines; of replicas only what they have of their own.
+
+        Args:
+            stacks_through: Innermost frames of the stacks that the first to last line of a file are on.
+        """
         start, end = self._range(start_ns, end_ns)
-        condition = _condition(text)
+        condition = _condition(text, stacks_through)
         if condition is None:
             found = search_names(self._index, text, start, end, limit)
         else:
@@ -131,13 +143,14 @@ class Timeline:
         return self._places[name]
 
 
-def _condition(text: str) -> Condition | None:
+def _condition(text: str, stacks_through: StacksThrough) -> Condition | None:
     """What a search text asks of the rows; None where it is a name."""
     column, equals, value = (part.strip() for part in text.partition("="))
     lines = _LINES_OF_FILE.fullmatch(value) if column == LINES else None
     if lines is not None:
         file, first, last = lines.groups()
-        return at_lines(file, int(first), int(last or first))
+        here = file, int(first), int(last or first)
+        return at_lines(*here, stacks_through(*here))
     if equals and any(column in TABLES[source.table].by_name for source in SPAN_SOURCES):
         return column_is(column, value)
     return None

@@ -63,7 +63,7 @@ def test_memory_and_views_are_no_spans(definitions):
 
 
 def events(definitions, records):
-    return system_events(np.concatenate(records), definitions, 3, 77, 8, 1_000, TextPools(), StackRegistry())
+    return system_events(np.concatenate(records), definitions, 3, 77, 8, 1_000, TextPools())
 
 
 def test_each_runtime_call_has_what_the_device_did_beside_it(definitions):

@@ -93,12 +93,12 @@ export class LineDecorations implements vscode.Disposable {
 
   /** The heat of the lines in sight, or of all. */
   private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined, sight?: Shown): void {
-    const lines = (costs?.lines ?? []).filter(({ work }) => work.device_ns > 0);
-    const hottest = lines.reduce((most, { work }) => Math.max(most, work.device_ns), 0);
+    const lines = (costs?.lines ?? []).filter(({ shown }) => shown.device_ns > 0);
+    const hottest = lines.reduce((most, { shown }) => Math.max(most, shown.device_ns), 0);
     const ranges = HEAT_COLOURS.map((): vscode.Range[] => []);
-    for (const { line, work } of lines) {
+    for (const { line, shown } of lines) {
       if (sight && (line < sight.first || line > sight.last)) continue;
-      ranges[heatOf(work.device_ns, hottest)]?.push(editor.document.lineAt(line).range);
+      ranges[heatOf(shown.device_ns, hottest)]?.push(editor.document.lineAt(line).range);
     }
     this.heat.forEach((decoration, step) => editor.setDecorations(decoration, ranges[step] ?? []));
     if (!sight) this.heated.add(editor);
@@ -111,7 +111,7 @@ export class LineDecorations implements vscode.Disposable {
     const last = Math.max(...ranges.map(({ end }) => end.line), -Infinity) + margin;
     const sight = ranges.length > 0 ? { first, last } : { first: 0, last: FIRST_LINES };
     this.shown.set(editor, { costs, version: editor.document.version, ...sight });
-    const lines = costs.lines.filter(({ line, work }) => work.device_ns > 0 && line >= sight.first && line <= sight.last);
+    const lines = costs.lines.filter(({ line, shown }) => shown.device_ns > 0 && line >= sight.first && line <= sight.last);
     editor.setDecorations(this.text, endTexts(editor.document, lines, costs.freshness === "unknown"));
     if (margin === 0) this.drawMarginSoon(editor);
   }
@@ -155,9 +155,9 @@ function endTexts(
   const contents = settings.decorationContents();
   const least = settings.minimumShare();
   return lines
-    .filter(({ work }) => work.share >= least)
-    .map(({ line, work }) => {
-      const contentText = `${isStale ? "stale? " : ""}${lineText(work, contents)}`;
+    .filter(({ shown }) => shown.share >= least)
+    .map(({ line, shown }) => {
+      const contentText = `${isStale ? "stale? " : ""}${lineText(shown, contents)}`;
       return { range: document.lineAt(line).range, renderOptions: { after: { contentText } } };
     });
 }

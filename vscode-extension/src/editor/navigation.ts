@@ -9,7 +9,8 @@ import type { Connection } from "../server/connection";
 import { capturedUri } from "../source/captured";
 import type { DocumentCosts } from "../source/document_costs";
 import { nextHottest } from "../source/file_costs";
-import { locate } from "../source/locate";
+import { isInWorkspace, locate } from "../source/locate";
+import { isInstalled } from "../source/paths";
 import type { SourceOpener } from "../timeline/session";
 import type { Timelines } from "../timeline/timelines";
 import { duration, percent } from "../text/quantities";
@@ -41,15 +42,19 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     const { stack } = await this.connection.ask((client) => client.span(id, track, row));
     const [first] = stack;
     if (!first) return;
+    let outside: { readonly uri: vscode.Uri; readonly frame: SourceFrame } | undefined;
     for (const frame of stack) {
       const found = await locate(frame.file);
-      if (found && (!found.isOutside || (await this.isAllowed(found.uri)))) {
+      if (found && !found.isOutside && !isInstalled(frame.file)) {
         await this.openLine(found.uri, frame, columnBeside(from));
         return;
       }
-      if (found) return;
+      if (found) outside ??= { uri: found.uri, frame };
     }
-    await this.explainMissing(profile, first, from);
+    if (!outside) await this.explainMissing(profile, first, from);
+    else if (isInWorkspace(outside.uri) || (await this.isAllowed(outside.uri))) {
+      await this.openLine(outside.uri, outside.frame, columnBeside(from));
+    }
   }
 
   /** Open a line of the profile's numbering, where it stands now. */
@@ -122,7 +127,7 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     const range = editor.document.lineAt(next.line).range;
     editor.selection = new vscode.Selection(range.start, range.start);
     editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
-    const text = `Line ${next.line + 1}: ${duration(next.work.device_ns)}, ${percent(next.work.share)} of the device time`;
+    const text = `Line ${next.line + 1}: ${duration(next.shown.device_ns)}, ${percent(next.shown.share)} of the device time`;
     vscode.window.setStatusBarMessage(text, 5000);
   }
 

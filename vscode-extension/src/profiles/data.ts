@@ -10,7 +10,7 @@ export class ProfileData implements vscode.Disposable {
   private readonly kept = new Map<string, Promise<unknown>>();
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly found = new vscode.EventEmitter<void>();
-  private readonly subscription: vscode.Disposable;
+  private readonly subscriptions: vscode.Disposable[];
   /** The findings are there, because somebody wanted them. */
   readonly onDidFind = this.found.event;
   /** What was asked before is no longer true. */
@@ -20,10 +20,17 @@ export class ProfileData implements vscode.Disposable {
     private readonly connection: Connection,
     readonly registry: ProfileRegistry,
   ) {
-    this.subscription = registry.onDidChange(() => {
+    const forget = (): void => {
       this.kept.clear();
       this.changed.fire();
-    });
+    };
+    this.subscriptions = [
+      registry.onDidChange(forget),
+      vscode.workspace.onDidChangeWorkspaceFolders(forget),
+      vscode.workspace.onDidChangeConfiguration((event) => {
+        if (event.affectsConfiguration("neuron.ownCode") || event.affectsConfiguration("neuron.pathMappings")) forget();
+      }),
+    ];
   }
 
   sources(): Promise<Sources> {
@@ -61,9 +68,7 @@ export class ProfileData implements vscode.Disposable {
   }
 
   dispose(): void {
-    this.found.dispose();
-    this.subscription.dispose();
-    this.changed.dispose();
+    for (const part of [...this.subscriptions, this.found, this.changed]) part.dispose();
   }
 
   /** @throws As `Connection.ask`; an error is not kept. */

@@ -34,9 +34,13 @@ export interface Work {
   readonly engine_ns: Readonly<Record<string, number>>;
 }
 
-/** Own cost of a line, and `total` with what it called. */
+/**
+ * Cost of a line alone; `own_code` with what the libraries do that it called, down to the next line of the user's;
+ * `total` with all that it called.
+ */
 export interface LineWork extends Work {
   readonly line: number;
+  readonly own_code: Work;
   readonly total: Work;
 }
 
@@ -46,6 +50,7 @@ export interface FunctionWork extends Work {
   readonly first: number;
   readonly last: number;
   readonly is_kernel: boolean;
+  readonly own_code: Work;
   readonly total: Work & { readonly mfu: number };
 }
 
@@ -75,6 +80,8 @@ export interface Finding {
   readonly gain: number;
   readonly what_if: string;
   readonly evidence: Readonly<Record<string, unknown>>;
+  /** The exact line, where that is a library's and `place` the user's that called it; its file is empty otherwise. */
+  readonly library_place: Place;
 }
 
 export interface ModuleNode {

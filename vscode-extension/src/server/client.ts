@@ -43,10 +43,14 @@ export class SlowError extends Error {
   override readonly name = "SlowError";
 }
 
-type Parameters = Readonly<Record<string, string>>;
+type Parameters = Readonly<Record<string, string | readonly string[]>>;
 
 export class Client {
-  constructor(readonly endpoint: Endpoint) {}
+  /** @param own Folders of the user's own code, as profiles name them. */
+  constructor(
+    readonly endpoint: Endpoint,
+    private readonly own: () => readonly string[] = () => [],
+  ) {}
 
   profiles(): Promise<ProfileEntry[]> {
     return this.json("profiles");
@@ -66,7 +70,7 @@ export class Client {
   }
 
   lines(id: string, path: string): Promise<FileCosts> {
-    return this.json(`profiles/${id}/lines`, { path });
+    return this.json(`profiles/${id}/lines`, { path, own: this.own() });
   }
 
   spans(id: string, path: string, first: number, last: number): Promise<FoundSpans> {
@@ -78,11 +82,11 @@ export class Client {
   }
 
   findings(id: string): Promise<Finding[]> {
-    return this.json(`profiles/${id}/findings`);
+    return this.json(`profiles/${id}/findings`, { own: this.own() });
   }
 
   hierarchy(id: string): Promise<Hierarchy> {
-    return this.json(`profiles/${id}/hierarchy`);
+    return this.json(`profiles/${id}/hierarchy`, { own: this.own() });
   }
 
   whatIf(id: string, change: string): Promise<Gain> {
@@ -122,7 +126,8 @@ export class Client {
     body?: object,
     signal?: AbortSignal,
   ): Promise<ArrayBuffer> {
-    const query = new URLSearchParams(params).toString();
+    const pairs = Object.entries(params).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as [string, string]));
+    const query = new URLSearchParams(pairs).toString();
     try {
       const response = await this.fetch(`${this.endpoint.baseUrl}/${path}${query ? `?${query}` : ""}`, body, signal);
       if (!response.ok) throw new RefusedError(await refusal(response), response.status);

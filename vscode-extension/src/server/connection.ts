@@ -2,7 +2,7 @@
 
 import * as vscode from "vscode";
 import { log, logError } from "../log";
-import { settings } from "../settings";
+import { ownFolders, settings } from "../settings";
 import { Client, UnreachableError } from "./client";
 import { parseEndpoint, type Endpoint } from "./endpoint";
 import { findPython, onDidChangeInterpreter } from "./interpreters";
@@ -143,14 +143,14 @@ export class Connection implements vscode.Disposable {
   /** Undefined where another one is wanted by now. */
   private async connect(round: number): Promise<Client | undefined> {
     if (this.disposed) throw new UnreachableError("The window is closing.");
-    if (this.isRemote) return (this.current = new Client(parseEndpoint(settings.endpoint())));
+    if (this.isRemote) return (this.current = new Client(parseEndpoint(settings.endpoint()), ownFolders));
     if (!vscode.workspace.isTrusted) {
       throw new UntrustedError("Reading a profile runs the workspace's Python: trust the workspace first.");
     }
     const python = await findPython();
     log().info(`Starting the Explorer with ${python}.`);
     const server = await startServer([python, "-m", "neuron_explorer.api.serve"], this.folder, (line) => log().info(line));
-    const client = new Client(server.endpoint);
+    const client = new Client(server.endpoint, ownFolders);
     log().info(`The Explorer listens at ${server.endpoint.baseUrl} (process ${server.pid}).`);
     for (const path of this.added) await client.add(path).catch(logError);
     if (this.isWanted(round)) return this.keep(server, client);

@@ -1,6 +1,6 @@
 /** The costs of a document's lines as it reads now: lines of the profile followed to where they stand. */
 
-import type { FileCosts, FunctionWork, LineWork, SourceText } from "../server/answers";
+import type { FileCosts, FunctionWork, LineWork, SourceText, Work } from "../server/answers";
 import { followLines, splitLines } from "./line_map";
 
 /** How sure it is that a cost belongs to its line. */
@@ -11,6 +11,8 @@ export interface CostedLine {
   readonly line: number;
   readonly recordedLine: number;
   readonly work: LineWork;
+  /** What the line is shown with: its own code's cost; in a library's file, its own. */
+  readonly shown: Work;
 }
 
 /** A function with its cost; `line` is that of its `def`, from 0. */
@@ -49,8 +51,9 @@ export function placeCosts(costs: FileCosts, source: SourceText | undefined, tex
   };
   const backwards = new Map<number, number>();
   places?.forEach((line, index) => backwards.set(line, index + 1));
+  const isOwn = costs.lines.some((work) => work.own_code.device_ns > 0);
   const lines = costs.lines
-    .map((work) => ({ line: place(work.line), recordedLine: work.line, work }))
+    .map((work) => ({ line: place(work.line), recordedLine: work.line, work, shown: isOwn ? work.own_code : work }))
     .filter((row): row is CostedLine => row.line !== undefined);
   const functions = costs.functions
     .map((work) => ({ line: place(work.line), work }))
@@ -61,7 +64,7 @@ export function placeCosts(costs: FileCosts, source: SourceText | undefined, tex
     freshness: freshness(before, now),
     lines,
     functions,
-    lost: costs.lines.filter((work) => work.device_ns > 0 && place(work.line) === undefined).length,
+    lost: costs.lines.filter((work) => (isOwn ? work.own_code : work).device_ns > 0 && place(work.line) === undefined).length,
     place,
     recorded: (line) => (places ? backwards.get(line) : line + 1),
   };
@@ -72,11 +75,11 @@ function freshness(before: readonly string[] | undefined, now: readonly string[]
   return before.length === now.length && before.every((line, index) => line === now[index]) ? "same" : "moved";
 }
 
-/** Lines by falling own cost. */
+/** Lines by falling cost. */
 export function hottestFirst(lines: readonly CostedLine[]): CostedLine[] {
   return lines
-    .filter(({ work }) => work.device_ns > 0)
-    .sort((one, other) => other.work.device_ns - one.work.device_ns || one.line - other.line);
+    .filter(({ shown }) => shown.device_ns > 0)
+    .sort((one, other) => other.shown.device_ns - one.shown.device_ns || one.line - other.line);
 }
 
 /** The next hotter-to-colder line after one; the hottest where it is none of them. */

@@ -57,6 +57,11 @@ export function recordedPath(
   return most > 0 && best.length === 1 ? best[0] : undefined;
 }
 
+/** Whether a path is that of an installed package or of Python itself, wherever its environment stands. */
+export function isInstalled(path: string): boolean {
+  return /(^|\/)((site|dist)-packages|lib(64)?\/(python|pypy)3(\.\d+)?)\//.test(path);
+}
+
 /** Whether a path lies in a folder. */
 export function isInside(path: string, folder: string): boolean {
   const base = trimmed(folder);

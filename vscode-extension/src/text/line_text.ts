@@ -45,7 +45,7 @@ export function engineText(work: Work, most = MOST_ENGINES): string {
 }
 
 /** "526 µs · 100.0 % · own 161 µs · MFU 1.6 %". */
-export function functionText({ total, device_ns: own, is_kernel: isKernel }: FunctionWork): string {
+export function functionText({ total, own_code: { device_ns: own }, is_kernel: isKernel }: FunctionWork): string {
   const parts = [`${isKernel ? "kernel " : ""}${duration(total.device_ns)}`, percent(total.share)];
   if (own < total.device_ns * 0.999) parts.push(`own ${duration(own)}`);
   if (total.flops > 0) parts.push(`MFU ${percent(total.mfu)}`);
@@ -58,13 +58,13 @@ export function functionText({ total, device_ns: own, is_kernel: isKernel }: Fun
  * @param links Markdown of links, which stand behind the title.
  */
 export function lineMarkdown(
-  { work, recordedLine, line }: CostedLine,
+  { work, shown, recordedLine, line }: CostedLine,
   freshness: Freshness,
   profile: string,
   links: readonly string[] = [],
 ): string {
   const title = [`**Device time of this line** in ${plainText(profile)}`, ...links].join(" · ");
-  const parts = [title, workTable(work), enginesText(work.device_ns > 0 ? work : work.total)];
+  const parts = [title, workTable(work), enginesText(shown.device_ns > 0 ? shown : work.total)];
   if (freshness === "unknown") parts.push(`*${STALE_NOTE}*`);
   if (freshness === "moved") {
     parts.push(`*${MOVED_NOTE}*${recordedLine === line + 1 ? "" : ` *It was line ${recordedLine}.*`}`);
@@ -84,8 +84,8 @@ function workTable(work: LineWork): string {
   ];
   const shown = rows.filter(([, value]) => value(work) > 0 || value(work.total) > 0);
   return table(
-    ["", "This line", "With calls"],
-    shown.map(([name, , text]) => [name, text(work), text(work.total)]),
+    ["", "Own code", "This line alone", "With calls"],
+    shown.map(([name, , text]) => [name, text(work.own_code), text(work), text(work.total)]),
   );
 }
 
