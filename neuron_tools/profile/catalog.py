@@ -7,6 +7,7 @@ files with the published names) get the same views.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -129,7 +130,7 @@ def create_views(
         if stored is not None and range_ns is not None:
             query += _condition(table, range_ns)
         connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
-    lines = frontier.frontier_query(own_code or OwnCode())
+    lines = frontier.frontier_query(own_code or frontier.own_code_of(os.environ))
     connection.execute(f"CREATE OR REPLACE VIEW {quoted(frontier.VIEW)} AS {lines}")
 
 

@@ -283,7 +283,7 @@ def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
     """
     table = _table()
     table.add_column("Source line", no_wrap=True)
-    _number_columns(table, "Own code", "Share", "Backward", "Self", "With calls")
+    _number_columns(table, "Own code", "Share", "Backward")
     table.add_column("Text")
     for row in hotspots.lines[:ROWS]:
         table.add_row(
@@ -291,14 +291,12 @@ def line_table(hotspots: Hotspots, texts: SourceTexts) -> RenderableType:
             duration(row.cost.device_ns),
             _share(row.cost.device_ns, hotspots),
             duration(row.cost.backward_ns) if row.cost.backward_ns else "",
-            duration(row.self_ns),
-            duration(row.total_ns),
             _name(texts.line(row.place)),
         )
     covered = hotspots.device_ns - hotspots.without_line_ns
     own = _share(hotspots.own_code_ns, hotspots)
     note = f"{_share(covered, hotspots)} of the device time has a source line, {own} one of your own code.\n"
-    return Group(table, "", *_library_lines(hotspots), Text(note, style="dim"))
+    return Group(table, *_library_lines(hotspots), Text(note, style="dim"))
 
 
 def _library_lines(hotspots: Hotspots) -> list[RenderableType]:
@@ -312,7 +310,7 @@ def _library_lines(hotspots: Hotspots) -> list[RenderableType]:
     for row in inside:
         time = row.cost.device_ns
         table.add_row(Text(place(row.place, PLACE_WIDTH)), duration(time), _share(time, hotspots))
-    return [table, ""]
+    return ["", table, ""]
 
 
 def warning_list(warnings: Iterable[ProfileWarning]) -> RenderableType:

@@ -12,7 +12,7 @@ def test_time_by_operation_line_and_module(make_profile) -> None:
         OperationCost("aten::mul", Cost(30, 20, 2)),
     )
     assert hotspots.lines == (
-        LineCost(SourceLine("/project/train.py", 2), "main", Cost(100, 0, 1), 100, 100),
+        LineCost(SourceLine("/project/train.py", 2), "main", Cost(100, 0, 1), 100, 150),
         LineCost(SourceLine("/project/train.py", 3), "main", Cost(30, 20, 2), 50, 50),
     )
     assert hotspots.exact_lines == hotspots.lines

@@ -50,11 +50,11 @@ Operation       Time    Share   Forward   Backward   Ops
 aten::addmm   100 ns   50.0 %    100 ns                1
 aten::mul      50 ns   25.0 %     30 ns      20 ns     2
 
-Source line             Time    Share   Backward   Text
-───────────────────────────────────────────────────────────────
-/project/train.py:2   100 ns   50.0 %              y = layer(x)
-/project/train.py:3    50 ns   25.0 %      20 ns   z = y * 2
-75.0 % of the device time has a source line.
+Source line           Own code    Share   Backward   Text
+─────────────────────────────────────────────────────────────────
+/project/train.py:2     100 ns   50.0 %              y = layer(x)
+/project/train.py:3      50 ns   25.0 %      20 ns   z = y * 2
+75.0 % of the device time has a source line, 75.0 % one of your own code.
 
 Warning (compiler): aten::foo runs on the host (2 times)
 Warning (thermal): hot"""
