@@ -12,11 +12,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.compiler.codegen.attention_residents import AttentionResidents
 from neuron_tools.compiler.codegen.attention_softmax import AttentionSoftmax
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations, shared_heads
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.micro import External, Key
 from neuron_tools.compiler.codegen.operands import Operand, describe
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tables import load_tables
@@ -39,7 +41,7 @@ def generate_attention(context: Context, group: Group) -> None:
     _Attention(context, group).generate()
 
 
-class _Attention(AttentionSoftmax):
+class _Attention(AttentionSoftmax, AttentionResidents):
     def __init__(self, context: Context, group: Group) -> None:
         assert group.attention is not None
         assert group.domain is not None
@@ -64,6 +66,8 @@ class _Attention(AttentionSoftmax):
         self._dtype = chip_dtype(context.type_of(block.values.operands[0]).dtype)
         self._slots: dict[Key, Slot] = {}
         self._stores: list[tuple[int, Step]] = []
+        self._used: list[tuple[Resident, Slot]] = []
+        self._staying: dict[int, Slot] = {}
 
     def generate(self) -> None:
         """Declare the loop and append it."""
@@ -85,6 +89,9 @@ class _Attention(AttentionSoftmax):
         self._loop.emit()
         for value, step in self._stores:
             context.complete(value, self._loop.completion(step))
+        self._note_uses()
+        for value, slot in self._staying.items():
+            self._settle_result(value, slot)
 
     def _elements(self, operation: object) -> float:
         return float(self._context.type_of(operation.results[0]).element_count)  # type: ignore[attr-defined]
@@ -96,9 +103,10 @@ class _Attention(AttentionSoftmax):
         at, shapes = self._at, self._shapes
         queries = self._operand(
             self._query, "queries", at.head * -(-shapes.row_tiles(self._tile) // QUERY_TILES)
-            + at.row // QUERY_TILES, self._query_columns(),
+            + at.row // QUERY_TILES, self._query_columns(), at.head, at.row // QUERY_TILES * QUERY_TILES,
         )  # fmt: skip
-        keys = self._operand(self._key, "keys", at.head // shapes.shared, shapes.columns)
+        shared = at.head // shapes.shared
+        keys = self._operand(self._key, "keys", shared, shapes.columns, shared, 0)
         banks = -(-self._chunk // self._bank)
         self._product = self._loop.slot(
             "scores", banks * self._context.core.psum_bank_bytes, DType.F32, memory=Memory.PSUM
@@ -141,14 +149,21 @@ class _Attention(AttentionSoftmax):
         span = QUERY_TILES * self._tile
         return np.minimum(span, self._shapes.rows - self._at.row // QUERY_TILES * span)
 
-    def _operand(self, operand: Operand, name: str, key: IntArray, free: int | IntArray) -> Slot:
-        """An operand block with the contraction on partitions, loaded when `key` changes."""
+    def _operand(
+        self, operand: Operand, name: str, key: IntArray, free: int | IntArray, head: IntArray,
+        first: IntArray | int,
+    ) -> Slot:  # fmt: skip
+        """An operand block with the contraction on partitions, loaded (or turned in SBUF) when `key` changes."""
         version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
         item = operand.dtype.byte_count
         count = np.broadcast_to(np.asarray(free), version.shape)
         folds = -(-self._shapes.depth // self._tile)
         slot = self._loop.slot(name, folds * int(count.max()) * item, operand.dtype, version=version,
                                extra_buffers=1)  # fmt: skip
+        found = self._in_sbuf(operand)
+        if found is not None:
+            self._turned(found, slot, head, first, count)
+            return slot
         self._fetch(operand, slot, count * self._shapes.depth, min(self._tile, self._shapes.depth))
         return slot
 
@@ -184,13 +199,16 @@ class _Attention(AttentionSoftmax):
             depth = np.clip(at.width - block * self._tile, 0, self._tile)
             loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(turned,), partitions=depth, columns=at.rows,
                       active=depth > 0)  # fmt: skip
-            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(values, turned), writes=(sums,), partitions=depth,
+            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(values[block], turned), writes=(sums,), partitions=depth,
                       columns=at.rows, elements=shapes.width, active=depth > 0, accumulates=True,
                       flags=Flag.ACCUMULATE)  # fmt: skip
         return sums
 
-    def _values(self) -> Slot:
-        """A head's values, keys' positions on partitions."""
+    def _values(self) -> list[Slot]:
+        """A head's values, keys' positions on partitions; a slot for each tile of a chunk's keys."""
+        found = self._in_sbuf(self._value)
+        if found is not None:
+            return self._values_in_sbuf(found)
         shapes = self._shapes
         key = self._at.head // shapes.shared
         version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
@@ -201,7 +219,7 @@ class _Attention(AttentionSoftmax):
         )  # fmt: skip
         count = np.full(len(version), shapes.columns * shapes.width, np.int64)
         self._fetch(self._value, slot, count, min(self._tile, shapes.columns))
-        return slot
+        return [slot] * -(-self._chunk // self._tile)
 
     # Operands from outside
 
@@ -241,11 +259,16 @@ class _Attention(AttentionSoftmax):
             (self._slots[key] for micro in self._selection.micros if self._is_division(micro)
              for key in micro.reads[1:] if key in self._slots), None,
         )  # fmt: skip
-        output = self._loop.slot("output", shapes.width * dtype.byte_count, dtype, version=at.tile)
+        heads = self._result_heads(value)
+        if heads is None:
+            output = self._loop.slot("output", shapes.width * dtype.byte_count, dtype, version=at.tile)
+        else:
+            output = self._staying[value] = self._resident_result(value, heads, dtype)
         reads = (sums,) if divisor is None else (sums, divisor)
         self._loop.step(Engine.VECTOR, Opcode.TENSOR_SCALAR, reads=reads, writes=(output,),
                         partitions=at.rows, elements=shapes.width, active=at.last)  # fmt: skip
-        self._save(value, output, shapes.width)
+        if heads is None or self._context.residency.stays[value].elsewhere:
+            self._save(value, output, shapes.width)
 
     def _store_statistics(self) -> None:
         for value, key in self._selection.stored.items():

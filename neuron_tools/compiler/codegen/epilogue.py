@@ -35,6 +35,8 @@ class Epilogue:
         column_version: (iterations,) number of the block of columns an iteration works on.
         width: Columns of a block.
         last: (iterations,) where the sums are complete.
+        row_version: (iterations,) number of the block of rows; needed for results to stay that are made a few
+            columns at a time.
     """
 
     def __init__(
@@ -50,6 +52,7 @@ class Epilogue:
         column_version: IntArray,
         width: int,
         last: BoolArray,
+        row_version: IntArray | None = None,
     ) -> None:
         self._context = context
         self._group = group
@@ -63,6 +66,7 @@ class Epilogue:
         self._width = min(width, columns)
         self._column_version = column_version
         self._last = last
+        self._row_version = row_version
         domain = group.domain or Domain(1, row_count, columns)
         self._selection = select(group, context.module, context.plan.views, domain)
         self._product = group.operations[0].results[0]
@@ -108,7 +112,7 @@ class Epilogue:
         for resident, slot in self._residents:
             resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
         for value, slots in self._staying.items():
-            settle(self._context, value, self._loop, slots, self._columns)
+            settle(self._context, value, self._loop, slots)
 
     def _selected_outputs(self) -> dict[int, Key]:
         return dict(self._selection.stored)
@@ -127,7 +131,8 @@ class Epilogue:
 
     def _stays(self, value: int, dtype: DType) -> bool:
         """Whether a result stays in SBUF, whole rows at a time."""
-        if self._width != self._columns or self._group.shapes[value] is not Shape.FULL:
+        in_pieces = self._width != self._columns
+        if self._group.shapes[value] is not Shape.FULL or (in_pieces and self._row_version is None):
             return False
         row_tiles = -(-self._row_count // self._context.core.sbuf_partitions)
         return value in self._staying or may_stay(
@@ -137,10 +142,10 @@ class Epilogue:
     def _output(self, value: int, row_tile: int) -> Slot:
         dtype = chip_dtype(self._context.type_of(value).dtype)
         if self._stays(value, dtype):
-            version = self._output_version()
-            slot = self._loop.slot("resident", self._width * dtype.byte_count, dtype, version=version,
+            version = self._output_version() if self._row_version is None else self._row_version
+            slot = self._loop.slot("resident", self._columns * dtype.byte_count, dtype, version=version,
                                    keep=True, whole=True)  # fmt: skip
-            places = np.full(int(version[-1]) + 1, -1, np.int64)
+            places = np.full(int(version.max()) + 1, -1, np.int64)
             live = self._rows(row_tile) > 0
             places[version[live]] = self._place(row_tile)[live]
             self._staying.setdefault(value, []).append((slot, places))

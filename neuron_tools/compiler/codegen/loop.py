@@ -153,7 +153,7 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
             resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
         for key, value in self._staying.items():
             places = np.arange(self._space.row_tiles)
-            settle(self._context, value, self._loop, [(self._slots[key], places)], self._space.columns)
+            settle(self._context, value, self._loop, [(self._slots[key], places)])
 
     def _choose_staying(self) -> dict[Key, int]:
         """Results that stay in SBUF: made by an instruction of their own, whole rows at a time."""

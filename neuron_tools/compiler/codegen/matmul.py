@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.allocate import OutOfOnChipMemory
+from neuron_tools.compiler.allocate import OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.epilogue import Epilogue
 from neuron_tools.compiler.codegen.operand_blocks import (
@@ -25,6 +25,8 @@ from neuron_tools.compiler.codegen.operand_blocks import (
     content_version,
 )
 from neuron_tools.compiler.codegen.operands import Operand, Sizes, describe
+from neuron_tools.compiler.codegen.residents import Resident
+from neuron_tools.compiler.codegen.row_order import left_order
 from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
@@ -81,7 +83,12 @@ class Matmul(OperandBlocks):
         self._row_tile = core.tensor_columns
         self._moving = min(core.matmul_moving_columns, core.psum_bank_bytes // 4)
         self._depth_tiles = self._count_depth_tiles()
-        self._left = self._turned_beforehand(left, sizes.rows, self._fits_whole(left))
+        self._read_residents: list[tuple[Resident, Slot]] = []
+        self._left = self._in_sbuf(left)
+        self._blocking = self._choose_blocking()
+        if self._left.resident is not None and self._takes_part_of_depth:
+            self._left = left
+        self._left = self._turned_beforehand(self._left, sizes.rows, self._fits_whole(left))
         self._blocking = self._choose_blocking()
         if self._blocking.depth_tiles < self._depth_tiles:
             self._right = self._turned_beforehand(right, sizes.columns, keep=False)
@@ -103,6 +110,7 @@ class Matmul(OperandBlocks):
             column_version=self._column_version,
             width=self._blocking.column_tiles * self._moving,
             last=self._is_last_depth,
+            row_version=self._batch * self._row_blocks + self._row_block,
         )
         if epilogue.needs_whole_rows and (self._column_blocks > 1 or self._chunks > 1):
             raise OutOfOnChipMemory("The rows of a product with reductions do not fit PSUM.")
@@ -115,8 +123,23 @@ class Matmul(OperandBlocks):
             )
         self._loop.emit()
         epilogue.complete()
+        for resident, slot in self._read_residents:
+            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
 
     # Blocking
+
+    def _in_sbuf(self, left: Operand) -> Operand:
+        """The left operand as it stayed in SBUF, where it did."""
+        operation = self._group.operations[0]
+        numbers = operation.attributes.get("dot_dimension_numbers", {})
+        order = left_order(self._context, operation.operands[0], numbers)
+        found = self._context.residency.find_order(left.root, order) if left.dtype.byte_count <= 2 else None
+        return left if found is None else replace(left, resident=found)
+
+    @property
+    def _takes_part_of_depth(self) -> bool:
+        """Whether rows meet a part of the contraction at a time, time and again."""
+        return not self._streams and self._blocking.depth_tiles < self._depth_tiles
 
     def _count_depth_tiles(self) -> int:
         return -(-self._sizes.depth // self._tile)
@@ -153,7 +176,7 @@ class Matmul(OperandBlocks):
         """The widest block of columns whose two buffers stay resident; else stream the contraction."""
         sizes = self._sizes
         budget = int(self._context.sbuf.largest() * RESIDENT_SHARE)
-        turned = [self._left.method, self._right.method].count("tensor")
+        turned = sum(side.method in ("tensor", "resident") for side in (self._left, self._right))
         banks = (self._context.core.psum_banks - turned * TURNING_BANKS) // 2
         wanted = -(-sizes.columns // self._moving)
         column_tiles = -(-wanted // -(-wanted // banks))  # blocks of about one size
@@ -163,7 +186,7 @@ class Matmul(OperandBlocks):
                                               * self._right.dtype.byte_count * self._tile))  # fmt: skip
             return Blocking(1, column_tiles, min(depth, self._depth_tiles), 1)
         together = 1 if self._left.method == "dma" else min(4, row_tiles_all)
-        if self._left.method == "tensor":
+        if self._left.method in ("tensor", "resident"):
             together = row_tiles_all
         for tiles in range(column_tiles, 0, -1):
             for rows_loaded in dict.fromkeys((together, 1)):

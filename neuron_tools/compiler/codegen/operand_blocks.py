@@ -11,6 +11,7 @@ import numpy.typing as npt
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
@@ -60,6 +61,7 @@ class OperandBlocks:
     _chunk: IntArray
     _row_block: IntArray
     _column_block: IntArray
+    _read_residents: list[tuple[Resident, Slot]]
 
     @property
     def _streams(self) -> bool:
@@ -73,6 +75,8 @@ class OperandBlocks:
     def _stationary(self) -> list[Slot]:
         """Slots that hold the left operand's block, one per depth tile (several may share a slot)."""
         blocking = self._blocking
+        if self._left.resident is not None:
+            return self._from_sbuf(self._left.resident)
         if self._streams:
             rows = np.full(len(self._batch), self._sizes.rows, np.int64)
             return self._whole(self._left, content_version(self._batch), rows)
@@ -206,8 +210,31 @@ class OperandBlocks:
             active = first & (rows > 0)
             raw = raws[tile % len(raws)]
             self._load_raw(operand, raw, rows, chunk_depth, active)
-            self._turn(raw, result, banks, rows, active)
+            self._turn(raw, result, banks, rows, active, [self._depth(tile) for tile in range(depth_tiles)])
         return [result] * depth_tiles
+
+    def _from_sbuf(self, resident: Resident) -> list[Slot]:
+        """The left operand's rows, which are in SBUF, turned on the Tensor engine: all of the contraction."""
+        blocking, every = self._blocking, np.ones(len(self._batch), np.int64)
+        together = max(blocking.rows_loaded // blocking.row_tiles, 1) * blocking.row_tiles
+        block = self._row_block * blocking.row_tiles // together
+        keys = [block] if self._row_blocks * blocking.row_tiles <= together else [block, self._column_block]
+        version = content_version(*keys)
+        depths = [
+            np.minimum(self._tile, self._sizes.depth - start) * every
+            for start in range(0, self._sizes.depth, self._tile)
+        ]
+        size = len(depths) * min(together * self._row_tile, self._sizes.rows) * self._left.dtype.byte_count
+        result = self._loop.slot("turned", size, self._left.dtype, version=version)
+        banks = [self._psum("turning", version) for _ in range(TURNING_BANKS)]
+        for tile in range(together):
+            place = block * together + tile
+            rows = np.clip(self._sizes.rows - place * self._row_tile, 0, self._row_tile)
+            raw = resident.read(np.minimum(place, len(resident.tiles) - 1))
+            self._loop.given(raw)
+            self._read_residents.append((resident, raw))
+            self._turn(raw, result, banks, rows, self._loop.first_of(version) & (rows > 0), depths)
+        return [result] * blocking.depth_tiles
 
     def _load_raw(
         self, operand: Operand, raw: Slot, rows: IntArray, depth: IntArray, active: BoolArray
@@ -241,18 +268,19 @@ class OperandBlocks:
         self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
 
     def _turn(
-        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: IntArray, active: BoolArray
-    ) -> None:
+        self, raw: Slot, result: Slot, banks: Sequence[Slot], rows: IntArray, active: BoolArray,
+        depths: Sequence[IntArray],
+    ) -> None:  # fmt: skip
         """Transpose a raw tile, as many blocks as a PSUM bank holds per evacuation."""
         per_bank = self._moving // self._tile
-        for start in range(0, self._blocking.depth_tiles, per_bank):
+        for start in range(0, len(depths), per_bank):
             psum = banks[start // per_bank % len(banks)]
-            tiles = range(start, min(start + per_bank, self._blocking.depth_tiles))
+            tiles = range(start, min(start + per_bank, len(depths)))
             for tile in tiles:
-                self._turn_tile(raw, psum, rows, self._depth(tile), active)
-            live = active & (self._depth(start) > 0)
+                self._turn_tile(raw, psum, rows, depths[tile], active)
+            live = active & (depths[start] > 0)
             self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(result,),
-                            partitions=self._depth(start), elements=rows * len(tiles), active=live,
+                            partitions=depths[start], elements=rows * len(tiles), active=live,
                             accumulates=True, stage=0)  # fmt: skip
 
     def _turn_tile(self, raw: Slot, psum: Slot, rows: IntArray, depth: IntArray, active: BoolArray) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.records.program import DType
 
@@ -38,6 +39,7 @@ class Operand:
         is_vector: One free element: contraction goes straight to partitions, nothing to turn.
         is_repeated: One element in memory stands for all: it is loaded once and spread on chip.
         turned_copy: Where a copy turned beforehand lies.
+        resident: Where it is in SBUF, rows on partitions: the Tensor engine turns it.
     """
 
     value: int
@@ -48,10 +50,13 @@ class Operand:
     is_vector: bool
     is_repeated: bool = False
     turned_copy: Location | None = None
+    resident: Resident | None = None
 
     @property
     def method(self) -> str:
-        """How a block comes to lie with the contraction on partitions: natural, dma or tensor."""
+        """How a block comes to lie with the contraction on partitions: natural, dma, tensor or resident."""
+        if self.resident is not None:
+            return "resident"
         if not self.turned or self.is_vector or self.is_repeated or self.turned_copy is not None:
             return "natural"
         return "dma" if self.dtype.byte_count <= 2 else "tensor"

@@ -1,7 +1,7 @@
 """Which results stay in SBUF for the groups that read them next, and what happens to them there.
 
 A result stays where a later group of the same run of code reads it row by row as it was made: 128 rows on
-partitions, whole rows. It is stored to HBM besides if anything else reads it. When it has to make room it
+partitions, whole rows. Products turn such rows on the Tensor engine; heads of attention are columns of them. It is stored to HBM besides if anything else reads it. When it has to make room it
 is spilled: saved to HBM, and reloaded by whoever still reads it.
 """
 
@@ -16,9 +16,18 @@ from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.residents import Resident, Stay
+from neuron_tools.compiler.codegen.row_order import (
+    Heads,
+    RowOrder,
+    attention_operands,
+    heads_result,
+    left_order,
+    plain_order,
+)
 from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.graph import operands_of
+from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.records.program import Memory, Purpose
 
@@ -53,47 +62,83 @@ def rows_and_columns(context: Context, group: Group) -> tuple[int, int] | None:
 def plan_stays(context: Context, groups: Sequence[Group]) -> dict[int, Stay]:
     """The results of a run of groups that should stay in SBUF."""
     shapes = [rows_and_columns(context, group) for group in groups]
-    reads = _reads(context, groups)
-    inside = {id(group) for group in groups}
-    outside = _outside_reads(context, inside)
+    reads = _reads(context, groups, shapes)
+    outside = _outside_reads(context, {id(group) for group in groups})
     stays: dict[int, Stay] = {}
     for index, group in enumerate(groups):
-        shape = shapes[index]
-        if shape is None:
-            continue
         for value in group.outputs:
-            later = [(reader, plain) for reader, plain in reads.get(value, ()) if reader != index]
-            fitting = [reader for reader, plain in later if plain and shapes[reader] == shape]
-            count = context.type_of(value).element_count
-            if not fitting or group.shapes[value] is not Shape.FULL or count != shape[0] * shape[1]:
+            later = [(reader, order) for reader, order in reads.get(value, ()) if reader != index]
+            made = _order_made(context, group, value, shapes[index], [order for _, order in later])
+            fitting = [reader for reader, order in later if order is not None and order == made]
+            if made is None or not fitting:
                 continue
             last = max(fitting)
             if any(other.kind not in _PASSED_BY for other in groups[index + 1 : last]):
                 continue
-            stays[value] = Stay(last, len(fitting) < len(later) or value in outside)
+            stays[value] = Stay(last, len(fitting) < len(later) or value in outside, made)
     return stays
 
 
-def _reads(context: Context, groups: Sequence[Group]) -> dict[int, list[tuple[int, bool]]]:
-    """Value -> (group that reads it, whether tile by tile as it lies)."""
+def _order_made(
+    context: Context, group: Group, value: int, shape: tuple[int, int] | None,
+    wanted: Sequence[RowOrder | None],
+) -> RowOrder | None:  # fmt: skip
+    """The rows of a result as its group makes them, tiles of 128; None where it does not."""
+    if group.attention is not None:
+        first = next((order for order in wanted if order is not None), None)
+        rows, columns = context.type_of(value).shape[-2:]
+        heads = heads_result(first, rows, columns) if first is not None else None
+        whole = value in group.attention.values.results and heads is not None
+        return first if whole and heads is not None and fills_tiles(context, heads) else None
+    count = context.type_of(value).element_count
+    if shape is None or group.shapes[value] is not Shape.FULL or count != shape[0] * shape[1]:
+        return None
+    return plain_order(*shape)
+
+
+def fills_tiles(context: Context, heads: Heads) -> bool:
+    """Whether no tile of tokens holds those of two sequences."""
+    return heads.batch == 1 or heads.rows % context.core.sbuf_partitions == 0
+
+
+def _reads(
+    context: Context, groups: Sequence[Group], shapes: Sequence[tuple[int, int] | None]
+) -> dict[int, list[tuple[int, RowOrder | None]]]:
+    """Value -> (group that reads it, the rows that it reads tile by tile; None where it reads otherwise)."""
     views = context.plan.views
-    table: dict[int, list[tuple[int, bool]]] = {}
+    table: dict[int, list[tuple[int, RowOrder | None]]] = {}
     for index, group in enumerate(groups):
         for position, operation in enumerate(group.operations):
             product = group.kind != "loop" and position == 0
             for value in dict.fromkeys(operands_of(operation)):
                 view = views.of(value)
-                plain = view.is_plain and not product and group.kind in ("loop", "dot")
+                order = None
+                if product or operation.opcode == "dot_general":
+                    order = _order_in_product(context, group, operation, value)
+                elif view.is_plain and group.kind in ("loop", "dot") and shapes[index] is not None:
+                    order = plain_order(*shapes[index])  # type: ignore[misc]
                 for root in {value, view.root, views.layout(value).root}:
-                    table.setdefault(root, []).append((index, plain and root == view.root))
-    return {value: _worst(entries) for value, entries in table.items()}
+                    table.setdefault(root, []).append((index, order))
+    return {value: _agreed(entries) for value, entries in table.items()}
 
 
-def _worst(entries: Iterable[tuple[int, bool]]) -> list[tuple[int, bool]]:
-    """One entry per reader: it reads as the tile lies only where all its operations do."""
-    joined: dict[int, bool] = {}
-    for reader, plain in entries:
-        joined[reader] = joined.get(reader, True) and plain
+def _order_in_product(context: Context, group: Group, operation: Operation, value: int) -> RowOrder | None:
+    """The rows of an operand that a product can take from SBUF."""
+    if group.attention is not None:
+        heads = attention_operands(context, group).get(value)
+        return heads.order() if heads is not None and fills_tiles(context, heads) else None
+    if group.kind != "dot" or operation.operands.count(value) > 1 or value != operation.operands[0]:
+        return None
+    if context.type_of(value).dtype in ("f32", "f64"):
+        return None
+    return left_order(context, value, operation.attributes.get("dot_dimension_numbers", {}))
+
+
+def _agreed(entries: Iterable[tuple[int, RowOrder | None]]) -> list[tuple[int, RowOrder | None]]:
+    """One entry per reader: its order where all its operations read alike."""
+    joined: dict[int, RowOrder | None] = {}
+    for reader, order in entries:
+        joined[reader] = order if joined.get(reader, order) == order else None
     return list(joined.items())
 
 
@@ -122,9 +167,7 @@ def may_stay(context: Context, value: int, byte_count: int) -> bool:
     )
 
 
-def settle(
-    context: Context, value: int, loop: TileLoop, slots: Sequence[tuple[Slot, IntArray]], columns: int
-) -> None:
+def settle(context: Context, value: int, loop: TileLoop, slots: Sequence[tuple[Slot, IntArray]]) -> None:
     """Make known that an emitted loop left a result in SBUF.
 
     Args:
@@ -132,7 +175,6 @@ def settle(
         value: The result.
         loop: The loop.
         slots: Its slots that hold the result, each with the (contents,) row tile that each content is, or -1.
-        columns: Of the result.
     """
     count = 1 + max(int(places.max()) for _, places in slots)
     writes = [loop.last_writes(slot) for slot, _ in slots]
@@ -144,11 +186,10 @@ def settle(
         tiles[places[used]] = slot.first_tile + used
         written[: len(steps), places[used]] = steps[:, used]
         tokens = latest(tokens, loop.last_uses(slot))
-    place = context.locations[value]
+    place, stay = context.locations[value], context.residency.stays[value]
     context.residency.residents[value] = Resident(
-        value, place, slots[0][0], place.type.element_count // columns, columns, tiles, written,
-        [block for slot, _ in slots for block in slot.blocks], tokens,
-        context.residency.stays[value].elsewhere,
+        value, place, slots[0][0], stay.order.row_count, stay.order.column_count, tiles, written,
+        [block for slot, _ in slots for block in slot.blocks], tokens, stay.elsewhere, stay.order,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from neuron_tools.compiler.allocate import Block
 from neuron_tools.compiler.codegen.location import Location
+from neuron_tools.compiler.codegen.row_order import RowOrder, plain_order
 from neuron_tools.compiler.codegen.slot import IntArray, Slot
 from neuron_tools.records.program import Memory
 
@@ -17,6 +18,7 @@ class Stay:
 
     last_reader: int
     elsewhere: bool
+    order: RowOrder
 
 
 @dataclass(eq=False)
@@ -40,6 +42,7 @@ class Resident:
     blocks: Sequence[Block]
     tokens: dict[int, int]
     stored: bool
+    order: RowOrder
 
     def read(self, version: IntArray) -> Slot:
         """A slot of a reader's loop: `version` (iterations,) is the row tile that each iteration reads."""
@@ -67,7 +70,9 @@ class Residency:
 
     def find(self, value: int, row_count: int, columns: int) -> Resident | None:
         """A resident of this shape."""
+        return self.find_order(value, plain_order(row_count, columns))
+
+    def find_order(self, value: int, order: RowOrder | None) -> Resident | None:
+        """A resident whose rows and columns are these."""
         found = self.residents.get(value)
-        return (
-            found if found is not None and (found.row_count, found.columns) == (row_count, columns) else None
-        )
+        return found if found is not None and found.order == order else None

@@ -8,6 +8,7 @@ from dataclasses import replace
 from neuron_tools.compiler.graph import Rewriter, producers, users
 from neuron_tools.compiler.hlo import Module, Operation, TensorType, Value
 from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 
 PRODUCTS = frozenset({"dot_general", "dot", "convolution"})
 VIEWS = frozenset({"transpose", "reshape", "broadcast_in_dim", "slice", "reverse"})
@@ -62,6 +63,26 @@ def _cast_products(module: Module, narrow: str) -> Module:
             )
             operation = replace(operation, operands=operands)
         rewriter.operations.append(operation)
+    return _write_narrow(eliminate_dead_code(rewriter.finish()))
+
+
+def _write_narrow(module: Module) -> Module:
+    """A product of which only the narrow form is read is narrow where it leaves PSUM."""
+    made, used = producers(module), users(module)
+    rewriter = Rewriter(module)
+    narrow: dict[int, Operation] = {}
+    for operation in module.operations:
+        product = made.get(operation.operands[0]) if operation.opcode == "convert" else None
+        if product is None or product.opcode not in PRODUCTS or product.results[0] in module.results:
+            continue
+        if len(used[product.results[0]]) == 1:
+            narrow[id(product)] = operation
+    dropped = {id(operation) for operation in narrow.values()}
+    for operation in module.operations:
+        if id(operation) in narrow:
+            operation = replace(operation, results=narrow[id(operation)].results)
+        if id(operation) not in dropped:
+            rewriter.operations.append(operation)
     return rewriter.finish()
 
 

@@ -1,0 +1,112 @@
+"""Attention on heads that are columns of tokens in SBUF: queries and keys are turned there, values used as they lie.
+
+The result stays the same way where the product behind it reads tokens.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiler.allocate import latest
+from neuron_tools.compiler.codegen.attention_tiles import Iterations, Shapes
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.operands import Operand
+from neuron_tools.compiler.codegen.residency import may_stay, settle
+from neuron_tools.compiler.codegen.residents import Resident
+from neuron_tools.compiler.codegen.row_order import Heads, attention_operands, heads_result
+from neuron_tools.compiler.codegen.slot import Slot
+from neuron_tools.compiler.codegen.tile_loop import TileLoop
+from neuron_tools.compiler.passes.attention import AttentionBlock
+from neuron_tools.compiler.passes.groups import Group
+from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
+
+IntArray = npt.NDArray[np.int64]
+
+
+class AttentionResidents:
+    """Finds what of an attention block is in SBUF, and declares the steps that use it there."""
+
+    _context: Context
+    _group: Group
+    _block: AttentionBlock
+    _shapes: Shapes
+    _at: Iterations
+    _loop: TileLoop
+    _tile: int
+    _bank: int
+    _chunk: int
+    _used: list[tuple[Resident, Slot]]
+
+    def _in_sbuf(self, operand: Operand) -> tuple[Resident, Heads] | None:
+        """Where an operand is in SBUF. Turning takes a PSUM bank, which wider chunks of scores need."""
+        heads = attention_operands(self._context, self._group).get(operand.value)
+        if heads is None or self._chunk > self._bank:
+            return None
+        found = self._context.residency.find_order(operand.root, heads.order())
+        return None if found is None else (found, heads)
+
+    def _tile_of(
+        self, found: tuple[Resident, Heads], head: IntArray, first: IntArray | int, tile: int
+    ) -> Slot:
+        """A tile of tokens of the sequence that a head belongs to."""
+        resident, heads = found
+        place = head // heads.heads * -(-heads.rows // self._tile) + first + tile
+        slot = resident.read(np.minimum(place, len(resident.tiles) - 1))
+        self._loop.given(slot)
+        self._used.append((resident, slot))
+        return slot
+
+    def _turned(
+        self,
+        found: tuple[Resident, Heads],
+        slot: Slot,
+        head: IntArray,
+        first: IntArray | int,
+        count: IntArray,
+    ) -> None:
+        """Fill a slot with `count` tokens' columns of a head, turned, from a first tile of the sequence on."""
+        loop, depth, active = self._loop, self._shapes.depth, self._loop.first_of(slot.version)
+        tiles = -(-int(count.max()) // self._tile)
+        for start in range(0, depth, self._tile):
+            height = min(self._tile, depth - start)
+            psum = loop.slot("turning heads", tiles * self._tile * slot.dtype.byte_count, slot.dtype,
+                             memory=Memory.PSUM, version=slot.version)  # fmt: skip
+            for tile in range(tiles):
+                rows = np.clip(count - tile * self._tile, 0, self._tile)
+                raw, live = self._tile_of(found, head, first, tile), active & (rows > 0)
+                loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(raw,), partitions=rows, columns=height,
+                          active=live, flags=Flag.TRANSPOSE, stage=0)  # fmt: skip
+                loop.step(Engine.TENSOR, Opcode.TRANSPOSE, reads=(raw,), writes=(psum,), partitions=rows,
+                          columns=height, elements=rows, active=live, flags=Flag.TRANSPOSE, stage=0,
+                          output_dtype=slot.dtype, accumulates=True)  # fmt: skip
+            loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(psum,), writes=(slot,), partitions=height,
+                      elements=count, active=active, accumulates=True, stage=0)  # fmt: skip
+
+    def _values_in_sbuf(self, found: tuple[Resident, Heads]) -> list[Slot]:
+        head = self._at.head // self._shapes.shared
+        return [self._tile_of(found, head, 0, tile) for tile in range(-(-self._shapes.columns // self._tile))]
+
+    def _result_heads(self, value: int) -> Heads | None:
+        """The heads that the result is of tokens, where it stays in SBUF."""
+        stay = self._context.residency.stays.get(value)
+        if stay is None:
+            return None
+        heads = heads_result(stay.order, self._shapes.rows, self._shapes.width)
+        item = self._context.locations[value].dtype.byte_count
+        tiles = -(-stay.order.row_count // self._tile)
+        if heads is None or not may_stay(self._context, value, tiles * stay.order.column_count * item):
+            return None
+        return heads
+
+    def _resident_result(self, value: int, heads: Heads, dtype: DType) -> Slot:
+        place = self._at.head // heads.heads * self._shapes.row_tiles(self._tile) + self._at.row
+        size = heads.heads * heads.columns * dtype.byte_count
+        return self._loop.slot("resident", size, dtype, version=place, keep=True, whole=True)
+
+    def _settle_result(self, value: int, slot: Slot) -> None:
+        settle(self._context, value, self._loop, [(slot, np.arange(int(slot.version.max()) + 1))])
+
+    def _note_uses(self) -> None:
+        for resident, slot in self._used:
+            resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
