@@ -17,6 +17,8 @@ class CompilerOptions:
         auto_cast: What float32 work is cast to `auto_cast_type`: "none", "matmult" (matrix products), "all".
         auto_cast_type: "bf16", "f16", "tf32" or "f8E4M3FN".
         inline_weights: The weights are part of the artifact: a cast of them is made when it is compiled.
+        copied_from: Instructions in equal layers from which on their code is made once and copied, and what
+            crosses from one to the next goes through HBM; smaller programs are made whole.
         while_trip_count: Iterations assumed for a loop whose count is not known.
     """
 
@@ -26,4 +28,5 @@ class CompilerOptions:
     auto_cast: str = "none"
     auto_cast_type: str = "bf16"
     inline_weights: bool = False
+    copied_from: int = 32_768
     while_trip_count: int = 1

@@ -153,7 +153,7 @@ class _Attention(AttentionSoftmax, AttentionResidents):
         self, operand: Operand, name: str, key: IntArray, free: int | IntArray, head: IntArray,
         first: IntArray | int,
     ) -> Slot:  # fmt: skip
-        """An operand block with the contraction on partitions, loaded (or turned in SBUF) when `key` changes."""
+        """An operand block, contraction on partitions; loaded, or turned in SBUF, when `key` changes."""
         version = np.cumsum(np.diff(key, prepend=key[:1]) != 0)
         item = operand.dtype.byte_count
         count = np.broadcast_to(np.asarray(free), version.shape)
@@ -199,8 +199,8 @@ class _Attention(AttentionSoftmax, AttentionResidents):
             depth = np.clip(at.width - block * self._tile, 0, self._tile)
             loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(turned,), partitions=depth, columns=at.rows,
                       active=depth > 0)  # fmt: skip
-            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(values[block], turned), writes=(sums,), partitions=depth,
-                      columns=at.rows, elements=shapes.width, active=depth > 0, accumulates=True,
+            loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(values[block], turned), writes=(sums,),
+                      partitions=depth, columns=at.rows, elements=shapes.width, active=depth > 0, accumulates=True,
                       flags=Flag.ACCUMULATE)  # fmt: skip
         return sums
 

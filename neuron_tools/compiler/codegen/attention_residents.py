@@ -1,6 +1,7 @@
-"""Attention on heads that are columns of tokens in SBUF: queries and keys are turned there, values used as they lie.
+"""Attention on heads that are columns of tokens in SBUF.
 
-The result stays the same way where the product behind it reads tokens.
+Queries and keys are turned there, values are used as they lie, and the result stays the same way
+where the product behind it reads tokens.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class AttentionResidents:
         first: IntArray | int,
         count: IntArray,
     ) -> None:
-        """Fill a slot with `count` tokens' columns of a head, turned, from a first tile of the sequence on."""
+        """Fill a slot with `count` tokens' columns of a head, turned, from a first tile of tokens on."""
         loop, depth, active = self._loop, self._shapes.depth, self._loop.first_of(slot.version)
         tiles = -(-int(count.max()) // self._tile)
         for start in range(0, depth, self._tile):

@@ -17,12 +17,25 @@ _ALTERNATING = 2
 
 
 def generate_plan(context: Context) -> None:
-    """Emit all groups of the context's plan."""
-    for repetition in find_repetitions(context.plan):
+    """Emit all groups of the context's plan.
+
+    Layers of a large model are copies of one another. In a small one each has code of its own, so that what
+    one leaves for the next can stay in SBUF.
+    """
+    repetitions = find_repetitions(context.plan)
+    for index, repetition in enumerate(repetitions):
         if len(repetition.windows) == 1:
             generate_groups(context, repetition.windows[0].groups)
-        else:
-            _generate_repetition(context, repetition)
+            continue
+        section = record(context, repetition.windows[0])
+        if len(section.instructions) * len(repetition.windows) < context.options.copied_from:
+            generate_groups(context, _groups_of(repetitions[index:]))
+            return
+        _generate_repetition(context, repetition, section)
+
+
+def _groups_of(repetitions: Sequence[Repetition]) -> tuple[Group, ...]:
+    return tuple(group for item in repetitions for window in item.windows for group in window.groups)
 
 
 def generate_groups(context: Context, groups: Sequence[Group]) -> None:
@@ -35,8 +48,7 @@ def generate_groups(context: Context, groups: Sequence[Group]) -> None:
     context.residency.stays = outer
 
 
-def _generate_repetition(context: Context, repetition: Repetition) -> None:
-    section = record(context, repetition.windows[0])
+def _generate_repetition(context: Context, repetition: Repetition, section: Section) -> None:
     private = _private_tensors(context, repetition, section)
     earlier: list[dict[int, int]] = []
     for index, window in enumerate(repetition.windows):

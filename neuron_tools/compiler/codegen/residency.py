@@ -1,7 +1,8 @@
 """Which results stay in SBUF for the groups that read them next, and what happens to them there.
 
 A result stays where a later group of the same run of code reads it row by row as it was made: 128 rows on
-partitions, whole rows. Products turn such rows on the Tensor engine; heads of attention are columns of them. It is stored to HBM besides if anything else reads it. When it has to make room it
+partitions, whole rows. Products turn such rows on the Tensor engine; heads of attention are columns of
+them. It is stored to HBM besides if anything else reads it. When it has to make room it
 is spilled: saved to HBM, and reloaded by whoever still reads it.
 """
 

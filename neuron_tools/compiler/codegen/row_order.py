@@ -1,4 +1,4 @@
-"""How the rows and columns of a matrix lie in a value: what is made and what is read row by row, if they agree.
+"""How the rows and columns of a matrix lie in a value.
 
 A product reads its left operand as rows x contraction; attention makes and reads heads, which are columns of
 tokens. Where both sides mean the same rows, a result can stay in SBUF in between, tokens on partitions.
@@ -96,7 +96,7 @@ def _order_of(layout: Layout, rows: Sequence[int], columns: Sequence[int]) -> Ro
 
 
 def heads_of(context: Context, value: int, sequence: int, head: int) -> Heads | None:
-    """An operand of attention as columns of tokens; `sequence` and `head` are its axes besides the batch's."""
+    """An operand of attention as columns of tokens; `sequence` and `head` are its other axes than the batch's."""
     layout = context.plan.views.layout(value)
     others = [axis for axis in range(len(layout.dims)) if axis not in (sequence, head)]
     batch = merged(factor for axis in others for factor in layout.dims[axis])
@@ -130,7 +130,7 @@ def attention_operands(context: Context, group: Group) -> dict[int, Heads | None
 
 
 def heads_result(order: RowOrder, rows: int, columns: int) -> Heads | None:
-    """The heads of an attention's result that a product reads as rows of tokens; None if it reads otherwise."""
+    """The heads of a result of attention that a product reads as rows of tokens; None if it does not."""
     if len(order.columns) != 2 or order.columns[1] != (columns, 1) or order.columns[0][1] != rows * columns:
         return None
     heads = order.columns[0][0]

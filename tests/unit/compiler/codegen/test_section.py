@@ -2,12 +2,14 @@ import numpy as np
 import pytest
 
 from neuron_tools.compiler.codegen import repeat
+from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.repetition import Repetition, Window
 from neuron_tools.records.program import Memory, Opcode, TensorKind
 from neuron_tools.simulator import simulate
 from tests.unit.compiler.modules import CORE, compiled, layers, moved, opcodes, tile_races
 
 BLOCKS = 4
+COPIED = CompilerOptions(copied_from=0, keep_on_chip=False)
 NAMES = tuple(f"block{index}" for index in range(BLOCKS))
 
 
@@ -15,12 +17,12 @@ NAMES = tuple(f"block{index}" for index in range(BLOCKS))
 def generated_one_by_one(monkeypatch):
     whole = lambda plan: (Repetition((Window(plan.groups),)),)  # noqa: E731
     monkeypatch.setattr(repeat, "find_repetitions", whole)
-    return compiled(layers(BLOCKS), names=NAMES)
+    return compiled(layers(BLOCKS), names=NAMES, options=COPIED)
 
 
 @pytest.fixture
 def copied():
-    return compiled(layers(BLOCKS), names=NAMES)
+    return compiled(layers(BLOCKS), names=NAMES, options=COPIED)
 
 
 def test_copies_do_what_code_generated_in_place_does(copied, generated_one_by_one):

@@ -89,10 +89,10 @@ def test_weights_in_the_artifact_are_cast_when_it_is_compiled():
     assert [operation.opcode for operation in found.operations] == ["transpose", "convert", "dot_general"]
 
 
-def test_a_weight_with_another_use_is_cast_each_time():
+def test_a_weight_with_another_use_is_cast_in_front_of_what_turns_it():
     shared = weighed(Operation("tanh", (1,), (4,)))
     found = auto_cast(shared, CompilerOptions(auto_cast="matmult", inline_weights=True))
-    assert dtypes(found, "transpose") == ["f32", "f32"]
+    assert dtypes(found, "transpose") == ["bf16", "bf16"]
     assert dtypes(found, "dot_general")[:2] == ["bf16", "bf16"]
 
 

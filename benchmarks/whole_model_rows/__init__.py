@@ -1,0 +1,1 @@
+"""Published times of whole models, and the programs that stand for them."""
