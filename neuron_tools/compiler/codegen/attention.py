@@ -200,8 +200,8 @@ class _Attention(AttentionSoftmax, AttentionResidents):
             loop.step(Engine.TENSOR, Opcode.LDWEIGHTS, reads=(turned,), partitions=depth, columns=at.rows,
                       active=depth > 0)  # fmt: skip
             loop.step(Engine.TENSOR, Opcode.MATMUL, reads=(values[block], turned), writes=(sums,),
-                      partitions=depth, columns=at.rows, elements=shapes.width, active=depth > 0, accumulates=True,
-                      flags=Flag.ACCUMULATE)  # fmt: skip
+                      partitions=depth, columns=at.rows, elements=shapes.width, active=depth > 0,
+                      accumulates=True, flags=Flag.ACCUMULATE)  # fmt: skip
         return sums
 
     def _values(self) -> list[Slot]:

@@ -96,7 +96,7 @@ def _order_of(layout: Layout, rows: Sequence[int], columns: Sequence[int]) -> Ro
 
 
 def heads_of(context: Context, value: int, sequence: int, head: int) -> Heads | None:
-    """An operand of attention as columns of tokens; `sequence` and `head` are its other axes than the batch's."""
+    """An operand of attention as columns of tokens; `sequence` and `head` are its inner axes."""
     layout = context.plan.views.layout(value)
     others = [axis for axis in range(len(layout.dims)) if axis not in (sequence, head)]
     batch = merged(factor for axis in others for factor in layout.dims[axis])
