@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import parse_qsl, urlencode
 
-PROFILE, START, END = "profile", "start_ns", "end_ns"
+PROFILE, START, END, SCOPE = "profile", "start_ns", "end_ns", "scope"
+WHOLE = "all"
+"""Value of `scope`: all of the profile, not a typical step."""
 MAXIMUM_LENGTH = 100_000  # characters of the query part; a longer one is not of our making
 
 
@@ -56,7 +58,13 @@ class Address:
             path: The page; None for this one, whose parameters are kept too.
             parameters: To add or, as None, to leave out.
         """
-        shared = {PROFILE: self.profile or None, START: self.start_ns, END: self.end_ns}
+        shared: dict[str, str | int | None] = {
+            PROFILE: self.profile or None,
+            START: self.start_ns,
+            END: self.end_ns,
+        }
+        if self.start_ns is None:
+            shared[SCOPE] = self.parameters.get(SCOPE)
         own = self.parameters if path is None else {}
         values = {
             name: value for name, value in {**shared, **own, **parameters}.items() if value not in (None, "")

@@ -12,6 +12,7 @@ from neuron_explorer import sections, shell
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page, pages
 from neuron_explorer.parts.states import empty_state, error_state
+from neuron_explorer.steps import step_strip
 from neuron_tools.errors import NeuronToolsError
 
 INDEX = """<!DOCTYPE html>
@@ -51,6 +52,7 @@ def make_app(site: Site) -> Dash:
         Output("navigation", "children"),
         Output("heading", "children"),
         Output("window-title", "data"),
+        Output("steps", "children"),
         Input("address", "pathname"),
         Input("address", "search"),
         Input("address", "hash"),
@@ -75,8 +77,8 @@ def make_app(site: Site) -> Dash:
     return app
 
 
-def render(view: View) -> tuple[Any, str, Any, Any, str]:
-    """Page, its class, navigation, heading and window title of a view."""
+def render(view: View) -> tuple[Any, str, Any, Any, str, Any]:
+    """Page, its class, navigation, heading, window title and steps of a view."""
     page = find_page(view.address.path)
     view = shell.with_default_profile(view, page)
     fills = "fills" if page is not None and page.fills_window else ""
@@ -86,6 +88,7 @@ def render(view: View) -> tuple[Any, str, Any, Any, str]:
         shell.navigation(view, page),
         shell.heading(view, page),
         shell.window_title(view, page),
+        step_strip(view.address, view.analyses) if page is not None and page.needs_profile else [],
     )
 
 

@@ -12,6 +12,7 @@ from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.jobs import Job
 from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.steps import opening_address
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.theme import LIGHT, Theme, requested_theme
 from neuron_explorer.user_store import UserStore
@@ -81,8 +82,11 @@ class Site:
     root: str = ""
 
     def view(self, pathname: str | None, search: str | None) -> View:
-        """The view at an address, in the theme that the user's browser asks for."""
-        address = Address.parse(pathname, search, self.root)
+        """The view at an address, in the theme that the user's browser asks for.
+
+        Where the address names neither a range nor `scope=all`, a typical step is shown.
+        """
+        address = opening_address(Address.parse(pathname, search, self.root), self.analyses)
         return View(self.library, self.analyses, address, requested_theme(), self.tasks, self.store)
 
 

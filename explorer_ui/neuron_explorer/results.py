@@ -12,15 +12,21 @@ from neuron_profile.analysis.identity import Identity, identify
 from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
 from neuron_profile.analysis.overview import Overview, make_overview
 from neuron_profile.analysis.roofline import Roofline, make_roofline
+from neuron_profile.analysis.time.steps import Steps, find_steps
 from neuron_tools.profile.reader import Profile
 
 IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
-ROOFLINE, COMMUNICATION = "roofline", "communication"
+ROOFLINE, COMMUNICATION, STEPS = "roofline", "communication", "steps"
 
 
 @analysis(IDENTITY, "Reading what was captured", of_whole=True)
 def _identity(profile: Profile) -> Identity:
     return identify(profile)
+
+
+@analysis(STEPS, "Finding the steps", of_whole=True)
+def _steps(profile: Profile) -> Steps:
+    return find_steps(profile)
 
 
 @analysis(OVERVIEW, "Summing up device time", is_heavy=True)

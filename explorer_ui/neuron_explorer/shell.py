@@ -7,8 +7,10 @@ from typing import Any
 
 from dash import dcc, html
 
+from neuron_explorer.address import SCOPE, WHOLE
 from neuron_explorer.page import Page, View
 from neuron_explorer.pages import pages
+from neuron_explorer.steps import opening_address
 from neuron_profile.reports.quantities import duration
 from neuron_tools.errors import NeuronToolsError
 
@@ -36,6 +38,7 @@ def frame(root: str = "") -> Any:
                 className="top",
             ),
             html.Nav(id="navigation", className="side", **{"aria-label": "Pages"}),
+            html.Nav(id="steps", className="steps", **{"aria-label": "Steps"}),
             html.Main(id="page", tabIndex=-1),
             html.Div(id="announcer", role="status", className="visually-hidden", **{"aria-live": "polite"}),
         ],
@@ -50,7 +53,8 @@ def with_default_profile(view: View, page: Page | None) -> View:
     entries = view.library.entries()
     if len(entries) != 1:
         return view
-    return replace(view, address=replace(view.address, profile=entries[0].id))
+    address = replace(view.address, profile=entries[0].id)
+    return replace(view, address=opening_address(address, view.analyses))
 
 
 def navigation(view: View, current: Page | None) -> Any:
@@ -96,7 +100,7 @@ def _range(view: View, page: Page) -> list[Any]:
     text = range_text(address.start_ns, address.end_ns)
     if not page.follows_range:
         text = f"all of the profile, not only {text}"
-    whole = replace(address, start_ns=None, end_ns=None).to()
+    whole = replace(address, start_ns=None, end_ns=None).to(**{SCOPE: WHOLE})
     remove = html.A("×", href=whole, className="remove", **{"aria-label": "Show all of the profile"})
     return [html.Span([text, remove], className="chip", title="Chosen range of time")]
 

@@ -52,7 +52,7 @@
     const url = new URL(link.href);
     if (!link.classList.contains("nav-link") || url.pathname === `${root()}/`) return url;
     const now = new URL(window.location.href).searchParams;
-    for (const name of ["start_ns", "end_ns"]) {
+    for (const name of ["start_ns", "end_ns", "scope"]) {
       if (now.has(name)) url.searchParams.set(name, now.get(name));
       else url.searchParams.delete(name);
     }

@@ -17,10 +17,12 @@ from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import section
 from neuron_explorer.theme import engine_place
+from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.hotspots import Hotspots
 from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.analysis.overview import Overview
+from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 from neuron_profile.reports.summary_text import notices, total_rows, verdict_text
@@ -32,12 +34,31 @@ FINDINGS = 5
 def layout(view: View) -> list[Any]:
     """Components of the page."""
     return [
+        HEADLINE.show(view),
         SUMMARY.show(view),
         ENGINE_TIME.show(view),
         TOP_FINDINGS.show(view),
         HOTSPOTS.show(view),
         SYSTEM.show(view),
     ]
+
+
+@section("overview/headline", results.FINDINGS)
+def HEADLINE(view: View) -> Any:
+    """The finding with the largest gain: cause, line and gain in one sentence."""
+    findings: tuple[Finding, ...] = view.result(results.FINDINGS)
+    first = next((finding for finding in findings if (finding.gain_ns or 0) > 0), None)
+    if first is None:
+        return []
+    more = html.A("Advice", href=view.address.to("/advice"), className="button primary")
+    at: list[Any] = []
+    if first.place.file:
+        here = SourceLine(first.place.file, first.place.line)
+        line = html.A(place(here), href=source_link(view, here.file, here.line))
+        at = [", at ", line]
+    saved = f"{duration(first.gain_ns or 0)}, {percent(first.gain)} of {first.gain_of}"
+    gain = f" Mending it saves {saved}, simulated."
+    return html.Div([html.P([html.B(first.title), *at, ".", gain]), more], className="headline")
 
 
 @section("overview/summary", results.IDENTITY, results.OVERVIEW)
@@ -140,7 +161,9 @@ def ENGINE_TIME(view: View) -> Any:
         chart_card(
             "Where the time of each engine goes",
             engine_time_figure(engines, view.theme),
-            explains="From the start of a core's first execution to the end of its last.",
+            explains="From the start of a core's first execution to the end of its last."
+            if view.range_ns is None
+            else "All of the range that is shown.",
         ),
         table_card("Engine time in numbers", headings, [_engine_row(engine) for engine in engines]),
     ]
@@ -166,7 +189,7 @@ def HOTSPOTS(view: View) -> Any:
     """The costliest operations and lines."""
     overview: Overview = view.result(results.OVERVIEW)
     hotspots = overview.hotspots
-    if not hotspots.device_ns:
+    if not hotspots.charges:
         return []
     return html.Div([_operations(hotspots), _lines(view, hotspots)], className="grid-2")
 

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from dash import html
 
-from neuron_explorer.address import Address
+from neuron_explorer.address import SCOPE, WHOLE, Address
 from neuron_explorer.page import Page, View
 from neuron_explorer.parts.states import empty_state
+from neuron_explorer.steps import opening_ns
 from neuron_explorer.timeline.component import NeuronTimeline
 
 LISTS = ("pinned", "collapsed", "expanded")
 RECORDS = ("span", "highlight", "markers", "selection")
 MOST_ENTRIES = 500
+MARGIN_PARTS = 50
+"""What is seen on either side of a device's work, as a part of it: one of so many."""
 BUNDLE = Path(__file__).parent / "static" / "neuron_timeline.js"
 NOT_BUILT = "The timeline is not built: run 'scripts/front_ends.sh timeline' in the checkout, and start anew."
 
@@ -26,7 +30,7 @@ def timeline_page(view: View) -> Any:
     """The timeline of the profile that the address names, as the address says."""
     if not BUNDLE.is_file():
         return empty_state(NOT_BUILT)
-    address = view.address
+    address = _with_device_work(view)
     timeline = NeuronTimeline(
         id="timeline",
         profile=address.profile,
@@ -38,6 +42,16 @@ def timeline_page(view: View) -> Any:
         **timeline_state(address),
     )
     return html.Div(timeline, style={"height": "100%"})
+
+
+def _with_device_work(view: View) -> Address:
+    """The address, with the time in which a device worked where it names no range."""
+    address = view.address
+    opening = None if address.get(SCOPE) == WHOLE else opening_ns(address, view.analyses)
+    if address.start_ns is not None or opening is None:
+        return address
+    margin = max(1, (opening[1] - opening[0]) // MARGIN_PARTS)
+    return replace(address, start_ns=max(0, opening[0] - margin), end_ns=opening[1] + margin)
 
 
 def timeline_state(address: Address) -> dict[str, Any]:

@@ -162,7 +162,7 @@ def split(source: SpanSource, rows: int | Ints, batch: pa.RecordBatch, names: Na
         integers(batch, source.number),
         np.zeros(len(row), np.int64) if text is None else _indices(text),
     ]
-    name_column = text_column(batch, source.names)
+    name_column = _limits(batch, source.limit) if source.limit else text_column(batch, source.names)
     name = np.zeros(len(row), np.int32) if name_column is None else names.encode(name_column)
     layer = names.encode(_layers(batch)) if source.layers else None
     columns = [column for column in (start, duration, name, row, layer) if column is not None]
@@ -176,6 +176,16 @@ def split(source: SpanSource, rows: int | Ints, batch: pa.RecordBatch, names: Na
         core = int(keys[1][begin]) if source.core else None
         key = TrackKey(int(keys[0][begin]), core, int(keys[2][begin]), texts or "")
         yield TrackRows(key, *(cast(Any, column[begin:end]) for column in columns))
+
+
+def _limits(batch: pa.RecordBatch, columns: Sequence[str]) -> pa.DictionaryArray:
+    """What a limit leaves, in words: "limited to 4 of 8", or "full rate"."""
+    part, whole = (integers(batch, name) for name in columns)
+    texts = [
+        "full rate" if left >= of else f"limited to {left} of {of}"
+        for left, of in zip(part.tolist(), whole.tolist())
+    ]
+    return pa.array(texts, pa.string()).dictionary_encode()
 
 
 def integers(batch: pa.RecordBatch, name: str) -> Ints:

@@ -23,6 +23,7 @@ class SpanSource:
         end: Column of the end; where it is empty, `duration` is added to the start.
         only, but_not: (column, text): rows to take, or to leave.
         layers: Whether a second track of modules is made from the column `layer`.
+        limit: Columns of a limit, so many of so many, that a span's name tells instead of `names`.
         title: Name of a track; {text} and {number} stand for what tells it apart.
     """
 
@@ -38,6 +39,7 @@ class SpanSource:
     only: tuple[str, str] | None = None
     but_not: tuple[str, str] | None = None
     layers: bool = False
+    limit: tuple[str, ...] = ()
     title: str = "{text}"
 
     @property
@@ -46,7 +48,8 @@ class SpanSource:
         layer = ("layer", "is_backward") if self.layers else ()
         conditions = [condition[0] for condition in (self.only, self.but_not) if condition]
         named = ("process_idx", self.core, self.number, self.start, self.end, self.duration)
-        return tuple(dict.fromkeys(filter(None, (*named, *self.texts, *self.names, *layer, *conditions))))
+        texts = (*self.texts, *self.names, *self.limit)
+        return tuple(dict.fromkeys(filter(None, (*named, *texts, *layer, *conditions))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,7 @@ SPAN_SOURCES = (
     SpanSource("CcInstruction", "collective_core", ("description",), number="core_idx",
                title="CC-core {number}"),
     SpanSource("Throttle", "throttle", ("type",), start="timestamp", end="", duration="duration",
-               title="Throttling"),
+               limit=("k", "n"), title="Throttling"),
 )  # fmt: skip
 """Every table of spans. Several sources may share a table."""
 

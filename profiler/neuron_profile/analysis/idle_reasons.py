@@ -1,6 +1,8 @@
 """Busy and idle time of each engine, and why it was idle, to the nanosecond.
 
-The window of a core runs from the start of its first execution to the end of its last. Each engine's window
+The window of a core runs from the start of its first execution to the end of its last; of a range of a
+profile it
+is the range. Each engine's window
 is divided into: busy; waiting for a DMA; for another engine; other delays inside an execution
 (issue, a full queue); finished before the rest of the execution; and no execution, when the device waits
 for the host.
@@ -87,11 +89,16 @@ def idle_reasons(profile: Profile) -> tuple[EngineTime, ...]:
         if not executions.num_rows:
             executions = profile.query(_WHOLE, where)
         starts, ends = _column(executions, "start_ns"), _column(executions, "end_ns")
+        window = int(ends.max() - starts[0])
+        if profile.range_ns is not None:
+            low, high = profile.range_ns
+            starts, ends, window = np.maximum(starts, low), np.minimum(ends, high), high - low
         repeats = find_repeats(profile, (row["process"], row["core"]))
         for engine in profile.query(_ENGINES, where).to_pylist():
             here = _Engine(row["process"], row["core"], engine["engine"])
             if repeats is None:
-                found.append(_engine_time(here, starts, ends, _instructions(profile, here, _EVER)))
+                columns = _instructions(profile, here, _EVER)
+                found.append(_engine_time(here, starts, ends, columns, window))
             else:
                 found.append(_repeated_time(profile, here, starts, ends, repeats))
     return tuple(found)
@@ -124,16 +131,17 @@ def _repeated_time(
         if not len(columns[0]):
             parts["finished_ns"] += repeat.count * duration
             continue
-        once = _engine_time(engine, begin, end, columns)
+        once = _engine_time(engine, begin, end, columns, duration)
         for name in PARTS:
             parts[name] += repeat.count * int(getattr(once, name))
     parts["host_ns"] = window - covered
     return EngineTime(engine.process, engine.core, engine.name, window, **parts)
 
 
-def _engine_time(engine: _Engine, starts: Ints, ends: Ints, columns: Sequence[Ints]) -> EngineTime:
+def _engine_time(
+    engine: _Engine, starts: Ints, ends: Ints, columns: Sequence[Ints], window: int
+) -> EngineTime:
     begin, end, dma, wait = columns
-    window = int(ends.max() - starts[0])
     covered = _union_ns(starts, ends)
     execution = np.clip(np.searchsorted(starts, begin, side="right") - 1, 0, len(starts) - 1)
     begin, end = np.maximum(begin, starts[execution]), np.minimum(end, ends[execution])

@@ -102,8 +102,8 @@ export class Keyboard {
   private isPointedAt = false;
 
   /**
-   * @param root Keys count while the focus is inside, on nothing that takes text; or while nothing has the focus and
-   *     the pointer is over it.
+   * @param root Keys count while the focus is inside, on nothing that takes text; or while nothing that takes keys has
+   *     the focus and the pointer is over it, or it is the page's only timeline.
    */
   constructor(
     private readonly root: HTMLElement,
@@ -143,7 +143,9 @@ export class Keyboard {
 
   private isMeant(): boolean {
     const focused = document.activeElement;
-    return focused === null || focused === document.body ? this.isPointedAt : this.root.contains(focused);
+    if (focused !== null && this.root.contains(focused)) return true;
+    const isElsewhere = focused !== null && focused !== document.body && !isIdle(focused);
+    return !isElsewhere && (this.isPointedAt || document.querySelectorAll(".nt").length === 1);
   }
 
   private hold(now: number): void {
@@ -162,6 +164,11 @@ export class Keyboard {
 
 function isTyping(target: EventTarget | null): boolean {
   return target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+/** Whether an element with the focus leaves letters to others: a link or button, or a container that was jumped to. */
+function isIdle(element: Element): boolean {
+  return isControl(element) || element.tagName === "MAIN";
 }
 
 function isControl(target: EventTarget | null): boolean {

@@ -49,6 +49,14 @@ describe("keys", () => {
     expect(act).not.toHaveBeenCalled();
   });
 
+  it("act at once, without a click, where the page has one timeline", () => {
+    root.className = "nt";
+    body.blur();
+    document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "?", bubbles: true }));
+    root.className = "";
+    expect(act).toHaveBeenCalledWith("help");
+  });
+
   it("act without the focus where the pointer is over the timeline and nothing else has it", () => {
     body.blur();
     root.dispatchEvent(new Event("pointerenter"));

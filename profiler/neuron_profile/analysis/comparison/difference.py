@@ -9,6 +9,7 @@ from neuron_profile.analysis.comparison.alignment import align
 from neuron_profile.analysis.comparison.instructions import instruction_totals
 from neuron_profile.analysis.comparison.operations import (
     COUNTER_NAMES,
+    NO_OPERATION,
     Counters,
     OperationKey,
     OperationTotal,
@@ -109,7 +110,7 @@ def compare(base: Profile, new: Profile) -> Difference:
 def _totals(profile: Profile) -> tuple[Mapping[OperationKey, OperationTotal], int]:
     """Of a capture, else of a profile of the device alone."""
     totals, device_ns = operation_totals(profile)
-    if not device_ns:
+    if not any(key != NO_OPERATION for key in totals):
         totals, device_ns = instruction_totals(profile)
     if not device_ns:
         raise LacksDataError(

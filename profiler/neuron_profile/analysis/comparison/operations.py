@@ -70,6 +70,10 @@ class OperationTotal:
     line: int = 0
 
 
+NO_OPERATION = OperationKey("", "(no operation)", False)
+"""Device time that belongs to no operation."""
+
+
 def operation_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTotal], int]:
     """Totals by operation, and the device time that they add up to with what belongs to none."""
     charges = charge_device_time(profile)
@@ -78,7 +82,7 @@ def operation_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTota
         origin = charge.origin
         times[OperationKey(origin.module, origin.operation, origin.backward)] += charge.device_ns
     if charges.unattributed_ns:
-        times[OperationKey("", "(no operation)", False)] += charges.unattributed_ns
+        times[NO_OPERATION] += charges.unattributed_ns
     counters, places = _counters(profile)
     whole = rounded(times)
     totals = {

@@ -1,0 +1,58 @@
+"""Steps are found in what a program marks, in its optimizer, in its ranges and in repeated graphs."""
+
+from __future__ import annotations
+
+import pytest
+
+from neuron_profile.analysis.time.steps import COMPILING, SLOW, STEADY, WARM_UP, find_steps
+from neuron_tools import open_profile
+
+
+def host_spans(rows):
+    """HostSpan of (kind, name, start, end)."""
+    kinds, names, starts, ends = map(list, zip(*rows))
+    return {
+        "kind": kinds, "name": names, "start_ts": starts, "end_ts": ends,
+        "duration_ns": [end - start for start, end in zip(starts, ends)],
+        "process_idx": [0] * len(rows), "thread_idx": [0] * len(rows),
+    }  # fmt: skip
+
+
+def spans_of(lengths, kind="step", name="train {}"):
+    """Spans one after the other."""
+    begin, rows = 1000, []
+    for number, length in enumerate(lengths):
+        rows.append((kind, name.format(number), begin, begin + length))
+        begin += length + 10
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [("step", "ProfilerStep#{}"), ("range", "iteration {}"), ("range", "train")],
+)
+def test_marked_and_named_steps_are_told_apart_by_length(make_profile, kind, name):
+    tables = {"HostSpan": host_spans(spans_of([900, 100, 104, 98, 260, 101, 100], kind, name))}
+    with open_profile(make_profile(tables=tables)) as profile:
+        found = find_steps(profile)
+    assert [step.kind for step in found.steps] == [WARM_UP, STEADY, STEADY, STEADY, SLOW, STEADY, STEADY]
+    assert found.typical is not None
+    assert (found.typical.kind, found.typical.duration_ns) == (STEADY, 100)
+    assert found.opening_ns == (found.typical.begin_ns, found.typical.end_ns)
+
+
+def test_a_step_runs_from_one_optimizer_step_to_the_next(make_profile):
+    rows = [("range", "start", 0, 5), *spans_of([10, 10, 10], "optimizer", "AdamW.step")]
+    rows += [("compile", "graph", 100, 700)]
+    with open_profile(make_profile(tables={"HostSpan": host_spans(rows)})) as profile:
+        steps = find_steps(profile).steps
+    assert [(step.begin_ns, step.end_ns) for step in steps] == [(0, 1010), (1010, 1030), (1030, 1050)]
+    assert [step.kind for step in steps] == [COMPILING, STEADY, STEADY]
+
+
+def test_without_steps_the_work_of_the_device_is_looked_at_first(make_profile):
+    with open_profile(make_profile()) as profile:
+        found = find_steps(profile)
+    assert (found.steps, found.typical, found.opening_ns) == ((), None, (1000, 1300))
+    with open_profile(make_profile("empty.nprof", tables={})) as profile:
+        assert find_steps(profile).opening_ns is None
