@@ -252,6 +252,11 @@ def record_range(name_id: int, start_ns: int, end_ns: int, kind: int) -> None:
     core().record_range(name_id, start_ns, end_ns, kind)
 
 
+def hide_thread() -> None:
+    """Keep what the calling thread does from Python's profilers, torch.profiler's stacks among them, from now on."""
+    core().hide_thread()
+
+
 def suppress(suppressed: bool) -> bool:
     """Lets the calling thread compute without recording or time; returns what held before.
 

@@ -8,6 +8,7 @@
 #include "signature.h"
 #include "waiting.h"
 
+#include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
@@ -60,8 +61,10 @@ class CallbackScope {
     const bool grad = true, inference = false, forward_grad = true, multithreading = true;
     c10::AutogradState::set_tls_state(c10::AutogradState(grad, inference, forward_grad, multithreading));
     PyErr_Fetch(&type_, &value_, &trace_);
+    hide_thread(true);
   }
   ~CallbackScope() {
+    hide_thread(false);
     c10::AutogradState::set_tls_state(outer_autograd_);
     PyErr_Restore(type_, value_, trace_);
     exchange_suppressed(outer_suppress_);
@@ -72,6 +75,7 @@ class CallbackScope {
 
  private:
   HostClockPause not_the_users_time_;
+  at::DisableRecordFunctionGuard no_rows_of_operators_;
   c10::impl::ForceDispatchKeyGuard top_level_;
   c10::AutogradState outer_autograd_;
   PyGILState_STATE gil_;
@@ -293,6 +297,17 @@ void tell_first_allocation() {
 }
 
 }  // namespace
+
+void hide_thread(bool hide) {
+  PyThreadState* thread = PyThreadState_Get();
+#if PY_VERSION_HEX >= 0x030B0000
+  hide ? PyThreadState_EnterTracing(thread) : PyThreadState_LeaveTracing(thread);
+#else
+  thread->tracing += hide ? 1 : -1;
+  thread->cframe->use_tracing =
+      thread->tracing == 0 && (thread->c_tracefunc != nullptr || thread->c_profilefunc != nullptr);
+#endif
+}
 
 void set_first_allocation_callback(PyObject* callback) {
   static const int registered = pthread_atfork(nullptr, nullptr, [] { first_allocation_told = false; });

@@ -27,6 +27,10 @@ struct FusedCost {
 // Borrowed; null or None switches a callback off. Needs the GIL.
 void set_callbacks(PyObject* on_signature, PyObject* on_stack, PyObject* on_name, PyObject* on_fusion);
 
+// Keeps the calling thread's Python from sys.setprofile, sys.settrace and torch.profiler, which watch the user's
+// program only; calls nest. Needs the GIL.
+void hide_thread(bool hide);
+
 // Called once, with no arguments, when memory of the device is first asked for: in a forked child again.
 void set_first_allocation_callback(PyObject* callback);
 void tell_allocation();

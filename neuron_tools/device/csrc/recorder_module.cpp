@@ -184,6 +184,11 @@ PyObject* suppress(PyObject*, PyObject* argument) {
   return PyBool_FromLong(exchange_suppressed(PyObject_IsTrue(argument) == 1));
 }
 
+PyObject* hide_this_thread(PyObject*, PyObject*) {
+  hide_thread(true);
+  Py_RETURN_NONE;
+}
+
 PyObject* intern(PyObject*, PyObject* argument) {
   const char* text = PyUnicode_AsUTF8(argument);
   return text == nullptr ? nullptr : PyLong_FromUnsignedLong(intern_name(text));
@@ -248,6 +253,7 @@ PyMethodDef recorder_functions[] = {
     {"name_module", name_module, METH_VARARGS, nullptr},
     {"set_optimizer", set_optimizer, METH_O, nullptr},
     {"suppress", suppress, METH_O, nullptr},
+    {"hide_thread", hide_this_thread, METH_NOARGS, nullptr},
     {"intern_name", intern, METH_O, nullptr},
     {"record_range", add_range, METH_VARARGS, nullptr},
     {"run_graph", run_graph, METH_VARARGS, nullptr},

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from collections.abc import Callable
+from types import MethodType
 from typing import Any
 
 import torch
@@ -15,8 +17,55 @@ from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
 from neuron_tools.records.capture_log import RecordKind
 
 
+class ModuleEntry:
+    """Stands in for `torch.nn.Module.__call__`, once per process and from then on.
+
+    PyTorch's profiler asks once which code object is `Module.__call__`, takes a frame that runs it for a module's
+    call, and reads the local variable `self` there. So the replacement calls its argument `self`, is never taken
+    away again (it only stops recording), and is itself the one frame of a call if no profiler can have asked
+    before: while torch is being imported. Else the original runs below it, and the profiler finds that one.
+    """
+
+    def __init__(self) -> None:
+        self.follower: ModuleHooks | None = None
+        original = torch.nn.Module.__call__
+        is_first = getattr(torch.__spec__, "_initializing", False)
+        torch.nn.Module.__call__ = self._replacement(original, is_first)
+
+    def _replacement(self, original: Callable[..., Any], is_first: bool) -> Callable[..., Any]:
+        compiling = torch.compiler.is_dynamo_compiling
+        kind = int(RecordKind.MODULE_CALL)
+        entry = self
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if compiling():
+                return original(self, *args, **kwargs)
+            is_plain = is_first and self._compiled_call_impl is None
+            run = self._call_impl if is_plain else MethodType(original, self)
+            hooks = entry.follower
+            number = 0 if hooks is None else hooks.numbers.get(id(self)) or hooks.number(self)
+            if hooks is None or number == 0:
+                return run(*args, **kwargs)
+            previous = hooks.set_module(number)
+            if previous == number:  # a wrapper called what it wraps
+                return run(*args, **kwargs)
+            start_ns = hooks.now_ns()
+            try:
+                return run(*args, **kwargs)
+            finally:
+                hooks.record_range(0, start_ns, hooks.now_ns(), kind)
+                hooks.set_module(previous)
+
+        return disguised(call, original)
+
+
+@functools.cache
+def _entry() -> ModuleEntry:
+    return ModuleEntry()
+
+
 class ModuleHooks:
-    """Numbers modules and wraps their calls.
+    """Numbers modules and records their calls.
 
     A global forward hook would cost 1.4 us a call and break `fullgraph=True`; a wrapped `Module.__call__`
     costs a fraction and disappears while Dynamo traces.
@@ -29,21 +78,25 @@ class ModuleHooks:
         name_tensors: Callable[[str, Any], None] | None = None,
     ) -> None:
         self._native = native
+        self.set_module, self.now_ns, self.record_range = (
+            native.set_module,
+            native.host_now_ns,
+            native.record_range,
+        )
         self._define_module = define_module
         self._name_tensors = name_tensors
         self._tree = ModuleTree()
-        self._numbers: dict[int, int] = {}
+        self.numbers: dict[int, int] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._paths: dict[int, str] = {0: ""}
 
     def install(self) -> Callable[[], None]:
-        """Wrap `torch.nn.Module.__call__`; returns a function that restores it."""
+        """Record calls of modules from now on; returns a function that ends it."""
         registration = register_module_module_registration_hook(self._registered)
-        original = torch.nn.Module.__call__
-        torch.nn.Module.__call__ = self._wrap(original)
+        _entry().follower = self
 
         def uninstall() -> None:
-            torch.nn.Module.__call__ = original
+            _entry().follower = None
             registration.remove()
 
         return uninstall
@@ -60,7 +113,7 @@ class ModuleHooks:
 
     def number(self, module: Any) -> int:
         """A module's number; defined on first sight. 0 while a tracer runs a graph it has made."""
-        return self._numbers.get(id(module)) or self._define(module)
+        return self.numbers.get(id(module)) or self._define(module)
 
     def _define(self, module: Any) -> int:
         if isinstance(module, torch.fx.GraphModule) and torch._C._len_torch_dispatch_stack() > 0:
@@ -68,7 +121,7 @@ class ModuleHooks:
         inner = unwrapped(module)
         number = self.number(inner) if inner is not module else self._define_path(module)
         key = id(module)
-        self._numbers[key] = number
+        self.numbers[key] = number
         self._references[key] = weakref.ref(module, lambda _: self._forget(key))
         return number
 
@@ -83,35 +136,11 @@ class ModuleHooks:
         return number
 
     def _forget(self, key: int) -> None:
-        self._numbers.pop(key, None)
+        self.numbers.pop(key, None)
         self._references.pop(key, None)
 
     def _registered(self, parent: Any, name: str, child: Any) -> None:
         self._tree.link(parent, name, child)
-
-    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        numbers, define = self._numbers, self._define
-        set_module, now, record = self._native.set_module, self._native.host_now_ns, self._native.record_range
-        compiling = torch.compiler.is_dynamo_compiling
-        kind = int(RecordKind.MODULE_CALL)
-
-        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if compiling():
-                return original(module, *args, **kwargs)
-            number = numbers.get(id(module)) or define(module)
-            if number == 0:
-                return original(module, *args, **kwargs)
-            previous = set_module(number)
-            if previous == number:  # a wrapper called what it wraps
-                return original(module, *args, **kwargs)
-            start_ns = now()
-            try:
-                return original(module, *args, **kwargs)
-            finally:
-                record(0, start_ns, now(), kind)
-                set_module(previous)
-
-        return disguised(call, original)
 
 
 _installed: ModuleHooks | None = None

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import ParamSpec, TypeVar
 
+from neuron_tools.device import native
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -49,7 +51,7 @@ def _started() -> ThreadPoolExecutor:
     global _executor
     with _lock:
         if _executor is None:
-            _executor = ThreadPoolExecutor(1, thread_name_prefix=_THREAD_NAME)
+            _executor = ThreadPoolExecutor(1, thread_name_prefix=_THREAD_NAME, initializer=native.hide_thread)
         return _executor
 
 
