@@ -253,7 +253,7 @@ def record_range(name_id: int, start_ns: int, end_ns: int, kind: int) -> None:
 
 
 def hide_thread() -> None:
-    """Keep what the calling thread does from Python's profilers, torch.profiler's stacks among them, from now on."""
+    """Keep what the calling thread does from now on out of Python profiles, torch.profiler's stacks too."""
     core().hide_thread()
 
 

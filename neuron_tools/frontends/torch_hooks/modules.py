@@ -20,10 +20,10 @@ from neuron_tools.records.capture_log import RecordKind
 class ModuleEntry:
     """Stands in for `torch.nn.Module.__call__`, once per process and from then on.
 
-    PyTorch's profiler asks once which code object is `Module.__call__`, takes a frame that runs it for a module's
-    call, and reads the local variable `self` there. So the replacement calls its argument `self`, is never taken
-    away again (it only stops recording), and is itself the one frame of a call if no profiler can have asked
-    before: while torch is being imported. Else the original runs below it, and the profiler finds that one.
+    PyTorch's profiler asks once which code object is `Module.__call__`, takes a frame that runs it for a
+    module's call, and reads the local variable `self` there. So the replacement calls its argument `self` and
+    stays for good: it only stops recording. It is the only frame of a call if no profiler can have asked
+    before, that is, while torch is being imported; else the original runs below it and is found instead.
     """
 
     def __init__(self) -> None:

@@ -58,7 +58,7 @@ def note(name, profiler):
     found.setdefault(name, []).append({
         "events": collections.Counter(event["cat"] for event in events if event["cat"] in kinds),
         "modules": collections.Counter(modules),
-        "ours": sum("neuron_tools/frontends" in event["name"] for event in events),
+        "lowering": sum("torch_lowering" in event["name"] for event in events),
     })
 
 
@@ -156,10 +156,9 @@ def test_a_capture_changes_nothing_in_what_torch_profiler_records(workplace: Wor
     captured = found_in_capture(workplace)
     assert captured == found_without_capture(workplace.folder)
     assert captured["all"][0]["modules"] == {
-        "nn.Module: MLP_0": 1,
-        "nn.Module: Linear_0": 1,
-        "nn.Module: Linear_1": 1,
+        f"nn.Module: {name}": 1 for name in ("MLP_0", "Linear_0", "Linear_1")
     }
+    assert captured["all"][0]["lowering"] == 0
     with neuron_tools.open_profile(workplace.folder / "run.nprof") as profile:
         assert verify(profile) == []
         modules = profile.query("SELECT DISTINCT layer FROM Instruction WHERE layer LIKE 'MLP.%'").to_pylist()
