@@ -162,8 +162,8 @@ def test_a_capture_changes_nothing_in_what_torch_profiler_records(workplace: Wor
     assert captured["all"][0]["lowering"] == 0
     with neuron_tools.open_profile(workplace.folder / "run.nprof") as profile:
         assert verify(profile) == []
-        modules = profile.query("SELECT DISTINCT layer FROM Instruction WHERE layer LIKE 'MLP.%'").to_pylist()
-        assert {row["layer"] for row in modules} == {"MLP.first", "MLP.second"}
+        rows = profile.query("SELECT DISTINCT layer FROM Instruction WHERE layer LIKE '/MLP/%'").to_pylist()
+        assert {row["layer"] for row in rows} == {"/MLP/first", "/MLP/second"}
 
 
 @pytest.mark.slow
