@@ -86,6 +86,7 @@ class Body:
         ties: (later, earlier) of the kernel's own calls that it ordered itself.
         ordered: (first, end) spans of the kernel's own calls that stay in their order.
         block_addresses: Addresses of the blocks of buffers that the kernel placed and that stayed whole.
+        loops_open: Whether the compiler's passes over loops see the kernel: those of the older dialect do.
     """
 
     core: NeuronCore
@@ -97,6 +98,7 @@ class Body:
     ties: tuple[tuple[int, int], ...] = ()
     ordered: tuple[tuple[int, int], ...] = ()
     block_addresses: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    loops_open: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)

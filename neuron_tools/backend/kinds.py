@@ -50,6 +50,7 @@ class Transfer:
     Attributes:
         descriptors_by: "hardware", "software" or "runtime": who makes the descriptors.
         engine: The engine that starts it.
+        is_open: Whether the kernel leaves open who makes the descriptors and who starts it.
         collective, group: What ranks do together, and which ranks, where it is no copy.
     """
 
@@ -64,6 +65,7 @@ class Transfer:
     cast: int = 0
     descriptors_by: str = "hardware"
     engine: Engine | None = None
+    is_open: bool = False
     collective: CollectiveKind | None = None
     group: tuple[int, ...] = ()
 

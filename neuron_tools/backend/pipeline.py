@@ -11,11 +11,13 @@ from neuron_tools.backend.blocks import split_blocks
 from neuron_tools.backend.body import KIND, Body
 from neuron_tools.backend.fills import drop_fills
 from neuron_tools.backend.kinds import Kind
+from neuron_tools.backend.queues import choose_queues
+from neuron_tools.backend.redundant import drop_redundant
 from neuron_tools.backend.schedule import schedule, with_preferred_engines
 from neuron_tools.backend.spill import spill
 from neuron_tools.records.program import Memory, Opcode
 
-PASSES = ("blocks", "fills", "spill", "schedule")
+PASSES = ("blocks", "fills", "redundant", "spill", "queues", "schedule")
 """Names of the passes, in order."""
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
 """Opcodes whose place among the others is their meaning."""
@@ -39,7 +41,7 @@ class Options:
         return name not in self.off
 
 
-WRITTEN = Options(frozenset({"schedule"}))
+WRITTEN = Options(frozenset({"redundant", "queues", "schedule"}))
 """The kernel's own order, on the engines that it names or the instruction set names first."""
 
 
@@ -55,7 +57,11 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
         body = split_blocks(body)
     if options.runs("fills"):
         body = drop_fills(body)
+    if options.runs("redundant") and body.loops_open:
+        body = drop_redundant(body)
     body, places = _placed(body, options)
+    if options.runs("queues") and body.loops_open:
+        body = choose_queues(body)
     if options.runs("schedule") and _may_move(body):
         return schedule(body, places), places
     return with_preferred_engines(body), places

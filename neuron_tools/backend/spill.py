@@ -203,7 +203,9 @@ class _Rewrite:
         if found is None:
             ends = (Memory.SBUF, Memory.HBM) if saves else (Memory.HBM, Memory.SBUF)
             made_by = "hardware" if self.before.core.generation >= 3 else "runtime"
-            transfer = Transfer(*ends, DType.U8, lines * pitch, pitch, lines, descriptors_by=made_by)
+            transfer = Transfer(
+                *ends, DType.U8, lines * pitch, pitch, lines, descriptors_by=made_by, is_open=True
+            )
             name = "spill_save" if saves else "spill_reload"
             found = self._moves[key] = add_kind(self.kinds, Kind(name, transfer=transfer))
         return found

@@ -21,9 +21,17 @@ def _decorator(name: str, about: str) -> Callable[..., Any]:
 
 enable_stack_allocator = _decorator("enable_stack_allocator", "Allocate on-chip tiles like a stack.")
 force_auto_alloc = _decorator("force_auto_alloc", "Ignore the kernel's own placement of tiles.")
-skip_middle_end_transformations = _decorator(
-    "skip_middle_end_transformations", "Leave the kernel's instructions as they are."
-)
+
+
+def skip_middle_end_transformations(func: Any = None, **_options: Any) -> Any:
+    """Keep the compiler's passes over loops away from a kernel."""
+
+    def skipping(inner: Any) -> Any:
+        function = getattr(inner, "func", inner)
+        function.skips_middle_end = True
+        return inner
+
+    return skipping if func is None else skipping(func)
 
 
 @contextmanager

@@ -118,6 +118,7 @@ def _new_trace(launch: Launch) -> Tracer:
     trace = Tracer(launch.core, values=launch.values, recording=launch.recording,
                    older_dialect=launch.older_dialect, grid=launch.grid)  # fmt: skip
     trace.stop_code = _invoke.__code__
+    trace.middle_end_skipped = getattr(launch.function, "skips_middle_end", False)
     return trace
 
 

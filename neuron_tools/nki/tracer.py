@@ -144,6 +144,7 @@ class Tracer(CallSites):
         open_loops: Variables of the loops under way, outermost first (older dialect).
         ties: (later, earlier) instructions that the kernel tied to one another.
         ordered: (first, end) instructions that the kernel keeps in their order.
+        middle_end_skipped: Whether the kernel asked the compiler to leave its loops alone.
         program_ids, grid: Place in the launch grid, and the grid.
     """
 
@@ -174,6 +175,7 @@ class Tracer(CallSites):
         self.open_loops: list[int] = []
         self.ties: list[tuple[int, int]] = []
         self.ordered: list[tuple[int, int]] = []
+        self.middle_end_skipped = False
         self.buffers: list[Buffer] = []
         self.forms: dict[Any, ViewForm] = {}
         self.extents: dict[Any, Extent] = {}

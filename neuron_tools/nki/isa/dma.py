@@ -140,7 +140,7 @@ def copy_transfer(
                 "nisa.tensor_copy first"
             )
     wide = max(dst.dtype.itemsize, src.dtype.itemsize)
-    made_by = _MADE_BY[as_member(modes, dge_mode)]
+    made_by, chosen = _MADE_BY[as_member(modes, dge_mode)], as_member(engines, engine).chosen
     if not made_by:
         made_by = "software" if indirect else ("hardware" if trace.core.generation >= 3 else "runtime")
     on_chip, outside = (dst, src) if dst.memory is not Memory.HBM else (src, dst)
@@ -158,7 +158,8 @@ def copy_transfer(
         strided=in_hbm and outside.run_bytes < outside.size * outside.dtype.itemsize,
         cast=wide // counted if wide > counted else 0,
         descriptors_by=made_by,
-        engine=as_member(engines, engine).chosen,
+        engine=chosen,
+        is_open=chosen is None and not indirect and as_member(modes, dge_mode) is modes.unknown,
     )
 
 

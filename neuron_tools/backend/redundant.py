@@ -1,0 +1,69 @@
+"""Movement that happened already: a tile that was loaded, and turned, once before is used again.
+
+Loads, with the transposes and copies that follow them, leave the loops that they do not depend on, even where
+what they bring exceeds SBUF (a clean tile is then loaded again), and nests that load the same share it.
+Counters of NKIBench's kernels on Trn1 balance so to the byte: add_rmsnorm_matmul reads its weight once, not
+32 times. Transposes of computed values stay where they are, also there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from neuron_tools.backend.body import BUFFER, FIRST_READ, FIRST_WRITE, Body
+from neuron_tools.backend.kinds import Kind
+from neuron_tools.backend.order import written_buffers
+from neuron_tools.records.program import Memory, Opcode
+
+
+def drop_redundant(body: Body) -> Body:
+    """The body without loads, transposes and copies of what is on chip already."""
+    from neuron_tools.backend.value_kernel import equal_buffers
+
+    if not len(body) or (body.buffers.address >= 0).any():
+        return body
+    buffers = body.buffers
+    moves = body.kind_column([_moves(kind) for kind in body.kinds]) != 0
+    same = equal_buffers(
+        body.rows, body.regions, moves, buffers.on_chip, ~buffers.on_chip & ~written_buffers(body),
+        buffers.lines * buffers.pitch_bytes,
+    )  # fmt: skip
+    repeated = same != np.arange(len(buffers))
+    if not repeated.any():
+        return body
+    target = body.rows[:, FIRST_WRITE]
+    writes = np.where(target >= 0, body.regions[target, BUFFER], 0)
+    kept = ~(repeated[writes] & (target >= 0))
+    _keep_in_psum(body, repeated, kept, writes)
+    regions = body.regions.copy()
+    here = repeated[regions[:, BUFFER]]
+    regions[here, BUFFER] = same[regions[here, BUFFER]]
+    return replace(body, regions=regions).ordered_by(np.flatnonzero(kept))
+
+
+def _keep_in_psum(body: Body, repeated: np.ndarray, kept: np.ndarray, writes: np.ndarray) -> None:
+    """Leave alone what would hold a bank of PSUM until it is used again."""
+    readers = body.rows[kept, FIRST_READ:]
+    read = np.zeros(len(body.buffers), bool)
+    read[body.regions[readers[readers >= 0], BUFFER]] = True
+    needed = repeated & read & (body.buffers.memory == int(Memory.PSUM))
+    repeated[needed] = False
+    target = body.rows[:, FIRST_WRITE] >= 0
+    kept |= target & needed[writes]
+
+
+def _moves(kind: Kind) -> bool:
+    """Whether it is a load, a transpose or a copy, whole and as it stands in memory."""
+    transfer = kind.transfer
+    if transfer is not None:
+        return (
+            kind.name in ("dma_copy", "dma_transpose")
+            and transfer.descriptors_by != "software"
+            and transfer.source_memory is Memory.HBM
+            and transfer.destination_memory is Memory.SBUF
+        )
+    return kind.name in ("nc_transpose", "tensor_copy") or (
+        len(kind.steps) == 1 and kind.steps[0].opcode is Opcode.MEMSET and kind.constant is not None
+    )

@@ -1,0 +1,201 @@
+"""Whatever the passes do, a kernel keeps the values of its own order."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neuron_tools import hardware
+from neuron_tools.backend.allocate import Places
+from neuron_tools.backend.body import OUTPUT, SPILL, Body
+from neuron_tools.backend.pipeline import PASSES, Options, run_passes
+from neuron_tools.nki import isa as nisa
+from neuron_tools.nki import language as nl
+from neuron_tools.nki.kernel import Kernel
+from neuron_tools.nki.lowering import lower
+from neuron_tools.nki.lowering.body import make_body
+from neuron_tools.nki.older.language import par_dim
+from neuron_tools.records.program import Flag, Memory, Opcode, Purpose
+from neuron_tools.simulator import check
+from tests.unit.nki.kernels import floats, tile
+
+CORE = hardware.get("trn2")
+WORD = 4
+
+
+def values_of(body: Body, places: Places | None) -> dict[int, list[int]]:
+    """What the calls leave in the outputs, if run in the order of the rows.
+
+    Every word of a partition holds a number that stands for its value; with `places`, tiles lie where these
+    say, so that one that is overwritten while it lives gives other numbers.
+    """
+    chip = {memory: np.zeros(1 << 16, np.uint64) for memory in (Memory.SBUF, Memory.PSUM)}
+    own: dict[int, np.ndarray] = {}
+    for row in body.rows:
+        kind = body.kinds[row[0]]
+        reads = [_view(body, places, chip, own, region).copy() for region in row[5:] if region >= 0]
+        for slot, region in enumerate(row[3:5]):
+            if region >= 0:
+                target = _view(body, places, chip, own, region)
+                target[:] = _result(kind, slot, reads, target)
+    outputs = np.flatnonzero(body.buffers.role == OUTPUT)
+    return {int(body.buffers.origin[number]): own[int(number)].tolist() for number in outputs}
+
+
+def _view(body, places, chip, own, region) -> np.ndarray:
+    buffer, first, _, low, high = (int(value) for value in body.regions[region])
+    buffers = body.buffers
+    if not buffers.on_chip[buffer] or places is None:
+        width = int(buffers.pitch_bytes[buffer]) // WORD
+        lines = 1 if buffers.on_chip[buffer] else int(buffers.lines[buffer]) // 128
+        words = own.setdefault(buffer, _start(body, buffer, max(lines, 1) * width))
+        line = 0 if buffers.on_chip[buffer] else first // 128
+        return words[line * width + low // WORD : line * width + high // WORD]
+    start = (int(places.address[buffer]) + low) // WORD
+    return chip[Memory(int(buffers.memory[buffer]))][start : start + (high - low) // WORD]
+
+
+def _start(body, buffer, words) -> np.ndarray:
+    role = int(body.buffers.role[buffer])
+    if body.buffers.on_chip[buffer] or role in (OUTPUT, SPILL):
+        return np.zeros(words, np.uint64)
+    return np.arange(words, dtype=np.uint64) + np.uint64(1000003 * (1 + int(body.buffers.origin[buffer])))
+
+
+def _result(kind, slot, reads, target):
+    factor = np.uint64(0x9E3779B97F4A7C15)
+    opcodes = [step.opcode for step in kind.steps]
+    if kind.transfer is not None or opcodes == [Opcode.TENSOR_COPY]:
+        return reads[0]
+    if opcodes == [Opcode.MEMSET]:
+        return np.uint64(1000 * (kind.constant or 0.0))
+    total = np.zeros(len(target), np.uint64)
+    for at, read in enumerate(reads):
+        spread = read[np.arange(len(target)) % len(read)] + read.sum(dtype=np.uint64)
+        total = (total ^ (spread * factor)) * np.uint64(2 * at + 3)
+    products = [step for step in kind.steps if step.opcode is Opcode.MATMUL]
+    if products:
+        return total + (target if Flag.ACCUMULATE in products[0].flags else np.uint64(0))
+    return total * np.uint64(sum(opcodes) + 7 * slot + 1)
+
+
+steps = st.lists(
+    st.tuples(st.sampled_from(["load", "add", "scale", "copy", "exp", "matmul", "store", "fill"]),
+              st.integers(0, 5), st.integers(0, 5), st.integers(0, 3)),
+    min_size=4, max_size=60,
+)  # fmt: skip
+
+
+def random_kernel(moves, width):
+    """A kernel of the older dialect that makes the moves on six tiles, anew in each of three iterations."""
+
+    def body(a, b):
+        result = nl.ndarray((128 * 4, width), dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(3):
+            tiles = [tile((128, width)) for _ in range(6)]
+            for number, each in enumerate(tiles):
+                nisa.dma_copy(each, (a if number % 2 else b)[(number % 4) * 128 : (number % 4 + 1) * 128])
+            for name, x, y, z in moves:
+                move(name, tiles, x, y, (z + i) % 4, a, result, width)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], tiles[i])
+        return result
+
+    return body
+
+
+def move(name, tiles, x, y, z, a, result, width):
+    if name == "load":
+        nisa.dma_copy(tiles[x], a[z * 128 : (z + 1) * 128])
+    elif name == "add":
+        nisa.tensor_tensor(tiles[x], tiles[y], tiles[z], nl.add)
+    elif name == "scale":
+        nisa.tensor_scalar(tiles[x], tiles[y], nl.multiply, 2.0)
+    elif name == "copy":
+        nisa.tensor_copy(tiles[x], tiles[y])
+    elif name == "exp":
+        nisa.activation(tiles[x], nl.exp, tiles[y])
+    elif name == "fill":
+        nisa.memset(tiles[x], float(z))
+    elif name == "store":
+        nisa.dma_copy(result[z * 128 : (z + 1) * 128], tiles[x])
+    else:
+        total = nl.zeros((128, 128), dtype=nl.float32, buffer=nl.psum)
+        for k in range(2):
+            nisa.nc_matmul(total, tiles[y][:, k * 128 : (k + 1) * 128], tiles[z][:, :128])
+        nisa.tensor_copy(tiles[x][:, :128], total)
+
+
+def traced(body, *arrays, core=CORE):
+    (trace,) = Kernel(body, core=core, older_dialect=True).run(*arrays, values=False).traces
+    return trace
+
+
+@settings(max_examples=40, deadline=None)
+@given(steps, st.sampled_from([(), *((name,) for name in PASSES)]))
+def test_any_schedule_gives_the_values_of_program_order(moves, off):
+    trace = traced(random_kernel(moves, 256), floats(512, 256), floats(512, 256))
+    written = make_body(trace)
+    compiled, places = run_passes(written, Options(frozenset(off)))
+    assert values_of(compiled, places) == values_of(written, None)
+    check(lower(trace, "kernel", options=Options(frozenset(off))).program, CORE)
+
+
+@settings(max_examples=10, deadline=None)
+@given(steps)
+def test_what_is_spilled_comes_back(moves):
+    trace = traced(random_kernel(moves, 8192), floats(512, 8192), floats(512, 8192))
+    written = make_body(trace)
+    compiled, places = run_passes(written)
+    assert values_of(compiled, places) == values_of(written, None)
+
+
+def test_the_same_kernel_gives_the_same_program():
+    moves = [("matmul", 0, 1, 2), ("exp", 3, 0, 1), ("add", 4, 3, 0), ("scale", 5, 4, 0), ("copy", 1, 5, 0)]
+    first, second = (
+        lower(traced(random_kernel(moves, 256), floats(512, 256), floats(512, 256)), "kernel").program
+        for _ in range(2)
+    )
+    assert np.array_equal(first.instructions, second.instructions)
+    assert np.array_equal(first.waits, second.waits)
+
+
+def test_a_load_that_no_loop_changes_is_made_once():
+    def body(a):
+        result = nl.ndarray((512, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(4):
+            weight, part = tile((128, 64)), tile((128, 64))
+            nisa.dma_copy(weight, a[0:128])
+            nisa.dma_copy(part, a[i * 128 : (i + 1) * 128])
+            nisa.tensor_tensor(part, part, weight, nl.add)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], part)
+        return result
+
+    trace = traced(body, floats(512, 64))
+    loads = [
+        int((lower(trace, "kernel", options=options).program.dmas["purpose"] == Purpose.INPUT).sum())
+        for options in (Options(), Options(frozenset({"redundant"})))
+    ]
+    assert loads == [5, 8]
+
+
+def test_a_zeroed_accumulator_has_no_instruction():
+    trace = traced(random_kernel([("matmul", 0, 1, 2)], 256), floats(512, 256), floats(512, 256))
+    opcodes = lower(trace, "kernel").program.instructions["opcode"]
+    assert not (opcodes == Opcode.MEMSET).any()
+
+
+@pytest.mark.parametrize("blocks", [64, 128])
+def test_a_block_dimension_is_not_one_allocation(blocks):
+    def body(a):
+        result = nl.ndarray((128, 2048), dtype=a.dtype, buffer=nl.shared_hbm)
+        parts = nl.ndarray((blocks, par_dim(128), 2048), dtype=a.dtype, buffer=nl.sbuf)
+        for i in nl.affine_range(blocks):
+            nisa.dma_copy(parts[i], a)
+            nisa.activation(parts[i], nl.exp, parts[i])
+            nisa.dma_copy(result, parts[i])
+        return result
+
+    program = lower(traced(body, floats(128, 2048)), "kernel").program
+    assert not (program.dmas["purpose"] == Purpose.SPILL_SAVE).any()
