@@ -81,6 +81,7 @@ def _run_ranks_together() -> None:
     except ImportError:
         return
     orchestrator = test_orchestrator.Orchestrator
+    orchestrator._compiled_kernel = None  # which only compiling sets, though simulation asks for it
     alone = orchestrator._run_simulator_inference
 
     def simulate(self: Any, case: Any) -> Any:

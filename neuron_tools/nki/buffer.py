@@ -42,7 +42,7 @@ class Buffer:
         name: Given by the kernel or made up.
         address: Byte in each partition where the kernel put it, or None.
         kind: "input", "output", "constant" or "scratch".
-        tile_rank: Dimensions that its views keep at least: 2 on chip in the older dialect, else 0.
+        tile_rank: Dimensions that its views keep at least: 2 on chip, else 0.
     """
 
     __slots__ = (

@@ -96,8 +96,10 @@ class CallSites:
         """A call site as "file:line in function"."""
         if not 0 <= site < len(self.site_list) or not self.site_list[site].frames:
             return ""
-        frame = self.site_list[site].frames[0]
-        return f"{frame.file}:{frame.line} in {frame.function}"
+        first, *callers = self.site_list[site].frames
+        chain = ", ".join(f"{frame.file}:{frame.line} in {frame.function}" for frame in callers)
+        here = f"{first.file}:{first.line} in {first.function}"
+        return f"{here} (called from {chain})" if chain else here
 
 
 def _is_internal(frame: FrameType) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
@@ -14,6 +15,9 @@ FRAMEWORKS = "neuron_tools.kernel_frameworks"
 """Entry points named after a framework's module: asked first, once the program has imported it."""
 RUNTIMES = "neuron_tools.kernel_runtimes"
 """Entry points that are called before the first kernel runs: a capture begins to listen there."""
+
+CHECKS = "NKI_CHECKS"
+"""Environment variable: "fast" leaves out the checks of a plain call that cost most."""
 
 
 class Runnable(Protocol):
@@ -79,5 +83,14 @@ def _start_runtimes() -> None:
 
 
 def compute(kernel: Runnable, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> Run:
-    """Run a kernel for its values."""
-    return kernel.run(*arguments, recording=False, **keywords)
+    """Run a kernel for its values, and check what only the whole run shows.
+
+    `NKI_CHECKS=fast` leaves out the latter: capacity and the cores' races.
+    """
+    from neuron_tools.nki.capacity import check_capacity
+
+    thorough = os.environ.get(CHECKS) != "fast"
+    done = kernel.run(*arguments, recording=thorough, **keywords)
+    for trace in done.traces if thorough else ():
+        check_capacity(trace)
+    return done

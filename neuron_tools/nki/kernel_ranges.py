@@ -11,7 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from neuron_tools.nki import tracer as tracing
-from neuron_tools.nki.loops import LoopRange
+from neuron_tools.nki.loops import LoopRange, known_bound
 
 _USERS: Counter[int] = Counter()  # how many kernels run that see the `range` of a module, by its namespace
 _CHANGING = threading.Lock()
@@ -20,7 +20,7 @@ _CHANGING = threading.Lock()
 def _kernel_range(*bounds: Any) -> Any:
     trace = tracing.running()
     if trace is None or not trace.recording:
-        return range(*(int(bound) for bound in bounds))
+        return range(*(int(known_bound(bound)) for bound in bounds))
     return LoopRange(*bounds, depth=2)
 
 

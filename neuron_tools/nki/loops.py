@@ -10,7 +10,9 @@ from types import CodeType
 from typing import Any
 
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.registers import VirtualRegister, register_value
+from neuron_tools.nki.tile_arithmetic import TileArithmetic
 
 UNNAMED = "_"
 
@@ -19,13 +21,29 @@ class LoopIndex(int):
     """A loop variable's value that knows, by its identity, which loop it counts (older dialect)."""
 
 
+def known_bound(bound: Any) -> Any:
+    """A loop's bound, which must be a number or a register.
+
+    Raises:
+        NkiValidationError: It is a tensor, whose values only the device knows.
+    """
+    if isinstance(bound, TileArithmetic):
+        raise NkiValidationError(
+            f"a loop's bound must be a number known while tracing, but this is a tensor of shape "
+            f"{bound.shape}; use its shape, or load its value into a register (nisa.register_load) and loop "  # type: ignore[attr-defined]
+            "with nl.fori_loop",
+            tracing.where(),
+        )
+    return bound
+
+
 class LoopRange:
     """A range of a kernel: as Python's, but instructions know the iteration that they belong to."""
 
     __slots__ = ("_line", "_name", "_numbers", "_path")
 
     def __init__(self, *bounds: Any, depth: int = 1) -> None:
-        self._numbers = range(*(register_value(bound) for bound in bounds))
+        self._numbers = range(*(register_value(known_bound(bound)) for bound in bounds))
         frame = sys._getframe(depth)
         self._name = loop_variable(frame.f_code, frame.f_lasti)
         self._path = frame.f_code.co_filename

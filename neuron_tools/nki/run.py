@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dis
 import gc
+import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -201,8 +203,9 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
         if isinstance(value, NkiTensor):
             if value.buffer.is_on_chip and not launch.on_chip_results:
                 raise NkiValidationError(
-                    f"the kernel {launch.name!r} returns a tile in {value.buffer}; return a tensor in HBM "
-                    "(nl.shared_hbm)"
+                    f"the kernel {launch.name!r} returns a tile in {value.buffer}; copy it into a tensor in "
+                    "HBM (nl.ndarray(..., buffer=nl.shared_hbm), nisa.dma_copy) and return that",
+                    _returning_line(launch.function),
                 )
             if launch.values:
                 return adapter.result(value.array, value.dtype, inputs.example)
@@ -221,6 +224,17 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
     if launch.values:
         inputs.write_back()
     return Run(outputs, traces, made[0], made)
+
+
+def _returning_line(function: Callable[..., Any]) -> str:
+    """The line of a kernel's last return statement, "file:line in function"."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return ""
+    lines = {at: line for at, line in dis.findlinestarts(code) if line is not None}
+    returns = [i.offset for i in dis.get_instructions(code) if i.opname.startswith("RETURN_")]
+    line = next((lines[at] for at in range(max(returns, default=0), -1, -1) if at in lines), 0)
+    return f"{code.co_filename}:{line} in {code.co_name}"
 
 
 def _tensors(result: Any) -> list[NkiTensor]:

@@ -159,7 +159,8 @@ class NkiTensor(TensorBase):
         """The view repeated along its dimensions of size 1, as NumPy's broadcast_to."""
         wanted = tuple(_sequence(extents_given) if shape is None else shape)
         missing = len(wanted) - self.ndim
-        if missing > 0 and self.backing.tile_rank and self._shape == wanted[: self.ndim] != wanted[missing:]:
+        older = self.backing.tile_rank and tracing.active().older_dialect
+        if missing > 0 and older and self._shape == wanted[: self.ndim] != wanted[missing:]:
             # The older dialect repeats a tile along the free dimensions that it lacks.
             return self._with((*self._shape, *(1,) * missing), (*self.strides, *(0,) * missing)).broadcast_to(
                 wanted

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, TypeVar, cast
 
+import numpy as np
+
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.index import Index
 from neuron_tools.nki.view import View
 
@@ -102,6 +105,31 @@ class TileArithmetic(View):
         result: Own = self.arithmetic["abs"](self)
         return result
 
+    # What Python itself would have to know of the elements
+
+    def __bool__(self) -> bool:
+        if getattr(self, "size", 0) == 1:
+            raise _unknown("whether a tensor of one element is true")
+        return True
+
+    def __int__(self) -> int:
+        raise _unknown("a tensor as an int")
+
+    def __float__(self) -> float:
+        raise _unknown("a tensor as a float")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_options: Any) -> Any:
+        """`np.float32(2) * tile` is `2.0 * tile`; NumPy's other functions need the elements."""
+        name = _UFUNCS.get(ufunc.__name__)
+        if method != "__call__" or name is None:
+            raise NkiValidationError(
+                f"np.{ufunc.__name__} is NumPy's, which cannot compute with a tile on the device; use the "
+                "function of nki.language or nki.isa",
+                tracing.where(),
+            )
+        first, second = (value.item() if isinstance(value, np.generic) else value for value in inputs)
+        return self.arithmetic[name](first, second)
+
     def _in_place(self: Own, name: str, other: Any) -> Own:
         """`self op= other`; a matmul that is held back accumulates in PSUM instead."""
         trace = tracing.active()
@@ -125,6 +153,21 @@ class TileArithmetic(View):
 
     def __itruediv__(self: Own, other: Any) -> Own:
         return self._in_place("divide", other)
+
+
+_UFUNCS = {
+    "add": "add", "subtract": "subtract", "multiply": "multiply", "divide": "divide", "less": "less",
+    "less_equal": "less_equal", "greater": "greater", "greater_equal": "greater_equal",
+}  # fmt: skip
+"""Functions of the language by the ufuncs that NumPy's numbers call for Python's operators."""
+
+
+def _unknown(what: str) -> NkiValidationError:
+    return NkiValidationError(
+        f"the kernel needs {what}, but values are known on the device only; use its shape or a number, or "
+        "load it into a register (nisa.register_load)",
+        tracing.where(),
+    )
 
 
 def _compares(tile: TileArithmetic, other: object) -> bool:

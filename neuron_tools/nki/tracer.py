@@ -259,7 +259,7 @@ class Tracer(CallSites):
             blocks=extent.blocks, strides=extent.strides,
             site=self.site() if self.recording else -1, name=name, kind=kind,
         )  # fmt: skip
-        if self.older_dialect and buffer.on_chip:
+        if buffer.on_chip:
             buffer.tile_rank = 2
         self.buffers.append(buffer)
         return buffer

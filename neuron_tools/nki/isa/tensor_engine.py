@@ -143,6 +143,8 @@ def _matmul_kind(
     if double:
         columns, elements = columns // 2, elements // 2
     _check_matmul(trace, dst, stationary, moving, columns, elements)
+    if not is_transpose:
+        _check_types(stationary, moving)
     flags = Flag.ACCUMULATE if accumulate else Flag.NONE
     if is_transpose:
         flags |= Flag.TRANSPOSE
@@ -211,6 +213,16 @@ def _check_matmul(
         raise refuse(
             f"nc_matmul takes fp32 only with fp32: stationary is {stationary.dtype}, moving {moving.dtype}"
         )
+
+
+def _check_types(stationary: ViewForm, moving: ViewForm) -> None:
+    """Refuse what the Tensor engine cannot multiply ("Data types" of nki.isa.nc_matmul)."""
+    for operand, form in (("stationary", stationary), ("moving", moving)):
+        if not form.dtype.is_float:
+            raise refuse(
+                f"nc_matmul multiplies floats (fp8, bf16, fp16, tf32, fp32), but {operand} is {form.dtype}; "
+                "convert it first (nisa.tensor_copy into a tile of another type)"
+            )
 
 
 def nc_transpose(

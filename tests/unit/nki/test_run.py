@@ -119,7 +119,7 @@ def test_returning_a_tile_is_refused():
     def kernel(a):
         return on_chip(a)
 
-    with pytest.raises(NkiValidationError, match="return a tensor in HBM"):
+    with pytest.raises(NkiValidationError, match="copy it into a tensor in HBM"):
         kernel(A)
 
 

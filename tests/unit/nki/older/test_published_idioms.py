@@ -329,7 +329,7 @@ def test_a_simulated_kernel_may_return_a_tile_on_chip(names):
 
     x = numbers(4, 8)
     np.testing.assert_allclose(nki.jit(body, mode="simulation")(x), np.exp(x), rtol=1e-6)
-    with pytest.raises(Exception, match=r"returns a tile in sbuf; return a tensor in HBM"):
+    with pytest.raises(Exception, match=r"returns a tile in sbuf; copy it into a tensor in HBM"):
         nki.jit(body)(x)
 
 

@@ -1,0 +1,239 @@
+"""Typical mistakes, each in a plainly called kernel: refused at its line, with a reason and a remedy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuron_tools.compat.nki import isa as nisa
+from neuron_tools.compat.nki import language as nl
+from neuron_tools.nki.capacity import SpillWarning
+from neuron_tools.nki.errors import NkiError, TracingError
+from neuron_tools.nki.kernel import jit
+
+Body = Callable[[Any], Any]
+
+
+def tile(*shape: int, dtype: Any = nl.float32, buffer: Any = nl.sbuf, filled: bool = True) -> Any:
+    """A tile, of ones unless it is to stay unwritten."""
+    made = nl.ndarray(shape, dtype, buffer)
+    if filled:
+        nisa.memset(made, 1)
+    return made
+
+
+def overfull(buffer: Any, count: int, columns: int) -> None:
+    tiles = [tile(128, columns, buffer=buffer) for _ in range(count)]
+    for each in tiles:
+        nisa.tensor_scalar(each, each, nl.add, 1.0)
+
+
+def matmul(dst: Any, stationary: Any, moving: Any) -> None:
+    nisa.nc_matmul(dst, stationary, moving)
+
+
+def psum(*shape: int, dtype: Any = nl.float32) -> Any:
+    return tile(*shape, dtype=dtype, buffer=nl.psum, filled=False)
+
+
+def far_rows() -> Any:
+    """Indices of rows past the end of the input."""
+    rows = tile(8, 1, dtype=nl.int32)
+    nisa.memset(rows, 200)
+    return rows
+
+
+BF16 = nl.bfloat16
+MISTAKES: dict[str, tuple[str, Body]] = {
+    "multiplying integers": (
+        "multiplies floats.*int32; convert it first",
+        lambda x: matmul(psum(64, 64), tile(64, 64, dtype=nl.int32), tile(64, 64, dtype=nl.int32)),
+    ),
+    "more than SBUF, one tile placed": (
+        "SBUF is full.*use smaller tiles",
+        lambda x: (nl.ndarray((8, 8), nl.float32, address=(0, 0)), overfull(nl.sbuf, 8, 16384)),
+    ),
+    "more than PSUM": ("PSUM is full.*use smaller tiles", lambda x: overfull(nl.psum, 9, 512)),
+    "a loop over a tensor's value": ("bound must be a number.*fori_loop", lambda x: list(nl.affine_range(x))),
+    "too many partitions": ("needs 256 partitions.*at most 128", lambda x: tile(256, 4)),
+    "one tile beyond a partition": ("needs 400000 bytes of each", lambda x: tile(128, 100000)),
+    "a DMA out of PSUM": (
+        "lies in PSUM; copy it",
+        lambda x: nisa.dma_copy(tile(64, 64), tile(64, 64, buffer=nl.psum)),
+    ),
+    "a matmul into SBUF": (
+        "needs dst in PSUM",
+        lambda x: matmul(tile(64, 64), tile(64, 64, dtype=BF16), tile(64, 64, dtype=BF16)),
+    ),
+    "a matmul from PSUM": (
+        "needs moving in SBUF",
+        lambda x: matmul(psum(64, 64), tile(64, 64), tile(64, 64, buffer=nl.psum)),
+    ),
+    "contracting different lengths": (
+        "contracts over the partitions",
+        lambda x: matmul(psum(64, 64), tile(64, 64), tile(32, 64)),
+    ),
+    "a stationary operand too wide": (
+        "may have 128 free elements.*tile it",
+        lambda x: matmul(psum(128, 64), tile(64, 256), tile(64, 64)),
+    ),
+    "a moving operand too wide": (
+        "may have 512 free elements.*tile it",
+        lambda x: matmul(psum(64, 1024), tile(64, 64), tile(64, 1024)),
+    ),
+    "fp32 with bf16": (
+        "fp32 only with fp32",
+        lambda x: matmul(psum(64, 64), tile(64, 64), tile(64, 64, dtype=BF16)),
+    ),
+    "a result of the wrong shape": (
+        r"gives \(64, 32\)",
+        lambda x: matmul(psum(64, 64), tile(64, 64), tile(64, 32)),
+    ),
+    "reading what nothing wrote": (
+        "nothing has been written there; write it first",
+        lambda x: nisa.tensor_copy(tile(64, 64), tile(64, 64, filled=False)),
+    ),
+    "a slice past the end": ("slice 0:80 .*end it at 64", lambda x: tile(64, 64)[:, 0:80]),
+    "an index past the end": ("index 64 of dimension 1", lambda x: tile(64, 64)[:, 64]),
+    "too many indices": ("3 indices for a tensor of 2", lambda x: tile(64, 64)[0, 0, 0]),
+    "a slice that goes backwards": ("positive step", lambda x: tile(64, 64)[:, 10:0:-1]),
+    "a pattern past the end": (
+        "reaches element",
+        lambda x: tile(64, 64).ap([[64, 64], [2, 64]]),
+    ),
+    "computing in HBM": (
+        "lies in HBM; copy it on chip",
+        lambda x: nisa.tensor_scalar(tile(128, 64), x, nl.add, 1.0),
+    ),
+    "an activation in HBM": ("lies in HBM", lambda x: nisa.activation(tile(128, 64), nl.exp, x)),
+    "different sizes": (
+        "same partitions and elements|must have",
+        lambda x: nisa.tensor_tensor(tile(64, 64), tile(64, 64), tile(64, 32), nl.add),
+    ),
+    "a DMA of different sizes": (
+        "moves as many elements as it reads",
+        lambda x: nisa.dma_copy(tile(64, 64), x),
+    ),
+    "two operands in PSUM": (
+        "both operands from PSUM",
+        lambda x: nisa.tensor_tensor(
+            tile(64, 64), tile(64, 64, buffer=nl.psum), tile(64, 64, buffer=nl.psum), nl.add
+        ),
+    ),
+    "GpSimd in PSUM": (
+        "cannot reach PSUM; use",
+        lambda x: nisa.tensor_copy(tile(64, 64), tile(64, 64, buffer=nl.psum), engine=nisa.gpsimd_engine),
+    ),
+    "a start between quarters": (
+        "starts at partition 5",
+        lambda x: nisa.tensor_copy(tile(8, 64), tile(64, 64)[5:13]),
+    ),
+    "bits of floats": (
+        "bit patterns",
+        lambda x: nisa.tensor_scalar(tile(64, 64), tile(64, 64), nl.bitwise_and, 1),
+    ),
+    "an operand per partition of another length": (
+        "must be a number or a tile of shape",
+        lambda x: nisa.tensor_scalar(tile(64, 64), tile(64, 64), nl.add, tile(32, 1)),
+    ),
+    "a bias per row of another length": (
+        "bias",
+        lambda x: nisa.activation(tile(64, 64), nl.exp, tile(64, 64), bias=tile(64, 2)),
+    ),
+    "a transpose too large": (
+        "128",
+        lambda x: nisa.nc_transpose(psum(128, 128), tile(128, 256)),
+    ),
+    "a reshape of another size": ("cannot reshape", lambda x: tile(64, 64).reshape((64, 65))),
+    "moving the partitions by a view": ("only a transpose can", lambda x: tile(64, 64).permute((1, 0))),
+    "broadcasting a full dimension": ("dimensions of size 1", lambda x: tile(64, 64).broadcast(1, 128)),
+    "a buffer that is not there": ("no buffer", lambda x: nl.ndarray((8, 8), nl.float32, buffer="sram")),
+    "a function that is not there": ("does not exist.*nearby", lambda x: nl.nonexistent_relu(tile(8, 8))),
+    "an operator that is not there": (
+        "operator|no ",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), "plus", 1.0),
+    ),
+    "a descriptor mode that is not there": (
+        r"dge_mode has no 7; it has unknown \(0\)",
+        lambda x: nisa.dma_copy(tile(128, 64), x, dge_mode=7),
+    ),
+    "placed past the end of SBUF": (
+        "place it lower",
+        lambda x: nl.ndarray((128, 1024), nl.float32, nl.sbuf, address=(0, 229000)),
+    ),
+    "deciding by a tensor's value": ("values are known on the device only", lambda x: bool(tile(1, 1))),
+    "a tensor as a number": ("values are known on the device only", lambda x: int(tile(1, 1))),
+    "NumPy on a tile": ("use the function of nki.language", lambda x: np.exp(tile(8, 8))),
+    "an index out of bounds in a gather": (
+        "out of bounds; use oob_mode",
+        lambda x: nisa.dma_copy(tile(8, 64), x.vector_select(0, far_rows())),
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", sorted(MISTAKES))
+def test_mistake_is_refused_at_its_line(mistake: str) -> None:
+    match, body = MISTAKES[mistake]
+
+    def kernel(x: Any) -> Any:
+        body(x)
+        return x
+
+    with pytest.raises(NkiError, match=match) as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert __file__ in caught.value.where
+
+
+def test_returning_a_tile_names_the_return() -> None:
+    def kernel(x: Any) -> Any:
+        made = tile(64, 64)
+        return made
+
+    with pytest.raises(NkiError, match="returns a tile in sbuf; copy it") as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert caught.value.where.endswith("in kernel")
+
+
+def test_the_chain_of_callers_is_named() -> None:
+    def kernel(x: Any) -> Any:
+        matmul(tile(64, 64), tile(64, 64), tile(64, 64))
+
+    with pytest.raises(NkiError, match=r"in matmul \(called from .* in .*kernel\)"):
+        jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_the_language_outside_kernels() -> None:
+    with pytest.raises(TracingError, match="only inside a kernel"):
+        nl.ndarray((8, 8), nl.float32)
+
+
+def test_a_wrong_argument_is_pythons_error_at_the_line() -> None:
+    def kernel(x: Any) -> Any:
+        nisa.memset(tile(8, 8), 1.0, colour="red")  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError, match="colour"):
+        jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_two_cores_without_a_barrier() -> None:
+    def kernel(x: Any) -> Any:
+        shared = nl.ndarray((2, 128, 64), nl.float32, nl.shared_hbm, name="halves")
+        core = nl.program_id(0)
+        held = tile(128, 64)
+        nisa.dma_copy(shared[core], held)
+        nisa.dma_copy(held, shared[1 - core])
+        return shared
+
+    with pytest.raises(NkiError, match=r"call nisa\.core_barrier between the two"):
+        jit(kernel)[2](np.ones((128, 64), np.float32))
+
+
+def test_more_than_sbuf_is_spilled_with_a_warning() -> None:
+    def kernel(x: Any) -> Any:
+        overfull(nl.sbuf, 8, 16384)
+
+    with pytest.warns(SpillWarning, match=r"in tile \(called from .*overfull.*SBUF is full.*spills to HBM"):
+        jit(kernel)(np.ones((128, 64), np.float32))
