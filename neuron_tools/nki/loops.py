@@ -30,7 +30,7 @@ def known_bound(bound: Any) -> Any:
     if isinstance(bound, TileArithmetic):
         raise NkiValidationError(
             f"a loop's bound must be a number known while tracing, but this is a tensor of shape "
-            f"{bound.shape}; use its shape, or load its value into a register (nisa.register_load) and loop "  # type: ignore[attr-defined]
+            f"{bound.shape}; use its shape, or load its value into a register (nisa.register_load) and loop "
             "with nl.fori_loop",
             tracing.where(),
         )
