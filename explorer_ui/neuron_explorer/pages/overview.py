@@ -33,9 +33,10 @@ FINDINGS = 5
 
 def layout(view: View) -> list[Any]:
     """Components of the page."""
+    summary = SUMMARY.show(view)  # begun first: the headline takes longer
     return [
         HEADLINE.show(view),
-        SUMMARY.show(view),
+        summary,
         ENGINE_TIME.show(view),
         TOP_FINDINGS.show(view),
         HOTSPOTS.show(view),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
+import numpy as np
+
+from neuron_profile.analysis.collective_waits import collective_wait_ns
+from neuron_profile.analysis.rank_meetings import rank_meetings
 from neuron_profile.analysis.time.charges import EXECUTION_EVENT
 from neuron_tools.profile.reader import Profile
 
@@ -83,6 +87,9 @@ class Occupancy:
         steady_device_ns, steady_window_ns: The same as without "steady", from the end of the first training
             step on; 0 where there are no two steps.
         compiled_graphs: Executables that torch.compile made.
+        awaited_rank: The rank that the others wait for, where their waiting in collectives is most of the
+        time in
+            which nothing runs; else None.
     """
 
     executions: int
@@ -94,6 +101,7 @@ class Occupancy:
     steady_device_ns: int = 0
     steady_window_ns: int = 0
     compiled_graphs: int = 0
+    awaited_rank: int | None = None
 
     @property
     def has_steps(self) -> bool:
@@ -134,11 +142,18 @@ def measure_occupancy(profile: Profile) -> Occupancy:
         profile.query(query.format(executions=executions, low=low, high=high)).to_pylist()[0]
         for query in queries
     )
-    if (
-        profile.range_ns is not None
-    ):  # what comes before the first and after the last execution is waiting, too
+    if profile.range_ns is not None:  # before the first execution and after the last is waiting, too
         device["window_ns"] = (high - low) * device["cores"]
         steady = dict.fromkeys(steady, 0)
     wait_ns = host.pop("synchronizing_ns") + reads["reading_ns"]
     numbers = {**device, **steady, **host, **graphs, "host_wait_ns": wait_ns}
-    return Occupancy(**{name: int(value) for name, value in numbers.items()})
+    found = Occupancy(**{name: int(value) for name, value in numbers.items()})
+    return replace(found, awaited_rank=_awaited_rank(profile, found))
+
+
+def _awaited_rank(profile: Profile, found: Occupancy) -> int | None:
+    """The rank that comes last to the collectives, where waiting in them is most of a core's idle time."""
+    if collective_wait_ns(profile) <= found.idle_ns / max(found.cores, 1) / 2:
+        return None
+    meetings = rank_meetings(profile)
+    return int(meetings.ranks[int(np.argmax(meetings.lateness_ns()))]) if len(meetings) else None

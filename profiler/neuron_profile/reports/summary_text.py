@@ -174,6 +174,11 @@ def verdict_text(occupancy: Occupancy) -> str:
         return "Nothing ran on the device: did the program move its model and data to 'neuron'?"
     if occupancy.bound is Bound.DEVICE:
         return f"Device-bound: the device was busy {busy} {when}; a faster host would change little."
+    if occupancy.awaited_rank is not None:
+        return (
+            f"Waiting for rank {occupancy.awaited_rank}: the devices idled {idle} {when}, "
+            "most of it in collectives that this rank reached last; give it as much work as the others."
+        )
     if occupancy.bound is Bound.HOST:
         return (
             f"Host-bound: the device waited for the host {idle} {when}; dispatch less often "

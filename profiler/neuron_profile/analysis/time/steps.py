@@ -1,10 +1,11 @@
 """Finds the steps of a program by itself, and which of them is typical.
 
-Steps are, in this order: what the program marks (`step` spans of ProfilerStep, JAX's StepTraceAnnotation
-and ours);
-from the end of one optimizer step to the end of the next; a range that it names again and again; the graph
-that takes
-most device time, from one start to the next. Those of the process that has most of them count.
+Steps are, in this order: what the program marks (`step` spans of ProfilerStep, JAX's StepTraceAnnotation and
+ours); from the end of one optimizer step to the end of the next, on the device; a range that it names again
+and
+again; the graph that takes most device time, from one start to the next. Those of the process that has most
+of
+them count.
 
 A step in which something is compiled, or that is much longer than the later ones and comes before them, is
 told apart:
@@ -37,6 +38,21 @@ SELECT coalesce(process_idx, 0) AS process,
     end_ts AS end_ns, '' AS name
 FROM HostSpan, (SELECT min(start_ts) AS first_ns FROM HostSpan)
 WHERE kind = 'optimizer' AND name LIKE '%.step' ORDER BY process, begin_ns
+"""
+# The host runs ahead of the device: where each optimizer step is seen on the device, it ends there.
+_OPTIMIZER_ON_DEVICE = """
+WITH operations AS (
+    SELECT start_ts, end_ts, coalesce(layer, '') LIKE '/optimizer%' AS updates FROM FrameworkInstruction
+    WHERE coalesce(process_idx, 0) = $process AND coalesce(pcore_idx, 0) = (
+        SELECT min(coalesce(pcore_idx, 0)) FROM FrameworkInstruction WHERE coalesce(process_idx, 0) = $process
+    )
+), marked AS (
+    SELECT *, updates AND NOT coalesce(lag(updates) OVER (ORDER BY start_ts, end_ts), false) AS begins
+    FROM operations
+), numbered AS (
+    SELECT *, sum(CAST(begins AS INTEGER)) OVER (ORDER BY start_ts, end_ts) AS number FROM marked
+)
+SELECT max(end_ts) AS end_ns FROM numbered WHERE updates GROUP BY number ORDER BY end_ns
 """
 _RANGES = """
 WITH named AS (
@@ -124,9 +140,19 @@ def find_steps(profile: Profile) -> Steps:
     for source in _SOURCES:
         rows = _of_one_process(profile.query(source).to_pylist())
         if len(rows) >= FEWEST:
+            rows = _on_device(profile, rows) if source is _OPTIMIZER else rows
             steps = _classified(profile, rows)
             return Steps(steps, _typical(steps), extent)
     return Steps((), None, extent)
+
+
+def _on_device(profile: Profile, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Optimizer steps as the device ran them; as the host called them where the two do not match."""
+    found = profile.query(_OPTIMIZER_ON_DEVICE, {"process": rows[0]["process"]})["end_ns"].to_pylist()
+    if len(found) != len(rows):
+        return rows
+    begins = [rows[0]["begin_ns"], *found]
+    return [{**row, "begin_ns": begin, "end_ns": end} for row, begin, end in zip(rows, begins, found)]
 
 
 def _of_one_process(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

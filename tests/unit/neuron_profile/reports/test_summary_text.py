@@ -179,3 +179,12 @@ def test_peak_memory_is_told_by_what_it_was_held_for(make_profile, tiny_tables):
     text = summary_of(make_profile(tables={**tiny_tables, "MemoryEvent": events}))
     told = "Peak memory  5.00 kB, reached after 20 ns\n             activation 80.0 %, other 20.0 %\n"
     assert told in text
+
+
+def test_ranks_that_wait_for_one_of_them_are_told_its_number() -> None:
+    occupancy = Occupancy(
+        executions=8, cores=2, device_ns=400, window_ns=1000, host_wait_ns=0, host_ns=1000, awaited_rank=1
+    )
+    text = verdict_text(occupancy)
+    assert text.startswith("Waiting for rank 1: the devices idled 60.0 % of the time")
+    assert "torch.compile" not in text

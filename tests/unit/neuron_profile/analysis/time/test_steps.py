@@ -56,3 +56,16 @@ def test_without_steps_the_work_of_the_device_is_looked_at_first(make_profile):
     assert (found.steps, found.typical, found.opening_ns) == ((), None, (1000, 1300))
     with open_profile(make_profile("empty.nprof", tables={})) as profile:
         assert find_steps(profile).opening_ns is None
+
+
+def test_an_optimizer_step_ends_on_the_device_where_the_host_runs_ahead(make_profile, tiny_tables):
+    framework = {name: [*values, values[-1]] for name, values in tiny_tables["FrameworkInstruction"].items()}
+    framework |= {
+        "id": [1, 2, 3, 4], "layer": ["/model", "/optimizer (SGD)"] * 2,
+        "start_ts": [1000, 1100, 1200, 1300], "end_ts": [1090, 1190, 1290, 1390],
+    }  # fmt: skip
+    rows = [("optimizer", "SGD.step", 500, 510), ("optimizer", "SGD.step", 520, 530)]
+    tables = {"FrameworkInstruction": framework, "HostSpan": host_spans(rows)}
+    with open_profile(make_profile(tables=tables)) as profile:
+        steps = find_steps(profile).steps
+    assert [(step.begin_ns, step.end_ns) for step in steps] == [(500, 1190), (1190, 1390)]
