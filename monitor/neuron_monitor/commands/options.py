@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from neuron_monitor.report.spelling import SPELLINGS
+from neuron_monitor.report.spelling import DEFAULT_SPELLING, SPELLINGS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -31,7 +31,7 @@ pods_option: Decorator = click.option(
 spelling_option: Decorator = click.option(
     "--spelling",
     type=click.Choice(SPELLINGS),
-    default="observed",
+    default=DEFAULT_SPELLING,
     show_default=True,
-    help="Keys as AWS's hosts print them, as AWS's guide documents them, or both.",
+    help="Keys as AWS's hosts print them, as AWS's guide documents them, or both, which every client reads.",
 )

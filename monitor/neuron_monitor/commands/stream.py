@@ -16,7 +16,7 @@ from neuron_monitor.api.sample import Sampler
 from neuron_monitor.report.config import Configuration
 from neuron_monitor.report.reporter import Report, Reporter
 from neuron_monitor.report.schedule import Schedule
-from neuron_monitor.report.spelling import Spelling
+from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling
 
 # The first report is of this short first period, so that whoever started the monitor sees that it works.
 FIRST_PERIOD_NS = 100_000_000
@@ -28,7 +28,7 @@ def reports(
     sampler: Sampler,
     configuration: Configuration,
     *,
-    spelling: Spelling = "observed",
+    spelling: Spelling = DEFAULT_SPELLING,
     pods: PodWatch | None = None,
     clock: Callable[[], int] = time.monotonic_ns,
     sleep: Callable[[float], None] = time.sleep,

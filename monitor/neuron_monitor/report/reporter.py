@@ -20,7 +20,7 @@ from neuron_monitor.report import system_groups
 from neuron_monitor.report.config import KUBERNETES_GROUP, Configuration, Group
 from neuron_monitor.report.memo import Memo, Same
 from neuron_monitor.report.runtime_data import RuntimeData
-from neuron_monitor.report.spelling import Spelling, keys_of
+from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling, keys_of
 
 Report = dict[str, Any]
 FAULTS_NAMED = 3
@@ -41,7 +41,7 @@ class Reporter:
         configuration: Configuration,
         first: Sample,
         *,
-        spelling: Spelling = "observed",
+        spelling: Spelling = DEFAULT_SPELLING,
         pods: PodWatch | None = None,
     ) -> None:
         self._configuration = configuration

@@ -66,13 +66,13 @@ def report_of(make_sampler, clock):
 
 def test_an_idle_inf1_host_reports_what_a_real_one_does(tmp_path, report_of):
     tree = SysfsTree(tmp_path / "tree", INFERENTIA, simulated=False)
-    assert structure(report_of(tree)) == observed("inf1 idle")
+    assert structure(report_of(tree, spelling="observed")) == observed("inf1 idle")
 
 
 def test_a_running_inf1_host_reports_what_a_real_one_does(tmp_path, report_of, pid):
     tree = SysfsTree(tmp_path / "tree", INFERENTIA)
     tree.publish(pid, range(4))
-    report = report_of(tree, lambda: run_a_second(tree, pid, range(4)))
+    report = report_of(tree, lambda: run_a_second(tree, pid, range(4)), spelling="observed")
     assert structure(report) == observed("inf1 running")
 
 
@@ -90,10 +90,10 @@ def test_an_inf2_host_reports_what_a_real_one_does(tmp_path, report_of, pid):
     assert observed("inf2 running").items() <= found.items()
 
 
-def test_both_spellings_stand_side_by_side(tmp_path, report_of, pid):
+def test_by_default_both_spellings_stand_side_by_side(tmp_path, report_of, pid):
     tree = SysfsTree(tmp_path / "tree", INFERENTIA2)
     tree.publish(pid, [0])
-    report = report_of(tree, lambda: run_a_second(tree, pid, [0]), spelling="both")
+    report = report_of(tree, lambda: run_a_second(tree, pid, [0]))
     process = report["neuron_runtime_data"][0]["report"]
     core = process["neuroncore_counters"]["neuroncores_in_use"]["0"]
     assert core["flops"] == core["effective_flops"] == 3 * 10**12
@@ -122,7 +122,7 @@ def test_the_numbers_are_those_of_the_period(tmp_path, report_of, pid):
     report = report_of(tree, lambda: run_a_second(tree, pid, [0]), default_configuration(1.0))
     process = report["neuron_runtime_data"][0]["report"]
     assert process["neuroncore_counters"]["neuroncores_in_use"] == {
-        "0": {"neuroncore_utilization": 50.0, "effective_flops": 3 * 10**12}
+        "0": {"neuroncore_utilization": 50.0, "flops": 3 * 10**12, "effective_flops": 3 * 10**12}
     }
     assert process["neuroncore_counters"]["period"] == 1.0
     assert process["execution_stats"]["execution_summary"]["completed"] == 14
