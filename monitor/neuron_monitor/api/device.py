@@ -6,10 +6,11 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from operator import is_
 from types import MappingProxyType
 
-from neuron_monitor.api import layout
+from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.nodes import Fault, NodeTable, TextNode, describe_os_error, read_text
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
@@ -22,12 +23,18 @@ LOOK_INTERVAL_NS = 10_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew.
 FOLDER_INTERVAL_NS = 250_000_000
 DEVICE_COLUMNS = (
-    *((name, f"stats/hardware/{name}") for name in layout.ECC_NODES),
-    *((name, f"stats/memory_usage/host_mem/{name}") for name in layout.HOST_MEMORY_CATEGORIES),
+    *((name, f"stats/hardware/{name}", layout.MOST_EVENTS) for name in layout.ECC_NODES),
+    *(
+        (name, f"stats/memory_usage/host_mem/{name}", layout.MOST_BYTES)
+        for name in layout.HOST_MEMORY_CATEGORIES
+    ),
 )
+# More cores than any device has; beyond, the node that says so holds garbage.
+MOST_CORES = 1 << 10
 _ECC_COUNT = len(layout.ECC_NODES)
 _PLAIN = ("/total", "")
 PCI_DRIVER = "/sys/bus/pci/drivers/neuron-driver"
+INDEX = re.compile(r"\s*[0-9]{1,4}\s*")
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
@@ -72,9 +79,10 @@ class DeviceNodes:
 
     def __init__(self, root: str, index: int, *, with_counts: bool = True) -> None:
         self.path = f"{root}/neuron{index}"
-        self.facts = read_facts(self.path, index)
+        self.facts, self._fact_faults = read_facts(self.path, index)
         self._with_counts = with_counts
         self._inode = os.stat(self.path).st_ino
+        self._first_core_id = 0
         self._cores: dict[int, _Core] = {}
         self._unused: dict[int, CoreReading] = {}
         self._folders_due_ns = 0
@@ -91,9 +99,7 @@ class DeviceNodes:
         self._ecc: Mapping[str, int] = {}
         self._host_memory: Mapping[str, int] = {}
         self._device_faults: list[Fault] = []
-        names = [_existing(self.path, [path + end for end in _PLAIN]) for _, path in DEVICE_COLUMNS]
-        self._table = NodeTable([name or "" for name in names])
-        self._positions = [position for position, name in enumerate(names) if name]
+        self._table, self._positions = self._make_table()
 
     def read(
         self, now_ns: int, first_core_id: int, known: Mapping[int, CoreReading] = MappingProxyType({})
@@ -108,6 +114,8 @@ class DeviceNodes:
         Raises:
             OSError: The device is gone, or is another one than it was.
         """
+        if first_core_id != self._first_core_id:
+            self._renumber(first_core_id)
         if now_ns >= self._folders_due_ns:
             self._folders_due_ns = now_ns + FOLDER_INTERVAL_NS
             self._look_at_folders(now_ns, first_core_id)
@@ -141,10 +149,11 @@ class DeviceNodes:
 
     def faults(self) -> list[Fault]:
         """What could not be read the last time."""
-        found = [*self._device_faults, *self._table.fault_list()]
-        for core in self._cores.values():
-            found += core.missing
-            found += core.table.fault_list()
+        found = [*self._fact_faults, *self._device_faults, *self._table.fault_list()]
+        for number, core in self._cores.items():
+            if self._first_core_id + number not in self._known:  # Else its users tell its counters.
+                found += core.missing
+                found += core.table.fault_list()
         return found
 
     def close(self) -> None:
@@ -157,17 +166,45 @@ class DeviceNodes:
     def _read_core(self, core: int, now_ns: int) -> CoreReading:
         return self._cores[core].read(now_ns) if core in self._cores else self._unused[core]
 
+    def _make_table(self) -> tuple[NodeTable, list[int]]:
+        """The device's own nodes, and which of them exist."""
+        names = [_existing(self.path, [path + end for end in _PLAIN]) for _, path, _ in DEVICE_COLUMNS]
+        table = NodeTable([name or "" for name in names], [limit for _, _, limit in DEVICE_COLUMNS])
+        return table, [position for position, name in enumerate(names) if name]
+
+    def _renumber(self, first_core_id: int) -> None:
+        """Begin anew with the cores: the host's other devices turned out to have more, or fewer."""
+        self._first_core_id = first_core_id
+        for core in self._cores.values():
+            core.table.close()
+        self._cores, self._unused, self._order = {}, {}, []
+        self._folders_due_ns = 0
+        self._last = None
+
+    def _read_facts_again(self) -> None:
+        """Follow a device that was read while it was being made, or whose facts were unreadable."""
+        facts, self._fact_faults = read_facts(self.path, self.facts.index)
+        if facts != self.facts:
+            self.facts = facts
+            self._table.close()
+            self._table, self._positions = self._make_table()
+            self._is_due = True
+
     def _look_at_folders(self, now_ns: int, first_core_id: int) -> None:
         entry = os.stat(self.path)
         if entry.st_ino != self._inode:
             raise FileNotFoundError(2, "the device was made anew", self.path)
         is_due = now_ns - self._looked_ns >= LOOK_INTERVAL_NS
-        if entry.st_mtime_ns == self._modified_ns and not is_due and self._order:
+        is_complete = bool(self.facts.architecture and not self._fact_faults)
+        if entry.st_mtime_ns == self._modified_ns and not is_due and self._order and is_complete:
             return
+        self._read_facts_again()
         # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
         phase = self.facts.index % QUIET_PHASES if not self._order else 0
         self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // QUIET_PHASES
         self._modified_ns = lasting_mark(entry.st_mtime_ns)
+        for table in (self._table, *(core.table for core in self._cores.values())):
+            table.close_removed()
         present = list_indices(self.path, CORE_NAME)
         for gone in set(self._cores) - set(present):
             self._cores.pop(gone).table.close()
@@ -185,7 +222,7 @@ class DeviceNodes:
             entry = os.lstat(path)
         except OSError:
             return
-        if known is not None and known.inode == entry.st_ino:
+        if known is not None and known.inode == entry.st_ino and not known.missing:
             return
         if known is not None:
             self._cores.pop(core).table.close()
@@ -212,7 +249,7 @@ class DeviceNodes:
             core=core,
             path=path,
             inode=inode,
-            table=NodeTable(paths),
+            table=NodeTable(paths, layout.CORE_LIMITS),
             progress=[position for position in progress if position in readable],
             activity=[position for position in readable if position in layout.ACTIVITY_POSITIONS],
             quiet=[position for position in readable if position not in progress],
@@ -232,6 +269,7 @@ class DeviceNodes:
             self._power, self._power_text = None, b""  # Drivers before 2025 have no such node.
         except (OSError, ValueError) as error:
             self._power, self._power_text = None, b""
+            node.close()
             reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
             self._device_faults.append(Fault(node.path, reason))
 
@@ -250,31 +288,43 @@ def parse_power(text: str) -> Power:
     if len(parts) != 5:
         raise ValueError(f"not STATUS,TIME,MIN,MAX,AVG: {text.strip()[:40]!r}")
     try:
-        return Power(parts[0], int(parts[1]), float(parts[2]), float(parts[3]), float(parts[4]))
+        sampled_at_s, (least, most, mean) = int(parts[1]), map(float, parts[2:])
+        if not 0 <= sampled_at_s < layout.MOST_EVENTS or not all(map(isfinite, (least, most, mean))):
+            raise ValueError
+        return Power(parts[0], sampled_at_s, least, most, mean)
     except ValueError:
         raise ValueError(f"not STATUS,TIME,MIN,MAX,AVG: {text.strip()[:40]!r}") from None
 
 
-def read_facts(path: str, index: int) -> DeviceFacts:
-    """What does not change about a device; what cannot be read stays empty."""
+def read_facts(path: str, index: int) -> tuple[DeviceFacts, list[Fault]]:
+    """What seldom changes about a device, and which of it is garbage; what cannot be read stays empty.
+
+    Raises:
+        NotADirectoryError: There is something else of a device's name.
+    """
     cores = list_indices(path, CORE_NAME)
+    if not cores and not os.path.isdir(path):
+        raise NotADirectoryError(20, "not a directory", path)
     pci = _pci_folder(path)
-    return DeviceFacts(
+    faults: list[Fault] = []
+    facts = DeviceFacts(
         index=index,
-        core_count=_integer(_text(f"{path}/core_count")) or len(cores),
+        # A core that is there counts, whatever the node says.
+        core_count=max(_integer(f"{path}/core_count", MOST_CORES, faults), cores[-1] + 1 if cores else 0),
         architecture=_text(f"{path}/info/architecture/arch_type"),
         core_architecture=_text(f"{path}/neuron_core{cores[0]}/info/architecture/arch_type") if cores else "",
         name=_text(f"{path}/info/architecture/device_name"),
         family=_text(f"{path}/info/architecture/instance_type"),
         serial_number=_text(f"{path}/info/serial_number"),
         connected_to=tuple(
-            int(part) for part in _text(f"{path}/connected_devices").split(",") if part.strip().isdigit()
+            int(part) for part in _text(f"{path}/connected_devices").split(",") if INDEX.fullmatch(part)
         ),
-        memory_bytes=_integer(_text(f"{path}/info/memory_size")),
+        memory_bytes=_integer(f"{path}/info/memory_size", layout.MOST_BYTES, faults),
         bdf=os.path.basename(pci),
         numa_node=_text(f"{pci}/numa_node") if pci else "",
         cpu_affinity=_text(f"{pci}/local_cpulist") if pci else "",
     )
+    return facts, faults
 
 
 def _pci_folder(path: str) -> str:
@@ -303,5 +353,17 @@ def _text(path: str) -> str:
         return ""
 
 
-def _integer(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() else 0
+def _integer(path: str, largest: int, faults: list[Fault]) -> int:
+    """A node's number; 0 where there is none, and a fault where there is something else."""
+    try:
+        text = read_text(path).split("\n", 1)[0].strip()
+    except FileNotFoundError:
+        return 0  # Not every driver has every node.
+    except OSError as error:
+        faults.append(Fault(path, describe_os_error(error)))
+        return 0
+    number = kernels.parse_count(text.encode())
+    if number is None or not 0 <= number <= largest:
+        faults.append(Fault(path, f"not a number from 0 to {largest}: {text[:24]!r}"))
+        return 0
+    return number

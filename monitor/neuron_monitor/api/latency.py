@@ -9,7 +9,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from operator import add
+from operator import add, ge
 from typing import NamedTuple
 
 from neuron_monitor.api import kernels
@@ -18,6 +18,7 @@ from neuron_monitor.api.python_kernels import WORD_BYTES
 PERCENTILES = (0, 1, 25, 50, 75, 99, 100)
 _SHARES = tuple(percentile / 100 for percentile in PERCENTILES)
 _MOST_KNOWN = 4096
+_LONGEST_NS = (1 << 63) - 1
 
 
 class Bounds(NamedTuple):
@@ -91,7 +92,14 @@ def known_bounds(words: bytes) -> Bounds:
 
 
 def _bounds(ns: Iterable[int]) -> Bounds:
+    """Bounds that rise.
+
+    Raises:
+        ValueError: They do not, or are no times that an execution can take.
+    """
     rising = tuple(ns)
+    if rising and (rising[0] < 0 or rising[-1] > _LONGEST_NS or any(map(ge, rising, rising[1:]))):
+        raise ValueError("bounds of latencies do not rise")
     return Bounds(rising, tuple(bound / 1e9 for bound in rising))
 
 

@@ -132,4 +132,15 @@ ENGINE_SLICE = slice(COLUMN_OF[ENGINES[0]], COLUMN_OF[ENGINES[-1]] + 1)
 TRAFFIC_SLICE = slice(COLUMN_OF[TRAFFIC_NODES[0]], COLUMN_OF[TRAFFIC_NODES[-1]] + 1)
 STATUS_SLICE = slice(COLUMN_OF["success"], COLUMN_OF["hw_repairable_hbm_ue_error"] + 1)
 MEMORY_SLICE = slice(COLUMN_OF["model_code"], COLUMN_OF["uncategorized"] + 1)
+# What no host reaches: 256 TiB of one memory, 2^53 executions. Beyond, a node holds garbage; sums of what is
+# within fit into 64 bits. The other counters count up to a whole unsigned word.
+MOST_BYTES = 1 << 48
+MOST_EVENTS = 1 << 53
+MOST_COUNT = (1 << 64) - 1
+EVENT_NODES = frozenset((*STATUS_NODES, "inference_count", "model_load_count"))
+MEMORY_NODES = frozenset((*DEVICE_MEMORY_CATEGORIES, "device_memory"))
+CORE_LIMITS = tuple(
+    MOST_BYTES if name in MEMORY_NODES else MOST_EVENTS if name in EVENT_NODES else MOST_COUNT
+    for name, _, _ in CORE_COLUMNS
+)
 NO_COUNTS = (0,) * len(CORE_COLUMNS)

@@ -16,6 +16,8 @@ from neuron_monitor.api import kernels
 from neuron_monitor.api.python_kernels import READ_BYTES
 
 DESCRIPTORS_WANTED = 16384
+# Counters are unsigned words of 64 bits.
+LARGEST_COUNT = (1 << 64) - 1
 CLOSED = -1
 
 
@@ -46,13 +48,19 @@ def read_text(path: str, limit: int = 4096) -> str:
 class NodeTable:
     """Numeric nodes in columns: path, descriptor, last text, last value, last fault.
 
+    Args:
+        paths: Of the nodes.
+        limits: Largest value that each can have; without, what fits into an unsigned word. What is beyond, or
+            below 0, is a fault, and the node keeps its last value.
+
     Attributes:
         values: Last value of each node; 0 until one was read.
         faults: Reason for which a node could not be read the last time, by its position.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], limits: Sequence[int] | None = None) -> None:
         self.paths = list(paths)
+        self._limits = list(limits) if limits is not None else [LARGEST_COUNT] * len(self.paths)
         self.values = [0] * len(self.paths)
         self.faults: dict[int, str] = {}
         self._texts = [b""] * len(self.paths)
@@ -72,8 +80,9 @@ class NodeTable:
             if text is None:
                 text = self._read_after_failure(position)
                 value = kernels.parse_count(text)
-            if value is None:
+            if value is None or not 0 <= value <= self._limits[position]:
                 self._keep_fault(position, text)
+                self._close(position)  # Another node may stand there the next time.
             elif text != texts[position]:
                 self.faults.pop(position, None)
                 if value != values[position]:
@@ -84,10 +93,19 @@ class NodeTable:
 
     def close(self) -> None:
         """Close every descriptor; the table can still be read, it opens them again."""
+        for position in range(len(self._descriptors)):
+            self._close(position)
+
+    def close_removed(self) -> None:
+        """Close the nodes that somebody removed: what stands there by now is another file."""
         for position, descriptor in enumerate(self._descriptors):
-            if descriptor != CLOSED:
-                os.close(descriptor)
-                self._descriptors[position] = CLOSED
+            if descriptor != CLOSED and os.fstat(descriptor).st_nlink == 0:
+                self._close(position)
+
+    def _close(self, position: int) -> None:
+        if self._descriptors[position] != CLOSED:
+            os.close(self._descriptors[position])
+            self._descriptors[position] = CLOSED
 
     def fault_list(self) -> list[Fault]:
         """What could not be read the last time it was tried."""
@@ -99,10 +117,7 @@ class NodeTable:
 
     def _read_after_failure(self, position: int) -> bytes:
         """Open a node, for the first time or because its descriptor does not serve any more."""
-        descriptor = self._descriptors[position]
-        if descriptor != CLOSED:
-            os.close(descriptor)
-            self._descriptors[position] = CLOSED
+        self._close(position)
         try:
             descriptor = self._open(self.paths[position])
         except OSError as error:
@@ -173,6 +188,8 @@ def describe_os_error(error: OSError) -> str:
 def _describe_garbage(text: bytes) -> str:
     if not text.strip():
         return "empty"
+    if kernels.parse_count(text) is not None:
+        return f"out of range: {text[:24].split()[0].decode('ascii', 'replace')}"
     return f"not a number: {text[:24]!r}"
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import is_
+from operator import gt, is_
 from typing import Any
 
 import orjson
@@ -46,6 +46,7 @@ LATENCY_KINDS = ("device", "total")
 # Where a page's row has the columns here.
 _ROW_NAMES = {name: f"{name}/present" for name in layout.DEVICE_MEMORY_CATEGORIES}
 _PLACE = 3
+_LOGICAL_SIZES = (1, 2, 4, 8)
 _OFFSETS = (
     *range(_PLACE),
     *(FIRST_COUNT + COLUMNS.index(_ROW_NAMES.get(name, name)) for name, _, _ in layout.CORE_COLUMNS),
@@ -163,7 +164,7 @@ class PublishedProcesses:
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             reason = describe_os_error(error) if isinstance(error, OSError) else f"not readable: {error}"
             self.faults.append(Fault(f"{known.path}.json", reason))
-            known.is_due = True
+            known.is_due, known.sequence = True, 0
             return None
         process = known.process
         if process is not None and (known.alive_ns == 0 or now_ns - known.alive_ns >= ALIVE_INTERVAL_NS):
@@ -246,27 +247,33 @@ def parse_process(text: bytes, *, with_counts: bool = True) -> tuple[ProcessRead
         ValueError, KeyError, TypeError: It is cut off, or not of the documented form.
     """
     told = orjson.loads(text)
-    elapsed_ns = int(told.get("elapsed_ns") or 0)
+    if not isinstance(told, dict):
+        raise ValueError("no JSON object")
+    elapsed_ns = _count(told.get("elapsed_ns") or 0)
     told_cores = (told.get("cores") or {}) if with_counts else {}
-    cores = {int(key): _parse_core(int(key), core, elapsed_ns) for key, core in told_cores.items()}
-    pid = int(told["pid"])
+    cores = {
+        _count(int(key), layout.MOST_EVENTS): _parse_core(int(key), core, elapsed_ns)
+        for key, core in told_cores.items()
+    }
+    pid = _count(told["pid"], layout.MOST_EVENTS)
+    rank = told.get("rank")
     process = ProcessReading(
         pid=pid,
         tag=str(told.get("tag") or pid),
         command=str(told.get("command") or ""),
         runtime_version=str(told.get("runtime_version") or ""),
-        logical_core_size=int(told.get("logical_core_size") or 1),
+        logical_core_size=_logical_size(told.get("logical_core_size") or 1),
         cores=cores,
         host_memory=_held(told.get("host_memory") or {}),
-        models_told=tuple(told.get("models") or ()),
+        models_told=tuple(map(_model, told.get("models") or ())),
         is_timed=bool(told.get("timing")),
         elapsed_ns=elapsed_ns,
         published_at_s=float(told.get("published_at") or 0),
-        rank=told.get("rank"),
-        profile=told.get("profile"),
+        rank=None if rank is None else _count(rank, layout.MOST_EVENTS),
+        profile=None if told.get("profile") is None else str(told["profile"]),
         latency=_latency(told_cores.values()),
     )
-    return process, int(told.get("start_ticks") or 0), int(told.get("revision") or 0)
+    return process, _count(told.get("start_ticks") or 0), _count(told.get("revision") or 0)
 
 
 def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreReading:
@@ -275,18 +282,60 @@ def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreR
         counters = told.get(table)
         if counters:
             for position, value in zip(_positions(tuple(counters)), counters.values()):
-                counts[position] = value
+                counts[position] = _count(value)
     held = 0
     for name, counter in (told.get("device_memory") or {}).items():
-        counts[_POSITIONS.get(name, _UNCATEGORIZED)] += counter["present"]
-        held += counter["present"]
+        present = _count(counter["present"], layout.MOST_BYTES)
+        counts[_POSITIONS.get(name, _UNCATEGORIZED)] += present
+        held += present
     for name, position in _OWN_COUNTERS:
-        counts[position] = told.get(name) or 0
-    counts[_BUSY_US] = (told.get("busy_ns") or 0) // 1000
+        counts[position] = _count(told.get(name) or 0)
+    counts[_BUSY_US] = _count(told.get("busy_ns") or 0) // 1000
     counts[_DEVICE_MEMORY] = held
-    counts[_ELAPSED_NS] = told.get("elapsed_ns") or elapsed_ns
+    counts[_ELAPSED_NS] = _count(told.get("elapsed_ns") or elapsed_ns)
     del counts[-1]
-    return CoreReading(core_id, int(told["device"]), int(told["core"]), tuple(counts), True)
+    place = [_count(told[name], layout.MOST_EVENTS) for name in ("device", "core")]
+    return CoreReading(core_id, *place, _checked(tuple(counts)), True)
+
+
+def _count(value: object, largest: int = layout.MOST_COUNT) -> int:
+    """A value that counts something.
+
+    Raises:
+        ValueError: It is not a whole number from 0 to `largest`.
+    """
+    if type(value) is not int or not 0 <= value <= largest:
+        raise ValueError(f"{str(value)[:24]!r} is not a whole number from 0 to {largest}")
+    return value
+
+
+def _checked(counts: tuple[int, ...]) -> tuple[int, ...]:
+    """The counters of a core.
+
+    Raises:
+        ValueError: One is below 0, or more than any host could have counted.
+    """
+    if min(counts) < 0 or any(map(gt, counts, layout.CORE_LIMITS)):
+        raise ValueError("a counter is out of range")
+    return counts
+
+
+def _logical_size(value: object) -> int:
+    size = _count(value)
+    if size not in _LOGICAL_SIZES:
+        raise ValueError(f"no logical core has {size} physical ones")
+    return size
+
+
+def _model(told: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A loaded executable as it is told.
+
+    Raises:
+        ValueError, AttributeError: It is of another form.
+    """
+    for name in ("model_id", "core", "execution_count"):
+        _count(told.get(name) or 0)
+    return told
 
 
 def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, data: bytes) -> ProcessReading:
@@ -298,7 +347,10 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
     bounds = heading.device_bound_count, heading.total_bound_count
     start = HEADER_WORDS + sum(bounds)
     rows, executions = kernels.table(data, start, heading.core_count, ROW_WORDS, _OFFSETS, sum(bounds))
-    memory = {**base.host_memory, "application_memory": heading.host_present}
+    memory = {
+        **base.host_memory,
+        "application_memory": _count(heading.host_present, layout.MOST_BYTES),
+    }
     return ProcessReading(
         pid=base.pid,
         tag=base.tag,
@@ -309,7 +361,7 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
         host_memory=last.host_memory if last.host_memory == memory else memory,
         models_told=base.models_told,
         is_timed=bool(heading.is_timed),
-        elapsed_ns=heading.elapsed_ns,
+        elapsed_ns=_count(heading.elapsed_ns),
         published_at_s=heading.published_at_ns / 1e9,
         rank=base.rank,
         profile=base.profile,
@@ -321,7 +373,9 @@ def _core_of(row: tuple[int, ...], last: CoreReading | None) -> CoreReading:
     counts = row[_PLACE:]
     if last is not None and last.counts == counts:
         return last
-    return CoreReading(row[0], row[1], row[2], counts, True)
+    if min(row[:_PLACE]) < 0 or max(row[:_PLACE]) > layout.MOST_EVENTS:
+        raise ValueError("no core has such a number")
+    return CoreReading(row[0], row[1], row[2], _checked(counts), True)
 
 
 def _latency_of(data: bytes, bound_counts: tuple[int, ...], executions: bytes) -> dict[str, Histogram]:
@@ -360,7 +414,9 @@ def _modified_ns(folder: str) -> int:
 
 
 def _held(categories: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
-    return {name: int(counter.get("present") or 0) for name, counter in categories.items()}
+    return {
+        name: _count(counter.get("present") or 0, layout.MOST_BYTES) for name, counter in categories.items()
+    }
 
 
 def _read_whole(path: str, size: int) -> bytes:

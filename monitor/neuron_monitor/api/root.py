@@ -10,8 +10,9 @@ from pathlib import Path
 from neuron_monitor.api.layout import REAL_ROOT, ROOT_VARIABLE
 
 SHARED_MEMORY = "/dev/shm"
-DEVICE_NAME = re.compile(r"neuron(\d+)")
-CORE_NAME = re.compile(r"neuron_core(\d+)")
+# No more digits than any host needs: a name is a number that reports hold.
+DEVICE_NAME = re.compile(r"neuron(0|[1-9][0-9]{0,3})")
+CORE_NAME = re.compile(r"neuron_core(0|[1-9][0-9]{0,2})")
 
 
 def find_root(given: str | None = None) -> str:

@@ -23,6 +23,8 @@ DEFAULT_TIMEOUT_S = 1.0
 # Logical cores where neither the process nor the simulated driver says otherwise: the runtime joins two
 # physical cores from the third generation on (aws-neuron-sdk, "Logical NeuronCore configuration").
 PAIRED_ARCHITECTURES = ("NDv3", "NDv4")
+# Physical cores that the runtime can join; anything else is garbage (the same source).
+LOGICAL_SIZES = ("1", "2", "4", "8")
 LOGICAL_SIZE_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
 
 
@@ -62,6 +64,7 @@ class DeviceTree:
         self._attribution = Attribution()
         self._list_due_ns = 0
         self._driver: dict[str, object] = {}
+        self._driver_faults: list[Fault] = []
         raise_descriptor_limit()
 
     def read(self) -> TreeReading:
@@ -82,6 +85,7 @@ class DeviceTree:
             devices=devices,
             processes=published if self._driver else self._attribute(devices, size, now_ns),
             faults=(
+                *self._driver_faults,
                 *(fault for index in sorted(self._faults) for fault in self._faults[index]),
                 *self._published.faults,
             ),
@@ -97,8 +101,10 @@ class DeviceTree:
         self._published.close()
 
     def _list_devices(self) -> None:
-        self._driver = _read_driver(f"{self.root}/driver.json")
-        present = list_indices(self.root, DEVICE_NAME)
+        self._read_driver(f"{self.root}/driver.json")
+        is_made = not self._driver or os.path.isdir(self._published.folder)
+        # A simulated driver moves its folder of processes in place when all devices stand there.
+        present = list_indices(self.root, DEVICE_NAME) if is_made else []
         for index in set(self._devices) - set(present):
             self._forget(index)
         for index in set(self._faults) - set(present):
@@ -106,6 +112,19 @@ class DeviceTree:
         for index in present:
             if index not in self._devices:
                 self._open_device(index)
+
+    def _read_driver(self, path: str) -> None:
+        """What the simulated driver says of itself; {} on a real one, and the last where it is damaged."""
+        self._driver_faults = []
+        try:
+            told = orjson.loads(read_text(path))
+            if not isinstance(told, dict):
+                raise ValueError("no JSON object")
+            self._driver = told
+        except FileNotFoundError:
+            self._driver = {}
+        except (OSError, ValueError) as error:
+            self._driver_faults = [_fault(path, error)]
 
     def _open_device(self, index: int) -> None:
         make = partial(DeviceNodes, self.root, index, with_counts=self._with_counts)
@@ -121,10 +140,10 @@ class DeviceTree:
             return
         self._told_last = told
         reads: dict[int, Callable[[], DeviceReading]] = {}
-        first_core_id = 0
+        # A host's devices are alike: one that is missing, or not whole yet, leaves the others' numbers alone.
+        per_device = max((nodes.facts.core_count for nodes in self._devices.values()), default=0)
         for index, nodes in sorted(self._devices.items()):
-            reads[index] = partial(nodes.read, now_ns, first_core_id, told)
-            first_core_id += nodes.facts.core_count
+            reads[index] = partial(nodes.read, now_ns, index * per_device, told)
         # Files of a simulated driver are in memory: no driver can hang, and no thread is needed.
         outcomes = _call(reads) if self._driver else self._reading.run(reads)
         for index, outcome in outcomes.items():
@@ -161,9 +180,9 @@ class DeviceTree:
         used = {process.logical_core_size for process in published}
         if len(used) == 1:
             return used.pop()
-        told = self._driver.get("logical_core_size") or os.environ.get(LOGICAL_SIZE_VARIABLE)
-        if isinstance(told, int) or (isinstance(told, str) and told.isdigit()):
-            return max(1, int(told))
+        told = str(self._driver.get("logical_core_size") or os.environ.get(LOGICAL_SIZE_VARIABLE))
+        if told in LOGICAL_SIZES:
+            return int(told)
         is_paired = any(device.facts.architecture in PAIRED_ARCHITECTURES for device in devices)
         return 2 if is_paired else 1
 
@@ -197,15 +216,6 @@ def _sum(one: CoreReading, other: CoreReading) -> CoreReading:
     clock = layout.COLUMN_OF["elapsed_ns"]
     counts[clock] = max(one.counts[clock], other.counts[clock])
     return CoreReading(one.id, one.device, one.core, tuple(counts), one.is_clocked)
-
-
-def _read_driver(path: str) -> dict[str, object]:
-    """What the simulated driver says of itself; {} on a real one."""
-    try:
-        told = orjson.loads(read_text(path))
-    except (OSError, ValueError):
-        return {}
-    return told if isinstance(told, dict) else {}
 
 
 def _fault(path: str, error: Exception) -> Fault:

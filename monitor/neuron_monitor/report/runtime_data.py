@@ -20,7 +20,7 @@ from neuron_monitor.report.process_groups import (
     runtime_vcpu_usage,
     vcpu_structure,
 )
-from neuron_monitor.report.sheet import SLOT, Sheet, cut, joined
+from neuron_monitor.report.sheet import SLOT, Sheet, cut, joined, number_text
 from neuron_monitor.report.spelling import Keys
 from neuron_monitor.report.windows import Mark, WindowMaker, by_pid
 
@@ -81,7 +81,7 @@ def _still(key: Hashable, processes: tuple[ProcessReading, ...], entries: _Entri
         key=key,
         processes=processes,
         parts=entries.sheet.with_slots(positions),
-        values=[orjson.dumps(entries.sheet.numbers[position]) for position in positions],
+        values=[number_text([entries.sheet.numbers[position]])[1:-1] for position in positions],
         periods={name: [place[at] for at in each] for name, each in entries.periods.items()},
         times={pid: place[at] for pid, at in entries.times.items()},
     )

@@ -17,11 +17,20 @@ from neuron_monitor.api import kernels
 # Stands for a value in a structure: a character that JSON text never holds.
 SLOT = orjson.Fragment(b"\0")
 Number = float | int | None
+LARGEST = (1 << 63) - 1
 
 
 def cut(structure: Any) -> list[bytes]:
     """The JSON text of a structure, cut at its `SLOT`s."""
     return orjson.dumps(structure).split(b"\0")
+
+
+def number_text(values: Sequence[Number]) -> bytes:
+    """Numbers as a JSON list; what a counter that jumped makes of them is cut to what JSON's readers hold."""
+    try:
+        return orjson.dumps(values)
+    except TypeError:  # An integer beyond 64 bits.
+        return orjson.dumps([min(v, LARGEST) if isinstance(v, int) else v for v in values])
 
 
 def joined(parts: Sequence[bytes], values: Sequence[bytes]) -> bytes:
@@ -60,7 +69,7 @@ class Sheet:
 
     def text(self) -> orjson.Fragment:
         """The whole text."""
-        numbers = orjson.dumps(self.numbers)
+        numbers = number_text(self.numbers)
         return orjson.Fragment(kernels.interleaved(self._closed(), numbers, self.texts))
 
     def with_slots(self, positions: Sequence[int]) -> list[bytes]:
@@ -69,7 +78,7 @@ class Sheet:
         Args:
             positions: Of these values, in rising order.
         """
-        pieces, values = self._closed(), orjson.dumps(self.numbers)[1:-1].split(b",")
+        pieces, values = self._closed(), number_text(self.numbers)[1:-1].split(b",")
         for position, text in self.texts.items():
             values[position] = text
         parts, begin = [], 0

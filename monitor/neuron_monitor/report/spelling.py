@@ -12,7 +12,7 @@ from typing import Literal
 
 Spelling = Literal["observed", "documented", "both"]
 SPELLINGS: tuple[Spelling, ...] = ("observed", "documented", "both")
-# Public readers expect keys of both kinds, some of them in one report: only both serve them all (docs/monitor.md).
+# Public readers expect keys of either kind, some even of both (docs/monitor.md).
 DEFAULT_SPELLING: Spelling = "both"
 
 

@@ -28,6 +28,7 @@ from neuron_tools.device.driver.nodes import (
 from neuron_tools.device.driver.writer import NodeWriter
 
 _UNUSED_CORE = ".unused_core"
+_MAKING = ".making"
 _RETIRED = ".retired.json"
 _LOCK = ".lock"
 _OWNERS = "processes"
@@ -35,6 +36,9 @@ _OWNERS = "processes"
 
 def make_tree(root: Path, machine: Machine) -> Machine:
     """Makes the tree unless it is there; gives back the machine that it shows, which may be another one.
+
+    All is made aside and then moved in place: what says whose tree it is first, the folder of processes last.
+    As long as that is missing, readers wait.
 
     Raises:
         DriverError: The folder holds the real driver's tree, or one of another version.
@@ -52,11 +56,17 @@ def make_tree(root: Path, machine: Machine) -> Machine:
         raise DriverError(
             f"{root} holds another driver's tree: set NEURON_SYSFS_ROOT to a folder of your own."
         )
-    (root / processes.FOLDER).mkdir(exist_ok=True)
-    _make_core(root / _UNUSED_CORE, machine)
+    making = root / _MAKING
+    shutil.rmtree(making, ignore_errors=True)
+    (making / processes.FOLDER).mkdir(parents=True)
+    (making / machines.FILE).write_text(machine.as_text(), encoding="utf-8")
+    _make_core(making / _UNUSED_CORE, machine)
+    devices = [f"neuron{device}" for device in range(machine.device_count)]
     for device in range(machine.device_count):
-        _make_device(root, machine, device)
-    (root / machines.FILE).write_text(machine.as_text(), encoding="utf-8")
+        _make_device(making, machine, device)
+    for name in (machines.FILE, _UNUSED_CORE, *devices, processes.FOLDER):
+        (making / name).rename(root / name)
+    making.rmdir()
     return machine
 
 
@@ -77,7 +87,8 @@ def _clear(root: Path) -> None:
     shutil.rmtree(root / processes.FOLDER, ignore_errors=True)
     for path in root.glob("neuron[0-9]*"):
         shutil.rmtree(path, ignore_errors=True)
-    shutil.rmtree(root / _UNUSED_CORE, ignore_errors=True)
+    for name in (_UNUSED_CORE, _MAKING):
+        shutil.rmtree(root / name, ignore_errors=True)
     for name in (_RETIRED, machines.FILE):
         (root / name).unlink(missing_ok=True)
 

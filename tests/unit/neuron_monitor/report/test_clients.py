@@ -1,8 +1,8 @@
-"""Public readers of neuron-monitor's lines, each as its documentation or public source says that it parses them.
+"""Public readers of neuron-monitor's lines, each as its documentation or source says that it parses them.
 
-Every reader here gives what its client would show; all of them get the default report. Sources: aws-neuron-sdk,
-"neuron-monitor user guide" (the Prometheus and CloudWatch scripts); wandb/wandb, core/internal/monitor/trainium.go;
-observIQ/bindplane-otel-contrib, receiver/awsneuronreceiver.
+Every reader here gives what its client would show; all of them get the default report. Sources:
+aws-neuron-sdk, "neuron-monitor user guide" (the Prometheus and CloudWatch scripts); wandb/wandb,
+core/internal/monitor/trainium.go; observIQ/bindplane-otel-contrib, receiver/awsneuronreceiver.
 """
 
 import orjson
@@ -46,7 +46,7 @@ def host(request, tmp_path):
 
 @pytest.fixture
 def line_of(make_sampler, clock, pid):
-    """The line of a second in which a process's first two physical cores were busy for a half, or none was."""
+    """The line of a second in which a process's two physical cores were busy for a half, or none was."""
 
     def make(tree, configuration=None, *, busy=True):
         tree.publish(pid, [0, 1])
