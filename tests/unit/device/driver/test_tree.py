@@ -23,9 +23,10 @@ def test_devices_stand_whole_before_the_folder_of_processes_does(
     monkeypatch.setattr(Path, "rename", watched)
     tree.make_tree(tmp_path, machine)
     names = [name for name, _ in moved]
-    assert names[0] == FILE and names[-1] == FOLDER
+    assert (names[0], names[-1]) == (FILE, FOLDER)
     devices = {size for name, size in moved if name.startswith("neuron")}
-    assert len(devices) == 1 and devices.pop() > machine.cores_per_device
+    assert len(devices) == 1
+    assert devices.pop() > machine.cores_per_device
     assert os.listdir(tmp_path / "neuron0" / "neuron_core0")
 
 
