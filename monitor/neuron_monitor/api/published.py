@@ -294,8 +294,8 @@ def _parse_core(core_id: int, told: Mapping[str, Any], elapsed_ns: int) -> CoreR
     counts[_DEVICE_MEMORY] = held
     counts[_ELAPSED_NS] = _count(told.get("elapsed_ns") or elapsed_ns)
     del counts[-1]
-    place = [_count(told[name], layout.MOST_EVENTS) for name in ("device", "core")]
-    return CoreReading(core_id, *place, _checked(tuple(counts)), True)
+    device, core = (_count(told[name], layout.MOST_EVENTS) for name in ("device", "core"))
+    return CoreReading(core_id, device, core, _checked(tuple(counts)), True)
 
 
 def _count(value: object, largest: int = layout.MOST_COUNT) -> int:
