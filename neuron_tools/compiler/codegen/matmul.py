@@ -133,7 +133,8 @@ class Matmul(OperandBlocks):
         operation = self._group.operations[0]
         numbers = operation.attributes.get("dot_dimension_numbers", {})
         order = left_order(self._context, operation.operands[0], numbers)
-        found = self._context.residency.find_order(left.root, order) if left.dtype.byte_count <= 2 else None
+        turns = left.dtype.byte_count <= 2 and not left.is_vector
+        found = self._context.residency.find_order(left.root, order) if turns else None
         return left if found is None else replace(left, resident=found)
 
     @property

@@ -132,7 +132,9 @@ def _order_in_product(context: Context, group: Group, operation: Operation, valu
         return None
     if context.type_of(value).dtype in ("f32", "f64"):
         return None
-    return left_order(context, value, operation.attributes.get("dot_dimension_numbers", {}))
+    order = left_order(context, value, operation.attributes.get("dot_dimension_numbers", {}))
+    # One row is loaded straight to the partitions of the contraction: that is quicker than turning it.
+    return order if order is not None and order.rows else None
 
 
 def _agreed(entries: Iterable[tuple[int, RowOrder | None]]) -> list[tuple[int, RowOrder | None]]:
