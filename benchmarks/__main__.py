@@ -21,6 +21,7 @@ NAMES = (
     "distributed",
     "simulator",
     "compiler",
+    "whole_models",
     "models",
     "jax",
     "nki",

@@ -1,0 +1,142 @@
+"""Whole models against the times that AWS publishes for them, beside a roofline.
+
+A call of a traced module is what the device does, what a call costs the runtime, and what crosses PCIe
+beyond the outputs inside that figure. A token of a decoder is what one rank does with its cache's whole
+bucket, the all-reduces in between, and the host's part: it embeds and samples there.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks.figures import Figure, Peer, Target
+from benchmarks.whole_model_rows import decoder
+from benchmarks.whole_model_rows.encoders import traced
+from benchmarks.whole_model_rows.row import Row, newest
+from neuron_tools import hardware
+from neuron_tools.compiler import CompilerOptions, compile_module
+from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.program import Program, TensorKind
+from neuron_tools.simulator import simulate
+
+DRAWN_BYTES_PER_S = 272e9
+"""What a core draws: 16 DMA engines of 17 GB/s (aws-neuron-sdk, nki-dma-bandwidth-guide.rst)."""
+CALL_NS = {"trn1": 142e3, "inf2": 158e3}
+"""A call beside its instructions: intercept over layers of published latencies, 0.39 MB of outputs inside."""
+OUTPUTS_INSIDE_BYTES = 393_216
+TOKEN_NS = 1.5e6
+"""The host's part of a token. An estimate chosen on the four `tpot` rows: nobody publishes it."""
+SAMPLED_LAYERS = (2, 4)
+"""A decoder is as long as the line through two short ones: its layers are equal."""
+MEDIAN, LARGEST = 0.10, 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A row, its time, and how that is predicted."""
+
+    row: Row
+    predict: Callable[[], Prediction]
+    measured_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Times in ns: simulated, and by max(FLOPs / peak, bytes / what a core draws)."""
+
+    time_ns: float
+    roofline_ns: float
+
+
+def run(quick: bool = False) -> list[Figure]:
+    """Errors of all rows; `quick` takes one encoder."""
+    chosen = encoders()[:1] if quick else [*encoders(), *decoders()]
+    predictions = [(case, case.predict()) for case in chosen]
+    figures = [_figure(case, found) for case, found in predictions]
+    errors = [abs(found.time_ns / case.measured_ns - 1) for case, found in predictions]
+    peers = [abs(found.roofline_ns / case.measured_ns - 1) for case, found in predictions]
+    peer = Peer("roofline", 100 * statistics.median(peers))
+    summary = Figure("median error", 100 * statistics.median(errors), "%", Target("<=", 100 * MEDIAN), peer)
+    return [*figures, summary]
+
+
+def _figure(case: Case, found: Prediction) -> Figure:
+    error = 100 * (found.time_ns / case.measured_ns - 1)
+    roofline = 100 * (found.roofline_ns / case.measured_ns - 1)
+    note = (f"{found.time_ns / 1e3:,.0f} us, measured {case.measured_ns / 1e3:,.0f} us, "
+            f"Neuron {case.row.version}; held where within {100 * LARGEST:.0f} %")  # fmt: skip
+    target = Target("<=", 100 * LARGEST) if error >= 0 else Target(">=", -100 * LARGEST)
+    return Figure(case.row.label, error, "%", target, Peer("roofline", roofline), note)
+
+
+def encoders() -> list[Case]:
+    """Traced models. ResNet-50 at batch 8 keeps two workers a core busy, so that copies overlap with work."""
+    latencies = [("bert", "trn1", 1), ("bert", "trn1", 16), ("bert", "inf2", 1), ("bert", "inf2", 8),
+                 ("vit", "inf2", 1), ("resnet50", "inf2", 1)]  # fmt: skip
+    cases = []
+    for name, target, batch in latencies:
+        row = newest(name, target, batch, "latency")
+        cases.append(Case(row, partial(_call, name, batch, target, alone=True), row.value * 1e6))
+    row = newest("resnet50", "inf2", 8, "throughput")
+    cores = 2
+    overlapped = partial(_call, "resnet50", 8, "inf2", alone=False)
+    return [*cases, Case(row, overlapped, cores * row.batch / row.value * 1e9)]
+
+
+def decoders() -> list[Case]:
+    """Tokens after the first, and the first of prompts whose attention the software of the row fused."""
+    cases = []
+    for name in decoder.CONFIGURATIONS:
+        for batch in (1, 8):
+            row = newest(name, "trn1", batch, "tpot")
+            cases.append(Case(row, partial(_token, name, batch, prefill=False), row.value * 1e6))
+    for batch in (1, 8):
+        row = newest("llama-3-8b", "trn1", batch, "ttft")
+        cases.append(Case(row, partial(_token, "llama-3-8b", batch, prefill=True), row.value * 1e6))
+    return cases
+
+
+def _call(name: str, batch: int, target: str, *, alone: bool) -> Prediction:
+    core, program = hardware.get(target), traced(name, batch, target)
+    time_ns = simulate(program, core).duration_ps / 1000
+    if alone:
+        moved = _byte_count(program, TensorKind.INPUT, TensorKind.OUTPUT)
+        time_ns += CALL_NS[target] + max(moved - OUTPUTS_INSIDE_BYTES, 0) / core.host_link_bandwidth * 1e9
+    return Prediction(time_ns, roofline_ns(program, core))
+
+
+def _token(name: str, batch: int, *, prefill: bool) -> Prediction:
+    core, layers = hardware.get("trn1.32xlarge"), decoder.CONFIGURATIONS[name].layers
+    found = []
+    for count in SAMPLED_LAYERS:
+        module = decoder.step(name, batch, layers=count, prefill=prefill)
+        program = compile_module(module, core, CompilerOptions(inline_weights=True))
+        found.append((simulate(program, core).duration_ps / 1000, roofline_ns(program, core)))
+    times, roofs = zip(*found)
+    return Prediction(_line(times, layers) + TOKEN_NS, _line(roofs, layers))
+
+
+def _line(values: tuple[float, ...], layers: int) -> float:
+    (few, many), (first, second) = SAMPLED_LAYERS, values
+    return first + (layers - few) * (second - first) / (many - few)
+
+
+def roofline_ns(program: Program, core: NeuronCore) -> float:
+    """max(FLOPs / peak, bytes of weights, inputs and outputs / what a core draws)."""
+    flops = sum(operation.model_flops for operation in program.hlo)
+    moved = _byte_count(program, TensorKind.WEIGHT, TensorKind.INPUT, TensorKind.OUTPUT)
+    return max(flops / core.peak_tensor_flops, moved / DRAWN_BYTES_PER_S) * 1e9
+
+
+def _byte_count(program: Program, *kinds: TensorKind) -> int:
+    total = 0
+    for tensor in program.tensors:
+        if tensor.kind in kinds:
+            count = 1
+            for extent in tensor.shape:
+                count *= extent
+            total += count * tensor.dtype.byte_count
+    return total
