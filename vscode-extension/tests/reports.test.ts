@@ -42,6 +42,7 @@ describe("differenceMarkdown", () => {
         { key: key("same"), change: "same", base_ns: 1, new_ns: 1, delta_ns: 0 },
       ],
     });
+    expect(text).toContain("Base: a. New: b.");
     expect(text).toContain("**+500 ns** (50.0 %)");
     expect(text.indexOf("large")).toBeLessThan(text.indexOf("small"));
     expect(text).not.toContain("| same");

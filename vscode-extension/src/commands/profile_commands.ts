@@ -129,6 +129,10 @@ export class ProfileCommands {
     this.lastQuery = sql;
     const id = await this.registry.idOf(profile);
     const result = await busy("Running the query", () => this.connection.ask((client) => client.query(id, sql)));
+    if (result.rows.length < result.row_count) {
+      const text = `The first ${result.rows.length} of ${result.row_count} rows are shown: add a LIMIT or an aggregate to the query.`;
+      void vscode.window.showWarningMessage(text);
+    }
     await this.results.showText(`query of ${profile.name}`, queryText(sql, result));
   }
 

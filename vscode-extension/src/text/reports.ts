@@ -40,12 +40,15 @@ export function differenceMarkdown(base: string, other: string, difference: Diff
       signed(row.delta_ns),
     ]);
   const share = before > 0 ? ` (${percent(delta / before)})` : "";
+  const hidden = changed.length - rows.length;
   return [
     `# ${plainText(base)} → ${plainText(other)}`,
+    `Base: ${plainText(base)}. New: ${plainText(other)}. A change above zero means that the new one is slower.`,
     `Device time ${duration(before)} → ${duration(after)}: **${signed(delta)}**${share}`,
     rows.length > 0
       ? table(["Module", "Operation", "Kind", "Base", "New", "Change"], rows, 3)
       : "No operation takes more or less time.",
+    ...(hidden > 0 ? [`The ${rows.length} largest changes are shown; ${hidden} more are not.`] : []),
   ].join("\n\n");
 }
 
@@ -53,10 +56,12 @@ export function differenceMarkdown(base: string, other: string, difference: Diff
 export function findingMarkdown(finding: Finding): string {
   const { place } = finding;
   const where = place.file === "" ? place.module || place.operation : `${place.file}:${place.line}`;
+  const library = finding.library_place;
   const evidence = evidenceRows(finding).map(([name, value]) => [plainText(name), plainText(value)]);
   return [
     `# ${plainText(finding.title)}`,
     ...(where === "" ? [] : [plainText(where)]),
+    ...(library.file === "" ? [] : [plainText(`Inside ${library.file}:${library.line}`)]),
     plainText(finding.change, 2000),
     `**${plainText(gainText(finding))}**`,
     ...(evidence.length > 0 ? [table(["Evidence", ""], evidence)] : []),

@@ -9,9 +9,31 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.occupancy import Bound, Occupancy
 
-_BUSIEST = """
-SELECT coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line, count(*) AS calls
-FROM HostSpan WHERE kind = 'dispatch' GROUP BY ALL ORDER BY calls DESC, file, line LIMIT 1
+# The host's time up to each of its calls belongs to the line that makes the call, and so does dispatching
+# it; a wait for the device, inside a copy or a synchronisation, is nobody's. Where there are several steps,
+# the first one warms up.
+_SLOWEST = """
+WITH warm_up AS (
+    SELECT coalesce(process_idx, 0) AS process, min(end_ts) AS until FROM HostSpan
+    WHERE kind = 'step' OR (kind = 'optimizer' AND name LIKE '%.step')
+    GROUP BY process HAVING count(*) > 1
+), calls AS (
+    SELECT coalesce(process_idx, 0) AS process, kind, stack_frame_ids AS stack, source_file, source_line,
+        start_ts, duration_ns, start_ts - max(end_ts) OVER (
+            PARTITION BY process_idx ORDER BY start_ts, end_ts
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
+        ) AS before_ns
+    FROM HostSpan WHERE kind IN ('dispatch', 'copy', 'synchronize', 'collective')
+)
+SELECT coalesce(own.source_file, calls.source_file, '') AS file,
+    coalesce(own.source_line, calls.source_line, 0) AS line, count(*) AS calls,
+    CAST(sum(greatest(coalesce(before_ns, 0), 0)
+        + CASE WHEN kind = 'dispatch' THEN duration_ns ELSE 0 END) AS BIGINT) AS host_ns
+FROM calls
+LEFT JOIN warm_up USING (process)
+LEFT JOIN Frontier own ON own.stack_frame_id = calls.stack
+WHERE calls.source_file <> '' AND (warm_up.until IS NULL OR start_ts >= warm_up.until)
+GROUP BY ALL ORDER BY host_ns DESC, file, line LIMIT 1
 """
 
 
@@ -23,7 +45,7 @@ def find(context: Context) -> Iterator[Finding]:
     occupancy = context.occupancy
     if occupancy.bound not in (Bound.HOST, Bound.BOTH) or context.what_if is None:
         return
-    rows = context.profile.query(_BUSIEST).to_pylist()
+    rows = context.profile.query(_SLOWEST).to_pylist()
     place = Place(rows[0]["file"], rows[0]["line"]) if rows else Place()
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
@@ -46,6 +68,7 @@ def find(context: Context) -> Iterator[Finding]:
             "executions": occupancy.executions,
             "device_busy_share": round(occupancy.steady_share, 4),
             "idle_ns": occupancy.idle_ns,
+            **({"line_host_ns": rows[0]["host_ns"], "line_calls": rows[0]["calls"]} if rows else {}),
         },
     )
 

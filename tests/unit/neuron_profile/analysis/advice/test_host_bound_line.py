@@ -1,0 +1,38 @@
+"""The line that `host_bound` names: the one that the host spends most time up to and at."""
+
+from neuron_profile.analysis.advice.rules.host_bound import _SLOWEST
+from neuron_tools import open_profile
+
+
+def spans(*rows):
+    names = ("start_ts", "end_ts", "kind", "source_line", "thread_idx")
+    columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
+    count = len(rows)
+    return {
+        **columns,
+        "duration_ns": [end - start for start, end, *_ in rows],
+        "process_idx": [0] * count,
+        "name": ["call"] * count,
+        "source_file": ["train.py" if line else None for line in columns["source_line"]],
+    }
+
+
+def slowest(make_profile, *rows):
+    with open_profile(make_profile(tables={"HostSpan": spans(*rows)})) as profile:
+        (found,) = profile.query(_SLOWEST).to_pylist()
+    return found["line"], found["host_ns"], found["calls"]
+
+
+def test_time_up_to_a_call_counts_more_than_the_number_of_calls(make_profile):
+    many = [(10 * n, 10 * n + 5, "dispatch", 7, 0) for n in range(10)]
+    assert slowest(make_profile, *many, (1000, 1010, "copy", 3, 0)) == (3, 905, 1)
+
+
+def test_waiting_for_the_device_is_not_the_hosts_time(make_profile):
+    rows = [(0, 10, "dispatch", 7, 0), (12, 900, "synchronize", 8, 0), (910, 930, "dispatch", 9, 0)]
+    assert slowest(make_profile, *rows) == (9, 30, 1)
+
+
+def test_another_threads_calls_end_a_pause(make_profile):
+    rows = [(0, 10, "dispatch", 7, 1), (10, 500, "dispatch", 8, 0), (500, 510, "dispatch", 7, 1)]
+    assert slowest(make_profile, *rows) == (8, 490, 1)
