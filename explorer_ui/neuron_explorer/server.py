@@ -9,8 +9,6 @@ import socket
 import webbrowser
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -20,18 +18,18 @@ from werkzeug.serving import BaseWSGIServer, make_server
 
 from neuron_explorer import downloads, uploads
 from neuron_explorer.analyses import Analyses
+from neuron_explorer.api import routes as api_routes
 from neuron_explorer.app import make_app
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.malformed import refuse_malformed
 from neuron_explorer.page import Site
 from neuron_explorer.tasks import Tasks
+from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.web_access import LOOPBACK, Access, protect
 
 PORTS_TO_TRY = 20
-ROUTES = ("neuron_explorer.timeline.routes", "neuron_explorer.api.routes")
-"""Modules with `register(server: Flask, library: ProfileLibrary)`; each is used where it exists."""
 
 
 class PortError(NeuronToolsError):
@@ -92,21 +90,12 @@ def make_guarded_server(
     server: Flask = app.server
     downloads.register(server, site)
     uploads.register(server, site)
-    for module in ROUTES:
-        if _exists(module):
-            import_module(module).register(server, library)
+    timeline_routes.register(server, library)
+    api_routes.register(server, library)
     hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]
     protect(server, replace(access, script_hashes=hashes))
     refuse_malformed(app)
     return server
-
-
-def _exists(module: str) -> bool:
-    """Whether a module can be imported, without importing it; False where its package is missing."""
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False
 
 
 def bind(port: int) -> socket.socket:

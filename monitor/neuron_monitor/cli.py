@@ -42,6 +42,10 @@ class CommandFolder(click.Group):
 @click.option(
     "--extras/--no-extras", default=True, help="Without a file: our own groups too.", show_default=True
 )
+@click.option(
+    "--sink", "sinks", multiple=True, default=("lines",), metavar="NAME", show_default=True,
+    help="Where reports go: standard output, or what an installed package adds; may be repeated.",
+)  # fmt: skip
 @click.option("--verbose", type=click.IntRange(0, 4), hidden=True, help="Taken for AWS's sake; no effect.")
 @spelling_option
 @pods_option

@@ -7,14 +7,19 @@ takes line and module from there, marked backward.
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
-from collections import defaultdict
-from dataclasses import dataclass
+from array import array
+from bisect import bisect_right
+from collections import OrderedDict
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 NO_SEQUENCE = -1
+REMEMBERED = 1 << 20
+"""Forward operations of a thread that are remembered at least: far more than one step makes."""
+REMEMBERED_THREADS = 8
+"""Threads whose forward operations are remembered: those that ran one last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,33 @@ class Origin:
     backward: bool
 
 
+@dataclass(slots=True)
+class _Forward:
+    """The forward operations of one thread, by ascending sequence number; 16 bytes for each."""
+
+    sequence: array[int] = field(default_factory=lambda: array("q"))
+    stack: array[int] = field(default_factory=lambda: array("I"))
+    module: array[int] = field(default_factory=lambda: array("I"))
+
+    def add(self, sequence: int, stack: int, module: int) -> None:
+        """Remember an operation; of two with the same number, the first."""
+        place = len(self.sequence)
+        if place and self.sequence[-1] >= sequence:
+            place = bisect_right(self.sequence, sequence)
+            if place and self.sequence[place - 1] == sequence:
+                return
+        for column, value in ((self.sequence, sequence), (self.stack, stack), (self.module, module)):
+            column.insert(place, value)
+        if len(self.sequence) >= 2 * REMEMBERED:
+            for column in (self.sequence, self.stack, self.module):
+                del column[:REMEMBERED]
+
+    def find(self, sequence: int) -> tuple[int, int] | None:
+        """Stack and module of the operation at or before a sequence number."""
+        place = bisect_right(self.sequence, sequence) - 1
+        return (self.stack[place], self.module[place]) if place >= 0 else None
+
+
 class Attribution:
     """Follows the records of one process in order and says each execution's origin.
 
@@ -33,11 +65,12 @@ class Attribution:
     forward operation before it, on the same thread, stands for it. Backward operations that belong to no
     forward operation (gradient accumulation, zeros for results that nobody used) take the last origin known,
     and one that is in no module the last module known.
+
+    Memory is bounded however long the log is: the last operations of the last threads are remembered.
     """
 
     def __init__(self) -> None:
-        self._forward: dict[int, dict[int, tuple[int, int]]] = defaultdict(dict)
-        self._order: dict[int, list[int]] = defaultdict(list)
+        self._forward: OrderedDict[int, _Forward] = OrderedDict()
         self._last = (0, 0)
         self._last_module = 0
 
@@ -69,21 +102,18 @@ class Attribution:
     def _remember(self, thread: int, sequence: int, stack: int, module: int) -> None:
         self._last = (stack, module)
         self._last_module = module or self._last_module
-        known = self._forward[thread]
-        if sequence >= 0 and sequence not in known:
-            known[sequence] = (stack, module)
-            order = self._order[thread]
-            if order and order[-1] > sequence:
-                insort(order, sequence)
-            else:
-                order.append(sequence)
+        if sequence < 0:
+            return
+        if thread not in self._forward:
+            self._forward[thread] = _Forward()
+            if len(self._forward) > REMEMBERED_THREADS:
+                self._forward.popitem(last=False)
+        self._forward.move_to_end(thread)
+        self._forward[thread].add(sequence, stack, module)
 
     def _find(self, thread: int, sequence: int) -> tuple[int, int] | None:
         """The forward origin at or before a sequence number; with one forward thread there is no doubt."""
         if len(self._forward) == 1:
             thread = next(iter(self._forward))
-        known, order = self._forward.get(thread), self._order.get(thread)
-        if not known or not order:
-            return None
-        index = bisect_right(order, sequence) - 1
-        return known[order[index]] if index >= 0 else None
+        known = self._forward.get(thread)
+        return None if known is None else known.find(sequence)

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import neuron_tools
+from neuron_tools.compiler.further_passes import FURTHER_PASSES
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.hardware import NeuronCore
@@ -35,6 +36,8 @@ def compilation_key(module: Module, core: NeuronCore, options: CompilerOptions) 
     for piece in module_text(module):
         summed.update(piece)
         summed.update(b"\0")
+    for name in FURTHER_PASSES.foreign():
+        summed.update(name.encode())
     return summed.hexdigest()[:40]
 
 

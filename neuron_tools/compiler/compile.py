@@ -28,7 +28,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     builder = ProgramBuilder(module.name, target=core.target)
     for operation in module.framework:
         builder.framework(operation)
-    for warning in module.warnings:
+    for warning in plan.module.warnings:
         builder.warning(warning)
     context = Context(plan, builder, core, options, EMITTERS)
     _define_parameters(context, plan)

@@ -3,41 +3,38 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import import_module
-from importlib.util import find_spec
 
 from neuron_explorer.page import Page
+from neuron_tools.doors import Door
 
-_MODULES = (
-    "neuron_explorer.pages.profiles",
-    "neuron_explorer.pages.overview",
-    "neuron_explorer.timeline.page",
-    "neuron_explorer.pages.hierarchy",
-    "neuron_explorer.pages.source",
-    "neuron_explorer.pages.operators",
-    "neuron_explorer.pages.roofline",
-    "neuron_explorer.pages.memory",
-    "neuron_explorer.pages.communication",
-    "neuron_explorer.pages.advice",
-    "neuron_explorer.pages.diff",
-    "neuron_explorer.pages.query",
-    "neuron_explorer.pages.export",
+PAGES = Door(
+    "neuron_explorer.pages",
+    "page",
+    (
+        ("profiles", "neuron_explorer.pages.profiles:PAGE"),
+        ("overview", "neuron_explorer.pages.overview:PAGE"),
+        ("timeline", "neuron_explorer.timeline.page:PAGE"),
+        ("hierarchy", "neuron_explorer.pages.hierarchy:PAGE"),
+        ("source", "neuron_explorer.pages.source:PAGE"),
+        ("operators", "neuron_explorer.pages.operators:PAGE"),
+        ("roofline", "neuron_explorer.pages.roofline:PAGE"),
+        ("memory", "neuron_explorer.pages.memory:PAGE"),
+        ("communication", "neuron_explorer.pages.communication:PAGE"),
+        ("advice", "neuron_explorer.pages.advice:PAGE"),
+        ("diff", "neuron_explorer.pages.diff:PAGE"),
+        ("query", "neuron_explorer.pages.query:PAGE"),
+        ("export", "neuron_explorer.pages.export:PAGE"),
+    ),
 )
+"""Each a `Page`."""
 
 
 @cache
 def pages() -> tuple[Page, ...]:
-    """All pages: the `PAGE` of each module that there is."""
-    return tuple(import_module(name).PAGE for name in _MODULES if _exists(name))
+    """All pages that can be loaded; of each other one, a warning says why."""
+    return tuple(page for _, page in PAGES.load_all())
 
 
 def find_page(path: str) -> Page | None:
     """The page at a path."""
     return next((page for page in pages() if page.path == path), None)
-
-
-def _exists(module: str) -> bool:
-    try:
-        return find_spec(module) is not None
-    except ModuleNotFoundError:
-        return False

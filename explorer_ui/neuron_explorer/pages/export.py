@@ -5,7 +5,6 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,47 +17,10 @@ from neuron_explorer.parts.card import card, file_name
 from neuron_explorer.parts.task_list import task_list
 from neuron_explorer.parts.ticks import one_question_at_a_time
 from neuron_explorer.tasks import Task, told
+from neuron_tools.profile.export.formats import FORMATS, ExportFormat
 from neuron_tools.profile.reader import Profile
 
 TICK_MS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Format:
-    """A format that profiles are exported to.
-
-    Attributes:
-        function: Exporter in `neuron_tools.profile.export`.
-        is_folder: Whether it makes a folder, which is then packed.
-    """
-
-    title: str
-    function: str
-    suffix: str
-    says: str
-    is_folder: bool = False
-
-
-FORMATS = {
-    "perfetto": Format(
-        "Perfetto", "export_perfetto", ".pftrace", "Opens in ui.perfetto.dev, with counters and flows."
-    ),
-    "chrome": Format(
-        "Chrome trace", "export_chrome", ".trace.json", "Opens in chrome://tracing and many viewers."
-    ),
-    "json": Format("Neuron JSON", "export_neuron_json", ".json", "The JSON of AWS's neuron-profile."),
-    "parquet": Format(
-        "Parquet",
-        "export_parquet",
-        "-parquet",
-        "Tables of the published schema, for pandas, Spark and DuckDB.",
-        True,
-    ),
-    "csv": Format("CSV", "export_csv", "-csv", "One file per table, for spreadsheets.", True),
-    "summary": Format(
-        "Summary", "export_summary", "-summary.json", "The published metrics as one JSON object."
-    ),
-}
 
 
 def layout(view: View) -> list[Any]:
@@ -70,7 +32,7 @@ def layout(view: View) -> list[Any]:
                 html.Span(entry.says, className="faint"),
             ]
         )
-        for name, entry in FORMATS.items()
+        for name, entry in FORMATS.load_all()
     ]
     return [
         card("Export as", html.Ul(buttons, className="plain formats")),
@@ -101,16 +63,14 @@ def _save_link(view: View, task: Task) -> Any:
 
 def start_export(site: Site, profile: Profile, name: str) -> Task:
     """Write a profile in another format in the background; the result is the path of the file."""
-    entry = FORMATS[name]
+    entry: ExportFormat = FORMATS.load(name)
     stem = file_name(profile.path.stem)
 
     def run(progress: Progress) -> Path:
-        from neuron_tools.profile import export
-
         folder = Path(tempfile.mkdtemp(prefix="neuron-explorer-export-"))
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         target = folder / f"{stem}{entry.suffix}"
-        getattr(export, entry.function)(profile, target, progress=told(progress, f"Writing {target.name}"))
+        entry.export(profile, target, progress=told(progress, f"Writing {target.name}"))
         progress.check()
         if not entry.is_folder:
             return target

@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import orjson
 
@@ -16,6 +16,7 @@ from neuron_monitor.api.sample import Sampler
 from neuron_monitor.report.config import Configuration
 from neuron_monitor.report.reporter import Report, Reporter
 from neuron_monitor.report.schedule import Schedule
+from neuron_monitor.report.sinks import Sink
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling
 
 # The first report is of this short first period, so that whoever started the monitor sees that it works.
@@ -47,16 +48,27 @@ def reports(
             yield reporter.report(sampler.sample(), due)
 
 
-def write_lines(found: Iterator[Report], count: int | None = None) -> None:
-    """Write reports to standard output, each as one line at once; at most `count` of them.
+class Lines:
+    """Writes reports to standard output, each as one line at once."""
 
-    Raises:
-        OSError: Standard output cannot be written to: its reader is gone, or its disk is full.
-    """
-    descriptor = sys.stdout.fileno()
-    _widen_pipe(descriptor)
+    def __init__(self) -> None:
+        self._descriptor = sys.stdout.fileno()
+        _widen_pipe(self._descriptor)
+
+    def write(self, report: Report) -> None:
+        """Write one report.
+
+        Raises:
+            OSError: Standard output cannot be written to: its reader is gone, or its disk is full.
+        """
+        _write_whole(self._descriptor, orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE))
+
+
+def write_reports(found: Iterator[Report], sinks: Sequence[Sink], count: int | None = None) -> None:
+    """Hand each report to all sinks; at most `count` of them."""
     for number, report in enumerate(found, start=1):
-        _write_whole(descriptor, orjson.dumps(report, option=orjson.OPT_APPEND_NEWLINE))
+        for sink in sinks:
+            sink.write(report)
         if number == count:
             return
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from neuron_monitor.commands.start import make_pods, make_sampler
-from neuron_monitor.commands.stream import reports, write_lines
+from neuron_monitor.commands.stream import reports, write_reports
 from neuron_monitor.errors import ConfigurationError
 from neuron_monitor.report.config import (
     DEFAULT_PERIOD_S,
@@ -14,6 +14,7 @@ from neuron_monitor.report.config import (
     parse_duration,
     read_configuration,
 )
+from neuron_monitor.report.sinks import SINKS
 from neuron_monitor.report.spelling import Spelling
 
 
@@ -23,6 +24,7 @@ def run(
     period: str | None,
     count: int | None,
     extras: bool,
+    sinks: tuple[str, ...],
     spelling: str,
     kubernetes: bool | None,
     host_metrics: str,
@@ -37,7 +39,7 @@ def run(
         spelling=cast(Spelling, spelling),
         pods=make_pods(kubernetes),
     )
-    write_lines(found, count)
+    write_reports(found, [SINKS.load(name)() for name in sinks], count)
 
 
 def choose_configuration(path: str | None, period: str | None, *, extras: bool) -> Configuration:

@@ -9,13 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from neuron_tools.compiler.passes.groups import Group
+from neuron_tools.compiler.hlo import TensorType
+from neuron_tools.compiler.passes.groups import FusionPlan, Group
 from neuron_tools.compiler.views import Factor, Layout
 
-if TYPE_CHECKING:
-    from neuron_tools.compiler.codegen.context import Context
+
+class Values(Protocol):
+    """What is known of values while code is generated: a context."""
+
+    plan: FusionPlan
+
+    def type_of(self, value: int) -> TensorType:
+        """Type of a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +80,7 @@ def merged(factors: Iterable[Factor]) -> tuple[Factor, ...]:
     return tuple(result)
 
 
-def left_order(context: Context, value: int, numbers: Mapping[str, Any]) -> RowOrder | None:
+def left_order(context: Values, value: int, numbers: Mapping[str, Any]) -> RowOrder | None:
     """Rows x contraction of a product's left operand, in its root; None for batches of products."""
     if numbers.get("lhs_batching_dimensions", ()):
         return None
@@ -95,7 +102,7 @@ def _order_of(layout: Layout, rows: Sequence[int], columns: Sequence[int]) -> Ro
     return order
 
 
-def heads_of(context: Context, value: int, sequence: int, head: int) -> Heads | None:
+def heads_of(context: Values, value: int, sequence: int, head: int) -> Heads | None:
     """An operand of attention as columns of tokens; `sequence` and `head` are its inner axes."""
     layout = context.plan.views.layout(value)
     others = [axis for axis in range(len(layout.dims)) if axis not in (sequence, head)]
@@ -110,7 +117,7 @@ def heads_of(context: Context, value: int, sequence: int, head: int) -> Heads | 
     return Heads(outer, heads, row_count, column_count) if fits and whole else None
 
 
-def attention_operands(context: Context, group: Group) -> dict[int, Heads | None]:
+def attention_operands(context: Values, group: Group) -> dict[int, Heads | None]:
     """Operand of an attention group's products -> the heads that it is."""
     block = group.attention
     assert block is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from neuron_tools.compiler.further_passes import FURTHER_PASSES
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.algebra import simplify_algebra
@@ -26,14 +27,14 @@ PASSES = (
     address_by_register,
     eliminate_dead_code,
     narrow_types,
-    simplify,
+    simplify,  # front ends leave identity movements and dynamic forms of static shapes
     fold_constants,
-    simplify,
+    simplify,  # operands that became constants make movements static
     simplify_algebra,
     sink_transposes,
-    simplify,
+    simplify,  # transposes that now follow one another become one
     turn_reductions,
-    simplify,
+    simplify,  # turning a reduction moves its operand: that movement may meet another
     recognise_rotations,
     recognise_products,
     recognise_windows,
@@ -41,11 +42,11 @@ PASSES = (
     recognise_activations,
     recognise_by_value,
     recognise_moments,
-    simplify,
+    simplify,  # what was recognised leaves movements that only its parts needed
     eliminate_dead_code,
 )
-"""Module-to-module passes, in order."""
-
+"""Module-to-module passes, in order. `simplify` runs after each pass that leaves data movement behind, since
+the next ones look for operations with no movement between them."""
 _FEW_OPERATIONS = 1
 """A module of one operation needs none of them but `simplify`."""
 
@@ -55,6 +56,9 @@ def optimise(module: Module) -> Module:
     if len(module.operations) <= _FEW_OPERATIONS:
         return simplify(narrow_types(module))
     for transform in PASSES:
+        module = transform(module)
+    further = [transform for _, transform in FURTHER_PASSES.load_all()]
+    for transform in (*further, simplify, eliminate_dead_code) if further else ():
         module = transform(module)
     return module
 

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.json_text import (
     JsonList,
     joined,
@@ -179,3 +180,8 @@ def _sort_index(track: Track) -> int:
     if track.parent is not None and track.parent is not owner:
         rank = track.parent.rank
     return rank * 10_000 + track.uid % 10_000
+
+
+FORMAT = ExportFormat(
+    "Chrome trace", ".trace.json", "Opens in chrome://tracing and many viewers.", export_chrome
+)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from neuron_tools.profile.export.destination import new_folder
+from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
 
@@ -73,3 +74,6 @@ def _flat_column(column: pa.Array) -> pa.Array:
     if pa.types.is_list(column.type):
         return pc.binary_join(column.cast(pa.list_(pa.string())), " ")
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+FORMAT = ExportFormat("CSV", "-csv", "One file per table, for spreadsheets.", export_csv, is_folder=True)

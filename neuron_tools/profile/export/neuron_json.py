@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from neuron_tools.profile.export.destination import new_file
+from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.json_text import json_objects, write_lists
 from neuron_tools.profile.export.neuron_json_sections import (
     DEVICE_SECTIONS,
@@ -89,3 +90,6 @@ def _elements(sections: Sequence[Section], tables: Tables, rows: RowCounter) -> 
                 columns = dict(zip(batch.schema.names, batch.columns, strict=True))
                 yield json_objects(columns, batch.num_rows, raw=section.raw)
                 rows.advance(batch.num_rows)
+
+
+FORMAT = ExportFormat("Neuron JSON", ".json", "The JSON of AWS's neuron-profile.", export_neuron_json)

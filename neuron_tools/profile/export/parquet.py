@@ -12,6 +12,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from neuron_tools.profile.export.destination import new_folder
+from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
 from neuron_tools.profile.schema import TABLES
@@ -84,3 +85,12 @@ def _write_table(tables: Tables, name: str, columns: Sequence[str], path: Path, 
         if writer is not None:
             writer.close()
     return written
+
+
+FORMAT = ExportFormat(
+    "Parquet",
+    "-parquet",
+    "Tables of the published schema, for pandas, Spark and DuckDB.",
+    export_parquet,
+    True,
+)

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.profile.export.event_columns import EventColumns
+from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.perfetto_packets import (
     counter_packets,
     state_packet,
@@ -74,3 +75,8 @@ def _slice_packets(lanes: Sequence[Track], slices: Slices, events: SliceEvents) 
     track_uid = np.array([lane.uid for lane in lanes], np.int64)[events.lane]
     for packets in columns.packets(sequence.uid, events, track_uid):
         yield packets.data
+
+
+FORMAT = ExportFormat(
+    "Perfetto", ".pftrace", "Opens in ui.perfetto.dev, with counters and flows.", export_perfetto
+)

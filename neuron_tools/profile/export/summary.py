@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.profile.export.destination import new_file
+from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.report import ExportReport, Progress
 from neuron_tools.profile.export.source import ProfileSource, Tables
 
@@ -84,3 +85,6 @@ def _row_label(row: Metrics, number: int) -> str:
 
 def _has_value(value: Any) -> bool:
     return value is not None and not (isinstance(value, float) and not math.isfinite(value))
+
+
+FORMAT = ExportFormat("Summary", "-summary.json", "The published metrics as one JSON object.", export_summary)

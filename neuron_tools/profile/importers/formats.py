@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Protocol, cast
 
+from neuron_tools.doors import Door
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
-_PACKAGE = "neuron_tools.profile.importers"
 _MODULES = ("device_json", "kineto", "xla_trace", "chrome", "xplane", "perfetto", "monitor_lines")
 """In the order in which they are asked: producers with marks of their own before the general format."""
+IMPORTERS = Door(
+    "neuron_tools.importers",
+    "importer",
+    tuple((name, f"neuron_tools.profile.importers.{name}") for name in _MODULES),
+)
+"""Each a `TraceFormat`: a module with its three names, or an object with them."""
 
 
 class TraceFormat(Protocol):
@@ -34,8 +39,10 @@ class TraceFormat(Protocol):
 
 
 def formats() -> tuple[TraceFormat, ...]:
-    """All formats of single files, in the order in which they are asked."""
-    return tuple(cast(TraceFormat, import_module(f"{_PACKAGE}.{name}")) for name in _MODULES)
+    """All formats of single files, in the order in which they are asked: other packages' before ours."""
+    ours = frozenset(_MODULES)
+    found = [(name in ours, cast(TraceFormat, importer)) for name, importer in IMPORTERS.load_all()]
+    return tuple(importer for _, importer in sorted(found, key=lambda pair: pair[0]))
 
 
 def recognise(file: TraceFile) -> TraceFormat:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.critical_path import find_critical_path
 from neuron_profile.analysis.errors import LacksDataError
@@ -23,12 +24,13 @@ Analysis = Callable[[Profile, str], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class ProfileAnalysis:
     """An analysis, the same of an imported trace, and what a profile lacks that has neither.
 
     Attributes:
         of_capture: Of a profile with Neuron's own tables; gives something false where they are empty.
-        of_trace: Of a trace of another tool.
+        of_trace: Of a trace of another tool; None where that tells nothing.
+        lacks: What a profile without a result has none of, as the sentence ends.
     """
 
     of_capture: Analysis
@@ -46,7 +48,7 @@ def run_analysis(profile: Profile, name: str, level: str = "operation") -> Any:
     Raises:
         LacksDataError: The profile lacks the data it needs; the sentence says which.
     """
-    entry = ANALYSES[name]
+    entry: ProfileAnalysis = ANALYSES.load(name)
     result = entry.of_capture(profile, level)
     if not result and entry.of_trace is not None and profile.tables().get("TraceSpan"):
         result = entry.of_trace(profile, level)
@@ -86,18 +88,17 @@ def _kernels(profile: Profile, level: str) -> Any:
     return whole if whole.devices else None
 
 
-ANALYSES: Mapping[str, _Entry] = {
-    "idle": _Entry(
-        lambda profile, level: idle_reasons(profile),
-        lambda profile, level: find_stream_times(profile),
-        "instructions and no spans of a device",
-    ),
-    "kernels": _Entry(lambda profile, level: None, _kernels, "spans of a device from another tool's trace"),
-    "roofline": _Entry(_roofline, None, "HLO operations"),
-    "critical-path": _Entry(
-        _critical_path, lambda profile, level: find_trace_path(profile), "instructions and no spans"
-    ),
-    "memory": _Entry(_memory, None, "memory samples and tensors"),
-    "communication": _Entry(_communication, _trace_communication, "collectives"),
-}
-"""The analyses by the name that `neuron-profile analyze` takes."""
+IDLE = ProfileAnalysis(
+    lambda profile, level: idle_reasons(profile),
+    lambda profile, level: find_stream_times(profile),
+    "instructions and no spans of a device",
+)
+KERNELS = ProfileAnalysis(
+    lambda profile, level: None, _kernels, "spans of a device from another tool's trace"
+)
+ROOFLINE = ProfileAnalysis(_roofline, None, "HLO operations")
+CRITICAL_PATH = ProfileAnalysis(
+    _critical_path, lambda profile, level: find_trace_path(profile), "instructions and no spans"
+)
+MEMORY = ProfileAnalysis(_memory, None, "memory samples and tensors")
+COMMUNICATION = ProfileAnalysis(_communication, _trace_communication, "collectives")

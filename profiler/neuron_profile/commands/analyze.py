@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import click
 
+from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_tools.command_line import command
-
-ANALYSES = ("idle", "kernels", "roofline", "critical-path", "memory", "communication")
 
 
 @command(
     example="neuron-profile analyze idle train.nprof\n"
     "neuron-profile analyze roofline train.nprof --level line --json"
 )
-@click.argument("analysis", type=click.Choice(ANALYSES))
+@click.argument("analysis", type=click.Choice(ANALYSES.names()))
 @click.argument("profile", metavar="PROFILE")
 @click.option(
     "--level",

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from neuron_tools.command_line import command
+from neuron_tools.profile.export.formats import FORMATS
 
-FORMATS = ("parquet", "json", "summary-text", "summary-json", "perfetto", "chrome", "csv")
 DEFAULT_PORT = 3001
 
 
@@ -23,7 +23,9 @@ DEFAULT_PORT = 3001
 )
 @click.argument("profiles", metavar="PROFILE...", nargs=-1, required=True)
 @click.option(
-    "--output-format", type=click.Choice(FORMATS), help="Write this instead of opening the Explorer."
+    "--output-format",
+    type=click.Choice(("summary-text", *FORMATS.names())),
+    help="Write this instead of opening the Explorer.",
 )
 @click.option("--output-file", type=click.Path(path_type=Path), help="File or folder to write.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")

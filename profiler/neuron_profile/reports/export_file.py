@@ -9,35 +9,32 @@ from pathlib import Path
 from neuron_profile.reports.output_file import opened_output
 from neuron_profile.reports.progress_bar import ProgressBar
 from neuron_tools.profile import export
+from neuron_tools.profile.export.formats import FORMATS, ExportFormat
 from neuron_tools.profile.export.report import ExportReport
 from neuron_tools.profile.reader import open_profile
 
-# Exporter, and what the default name ends with, by output format.
-_EXPORTERS = {
-    "perfetto": ("export_perfetto", ".pftrace"),
-    "chrome": ("export_chrome", ".trace.json"),
-    "json": ("export_neuron_json", ".json"),
-    "parquet": ("export_parquet", "-parquet"),
-    "csv": ("export_csv", "-csv"),
-}
-
 
 def export_profile(path: str, output_format: str, destination: Path | None, *, force: bool) -> ExportReport:
-    """Write a profile as "perfetto", "chrome", "json", "parquet" or "csv".
+    """Write a profile in another format.
 
     Args:
+        path: The profile.
+        output_format: Name of one of `FORMATS`, e.g. "perfetto".
         destination: File or folder to make; None for NAME.pftrace and the like in the working directory.
+        force: Whether to overwrite it.
+
+    Returns:
+        What was written.
 
     Raises:
         UsageError: The destination exists and `force` is not given.
         NeuronToolsError: The profile cannot be read or the destination not be written.
     """
-    function, suffix = _EXPORTERS[output_format]
+    chosen: ExportFormat = FORMATS.load(output_format)
     with open_profile(path) as profile:
-        target = destination or Path(f"{profile.path.stem}{suffix}")
+        target = destination or Path(f"{profile.path.stem}{chosen.suffix}")
         with ProgressBar(f"Writing {target}") as progress:
-            report: ExportReport = getattr(export, function)(profile, target, progress=progress, force=force)
-    return report
+            return chosen.export(profile, target, progress=progress, force=force)
 
 
 def write_summary_json(paths: Sequence[str], destination: Path | None, *, force: bool) -> None:

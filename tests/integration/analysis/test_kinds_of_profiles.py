@@ -9,9 +9,10 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis.advice.advise import RULES, advise, what_is_lacking
 from neuron_profile.analysis.advice.context import Context
-from neuron_profile.analysis.analyses import ANALYSES, run_analysis
+from neuron_profile.analysis.analyses import run_analysis
 from neuron_profile.analysis.budget.budget import Budget
 from neuron_profile.analysis.budget.checks import check_budget
+from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_profile.analysis.comparison.difference import compare
 from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.overview import make_overview
@@ -53,7 +54,7 @@ def profile(profiles, kind):
 
 @pytest.mark.slow
 @KINDS
-@pytest.mark.parametrize("name", ANALYSES)
+@pytest.mark.parametrize("name", ANALYSES.names())
 def test_a_result_or_what_is_lacking(profile, kind, name):
     if name not in GIVE[kind]:
         with pytest.raises(LacksDataError, match="lacks the data for this analysis: it has no"):
@@ -82,7 +83,7 @@ def test_every_other_view_takes_it(profile, kind):
     charges = charge_device_time(profile)
     assert charges.device_ns == pytest.approx(overview.occupancy.device_ns, abs=1)
     findings = advise(profile)
-    assert {finding.rule for finding in findings} <= set(RULES)
+    assert {finding.rule for finding in findings} <= set(RULES.names())
     assert all(0 <= finding.gain <= 1 for finding in findings)
     assert (what_is_lacking(Context(profile)) == "") == (kind in CAPTURES)
     assert (find_causes(Context(profile), limit=2) is not None) == (kind in CAPTURES)

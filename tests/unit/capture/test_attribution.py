@@ -1,6 +1,6 @@
 import numpy as np
 
-from neuron_tools.capture.attribution import Attribution, Origin
+from neuron_tools.capture.attribution import REMEMBERED_THREADS, Attribution, Origin
 from neuron_tools.records.capture_log import RECORD_DTYPE, RecordKind
 
 
@@ -68,3 +68,20 @@ def test_what_backward_makes_for_no_forward_operation_is_in_the_last_module():
     attribution.origin(record(stack=3, module=2))
     attribution.origin(record(stack=4, module=0))
     assert attribution.origin(record(stack=6, forward=1)) == Origin(6, 2, True)
+
+
+def test_only_the_last_forward_operations_are_remembered(monkeypatch):
+    monkeypatch.setattr("neuron_tools.capture.attribution.REMEMBERED", 10)
+    attribution = Attribution()
+    for sequence in range(1000):
+        attribution.origin(record(stack=sequence + 1, sequence=sequence))
+    assert len(attribution._forward[1].sequence) < 20
+    assert attribution.origin(record(stack=0, forward=995, forward_thread=1)).stack == 996
+
+
+def test_only_the_last_threads_are_remembered():
+    attribution = Attribution()
+    for thread in range(1, 100):
+        attribution.origin(record(stack=thread, sequence=1, thread=thread))
+    assert len(attribution._forward) == REMEMBERED_THREADS
+    assert attribution.origin(record(stack=0, forward=1, forward_thread=99)).stack == 99

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from importlib import import_module
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.own_lines import OwnLine
 from neuron_profile.analysis.source_frames import SourceLine
+from neuron_tools.doors import Door
 from neuron_tools.profile.reader import Profile
 
-RULES = (
+_FILES = (
     "host_synchronisation",
     "host_bound",
     "tiny_operations",
@@ -33,7 +33,13 @@ RULES = (
     "collective_skew",
     "serial_collectives",
 )
-"""Names of the rules: files of `rules/`."""
+"""Files of `rules/`."""
+RULES = Door(
+    "neuron_profile.rules",
+    "advice rule",
+    tuple((name, f"neuron_profile.analysis.advice.rules.{name}:find") for name in _FILES),
+)
+"""Each a `Rule`: it looks at a profile and yields findings."""
 
 EXPLAINED_BY = {"host_bound": ("host_synchronisation", "tiny_operations")}
 """General rules, and the specific ones whose gain is part of theirs."""
@@ -50,7 +56,7 @@ def advise(profile: Profile) -> tuple[Finding, ...]:
 
 def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
-    findings = _without_explained([finding for name in RULES for finding in rule(name)(context)])
+    findings = _without_explained([finding for _, rule in RULES.load_all() for finding in rule(context)])
     return tuple(sorted((_at_own_line(finding, context.callers) for finding in findings), key=_rank))
 
 
@@ -90,9 +96,3 @@ def _without_explained(findings: list[Finding]) -> list[Finding]:
         elif gain_ns > MINIMUM_REST * (finding.gain_ns or 0):
             remaining.append(replace(finding, gain_ns=gain_ns))
     return remaining
-
-
-def rule(name: str) -> Rule:
-    """A rule's function."""
-    found: Rule = import_module(f"neuron_profile.analysis.advice.rules.{name}").find
-    return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import neuron_tools
-from neuron_profile.analysis.advice.advise import RULES, advise, rule
+from neuron_profile.analysis.advice.advise import RULES, advise
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.rules import unoverlapped_collectives
 from neuron_profile.analysis.communication import Communication
@@ -37,7 +37,7 @@ TINY = program([("add", 10)], elementwise(1))
 
 def findings(name, tmp_path, programs, steps):
     with open_capture(tmp_path, programs, steps) as profile:
-        return list(rule(name)(Context(profile)))
+        return list(RULES.load(name)(Context(profile)))
 
 
 CASES = {
@@ -95,11 +95,11 @@ def test_a_busy_device_is_not_host_bound(tmp_path):
     assert findings("host_bound", tmp_path, [FP32], [Step(0)] * 20) == []
 
 
-@pytest.mark.parametrize("name", RULES)
+@pytest.mark.parametrize("name", RULES.names())
 def test_every_rule_takes_a_profile_with_nothing_in_it(name, tmp_path):
     ProfileWriter(tmp_path / "empty.nprof", METADATA).close(True)
     with neuron_tools.open_profile(tmp_path / "empty.nprof") as profile:
-        assert list(rule(name)(Context(profile))) == []
+        assert list(RULES.load(name)(Context(profile))) == []
 
 
 def test_findings_come_by_falling_gain(tmp_path):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from neuron_profile.analysis.advice.advise import rule
+from neuron_profile.analysis.advice.advise import RULES
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.rules import recompilation
 from neuron_profile.analysis.compilation import Compilation
@@ -69,7 +69,7 @@ CASES = {
 
 def findings(name, folder, each, steps=10):
     with open_capture(folder, [each], [Step(0)] * steps) as profile:
-        return list(rule(name)(Context(profile)))
+        return list(RULES.load(name)(Context(profile)))
 
 
 @pytest.mark.parametrize("name", CASES)

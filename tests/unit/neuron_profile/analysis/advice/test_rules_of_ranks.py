@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import neuron_tools
-from neuron_profile.analysis.advice.advise import rule
+from neuron_profile.analysis.advice.advise import RULES
 from neuron_profile.analysis.advice.context import Context
 
 STEP_NS, TRANSFER_NS = 10_000, 1_000
@@ -39,7 +39,7 @@ def findings(name, make_profile, rows):
         "start_unix_ns": [0, 0],
     }  # fmt: skip
     with neuron_tools.open_profile(make_profile(tables={"CcOp": rows, "ProcessInfo": processes})) as profile:
-        return list(rule(name)(Context(profile)))
+        return list(RULES.load(name)(Context(profile)))
 
 
 def steps(late_ns, count=6):

@@ -1,0 +1,1 @@
+"""One part behind each door of Neuron Tools."""

@@ -1,0 +1,23 @@
+"""Where reports go: one JSON object a line on standard output, or what another package adds."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from neuron_monitor.report.reporter import Report
+from neuron_tools.doors import Door
+
+
+class Sink(Protocol):
+    """Takes reports, one after the other."""
+
+    def write(self, report: Report) -> None:
+        """Take one report.
+
+        Raises:
+            OSError: It cannot be written; the monitor ends.
+        """
+
+
+SINKS = Door("neuron_monitor.sinks", "sink", (("lines", "neuron_monitor.commands.stream:Lines"),))
+"""Each is called without arguments and gives a `Sink`."""

@@ -1,0 +1,44 @@
+"""The formats that profiles are written in, by name: each exporter's file tells its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from neuron_tools.doors import Door
+from neuron_tools.profile.export.report import ExportReport
+
+
+@dataclass(frozen=True, slots=True)
+class ExportFormat:
+    """A format.
+
+    Attributes:
+        title: What people call it.
+        suffix: End of the name of what is made.
+        says: One sentence: what it is good for.
+        export: `export(profile, destination, *, progress=None, force=False)` writes it.
+        is_folder: Whether it makes a folder.
+    """
+
+    title: str
+    suffix: str
+    says: str
+    export: Callable[..., ExportReport]
+    is_folder: bool = False
+
+
+_HERE = "neuron_tools.profile.export"
+FORMATS = Door(
+    "neuron_tools.exporters",
+    "export format",
+    (
+        ("perfetto", f"{_HERE}.perfetto:FORMAT"),
+        ("chrome", f"{_HERE}.chrome:FORMAT"),
+        ("json", f"{_HERE}.neuron_json:FORMAT"),
+        ("parquet", f"{_HERE}.parquet:FORMAT"),
+        ("csv", f"{_HERE}.csv:FORMAT"),
+        ("summary-json", f"{_HERE}.summary:FORMAT"),
+    ),
+)
+"""Each an `ExportFormat`, in the order in which people meet them."""

@@ -1,0 +1,20 @@
+"""Which analyses there are; none is loaded to tell."""
+
+from __future__ import annotations
+
+from neuron_tools.doors import Door
+
+_HERE = "neuron_profile.analysis.analyses"
+ANALYSES = Door(
+    "neuron_profile.analyses",
+    "analysis",
+    (
+        ("idle", f"{_HERE}:IDLE"),
+        ("kernels", f"{_HERE}:KERNELS"),
+        ("roofline", f"{_HERE}:ROOFLINE"),
+        ("critical-path", f"{_HERE}:CRITICAL_PATH"),
+        ("memory", f"{_HERE}:MEMORY"),
+        ("communication", f"{_HERE}:COMMUNICATION"),
+    ),
+)
+"""By the name that `neuron-profile analyze` takes, each a `ProfileAnalysis`."""
