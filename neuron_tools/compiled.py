@@ -1,4 +1,9 @@
-"""Compiles functions that look at every byte, span or instruction. The result is kept on disk."""
+"""Compiles functions that look at every byte, span or instruction. The result is kept on disk.
+
+A wheel carries the machine code of what most programs use (`SHIPPED_CODE`, made by
+`scripts/compile_loops.sh`), for one Python, one numba and one level of processors. What fits is taken from
+there; all else is compiled when it is first called.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,8 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -16,8 +22,9 @@ from neuron_tools.errors import NeuronToolsError
 
 try:
     import numba
+    from llvmlite.binding import get_host_cpu_features
     from numba.core import cgutils, types
-    from numba.core.caching import FunctionCache
+    from numba.core.caching import FunctionCache, IndexDataCacheFile
     from numba.extending import intrinsic, is_jitted
 except ModuleNotFoundError as error:
     raise NeuronToolsError(
@@ -27,6 +34,11 @@ except ModuleNotFoundError as error:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 LOCK_NAME = "neuron-tools.lock"
+SHIPPED_CODE = Path(__file__).parent / "compiled_loops"
+SHIPPED_CPU = ("x86-64-v3", "")
+"""Processor and further features that the shipped code is for, as numba's index spells them."""
+# x86-64 psABI 1.0, section 3.1.1, beyond x86-64-v2.
+_NEEDED_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe")
 
 
 def compiled(function: Function) -> Function:
@@ -71,10 +83,32 @@ class KeptCode(FunctionCache):  # type: ignore[misc]
     run as the other's. Here only one process writes in a folder at a time.
     """
 
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The code for one signature: the wheel's, else what this machine keeps, else None."""
+        return self._load_shipped(sig, target_context) or super().load_overload(sig, target_context)
+
+    def _load_shipped(self, sig: Any, target_context: Any) -> Any:
+        folder = SHIPPED_CODE / str(self._py_func.__module__)
+        if not folder.is_dir() or not runs_shipped_code():
+            return None
+        locator = self._impl.locator
+        shipped = IndexDataCacheFile(str(folder), self._impl.filename_base, locator.get_source_stamp())
+        target_context.refresh()
+        signature, (system, *_), code = self._index_key(sig, target_context.codegen())
+        data = shipped.load((signature, (system, *SHIPPED_CPU), code))
+        return None if data is None else self._impl.rebuild(target_context, data)
+
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keep the code for one signature; a full disk is no reason to fail."""
         with suppress(OSError), _alone(self.cache_path):
             super().save_overload(sig, data)
+
+
+@cache
+def runs_shipped_code() -> bool:
+    """Whether this processor has every instruction that the shipped code may use."""
+    features = get_host_cpu_features()
+    return all(features.get(name, False) for name in _NEEDED_FEATURES)
 
 
 @contextmanager

@@ -38,6 +38,7 @@ cd "$scratch"/neuron_tools-*/
 for python in "${pythons[@]}"; do
     say "building the device for $("$python" -c 'import os, sys; os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"; import torch; print(f"Python {sys.version_info[0]}.{sys.version_info[1]} and torch {torch.__version__}")')"
     "$python" -m neuron_tools.device.build --ship neuron_tools/device/built
+    scripts/compile_loops.sh "$python"
 done
 say "building the wheel"
 tag=$("$builder" scripts/platform_tag.py neuron_tools/device/built/*/*.so)

@@ -93,3 +93,38 @@ def test_copies_bytes_to_their_place() -> None:
     out = np.zeros(8, np.uint8)
     copy_bytes(out, 2, np.arange(10, 20, dtype=np.uint8), 3, 4)
     assert out.tolist() == [0, 0, 13, 14, 15, 16, 0, 0]
+
+
+@pytest.fixture
+def shipped(total, tmp_path, monkeypatch):
+    """Code that a wheel has of `total` for integers, made as for this processor."""
+    compiled(total)(np.arange(4))
+    folder = tmp_path / "shipped" / str(total.__module__)
+    folder.mkdir(parents=True)
+    for path in (tmp_path / "__pycache__").glob("*.nb[ic]"):
+        path.rename(folder / path.name)
+    codegen = compiled(total).targetctx.codegen()
+    monkeypatch.setattr("neuron_tools.compiled.SHIPPED_CODE", tmp_path / "shipped")
+    monkeypatch.setattr("neuron_tools.compiled.SHIPPED_CPU", codegen.magic_tuple()[1:])
+    return folder
+
+
+def test_code_that_the_wheel_has_is_not_compiled(total, shipped, tmp_path):
+    made = compiled(total)
+    assert made(np.arange(4)) == 6
+    assert sum(made.stats.cache_hits.values()) == 1
+    assert made(np.arange(4) + 0.5) == 8.0  # which the wheel does not have
+    assert kept_files(tmp_path) == [".lock", ".nbc", ".nbi"]
+
+
+def test_another_processor_compiles_its_own(total, shipped, tmp_path, monkeypatch):
+    monkeypatch.setattr("neuron_tools.compiled.runs_shipped_code", lambda: False)
+    assert compiled(total)(np.arange(4)) == 6
+    assert kept_files(tmp_path) == [".lock", ".nbc", ".nbi"]
+
+
+def test_shipped_code_of_another_source_is_not_used(total, shipped, tmp_path):
+    (tmp_path / "total.py").write_text(SOURCE.replace("result += number", "result -= number"))
+    made = {}
+    exec(compile((tmp_path / "total.py").read_text(), str(tmp_path / "total.py"), "exec"), made)
+    assert compiled(made["total"])(np.arange(4)) == -6
