@@ -6,7 +6,7 @@ import shlex
 import shutil
 import subprocess
 from contextlib import contextmanager
-from urllib.request import Request, urlopen
+from urllib.request import HTTPCookieProcessor, build_opener
 
 import pytest
 
@@ -50,6 +50,13 @@ def double(a):
 
 a = np.ones((128, 64), np.float32)
 assert (np.asarray(double(a)) == 2).all()
+"""
+IMPORT_ALL = """
+import importlib, pkgutil, sys
+for package in map(importlib.import_module, sys.argv[1:]):
+    for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
 """
 OPEN_IT = """
 import neuron_tools
@@ -117,24 +124,41 @@ def test_packages_import_and_commands_explain_themselves(environment, extra, tmp
         assert "Usage:" in bare.run(command, "--help", cwd=tmp_path).stdout
 
 
+@pytest.mark.parametrize(
+    ("extra", "packages"),
+    [
+        ("profile", ["neuron_profile.commands", "neuron_profile.analysis", "neuron_profile.reports"]),
+        ("explorer", ["neuron_explorer"]),
+        ("monitor", ["neuron_monitor"]),
+    ],
+)
+def test_every_module_of_a_tool_imports_with_its_extra_alone(environment, extra, packages, tmp_path):
+    bare = environment(extra)
+    bare.run(bare.python, "-c", IMPORT_ALL, *packages, cwd=tmp_path)
+
+
 def test_the_readme_names_what_is_tested():
     assert {command[1] for command in readme_commands()} >= {"view", "query", "advise", "whatif", "diff"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", ["profile"])
 def test_profiles_are_read(environment, extra, folder):
     read_profiles(environment(extra), folder)
 
 
+@pytest.mark.slow
 def test_ranks_are_read_on_a_cluster(environment, folder):
     command = ["neuron-profile", "ranks", "run.nprof", "base.nprof", "--engine", "dask", "--json"]
     assert json.loads(environment("cluster").run(*command, cwd=folder).stdout)
 
 
+@pytest.mark.slow
 def test_jax_is_captured(environment, tmp_path):
     assert capture(environment("jax"), tmp_path, JAX_SCRIPT).is_dir()
 
 
+@pytest.mark.slow
 def test_kernels_are_captured(environment, tmp_path):
     assert capture(environment("nki"), tmp_path, NKI_SCRIPT).is_dir()
 
@@ -173,6 +197,7 @@ def served(environment, *command, cwd):
             process.kill()
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 @pytest.mark.parametrize("command", ["neuron-explorer run.nprof -p 0 --no-browser"])
 def test_the_timeline_opens_in_a_browser(environment, folder, command):
@@ -198,8 +223,14 @@ def test_devices_are_watched(environment, tmp_path):
     bare.run("neuron-ls", *options, "-j", cwd=tmp_path)
     bare.run("neuron-top", "--help", cwd=tmp_path)
     command = [bare.folder / "bin" / "neuron-monitor", "prometheus", "--port", "0", *options]
-    with served(bare, *command, cwd=tmp_path) as address, urlopen(Request(address)) as answer:
+    with (
+        served(bare, *command, cwd=tmp_path) as address,
+        build_opener(HTTPCookieProcessor()).open(address) as answer,
+    ):
         assert b"neuron" in answer.read()
     command = [bare.folder / "bin" / "neuron-monitor", "dashboard", "-p", "0", *options]
-    with served(bare, *command, cwd=tmp_path) as address, urlopen(Request(address)) as answer:
+    with (
+        served(bare, *command, cwd=tmp_path) as address,
+        build_opener(HTTPCookieProcessor()).open(address) as answer,
+    ):
         assert answer.status == 200
