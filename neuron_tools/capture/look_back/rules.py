@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.capture.host_rows import IN_OPTIMIZER
 from neuron_tools.capture.look_back.retained import Records
 from neuron_tools.errors import UsageError
 from neuron_tools.records.capture_log import RecordKind
@@ -20,6 +21,14 @@ _SIZES = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _RULE = re.compile(r"(latency|step|range:\S+|device_memory)\s*>\s*(.+)")
 _PERCENTILE = re.compile(r"(?:(\d+(?:\.\d+)?)\s*\*\s*)?p99|p99\s*\*\s*(\d+(?:\.\d+)?)")
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)")
+
+_OPTIMIZER_STEP = ".step"
+_NEVER_SEEN = {
+    "latency": "no compiled graph ran",
+    "step": "the program marks no steps (torch.profiler.profile.step, jax.profiler.StepTraceAnnotation) and "
+    "takes no two optimizer steps",
+    "device_memory": "no device memory was allocated",
+}
 
 Values = npt.NDArray[np.int64]
 
@@ -89,6 +98,13 @@ def _not_understood(text: str) -> UsageError:
     )
 
 
+def never_seen(rule: Rule) -> str:
+    """Why a rule could not be met: there was nothing that it looks at."""
+    series = rule.series
+    why = _NEVER_SEEN.get(series) or f"no range was called '{series.removeprefix('range:')}'"
+    return f"'{rule.text}' was never looked at: {why}."
+
+
 @dataclass(slots=True)
 class _History:
     """The last values of one series, of which the 99th percentile is taken."""
@@ -111,6 +127,9 @@ class RuleWatch:
 
     Args:
         name_of: Text of a name's number; "" while it is not known.
+
+    Attributes:
+        is_seen: Whether there was anything that the rule looks at.
     """
 
     def __init__(self, rule: Rule, name_of: Callable[[int], str]) -> None:
@@ -118,12 +137,16 @@ class RuleWatch:
         self._name_of = name_of
         self._held_bytes = 0
         self._histories: dict[int, _History] = {}
+        self._are_steps_marked = False
+        self._last_optimizer_end_ns: dict[int, int] = {}
+        self.is_seen = False
 
     def look(self, records: Records) -> Alert | None:
         """The first of these records that meets the rule, as an alert."""
         if self._rule.series == "device_memory":
             return self._look_at_memory(records)
         chosen, values = self._values(records)
+        self.is_seen |= len(chosen) > 0
         first: int | None = None
         for key in np.unique(chosen["executable"]):
             places = np.flatnonzero(chosen["executable"] == key)
@@ -150,18 +173,42 @@ class RuleWatch:
             return chosen, chosen["device_end_ns"] - chosen["host_start_ns"]
         if self._rule.series == "step":
             chosen = records[records["kind"] == int(RecordKind.STEP)]
+            self._are_steps_marked |= len(chosen) > 0
+            if not self._are_steps_marked:
+                return self._optimizer_steps(records)
         else:
-            chosen = records[records["kind"] == int(RecordKind.RANGE)]
             wanted = self._rule.series.removeprefix("range:")
-            numbers = [number for number in np.unique(chosen["name"]) if self._name_of(int(number)) == wanted]
-            chosen = chosen[np.isin(chosen["name"], numbers)]
+            chosen = self._named(records, lambda name: name == wanted)
         return chosen, chosen["host_end_ns"] - chosen["host_start_ns"]
+
+    def _named(self, records: Records, is_wanted: Callable[[str], bool]) -> Records:
+        """The ranges whose names are wanted."""
+        chosen = records[records["kind"] == int(RecordKind.RANGE)]
+        numbers = [number for number in np.unique(chosen["name"]) if is_wanted(self._name_of(int(number)))]
+        named: Records = chosen[np.isin(chosen["name"], numbers)]
+        return named
+
+    def _optimizer_steps(self, records: Records) -> tuple[Records, Values]:
+        """Of a program that marks no steps: from the end of an optimizer's step to the end of its next."""
+        chosen = self._named(records, lambda name: name.endswith(_OPTIMIZER_STEP))
+        chosen = chosen[(chosen["flags"] & IN_OPTIMIZER) != 0]
+        places, durations = [], []
+        for place, (number, end_ns) in enumerate(
+            zip(chosen["name"].tolist(), chosen["host_end_ns"].tolist())
+        ):
+            last_ns = self._last_optimizer_end_ns.get(number)
+            self._last_optimizer_end_ns[number] = end_ns
+            if last_ns is not None:
+                places.append(place)
+                durations.append(end_ns - last_ns)
+        return chosen[places], np.array(durations, np.int64)
 
     def _look_at_memory(self, records: Records) -> Alert | None:
         kinds = (int(RecordKind.ALLOCATE), int(RecordKind.FREE))
         chosen = records[np.isin(records["kind"], kinds)]
         if not len(chosen):
             return None
+        self.is_seen = True
         signed = np.where(chosen["kind"] == kinds[0], chosen["bytes"], -chosen["bytes"])
         held = self._held_bytes + np.cumsum(signed)
         was_over, self._held_bytes = self._held_bytes > self._rule.limit, int(held[-1])

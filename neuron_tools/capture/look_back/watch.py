@@ -49,6 +49,11 @@ class LookBackWatch:
             for alert in self._processes[directory].look():
                 self._on_alert(alert)
 
+    def unseen_rules(self) -> list[Rule]:
+        """The rules that look at something that no process recorded."""
+        seen = {rule for process in self._processes.values() for rule in process.seen_rules()}
+        return [rule for rule in self._rules if rule.series != "error" and rule not in seen]
+
     @property
     def process_count(self) -> int:
         """Processes that have recorded something."""
@@ -81,6 +86,10 @@ class _WatchedProcess:
                 self._rests_until_ns[rule] = now_ns + self._last_ns
                 found.append(alert)
         return found
+
+    def seen_rules(self) -> list[Rule]:
+        """The rules that look at something that the process recorded."""
+        return [rule for rule, watch in self._watches if watch.is_seen]
 
     def _failed(self, rule: Rule) -> list[Alert]:
         """Executions of this process that failed since the last look, as the simulated driver counts them."""

@@ -27,6 +27,7 @@ def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> C
         (record_function, "__enter__", hooks.enter(record_function.__enter__)),
         (record_function, "__exit__", hooks.exit(record_function.__exit__)),
         (torch.Tensor, "backward", hooks.ranged("Tensor.backward", torch.Tensor.backward)),
+        (torch.profiler.profile, "start", hooks.start(torch.profiler.profile.start)),
         (torch.profiler.profile, "step", hooks.step(torch.profiler.profile.step)),
     ]
     originals = [(owner, name, getattr(owner, name)) for owner, name, _ in replacements]
@@ -85,13 +86,26 @@ class RangeHooks:
 
         return disguised(call, original)
 
+    def start(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        """`torch.profiler.profile.start` that notes when the first step begins."""
+
+        def start(profiler: Any) -> Any:
+            found = original(profiler)
+            profiler._neuron_step_start_ns = self._native.host_now_ns()
+            return found
+
+        return disguised(start, original)
+
     def step(self, original: Callable[..., Any]) -> Callable[..., Any]:
-        """`torch.profiler.profile.step` that leaves a step marker."""
+        """`torch.profiler.profile.step` that records the step it ends, from the end of the one before."""
 
         def step(profiler: Any) -> Any:
             now_ns = self._native.host_now_ns()
-            name = self._name(f"ProfilerStep#{profiler.step_num + 1}")
-            self._native.record_range(name, now_ns, now_ns, int(RecordKind.STEP))
+            # A profiler that was started before the capture was has no beginning of its first step.
+            start_ns = getattr(profiler, "_neuron_step_start_ns", now_ns)
+            profiler._neuron_step_start_ns = now_ns
+            name = self._name(f"ProfilerStep#{profiler.step_num}")
+            self._native.record_range(name, start_ns, now_ns, int(RecordKind.STEP))
             return original(profiler)
 
         return disguised(step, original)

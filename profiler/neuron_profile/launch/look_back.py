@@ -16,7 +16,7 @@ import click
 from neuron_profile.launch.child import Ending, run
 from neuron_profile.launch.destination import SUFFIX, find_destination, shown
 from neuron_tools.capture.environment import child_environment
-from neuron_tools.capture.look_back.rules import Alert, Rule, parse_rule
+from neuron_tools.capture.look_back.rules import Alert, Rule, never_seen, parse_rule
 from neuron_tools.capture.look_back.snapshot import Snapshot, write_snapshot
 from neuron_tools.capture.look_back.watch import LookBackWatch
 from neuron_tools.capture.options import CaptureOptions
@@ -85,6 +85,8 @@ class _Session:
         failed = ending.exit_status != 0 and not ending.interrupted
         if failed and any(rule.series == "error" for rule in self._rules):
             self._write_last(ending)
+        for rule in self._watch.unseen_rules():
+            click.echo(f"neuron-profile: {never_seen(rule)}", err=True)
         if not self._alerts:
             click.echo("neuron-profile: no rule was met, so no profile was written.", err=True)
         return ending.exit_status

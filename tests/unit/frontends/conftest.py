@@ -14,6 +14,7 @@ class NotingDevice:
     """The part of `neuron_tools.device.native` that front ends call; time is a counter."""
 
     log: list[tuple] = field(default_factory=list)
+    spans: list[tuple[str, int, int]] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     modules: list[tuple[str, str]] = field(default_factory=list)
     module: int = 0
@@ -61,6 +62,7 @@ class NotingDevice:
         assert start_ns <= end_ns
         name = self.names[name_id - 1] if name_id else self.path
         self.log.append((RecordKind(kind).name, name))
+        self.spans.append((name, start_ns, end_ns))
 
     def run_graph(self, executable_id, duration_ns, name_id, name=""):
         assert not self.suppressed

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from neuron_tools.capture.look_back.rules import FEWEST_FOR_P99, Rule, RuleWatch, parse_rule
+from neuron_tools.capture.host_rows import IN_OPTIMIZER
+from neuron_tools.capture.look_back.rules import FEWEST_FOR_P99, Rule, RuleWatch, never_seen, parse_rule
 from neuron_tools.errors import UsageError
 from neuron_tools.records.capture_log import RecordKind
 from tests.unit.capture.logs import both, host
 
-NAMES = {1: "request", 2: "load"}
+NAMES = {1: "request", 2: "load", 3: "AdamW.step", 4: "SGD.step"}
 
 
 def watch(text: str) -> RuleWatch:
@@ -68,6 +69,53 @@ def test_the_first_value_over_the_limit_is_told() -> None:
     assert alert is not None
     assert (alert.rule, alert.what, alert.host_ns) == ("step > 50ns", "0.000 ms", 60)
     assert watch("step > 99ns").look(steps(10, 50, 60, 99)) is None
+
+
+def optimizer_steps(*ends_ns: int, name: int = 3, flags: int = IN_OPTIMIZER) -> np.ndarray:
+    return table(*(host(RecordKind.RANGE, end - 1, end, name=name, flags=flags) for end in ends_ns))
+
+
+def test_without_marks_a_step_lasts_from_one_optimizer_step_to_the_next() -> None:
+    each = watch("step > 50ns")
+    assert each.look(optimizer_steps(100, 150)) is None
+    alert = each.look(optimizer_steps(201))
+    assert alert is not None
+    assert (alert.host_ns, each.is_seen) == (201, True)
+    assert each.look(optimizer_steps(251, 300)) is None
+
+
+def test_each_optimizer_has_steps_of_its_own() -> None:
+    each = watch("step > 50ns")
+    assert each.look(table(optimizer_steps(100), optimizer_steps(140, name=4), optimizer_steps(150))) is None
+    assert each.look(optimizer_steps(191, name=4)) is not None
+
+
+def test_marked_steps_count_alone() -> None:
+    each = watch("step > 50ns")
+    assert each.look(steps(10)) is None
+    assert each.look(optimizer_steps(100, 900)) is None
+
+
+def test_a_range_of_the_users_is_no_optimizer_step() -> None:
+    each = watch("step > 50ns")
+    assert each.look(optimizer_steps(100, 900, flags=0)) is None
+    assert not each.is_seen
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("step > 50ms", "marks no steps"),
+        ("latency > 50ms", "no compiled graph ran"),
+        ("range:request > 50ms", "no range was called 'request'"),
+        ("device_memory > 1GiB", "no device memory"),
+    ],
+)
+def test_a_rule_whose_series_was_never_seen_says_why(text: str, why: str) -> None:
+    each = watch(text)
+    each.look(host(RecordKind.RANGE, 0, 900, name=2))
+    assert not each.is_seen
+    assert why in never_seen(parse_rule(text))
 
 
 def test_a_range_is_known_by_its_name() -> None:

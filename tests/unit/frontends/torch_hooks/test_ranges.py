@@ -66,7 +66,13 @@ def test_real_optimizers_name_their_steps(hooks):
     assert hooks.logged("RANGE") == ["Tensor.backward", "AdamW.step", "AdamW.zero_grad"]
 
 
-def test_a_profiler_step_is_a_marker(hooks):
+def test_a_profiler_step_lasts_from_the_one_before(hooks):
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profiler:
+        hooks.time_ns = 100
         profiler.step()
-    assert hooks.logged("STEP") == ["ProfilerStep#1"]
+        hooks.time_ns = 300
+        profiler.step()
+    assert hooks.logged("STEP") == ["ProfilerStep#0", "ProfilerStep#1"]
+    (_, first_ns, second_ns), second = [span for span in hooks.spans if span[0].startswith("ProfilerStep")]
+    assert first_ns < 100
+    assert (second_ns, second) == (101, ("ProfilerStep#1", 101, 301))
