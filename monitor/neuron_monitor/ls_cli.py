@@ -15,14 +15,27 @@ from neuron_tools.command_line import command, run
 @click.option("-a", "--show-all-procs", is_flag=True, help="Also processes that have no Neuron runtime.")
 @click.option("-t", "--topology", is_flag=True, help="Also draw how the devices are linked.")
 @click.option("-j", "--json-output", "--json", is_flag=True, help="Print JSON as AWS's neuron-ls does.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["table", "json"]),
+    default="table",
+    show_default=True,
+    help="json = the same as -j, as AWS's neuron-ls spells it from 2.34 on.",
+)
 @tree_option
 def neuron_ls(
-    wide: bool, show_all_procs: bool, topology: bool, json_output: bool, sysfs_root: str | None
+    wide: bool,
+    show_all_procs: bool,
+    topology: bool,
+    json_output: bool,
+    output_format: str,
+    sysfs_root: str | None,
 ) -> None:
     """List the Neuron devices of this machine, real or simulated, and the processes that use them."""
     from neuron_monitor.listing.show import show
 
-    show(sysfs_root, wide=wide, with_all=show_all_procs, topology=topology, as_json=json_output)
+    as_json = json_output or output_format == "json"
+    show(sysfs_root, wide=wide, with_all=show_all_procs, topology=topology, as_json=as_json)
 
 
 def main() -> None:

@@ -47,20 +47,33 @@ class Instance:
     ) -> None:
         self._ask = ask or ask_metadata_service
         self._facts, is_ec2 = read_firmware(firmware)
+        self._simulated: InstanceFacts | None = None
+        self._answered = threading.Event()
         if is_ec2:
             threading.Thread(target=self._complete, name="instance-metadata", daemon=True).start()
+        else:
+            self._answered.set()
 
     def facts(self, simulated_type: str = "") -> InstanceFacts:
-        """What is known now; a simulated driver's instance type stands above the host's."""
-        if simulated_type:
-            return InstanceFacts(type=simulated_type, id=SIMULATED)
-        return self._facts
+        """What is known now; a simulated driver's instance type stands above the host's.
+
+        It still does when no program runs on the simulated device any more: series keep their labels.
+        """
+        if simulated_type and (self._simulated is None or self._simulated.type != simulated_type):
+            self._simulated = InstanceFacts(type=simulated_type, id=SIMULATED)
+        return self._simulated or self._facts
+
+    def wait(self, longest_s: float = TIMEOUT_S) -> None:
+        """Wait until nothing more will be known: for what carries the facts as labels from the start."""
+        self._answered.wait(longest_s)
 
     def _complete(self) -> None:
         try:
             self._facts = self._ask(self._facts)
         except (OSError, ValueError) as error:
             self._facts = replace(self._facts, error=f"instance metadata: {error}")
+        finally:
+            self._answered.set()
 
 
 def read_firmware(folder: str = FIRMWARE_FOLDER) -> tuple[InstanceFacts, bool]:

@@ -38,12 +38,16 @@ def prometheus(
     sysfs_root: str | None,
 ) -> None:
     """Serve metrics to Prometheus: AWS's series under AWS's names, and more."""
+    from neuron_monitor.api.instance import Instance
     from neuron_monitor.commands.start import make_pods, make_sampler
     from neuron_monitor.prometheus.exporter import Exporter
     from neuron_monitor.prometheus.server import MetricsServer
     from neuron_monitor.report.config import parse_duration
 
-    exporter = Exporter(make_sampler(sysfs_root, host_metrics), parse_duration(period), make_pods(kubernetes))
+    instance = Instance()
+    instance.wait()  # Facts are labels of every series: what came later would begin new ones.
+    sampler = make_sampler(sysfs_root, host_metrics, instance)
+    exporter = Exporter(sampler, parse_duration(period), make_pods(kubernetes))
     server = MetricsServer(exporter, address, port, read_token(token_file))
     exporter.update()
     stopped = threading.Event()

@@ -6,6 +6,7 @@ import gc
 import os
 
 from neuron_monitor.api.host import Host
+from neuron_monitor.api.instance import Instance
 from neuron_monitor.api.kubernetes import LOG_FOLDER, PodWatch
 from neuron_monitor.api.root import find_root
 from neuron_monitor.api.sample import Sampler
@@ -16,12 +17,14 @@ from neuron_monitor.api.tree import DeviceTree
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
 
 
-def make_sampler(sysfs_root: str | None, host_metrics: str = "auto") -> Sampler:
+def make_sampler(
+    sysfs_root: str | None, host_metrics: str = "auto", instance: Instance | None = None
+) -> Sampler:
     """What reads the devices and the host; `host_metrics` is "auto" or "host"."""
     gc.freeze()
     gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, 5, 5)
     host = Host(sees_container=host_metrics == "auto")
-    return Sampler(DeviceTree(find_root(sysfs_root)), host)
+    return Sampler(DeviceTree(find_root(sysfs_root)), host, instance)
 
 
 def make_pods(kubernetes: bool | None) -> PodWatch | None:

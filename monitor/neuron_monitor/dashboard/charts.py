@@ -17,6 +17,10 @@ INK = {"light": "#24292f", "dark": "#d0d7de"}
 GRID = {"light": "#d8dee4", "dark": "#30363d"}
 
 
+# A device in use by half a percent is seen to be; noise below a tenth of that is not blown up.
+SHARE_RANGE = {"include": [0, 0.005], "clipmax": 1.02}
+
+
 @dataclass(frozen=True, slots=True)
 class Chart:
     """One chart.
@@ -24,8 +28,8 @@ class Chart:
     Attributes:
         key: Its id in the page.
         lines: Column and label of each line.
-        format: Plotly's format of the axis, e.g. ".0%".
-        is_share: Whether the axis runs from 0 to 1.
+        format: Plotly's format of the axis, e.g. ".2~%".
+        is_share: Whether values are shares: the axis fits them, and does not pass 1.
         is_stacked: Whether lines are areas on top of each other.
     """
 
@@ -52,11 +56,11 @@ CHARTS = (
             ("utilization_maximum", "busiest"),
             ("throttled_maximum", "throttled"),
         ),
-        ".0%",
+        ".2~%",
         is_share=True,
     ),
     Chart(
-        "engines", "Engines, mean", tuple((f"engine_{name}", name) for name in ENGINES), ".0%", is_share=True
+        "engines", "Engines, mean", tuple((f"engine_{name}", name) for name in ENGINES), ".2~%", is_share=True
     ),
     Chart(
         "traffic",
@@ -93,7 +97,7 @@ CHARTS = (
         "host",
         "Host",
         (("host_processor_share", "processors"), ("host_memory_share", "memory")),
-        ".0%",
+        ".2~%",
         is_share=True,
     ),
 )
@@ -114,7 +118,7 @@ def make_layout(chart: Chart, theme: str) -> dict[str, Any]:
     axis = {"gridcolor": GRID[theme], "zeroline": False, "linecolor": GRID[theme]}
     return {
         "uirevision": "kept",
-        "margin": {"l": 58, "r": 10, "t": 8, "b": 26},
+        "margin": {"l": 58, "r": 34, "t": 8, "b": 30},
         "height": 210,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
@@ -127,6 +131,7 @@ def make_layout(chart: Chart, theme: str) -> dict[str, Any]:
         "xaxis": {
             **axis,
             "type": "date",
+            "automargin": True,
             "tickformat": "%H:%M:%S",
             "hoverformat": "%Y-%m-%d %H:%M:%S UTC",
             "nticks": 6,
@@ -137,7 +142,7 @@ def make_layout(chart: Chart, theme: str) -> dict[str, Any]:
             "ticksuffix": chart.suffix,
             "fixedrange": True,
             "rangemode": "tozero",
-            **({"range": [0, 1.02]} if chart.is_share else {}),
+            **({"autorangeoptions": SHARE_RANGE} if chart.is_share else {}),
         },
     }
 

@@ -131,7 +131,9 @@ def test_help_has_an_example_and_there_is_a_version(command):
 def test_devices_are_listed(tree):
     table = run("neuron-ls", "--sysfs-root", str(tree.root), "-t").stdout
     assert "[  0]──[  1]" in table or "[  0]--[  1]" in table
-    told = json.loads(run("neuron-ls", "--sysfs-root", str(tree.root), "-j").stdout)
+    text = run("neuron-ls", "--sysfs-root", str(tree.root), "-j").stdout
+    assert run("neuron-ls", "--sysfs-root", str(tree.root), "--output-format", "json").stdout == text
+    told = json.loads(text)
     assert [entry["neuron_device"] for entry in told] == [0, 1]
 
 

@@ -61,3 +61,22 @@ def test_a_service_that_does_not_answer_is_told_in_the_error(firmware):
 def test_a_simulated_device_is_on_a_simulated_instance(firmware):
     facts = Instance(str(firmware), lambda known: known).facts("trn1.2xlarge")
     assert (facts.type, facts.id) == ("trn1.2xlarge", "simulated")
+
+
+def test_a_simulated_instance_stays_when_its_tree_goes(tmp_path):
+    instance = Instance(str(tmp_path))
+    assert instance.facts("trn2.48xlarge") == InstanceFacts("trn2.48xlarge", "simulated")
+    assert instance.facts() == InstanceFacts("trn2.48xlarge", "simulated")
+
+
+def test_whoever_needs_all_facts_waits_for_the_answer(firmware):
+    asked = threading.Event()
+
+    def ask(known):
+        asked.wait(60)
+        return replace(known, region="us-east-2")
+
+    instance = Instance(str(firmware), ask)
+    asked.set()
+    instance.wait(60)
+    assert instance.facts().region == "us-east-2"

@@ -5,7 +5,7 @@ import pytest
 from plotly.utils import PlotlyJSONEncoder
 
 from neuron_monitor.dashboard.app import make_fleet_app, make_local_app
-from neuron_monitor.dashboard.charts import CHARTS, make_extension, make_figure
+from neuron_monitor.dashboard.charts import CHARTS, make_extension, make_figure, make_layout
 from neuron_monitor.dashboard.collector import Collector
 from neuron_monitor.dashboard.fleet import FleetSource
 from neuron_monitor.dashboard.fleet_page import _host_table
@@ -207,3 +207,12 @@ def test_a_server_that_does_not_answer_is_told():
 def test_the_page_of_a_fleet_can_be_made():
     app = make_fleet_app(FleetSource("http://prometheus:9090", ask=ask_prometheus))
     assert "Fleet at http://prometheus:9090" in text_of(app.layout)
+
+
+def test_charts_of_shares_fit_low_use_and_do_not_pass_one():
+    axes = [make_layout(chart, "dark")["yaxis"] for chart in CHARTS if chart.is_share]
+    assert axes
+    for axis in axes:
+        assert "range" not in axis
+        assert axis["autorangeoptions"]["clipmax"] < 1.1
+        assert 0 < max(axis["autorangeoptions"]["include"]) <= 0.01
