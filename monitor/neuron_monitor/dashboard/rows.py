@@ -45,9 +45,11 @@ def make_row(before: View | None, view: View, core_ids: Sequence[int]) -> list[f
         view.cores[core_id] for core_id in core_ids if core_id in view.allocation and core_id in view.cores
     ]
     completed, errors = _execution_rates(before, view)
+    is_timed = not view.processes or any(each.process.is_timed for each in view.processes)
     return [
-        _mean([each.utilization for each in used]),
-        max((each.utilization for each in used), default=0.0),
+        # Without simulated time nobody knows them, which is not 0.
+        _mean([each.utilization for each in used]) if is_timed else nan,
+        max((each.utilization for each in used), default=0.0) if is_timed else nan,
         sum(each.flops_per_second for each in used),
         max((each.throttled or 0.0 for each in used), default=0.0),
         *(_mean([each.engines.get(name, 0.0) for each in used]) for name in ENGINES),

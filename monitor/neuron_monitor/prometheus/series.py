@@ -162,13 +162,15 @@ class SeriesMaker:
 
     def _core(self, view: ProcessView, core: int, tag: Mapping[str, str]) -> None:
         rates, name = view.rates[core], str(core)
+        self._add("neuron_process_neuroncore", 1, neuroncore=name, pid=str(view.process.pid), **tag)
+        if not view.process.is_timed:
+            return  # Times are not known, which is not 0: these series are absent.
         self._add("neuroncore_utilization_ratio", rates.utilization, neuroncore=name, **tag)
         self._add("neuroncore_flops_per_second", rates.flops_per_second, neuroncore=name, **tag)
         for engine, share in rates.engines.items():
             self._add("neuroncore_engine_utilization_ratio", share, engine=engine, neuroncore=name, **tag)
         if rates.throttled is not None:
             self._add("neuroncore_throttled_ratio", rates.throttled, neuroncore=name, **tag)
-        self._add("neuron_process_neuroncore", 1, neuroncore=name, pid=str(view.process.pid), **tag)
 
     def _process_memory(self, view: ProcessView, tag: Mapping[str, str]) -> None:
         process = view.process

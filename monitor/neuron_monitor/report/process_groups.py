@@ -69,7 +69,9 @@ def make_window(before: ProcessReading, after: ProcessReading, wall_ns: int) -> 
 
 
 def neuroncore_counters(window: ProcessWindow, keys: Keys, core_architecture: str) -> Part:
-    """The group `neuroncore_counters`."""
+    """The group `neuroncore_counters`; no core where times are not kept, for readers take 0 for idle."""
+    if not window.after.is_timed:
+        return Part("not timed", lambda: {"neuroncores_in_use": {}}, [])
     size, flops = window.after.logical_core_size, len(keys.flops)
     cores = tuple(window.logical)
     physical = tuple(_physical(window, core, size) for core in cores) if size > 1 else ()

@@ -27,6 +27,8 @@ from neuron_monitor.report.windows import Mark, WindowMaker, by_pid
 TIME_GROUP = "neuron_runtime_vcpu_usage"
 MEMORY_GROUP = "memory_used"
 _Groups = list[tuple[RuntimeGroups, list[Group]]]
+TIMED_GROUPS = ("neuroncore_counters", "neuroncore_activity")
+_NOT_TIMED = "utilization is not known: run the program under 'neuron-profile capture' to keep its times"
 _SHARED = "cores are shared with other processes: counts are of all of them"
 
 
@@ -225,13 +227,20 @@ class RuntimeData:
 
     def _form(self, process: ProcessReading, names: list[str], parts: list[Part], keys: Keys) -> list[bytes]:
         """The text of an entry around its values."""
-        shape = (names, [part.shape for part in parts], process.tag, process.is_shared, keys)
+        shape = (
+            names,
+            [part.shape for part in parts],
+            process.tag,
+            process.is_shared,
+            process.is_timed,
+            keys,
+        )
         known = self._forms.get(process.pid)
         if known is not None and known[0] == shape:
             return known[1]
-        error = _SHARED if process.is_shared else ""
         report = {
-            name: {"period": SLOT, **part.structure(), "error": error} for name, part in zip(names, parts)
+            name: {"period": SLOT, **part.structure(), "error": _error(name, process)}
+            for name, part in zip(names, parts)
         }
         form = cut(_entry(process, report, keys))
         self._forms[process.pid] = shape, form
@@ -255,6 +264,13 @@ def _groups_of(process: ProcessReading, groups: list[tuple[RuntimeGroups, list[G
         if runtime.tag_filter.fullmatch(process.tag):
             names.update(dict.fromkeys(group.name for group in each))
     return list(names)
+
+
+def _error(name: str, process: ProcessReading) -> str:
+    """Why a group's figures are not all that they could be; "" where they are."""
+    if name in TIMED_GROUPS and not process.is_timed:
+        return _NOT_TIMED
+    return _SHARED if process.is_shared else ""
 
 
 def _entry(process: ProcessReading, report: dict[str, Any], keys: Keys) -> dict[str, Any]:

@@ -77,6 +77,18 @@ def test_no_series_stands_twice(tmp_path, export, publish, pid):
     assert len(found) == len(set(found))
 
 
+def test_series_of_times_that_are_not_kept_are_absent(tmp_path, make_sampler, clock, publish):
+    tree = SysfsTree(tmp_path / "tree")
+    publish(tree, 1, timing=False)
+    exporter = Exporter(make_sampler(tree), 1.0, clock=clock)
+    publish(tree, 2, timing=False)
+    clock.pass_seconds(1)
+    exporter.update()
+    names = {sample.name for sample in samples(exporter)}
+    assert not names & {"neuroncore_utilization_ratio", "neuroncore_flops_per_second"}
+    assert {"neuron_process_neuroncore", "execution_status_total"} <= names
+
+
 def test_values_are_those_of_the_last_second(tmp_path, export):
     exporter = export(SysfsTree(tmp_path / "tree"))
     core = {"neuroncore": "1", "runtime_tag": "train"}

@@ -315,3 +315,16 @@ def test_a_real_process_counts_from_when_the_period_began(tmp_path, clock, pid):
     completed = [group["execution_stats"]["execution_summary"]["completed"] for group in groups]
     assert completed == [7, 0, 0]
     assert groups[0]["execution_stats"]["latency_stats"]["total_latency"] is None
+
+
+def test_a_process_whose_times_are_not_kept_has_no_utilization_rather_than_0(tmp_path, report_of, pid):
+    tree = SysfsTree(tmp_path / "tree", TRAINIUM2)
+    tree.publish(pid, [0], timing=False)
+    report = report_of(tree, lambda: run_a_second(tree, pid, [0], timing=False), default_configuration(1.0))
+    groups = report["neuron_runtime_data"][0]["report"]
+    assert groups["neuroncore_counters"]["neuroncores_in_use"] == {}
+    assert "neuron-profile capture" in groups["neuroncore_counters"]["error"]
+    assert groups["neuroncore_activity"]["is_timed"] is False
+    assert groups["execution_stats"]["execution_summary"]["completed"] == 14
+    assert groups["memory_used"]["error"] == ""
+    Draft202012Validator(json.loads(SCHEMA.read_text())).validate(report)
