@@ -11,6 +11,8 @@ tag=${1:-}
 [ -n "$tag" ] || fail "usage: scripts/release.sh vX.Y.Z"
 [ -z "$(git status --porcelain)" ] || fail "commit first: a release is built from what git has."
 version=$(sed -n -E 's/^version = "(.*)"$/\1/p' pyproject.toml)
+! grep -q 'neuron-tools\.example' pyproject.toml vscode-extension/package.json .github/ISSUE_TEMPLATE/config.yml ||
+    fail "neuron-tools.example stands for the project's public address: put the real one into pyproject.toml, vscode-extension/package.json and .github/ISSUE_TEMPLATE/config.yml."
 [ "$tag" = "v$version" ] || fail "the tag is $tag, the project's version $version: python scripts/set_version.py ${tag#v}"
 grep -q "^## \[$version\]" CHANGELOG.md || fail "CHANGELOG.md has no section [$version]: name its top section so."
 [ "$(git rev-parse -q --verify "refs/tags/$tag^{commit}")" = "$(git rev-parse HEAD)" ] || fail "$tag is not the commit that is checked out."

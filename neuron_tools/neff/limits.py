@@ -9,7 +9,7 @@ MOST_PIECES = 4096
 FREE_BYTES = 512 << 20
 """What any artifact may become, however small its file: tables of instructions compress well."""
 MOST_RATIO = 40
-"""Bytes for each byte of a file beyond `FREE_BYTES`. Those that the compiler writes have 5 to 15."""
+"""Bytes for each byte of a file beyond `FREE_BYTES`. Those that the compiler writes have at most 17."""
 
 
 class LimitError(ValueError):
