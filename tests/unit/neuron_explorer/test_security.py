@@ -216,7 +216,7 @@ def page(client: FlaskClient, address: str) -> Any:
     values = {"pathname": pathname, "search": f"?{search}", "hash": ""}
     outputs = [("page", "children"), ("page", "className"), ("navigation", "children"),
                ("heading", "children"),
-               ("window-title", "data")]  # fmt: skip
+               ("window-title", "data"), ("steps", "children")]  # fmt: skip
     body = {
         "output": ".." + "...".join(".".join(output) for output in outputs) + "..",
         "outputs": [{"id": name, "property": part} for name, part in outputs],

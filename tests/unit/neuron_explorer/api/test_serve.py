@@ -77,13 +77,14 @@ def test_links_behind_a_proxy_stay_below_its_path(shown: Client, library: Profil
     (entry,) = library.entries()
     wanted = {
         "output": "..page.children...page.className...navigation.children...heading.children"
-        "...window-title.data..",
+        "...window-title.data...steps.children..",
         "outputs": [
             {"id": "page", "property": "children"},
             {"id": "page", "property": "className"},
             {"id": "navigation", "property": "children"},
             {"id": "heading", "property": "children"},
             {"id": "window-title", "property": "data"},
+            {"id": "steps", "property": "children"},
         ],
         "inputs": [
             {"id": "address", "property": "pathname", "value": "/proxy/3001/overview"},
