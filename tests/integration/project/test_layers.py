@@ -36,7 +36,7 @@ def test_the_project_keeps_its_layers(packages):
     [
         ("neuron_tools/errors.py", "neuron_tools.profile.schema"),
         ("neuron_tools/profile/schema.py", "neuron_tools.hardware.catalogue"),
-        ("neuron_tools/hardware/catalogue.py", "neuron_tools.records.program"),
+        ("neuron_tools/hardware/catalogue.py", "neuron_tools.simulator.check"),
         ("neuron_tools/records/program.py", "neuron_tools.compiler.hlo"),
         ("neuron_tools/compiler/hlo.py", "neuron_tools.device.native"),
         ("neuron_tools/device/native.py", "neuron_tools.frontends.executables"),
