@@ -42,7 +42,7 @@ HAVE = {
 }
 
 
-@pytest.mark.parametrize("name", ANALYSES)
+@pytest.mark.parametrize("name", ANALYSES.names())
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_result_or_what_is_lacking(tmp_path, kind, name):
     with KINDS[kind](tmp_path) as profile:
