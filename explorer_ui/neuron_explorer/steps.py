@@ -110,7 +110,7 @@ def _scope_text(address: Address, steps: Steps, chosen: Step | None) -> list[Any
     if chosen is not None:
         kind = "typical" if chosen == steps.typical else chosen.kind
         of = f"step {chosen.number} of {len(steps.steps)} · {duration(chosen.duration_ns)}"
-        return [html.B(of), html.Span(f"all figures are of this {kind} step", className="note")]
+        return [html.B(of), html.Span(f"figures are of this {kind} step", className="note")]
     if address.start_ns is not None and address.end_ns is not None:
         inside = [
             step for step in steps.steps if step.begin_ns < address.end_ns and step.end_ns > address.start_ns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 from dash import html
@@ -55,11 +56,13 @@ def HEADLINE(view: View) -> Any:
     at: list[Any] = []
     if first.place.file:
         here = SourceLine(first.place.file, first.place.line)
-        line = html.A(place(here), href=source_link(view, here.file, here.line))
-        at = [", at ", line]
+        name = f"{PurePath(here.file).name}:{here.line}"
+        link = html.A(name, href=source_link(view, here.file, here.line), title=place(here))
+        at = [", at ", link]
     saved = f"{duration(first.gain_ns or 0)}, {percent(first.gain)} of {first.gain_of}"
-    gain = f" Mending it saves {saved}, simulated."
-    return html.Div([html.P([html.B(first.title), *at, ".", gain]), more], className="headline")
+    gain = f" Fixing it saves {saved} (simulated)."
+    told = ["Over the whole program: ", html.B(first.title), *at, ".", gain]
+    return html.Div([html.P(told), more], className="headline")
 
 
 @section("overview/summary", results.IDENTITY, results.OVERVIEW)
