@@ -25,7 +25,7 @@ def print_causes(console: Console, profile: CausalProfile) -> None:
         console.print(f"No {profile.level} is known of what ran.")
         return
     speedups = profile.rows[0].speedups
-    columns = [profile.level.capitalize(), "Busy", *(f"{faster:.0%} faster" for faster in speedups)]
+    columns = [profile.level.capitalize(), "Active", *(f"{faster:.0%} faster" for faster in speedups)]
     rows = [
         [
             _what(profile.level, row), duration(row.busy_ns),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,17 +14,18 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.own_lines import OwnLine, callers_of_lines
 from neuron_profile.analysis.source_frames import SourceLine
-from neuron_profile.analysis.whatif.change import Change
-from neuron_profile.analysis.whatif.executions import Executions, ProgramKey
+from neuron_profile.analysis.whatif.change import Change, framework_shares
+from neuron_profile.analysis.whatif.executions import Executions, Origin, Origins, ProgramKey
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile
-from neuron_tools.records.program import Program
+from neuron_tools.records.program import FrameworkOperation, Program
 from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator import simulate
 
 Mask = npt.NDArray[np.bool_]
+Times = npt.NDArray[np.int64]
 Select = Callable[[Program], tuple[Mask, Mask]]
 
 
@@ -43,7 +44,8 @@ class Hotspot:
     """Time of chosen rows, and the place that has most of it.
 
     Attributes:
-        busy_ns: Sum of the durations of the chosen instructions and transfers, over all executions.
+        busy_ns: Time in which the chosen instructions and transfers ran, over all executions: the union of
+            those of each engine, and of all transfers.
         place_ns: The part at `place`.
     """
 
@@ -128,51 +130,61 @@ class Context:
         return Hotspot(sum(at.values()), at[place], place)
 
     def busy_places(self, select: Select | None = None) -> dict[Place, float]:
-        """Time in ns of the chosen rows (all, if None) of all executions, by the place they came from."""
+        """Time in ns of the chosen rows (all, if None) of all executions, by the place they came from.
+
+        Rows of one engine that run at the same time, as in a pipeline, count once: the time is charged to the
+        one that began first. So it never passes the engine's active time.
+        """
         at: defaultdict[Place, float] = defaultdict(float)
         for use in self.programs:
-            rows = select(use.program) if select is not None else _every(use.program)
-            for (hlo, line), busy_ns in _busy_by_origin(use, *rows).items():
-                for place, share in self._places(use, hlo, line):
-                    at[place] += busy_ns * share
+            for (hlo, line), busy_ns in _busy_by_origin(use, *(select or _every)(use.program)).items():
+                for place, executions in self._places(use, hlo, line):
+                    at[place] += busy_ns * executions
         return dict(at)
 
     def _places(self, use: ProgramUse, hlo: int, line: int) -> Iterator[tuple[Place, float]]:
-        """Places of one HLO operation, or line of a kernel, with how many executions each has."""
-        executions = self.executions
+        """Places of one HLO operation, or line of a kernel, with how many executions each has.
+
+        Of what several operations were fused into, each has its share.
+        """
+        executions, program = self.executions, use.program
         assert executions is not None
-        if use.key in executions.eager:
-            for position in executions.of_program(use.key):
-                origin = executions.origin(int(position))
-                if origin is not None:
-                    place = Place(origin.file, origin.line, "", origin.layer, origin.operation)
-                    yield place, 1.0
-            return
-        program = use.program
-        rows = program.hlo[hlo].framework if 0 <= hlo < len(program.hlo) else ()
-        if not rows:
+        if not 0 <= hlo < len(program.hlo):
             yield Place(), float(use.count)
             return
-        operation = program.framework[rows[0]]
-        frame = operation.stack[0] if operation.stack else None
+        at_line = None
         lines = kernel_lines(program)
         if lines is not None and line != NO_LINE:
-            yield (
-                Place(*lines.places[line], "", operation.module_path, operation.name),
-                float(use.count),
-            )
-            return
-        yield (
-            Place(
-                frame.file if frame else "", frame.line if frame else 0, frame.function if frame else "",
-                operation.module_path, operation.name,
-            ),
-            float(use.count),
-        )  # fmt: skip
+            at_line = lines.places[line]
+        for origins, count in self._origins(executions, use).items():
+            operations = framework_shares(program, program.hlo[hlo], origins)
+            for operation, share in operations:
+                yield _place(operation, at_line), share * count
+            if not operations:
+                yield Place(), float(count)
+
+    def _origins(self, executions: Executions, use: ProgramUse) -> Mapping[Origins, int]:
+        """How often a program's operations came from where; one nameless origin where it says so itself."""
+        if use.key not in executions.eager:
+            return {(): use.count}
+        return Counter(executions.origins(int(position)) for position in executions.of_program(use.key))
 
 
 def _every(program: Program) -> tuple[Mask, Mask]:
     return np.ones(len(program.instructions), bool), np.ones(len(program.dmas), bool)
+
+
+def _place(operation: FrameworkOperation | Origin, kernel_line: tuple[str, int] | None) -> Place:
+    if isinstance(operation, Origin):
+        file, line, function = operation.file, operation.line, ""
+        module, name = operation.layer, operation.operation
+    else:
+        frame = operation.stack[0] if operation.stack else None
+        file, line, function = (frame.file, frame.line, frame.function) if frame else ("", 0, "")
+        module, name = operation.module_path, operation.name
+    if kernel_line is not None:
+        (file, line), function = kernel_line, ""
+    return Place(file, line, function, module, name)
 
 
 def _busy_by_origin(use: ProgramUse, instructions: Mask, dmas: Mask) -> dict[tuple[int, int], float]:
@@ -181,16 +193,32 @@ def _busy_by_origin(use: ProgramUse, instructions: Mask, dmas: Mask) -> dict[tup
     simulation, program = use.simulation, use.program
     lines = kernel_lines(program)
     of_rows, of_dmas = (lines.instruction, lines.dma) if lines is not None else (None, None)
-    for rows, table, line, start, end in (
-        (instructions, program.instructions, of_rows, simulation.start_ps, simulation.end_ps),
-        (dmas, program.dmas, of_dmas, simulation.dma_start_ps, simulation.dma_end_ps),
+    engine = program.instructions["engine"].astype(np.int64)
+    for rows, table, group, line, start, end in (
+        (instructions, program.instructions, engine, of_rows, simulation.start_ps, simulation.end_ps),
+        (dmas, program.dmas, None, of_dmas, simulation.dma_start_ps, simulation.dma_end_ps),
     ):
         chosen = np.flatnonzero(rows)
         if len(chosen):
-            busy_ns = (end[chosen] - start[chosen]) / 1000
+            groups = np.zeros(len(chosen), np.int64) if group is None else group[chosen]
+            busy_ns = _first_come(start[chosen], end[chosen], groups) / 1000
             at_line = np.full(len(chosen), NO_LINE) if line is None else line[chosen]
             origins = np.stack([table["hlo"][chosen].astype(np.int64), at_line], axis=1)
             unique, inverse = np.unique(origins, axis=0, return_inverse=True)
             for origin, total in zip(unique.tolist(), np.bincount(inverse.ravel(), weights=busy_ns)):
                 times[origin[0], origin[1]] += float(total)
     return times
+
+
+def _first_come(start: Times, end: Times, group: Times) -> Times:
+    """Length of each span without what earlier ones of its group cover, so that they add up to the union.
+
+    O(n log n) in the spans.
+    """
+    length = np.zeros(len(start), np.int64)
+    for number in np.unique(group):
+        rows = np.flatnonzero(group == number)
+        rows = rows[np.lexsort((end[rows], start[rows]))]
+        covered = np.concatenate([start[rows[:1]], np.maximum.accumulate(end[rows])[:-1]])
+        length[rows] = np.maximum(0, end[rows] - np.maximum(start[rows], covered))
+    return length

@@ -27,7 +27,7 @@ class CausalRow:
 
     Attributes:
         what: "train.py:12", "aten::mm" or "model.layers.0".
-        busy_ns: Sum of its instructions and transfers, over all executions.
+        busy_ns: Active time of its instructions and transfers on all engines, over all executions.
         speedups: By how much it was made faster, 0 to 1.
         gains_ns: Time of the program that each speed-up saves.
         most: The largest of them as a part of the program's time.

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.analysis.whatif.executions import Origin, Origins
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
@@ -28,6 +28,7 @@ from neuron_tools.records.program import (
 from neuron_tools.simulator.cost_scale import CostScale
 
 Mask = npt.NDArray[np.bool_]
+Parts = npt.NDArray[np.float64]
 
 KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")
 _LINE = re.compile(r"^(.*):(\d+)$")
@@ -49,12 +50,12 @@ class Change:
 
     Attributes:
         text: As the user writes it: "op:softmax=0".
-        apply: Makes the variant of a program; the origin is that of an eager execution, else None.
+        apply: Makes the variant of a program; the origins are those of an eager execution, else empty.
         by_origin: Whether executions of one eager program may differ.
     """
 
     text: str
-    apply: Callable[[Variant, Origin | None], Variant]
+    apply: Callable[[Variant, Origins], Variant]
     by_origin: bool = False
 
 
@@ -84,24 +85,25 @@ def parse_change(text: str) -> Change:
         return _dma_latency(text, _factor(text, value))
     if name == "buffers":
         return _buffers(text, value)
-    return Change(text, lambda variant, origin: replace(variant, core=apply_settings(variant.core, [text])))
+    return Change(text, lambda variant, origins: replace(variant, core=apply_settings(variant.core, [text])))
 
 
 def scale_change(text: str, kind: str, what: str, factor: float) -> Change:
-    """Costs of the chosen rows times a factor."""
+    """Costs of the chosen rows times a factor; of fused operations, that of the chosen ones' shares."""
 
-    def apply(variant: Variant, origin: Origin | None) -> Variant:
-        instructions, dmas = _chosen(variant.program, origin, kind, what)
-        scale = CostScale(np.where(instructions, factor, 1.0), np.where(dmas, factor, 1.0))
+    def apply(variant: Variant, origins: Origins) -> Variant:
+        instructions, dmas = _chosen(variant.program, origins, kind, what)
+        scale = CostScale(1.0 - instructions * (1.0 - factor), 1.0 - dmas * (1.0 - factor))
         return replace(variant, scale=variant.scale.times(scale))
 
-    return Change(text, apply, by_origin=kind in ("module", "line", "op", "operation"))
+    named = kind in ("module", "line", "op", "operation") or (kind == "dma" and bool(what))
+    return Change(text, apply, by_origin=named)
 
 
 def rows_change(text: str, select: Callable[[Program], tuple[Mask, Mask]], factor: float) -> Change:
     """Costs of the instructions and DMAs that a rule selects, times a factor."""
 
-    def apply(variant: Variant, origin: Origin | None) -> Variant:
+    def apply(variant: Variant, origins: Origins) -> Variant:
         instructions, dmas = select(variant.program)
         scale = CostScale(np.where(instructions, factor, 1.0), np.where(dmas, factor, 1.0))
         return replace(variant, scale=variant.scale.times(scale))
@@ -112,105 +114,129 @@ def rows_change(text: str, select: Callable[[Program], tuple[Mask, Mask]], facto
 def combined(changes: Sequence[Change]) -> Change:
     """All changes, one after the other."""
 
-    def apply(variant: Variant, origin: Origin | None) -> Variant:
+    def apply(variant: Variant, origins: Origins) -> Variant:
         for change in changes:
-            variant = change.apply(variant, origin)
+            variant = change.apply(variant, origins)
         return variant
 
     text = ", ".join(change.text for change in changes)
     return Change(text, apply, any(change.by_origin for change in changes))
 
 
-def _chosen(program: Program, origin: Origin | None, kind: str, what: str) -> tuple[Mask, Mask]:
-    """Instructions and DMAs that a selector means."""
+def _chosen(program: Program, origins: Origins, kind: str, what: str) -> tuple[Parts, Parts]:
+    """The part of each instruction and DMA that a selector means, 0 to 1."""
     table, dmas = program.instructions, program.dmas
     if kind == "engine":
         names = {engine.name.lower(): int(engine) for engine in Engine}
         if what.lower() not in names:
             raise UsageError(f"There is no engine {what!r}: choose one of {', '.join(names)}.")
-        return table["engine"] == names[what.lower()], np.zeros(len(dmas), bool)
+        return (table["engine"] == names[what.lower()]).astype(np.float64), np.zeros(len(dmas))
     if kind == "opcode":
         codes = [int(code) for code in Opcode if code.name.lower() == what.lower()]
         if not codes:
             raise UsageError(f"There is no instruction {what!r}.")
-        return np.isin(table["opcode"], codes), np.zeros(len(dmas), bool)
+        return np.isin(table["opcode"], codes).astype(np.float64), np.zeros(len(dmas))
     if kind == "spill":
-        return np.zeros(len(table), bool), spills(program)
+        return np.zeros(len(table)), spills(program).astype(np.float64)
     if kind == "dma":
-        chosen = _by_hlo(program, origin, "op", what) if what else None
-        moved = np.ones(len(dmas), bool) if chosen is None else _at(chosen, dmas["hlo"])
-        return np.zeros(len(table), bool), moved
-    chosen = _by_hlo(program, origin, kind, what)
+        chosen = _by_hlo(program, origins, "op", what) if what else None
+        moved = np.ones(len(dmas)) if chosen is None else _at(chosen, dmas["hlo"])
+        return np.zeros(len(table)), moved
+    chosen = _by_hlo(program, origins, kind, what)
     instructions, moved = _at(chosen, table["hlo"]), _at(chosen, dmas["hlo"])
     lines = kernel_lines(program)
     if kind == "line" and lines is not None:
-        at_line = np.array([place_is(what, *place) for place in lines.places], bool)
-        instructions, moved = instructions | _at(at_line, lines.instruction), moved | _at(at_line, lines.dma)
+        at_line = np.array([place_is(what, *place) for place in lines.places], np.float64)
+        instructions = np.maximum(instructions, _at(at_line, lines.instruction))
+        moved = np.maximum(moved, _at(at_line, lines.dma))
     return instructions, moved
 
 
-def _at(chosen: Mask, rows: npt.NDArray[np.signedinteger[Any]]) -> Mask:
-    return (rows >= 0) & chosen[np.maximum(rows, 0)] if len(chosen) else np.zeros(len(rows), bool)
+def _at(chosen: Parts, rows: npt.NDArray[np.signedinteger[Any]]) -> Parts:
+    if not len(chosen):
+        return np.zeros(len(rows))
+    return np.where(rows >= 0, chosen[np.maximum(rows, 0)], 0.0)
 
 
-def _by_hlo(program: Program, origin: Origin | None, kind: str, what: str) -> Mask:
-    """HLO operations that a selector means."""
+def _by_hlo(program: Program, origins: Origins, kind: str, what: str) -> Parts:
+    """The part of each HLO operation that a selector means: the shares of the operations that it matches."""
     matches = _MATCHERS[kind](what)
-    return np.array([matches(_framework(program, hlo, origin), hlo) for hlo in program.hlo], bool)
-
-
-def _framework(
-    program: Program, hlo: HloOperation, origin: Origin | None
-) -> list[FrameworkOperation | Origin]:
-    if origin is not None:
-        return [origin]
-    return [program.framework[row] for row in hlo.framework if row < len(program.framework)]
-
-
-Operations = Iterable[FrameworkOperation | Origin]
-
-
-def _operation_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
     wanted = what.lower()
-
-    def matches(operations: Operations, hlo: HloOperation) -> bool:
-        names = [hlo.name, hlo.opcode]
-        names += [op.operation if isinstance(op, Origin) else op.name for op in operations]
-        return any(wanted in name.lower() for name in names)
-
-    return matches
-
-
-def _exact_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
-    def matches(operations: Operations, hlo: HloOperation) -> bool:
-        names = (op.operation if isinstance(op, Origin) else op.name for op in operations)
-        return any(name == what for name in names)
-
-    return matches
+    parts = np.zeros(len(program.hlo))
+    for row, hlo in enumerate(program.hlo):
+        own = kind == "op" and any(wanted in name.lower() for name in (hlo.name, hlo.opcode))
+        operations = framework_shares(program, hlo, origins)
+        parts[row] = 1.0 if own else min(1.0, sum(share for op, share in operations if matches(op)))
+    return parts
 
 
-def _module_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
+def framework_shares(
+    program: Program, hlo: HloOperation, origins: Origins
+) -> list[tuple[FrameworkOperation | Origin, float]]:
+    """The framework operations that an HLO operation was made of, and the part of it that each has.
+
+    Args:
+        origins: Where the execution's operations came from; empty where the program knows it itself.
+    """
+    shares = _shares(hlo)
+    if not origins:
+        return [
+            (program.framework[row], share)
+            for row, share in zip(hlo.framework, shares)
+            if row < len(program.framework)
+        ]
+    if len(origins) != len(program.framework):
+        return [(origins[0], 1.0)]
+    return [(origins[row], share) for row, share in zip(hlo.framework, shares)] or [(origins[0], 1.0)]
+
+
+def _shares(hlo: HloOperation) -> list[float]:
+    """The shares, adding up to 1; equal ones where they are not known."""
+    total = sum(hlo.shares)
+    if len(hlo.shares) != len(hlo.framework) or total <= 0:
+        return [1.0 / len(hlo.framework)] * len(hlo.framework)
+    return [share / total for share in hlo.shares]
+
+
+Matches = Callable[[FrameworkOperation | Origin], bool]
+
+
+def _name(operation: FrameworkOperation | Origin) -> str:
+    return operation.operation if isinstance(operation, Origin) else operation.name
+
+
+def _operation_matcher(what: str) -> Matches:
+    return lambda operation: what.lower() in _name(operation).lower()
+
+
+def _exact_matcher(what: str) -> Matches:
+    return lambda operation: _name(operation) == what
+
+
+def _module_matcher(what: str) -> Matches:
     wanted = what.strip("/").replace("/", ".")
 
-    def matches(operations: Operations, hlo: HloOperation) -> bool:
-        paths = [
-            op.layer.strip("/").replace("/", ".") if isinstance(op, Origin) else op.module_path
-            for op in operations
-        ]
-        return any(path == wanted or path.startswith(wanted + ".") for path in paths)
+    def matches(operation: FrameworkOperation | Origin) -> bool:
+        layer = operation.layer if isinstance(operation, Origin) else operation.module_path
+        path = layer.strip("/").replace("/", ".")
+        return path == wanted or path.startswith(wanted + ".")
 
     return matches
 
 
-def _line_matcher(what: str) -> Callable[[Operations, HloOperation], bool]:
+def _line_matcher(what: str) -> Matches:
     file, line = _file_and_line(what)
 
-    def at_line(op: FrameworkOperation | Origin) -> bool:
-        if isinstance(op, Origin):
-            return op.line == line and _same_file(op.file, file)
-        return bool(op.stack) and op.stack[0].line == line and _same_file(op.stack[0].file, file)
+    def matches(operation: FrameworkOperation | Origin) -> bool:
+        if isinstance(operation, Origin):
+            return operation.line == line and _same_file(operation.file, file)
+        return (
+            bool(operation.stack)
+            and operation.stack[0].line == line
+            and _same_file(operation.stack[0].file, file)
+        )
 
-    return lambda operations, hlo: any(at_line(op) for op in operations)
+    return matches
 
 
 def place_is(what: str, path: str, line: int) -> bool:
@@ -234,7 +260,7 @@ def _same_file(path: str, wanted: str) -> bool:
     return path == wanted or path.endswith("/" + wanted)
 
 
-_MATCHERS: Mapping[str, Callable[[str], Callable[[Operations, HloOperation], bool]]] = {
+_MATCHERS: Mapping[str, Callable[[str], Matches]] = {
     "op": _operation_matcher,
     "operation": _exact_matcher,
     "module": _module_matcher,
@@ -246,7 +272,7 @@ def _precision(text: str, value: str) -> Change:
     """Everything in fp32 computed and moved as bf16 instead."""
     if value != "bf16":
         raise UsageError(f"The change {text!r} is not understood: only dtype=bf16 can be simulated.")
-    return Change(text, lambda variant, origin: in_bf16(variant))
+    return Change(text, lambda variant, origins: in_bf16(variant))
 
 
 def in_bf16(variant: Variant) -> Variant:
@@ -274,13 +300,13 @@ def _buffers(text: str, value: str) -> Change:
     """Every tile in a buffer of its own: loads run ahead of the work on the tile before."""
     if value != "own":
         raise UsageError(f"The change {text!r} is not understood: only buffers=own can be simulated.")
-    return Change(text, lambda variant, origin: replace(variant, program=with_own_buffers(variant.program)))
+    return Change(text, lambda variant, origins: replace(variant, program=with_own_buffers(variant.program)))
 
 
 def _dma_latency(text: str, factor: float) -> Change:
     """All that passes between a DMA's trigger and its bytes, times a factor."""
 
-    def apply(variant: Variant, origin: Origin | None) -> Variant:
+    def apply(variant: Variant, origins: Origins) -> Variant:
         names = [name for name in _DMA_LATENCIES if getattr(variant.core, name, 0)]
         values = {name: getattr(variant.core, name) * factor for name in names}
         return replace(variant, core=variant.core.replace(**values))

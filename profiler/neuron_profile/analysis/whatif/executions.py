@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable, coales
 FROM ExecutionInfo WHERE executable_idx IS NOT NULL ORDER BY process, start_ns, core
 """
 _EAGER = """
-SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable FROM Executable WHERE kind = 'eager'
+SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable FROM Executable
+WHERE kind IN ('eager', 'fused')
 """
 _ORIGINS = """
-SELECT coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core, start_ts AS start_ns,
+SELECT coalesce(process_idx, 0) AS process, coalesce(pcore_idx, 0) AS core, start_ts AS start_ns, id,
     coalesce(framework_name, '') AS operation, coalesce(layer, '') AS layer,
     coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line
 FROM FrameworkInstruction ORDER BY process, core, start_ns
@@ -39,12 +41,16 @@ FROM FrameworkInstruction ORDER BY process, core, start_ns
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where an eager execution came from."""
+    """Where a framework operation of an eager execution came from."""
 
     operation: str
     layer: str
     file: str
     line: int
+
+
+Origins = tuple[Origin, ...]
+"""Those of all framework operations of an execution, in the order of its program's table."""
 
 
 @dataclass
@@ -55,7 +61,7 @@ class Executions:
         core: The NeuronCore that was simulated.
         process, executable, core_index: (executions,) int64.
         start_ns, end_ns: (executions,) int64 device times.
-        eager: Programs of one operator each, whose origin belongs to the execution.
+        eager: Programs of operators run one by one, or fused; where these came from belongs to the execution.
     """
 
     profile: Profile
@@ -67,7 +73,7 @@ class Executions:
     end_ns: Ints
     eager: frozenset[ProgramKey]
     _programs: dict[ProgramKey, Program] = field(default_factory=dict)
-    _origins: list[Origin | None] | None = None
+    _origins: list[Origins] | None = None
 
     @classmethod
     def of(cls, profile: Profile) -> Executions:
@@ -126,25 +132,26 @@ class Executions:
         """Whether any instruction came from an NKI kernel."""
         return bool(self.profile.query("SELECT 1 FROM KernelInstructions LIMIT 1").num_rows)
 
-    def origin(self, execution: int) -> Origin | None:
-        """Where an execution's first framework operation came from."""
+    def origins(self, execution: int) -> Origins:
+        """Where an execution's framework operations came from, in the order of its program's."""
         if self._origins is None:
             self._origins = self._find_origins()
         return self._origins[execution]
 
-    def _find_origins(self) -> list[Origin | None]:
+    def _find_origins(self) -> list[Origins]:
         rows = self.profile.query(_ORIGINS).to_pylist()
         by_core: dict[tuple[int, int], list[dict[str, Any]]] = {}
         for row in rows:
             by_core.setdefault((row["process"], row["core"]), []).append(row)
         starts = {key: np.array([row["start_ns"] for row in group]) for key, group in by_core.items()}
-        found: list[Origin | None] = []
+        found: list[Origins] = []
         for index in range(len(self)):
             key = (int(self.process[index]), int(self.core_index[index]))
             group = by_core.get(key, [])
-            position = int(np.searchsorted(starts[key], self.start_ns[index])) if group else 0
-            inside = position < len(group) and group[position]["start_ns"] < self.end_ns[index]
-            found.append(_origin(group[position]) if inside else None)
+            window = (self.start_ns[index], self.end_ns[index])
+            first, last = np.searchsorted(starts[key], window) if group else (0, 0)
+            rows = sorted(group[int(first) : int(last)], key=itemgetter("id"))
+            found.append(tuple(map(_origin, rows)))
         return found
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.change import Change, Variant
-from neuron_profile.analysis.whatif.executions import Executions, Origin, ProgramKey
+from neuron_profile.analysis.whatif.executions import Executions, Origins, ProgramKey
 from neuron_profile.analysis.whatif.replay import Replay
 from neuron_tools.profile.reader import Profile
 from neuron_tools.simulator import simulate
@@ -108,40 +108,40 @@ class WhatIf:
         """Device time of each execution with the change."""
         durations: Ints = self.executions.end_ns - self.executions.start_ns
         for key in self.executions.keys:
-            for origin, positions in self._groups(key, change):
-                factor = self._factor(key, change, origin)
+            for origins, positions in self._groups(key, change):
+                factor = self._factor(key, change, origins)
                 if factor != 1.0:
                     durations[positions] = np.rint(durations[positions] * factor)
         return durations
 
-    def _groups(self, key: ProgramKey, change: Change) -> Sequence[tuple[Origin | None, Ints]]:
+    def _groups(self, key: ProgramKey, change: Change) -> Sequence[tuple[Origins, Ints]]:
         """Executions of a program that run alike."""
         positions = self.executions.of_program(key)
         if not change.by_origin or key not in self.executions.eager:
-            return [(None, positions)]
-        groups: dict[Origin | None, list[int]] = {}
+            return [((), positions)]
+        groups: dict[Origins, list[int]] = {}
         for position in positions:
-            groups.setdefault(self.executions.origin(int(position)), []).append(int(position))
-        return [(origin, np.array(group)) for origin, group in groups.items()]
+            groups.setdefault(self.executions.origins(int(position)), []).append(int(position))
+        return [(origins, np.array(group)) for origins, group in groups.items()]
 
     def changes_anything(self, change: Change) -> bool:
         """Whether any program would run differently; a name that nothing has changes nothing."""
         return any(
-            self._variant(key, change, origin) is not None
+            self._variant(key, change, origins) is not None
             for key in self.executions.keys
-            for origin, _ in self._groups(key, change)
+            for origins, _ in self._groups(key, change)
         )
 
-    def _variant(self, key: ProgramKey, change: Change, origin: Origin | None) -> Variant | None:
+    def _variant(self, key: ProgramKey, change: Change, origins: Origins) -> Variant | None:
         """A program with the change; None where it stays as it is."""
         program, core = self.executions.program(key), self.executions.core
-        variant = change.apply(Variant(program, core, CostScale.unchanged(program)), origin)
+        variant = change.apply(Variant(program, core, CostScale.unchanged(program)), origins)
         same = variant.program is program and variant.core == core and variant.scale.is_unchanged
         return None if same else variant
 
-    def _factor(self, key: ProgramKey, change: Change, origin: Origin | None) -> float:
+    def _factor(self, key: ProgramKey, change: Change, origins: Origins) -> float:
         """Time of a program with the change over its time without."""
-        variant = self._variant(key, change, origin)
+        variant = self._variant(key, change, origins)
         if variant is None:
             return 1.0
         base = self._base(key)

@@ -1,11 +1,12 @@
 import pytest
 
 import neuron_tools
-from neuron_profile.analysis.whatif.change import parse_change
+from neuron_profile.analysis.whatif.change import framework_shares, parse_change
+from neuron_profile.analysis.whatif.executions import Origin
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError, UsageError
-from neuron_tools.records.program import DType
-from neuron_tools.simulator import simulate
+from neuron_tools.records.program import DType, HloOperation
+from neuron_tools.simulator import ProgramBuilder, simulate
 from tests.unit.neuron_profile.small_capture import (
     CORE,
     DISPATCH_NS,
@@ -13,6 +14,7 @@ from tests.unit.neuron_profile.small_capture import (
     Step,
     elementwise,
     open_capture,
+    operation,
     products,
     program,
     write_capture,
@@ -108,3 +110,26 @@ def test_a_profile_without_its_programs_says_so(tmp_path):
         file.unlink()
     with neuron_tools.open_profile(path) as profile, pytest.raises(NeuronToolsError, match="does not hold"):
         WhatIf(profile).gain(parse_change("dma=0"))
+
+
+def fused():
+    """One HLO operation of two framework operations: three quarters of line 4, a quarter of line 5."""
+    builder = ProgramBuilder("fused", target="trn2")
+    rows = tuple(builder.framework(operation(name, line)) for name, line in (("mm", 4), ("tanh", 5)))
+    hlo = builder.hlo(HloOperation("fusion.0", "fusion", rows, (0.75, 0.25)))
+    elementwise(200)(builder, [hlo])
+    return builder.finish()
+
+
+@pytest.mark.parametrize(("text", "left"), [("line:train.py:4=0", 0.25), ("operation:tanh=0", 0.75)])
+def test_what_was_fused_is_scaled_by_its_share(tmp_path, text, left):
+    with open_capture(tmp_path, [fused()], [Step(0)]) as profile:
+        gain = WhatIf(profile).gain(parse_change(text))
+        assert gain.device_after_ns == pytest.approx(left * gain.device_ns, rel=0.1)
+
+
+def test_operations_of_a_fused_execution_come_from_its_own_lines():
+    program, hlo = fused(), fused().hlo[0]
+    origins = (Origin("aten::mm", "/a", "x.py", 1), Origin("aten::tanh", "/b", "x.py", 2))
+    assert framework_shares(program, hlo, origins) == [(origins[0], 0.75), (origins[1], 0.25)]
+    assert framework_shares(program, hlo, origins[:1]) == [(origins[0], 1.0)]
