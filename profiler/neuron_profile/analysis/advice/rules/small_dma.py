@@ -10,7 +10,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
-from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.analysis.whatif.executions import Origins
 from neuron_tools.records.program import Program
 
 EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
@@ -42,7 +42,7 @@ def _small(program: Program) -> tuple[Mask, Mask]:
     return np.zeros(len(program.instructions), bool), small
 
 
-def _merged(variant: Variant, origin: Origin | None) -> Variant:
+def _merged(variant: Variant, origins: Origins) -> Variant:
     """The same bytes in pieces of 2 KiB."""
     chosen = _small(variant.program)[1]
     if not chosen.any():

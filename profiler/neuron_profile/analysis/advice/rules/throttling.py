@@ -8,7 +8,7 @@ from dataclasses import replace
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
-from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.analysis.whatif.executions import Origins
 
 MINIMUM_GAIN = 0.02
 
@@ -28,7 +28,7 @@ def find(context: Context) -> Iterator[Finding]:
         yield finding
 
 
-def _unlimited(variant: Variant, origin: Origin | None) -> Variant:
+def _unlimited(variant: Variant, origins: Origins) -> Variant:
     core = variant.core
     full = {"throttle_initial": core.throttle_steps, "throttle_idle": core.throttle_steps}
     return replace(variant, core=core.replace(**full, throttle_busy=core.throttle_steps))

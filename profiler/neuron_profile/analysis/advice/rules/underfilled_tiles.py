@@ -10,7 +10,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
-from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.reports.quantities import duration
 from neuron_tools.records.program import Engine, Program
 from neuron_tools.simulator.cost_scale import CostScale
@@ -43,7 +43,7 @@ def _underfilled(program: Program) -> tuple[Mask, Mask]:
     return few & (table["dma"] < 0), np.zeros(len(program.dmas), bool)
 
 
-def _filled(variant: Variant, origin: Origin | None) -> Variant:
+def _filled(variant: Variant, origins: Origins) -> Variant:
     """The same elements on all partitions: the instruction takes its part of the time."""
     chosen = _underfilled(variant.program)[0]
     share = np.where(chosen, variant.program.instructions["partitions"] / PARTITIONS, 1.0)
