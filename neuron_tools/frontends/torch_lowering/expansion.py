@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 from torch import fx
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_lowering.crashes import survivable_form
 from neuron_tools.frontends.torch_lowering.decompositions import decomposition_table, replacement_of
 from neuron_tools.frontends.torch_lowering.fake import FAKE_MODE, fake_tensor, signature
+from neuron_tools.frontends.torch_lowering.tracing import trace
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def _trace(
     tensors = [leaves[position] for position in positions]
     traced = torch.func.functionalize(run, remove="mutations") if functional else run
     with FAKE_MODE, torch.no_grad():
-        graph = make_fx(traced, decomposition_table=decomposition_table())(*tensors).graph
+        graph = trace(traced, tensors, decomposition_table())
     return _without_write_back(graph)
 
 
@@ -139,7 +139,7 @@ def _retraced(graph: fx.Graph, tensors: list[Any]) -> fx.Graph:
     """A traced graph without the writes that its decompositions made."""
     traced = torch.func.functionalize(graph.owning_module, remove="mutations")
     with FAKE_MODE, torch.no_grad():
-        functional = make_fx(traced, decomposition_table=decomposition_table())(*tensors).graph
+        functional = trace(traced, tensors, decomposition_table())
     return _without_write_back(functional)
 
 

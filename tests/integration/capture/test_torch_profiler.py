@@ -96,7 +96,6 @@ def threads():
         for worker in workers:
             worker.join()
     note("threads", profiler)
-    del found["threads"][0]["modules"]  # torch.fx, which lowers, hides some of other threads
 
 
 def autograd():

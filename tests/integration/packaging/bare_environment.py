@@ -27,7 +27,14 @@ from packaging.utils import canonicalize_name
 from tests.integration.project.checkout import PACKAGE_FOLDERS, ROOT
 
 OWN_NAME = "neuron-tools"
-_SCRIPT = "#!{python}\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n"
+_SCRIPT = """\
+#!{python}
+import sys
+from {module} import {function}
+
+if __name__ == "__main__":
+    sys.exit({function}())
+"""
 
 
 @cache
@@ -129,7 +136,8 @@ def make_environment(folder: Path, wheel: Path, extra: str) -> BareEnvironment:
         _link(installed_distributions()[name], packages, site)
     environment = BareEnvironment(folder, frozenset(packages))
     _write_scripts(own, environment)
-    _take_compiled_loops(site)
+    if not (site / "neuron_tools/compiled_loops").is_dir():
+        _take_compiled_loops(site)
     return environment
 
 

@@ -1,7 +1,11 @@
-"""The source archive of the checkout and the wheel that is built from it, once for all tests of a process."""
+"""The source archive of the checkout and the wheel that is built from it, once for all tests of a process.
+
+NEURON_TOOLS_WHEEL names a wheel that is tested instead, such as what `make dist` made.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -15,6 +19,7 @@ from tests.integration.packaging.bare_environment import BareEnvironment, make_e
 from tests.integration.project.checkout import ROOT, tracked_files
 
 BUNDLE = Path("explorer_ui/neuron_explorer/timeline/static/neuron_timeline.js")
+WHEEL_VARIABLE = "NEURON_TOOLS_WHEEL"
 
 
 def build(source: Path, target: Path, kind: str) -> Path:
@@ -59,9 +64,11 @@ def unpacked(source_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @pytest.fixture(scope="session")
-def wheel(unpacked: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built from the source archive alone."""
-    return build(unpacked, tmp_path_factory.mktemp("wheel"), "wheel")
+def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel that is named, else one built from the source archive alone."""
+    if named := os.environ.get(WHEEL_VARIABLE):
+        return Path(named).absolute()
+    return build(request.getfixturevalue("unpacked"), tmp_path_factory.mktemp("wheel"), "wheel")
 
 
 @pytest.fixture(scope="session")
