@@ -1,6 +1,7 @@
 # Neuron Tools without a Neuron device: PyTorch's CPU wheel, the simulated device built ahead, no compiler.
 #   docker build --target profile -t neuron-tools .
 #   docker run --rm -v "$PWD:/work" neuron-tools capture -- python train.py
+#   docker build --target explorer -t neuron-explorer .
 #   docker build --target monitor -t neuron-monitor .
 # INDEX names an index with PyTorch's CPU wheels (--build-arg INDEX=...); the public one's bring the CUDA libraries.
 ARG PYTHON=3.12
@@ -19,6 +20,15 @@ COPY --from=build /dist/*.whl /source/constraints.txt /tmp/wheel/
 RUN pip install --no-cache-dir --constraint /tmp/wheel/constraints.txt "$(ls /tmp/wheel/*.whl)[monitor]" \
  && rm -r /tmp/wheel
 ENTRYPOINT ["neuron-monitor"]
+
+FROM python:${PYTHON}-slim-bookworm AS explorer
+COPY --from=build /dist/*.whl /source/constraints.txt /tmp/wheel/
+RUN pip install --no-cache-dir --constraint /tmp/wheel/constraints.txt "$(ls /tmp/wheel/*.whl)[explorer]" \
+ && rm -r /tmp/wheel \
+ && useradd --create-home user
+USER user
+WORKDIR /profiles
+ENTRYPOINT ["neuron-explorer"]
 
 FROM python:${PYTHON}-slim-bookworm AS profile
 ARG INDEX=

@@ -7,6 +7,7 @@ import sys
 import click
 
 from neuron_tools.command_line import command, run
+from neuron_tools.listening import read_token
 
 DEFAULT_PORT = 3001
 
@@ -15,7 +16,8 @@ DEFAULT_PORT = 3001
     example=(
         "neuron-explorer train.nprof\n"
         "neuron-explorer base.nprof new.nprof\n"
-        "neuron-explorer ~/profiles -p 8080 --no-browser"
+        "neuron-explorer ~/profiles -p 8080 --no-browser\n"
+        "neuron-explorer /profiles --address 0.0.0.0 --token-file /run/token/token"
     )
 )
 @click.argument("paths", metavar="[PROFILE_OR_FOLDER]...", nargs=-1)
@@ -27,16 +29,35 @@ DEFAULT_PORT = 3001
     show_default=True,
     help="0 = any free port.",
 )
+@click.option(
+    "--address", default="127.0.0.1", show_default=True, help="Beyond this machine, needs a token file."
+)
+@click.option("--token-file", metavar="FILE", help="The token of the address, instead of a new one.")
+@click.option(
+    "--public-origin",
+    "origins",
+    metavar="URL",
+    multiple=True,
+    help="Where a proxy shows the Explorer, such as https://explorer.example; may be given again.",
+)
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the browser.")
-def neuron_explorer(paths: tuple[str, ...], port: int, browser: bool) -> None:
-    """Show profiles in the browser, on this machine only.
+def neuron_explorer(
+    paths: tuple[str, ...],
+    port: int,
+    address: str,
+    token_file: str | None,
+    origins: tuple[str, ...],
+    browser: bool,
+) -> None:
+    """Show profiles in the browser, on this machine only unless an address is given.
 
     Without a PROFILE_OR_FOLDER the profiles in the current folder are shown. The printed address carries a
     token without which the Explorer answers nobody.
     """
-    from neuron_explorer.server import serve
+    from neuron_explorer.server import Place, serve
 
-    serve(paths or (".",), port, open_browser=browser)
+    place = Place(port, address, read_token(token_file), tuple(origin.rstrip("/") for origin in origins))
+    serve(paths or (".",), place, open_browser=browser)
 
 
 def main() -> None:

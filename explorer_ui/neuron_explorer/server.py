@@ -1,4 +1,4 @@
-"""Serves the Explorer from one process, on one port of the loopback interface."""
+"""Serves the Explorer from one process on one port, of the loopback interface unless it is told otherwise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import socket
 import webbrowser
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -27,28 +27,49 @@ from neuron_explorer.tasks import Tasks
 from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.web_access import LOOPBACK, Access, protect
+from neuron_tools.listening import require_token
+from neuron_tools.web_access import LOOPBACK, Access, new_token, protect
 
 PORTS_TO_TRY = 20
+ANY_ADDRESS = ("0.0.0.0", "::")
 
 
 class PortError(NeuronToolsError):
     """No port to listen on."""
 
 
-def serve(paths: Sequence[str | Path], port: int, *, open_browser: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the Explorer listens, and by which names it may be asked.
+
+    Attributes:
+        port: Port to listen on, or the next free one after it; 0 for any.
+        address: Beyond this machine only with a token.
+        token: The secret in the printed address; a new one for each run if None.
+        origins: Origins under which a proxy shows the Explorer, e.g. "https://explorer.example".
+    """
+
+    port: int
+    address: str = LOOPBACK
+    token: str | None = None
+    origins: tuple[str, ...] = ()
+
+
+def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> None:
     """Serve profiles until the user stops it.
 
     Args:
         paths: Profiles, and folders of profiles.
-        port: Port to listen on, or the next free one after it; 0 for any.
+        place: Where to listen.
 
     Raises:
         NotAProfileError: A path is neither a profile nor a folder.
+        OpenAddressError: Other machines could ask, and there is no token.
         PortError: The port and those after it are taken.
     """
-    with ProfileLibrary(paths) as library, bind(port) as listener:
-        access = Access("neuron-explorer", listener.getsockname()[1])
+    require_token(place.address, place.token)
+    with ProfileLibrary(paths) as library, bind(place.port, place.address) as listener:
+        access = access_to(place, listener.getsockname()[1])
         server = make_guarded_server(library, access)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         url = start_address(library, access)
@@ -57,6 +78,17 @@ def serve(paths: Sequence[str | Path], port: int, *, open_browser: bool) -> None
         if open_browser and _has_display():
             webbrowser.open(url)
         wsgi_server(server, listener).serve_forever()
+
+
+def access_to(place: Place, port: int) -> Access:
+    """Who may ask the Explorer at a place, once its port is known."""
+    return Access(
+        "neuron-explorer",
+        port,
+        place.token or new_token(),
+        host=socket.gethostname() if place.address in ANY_ADDRESS else place.address,
+        public=place.origins,
+    )
 
 
 def start_address(library: ProfileLibrary, access: Access) -> str:
@@ -73,7 +105,7 @@ def _what(library: ProfileLibrary) -> str:
 
 def wsgi_server(server: Flask, listener: socket.socket) -> BaseWSGIServer:
     """The server behind a listening socket; a thread per request."""
-    host, port = listener.getsockname()
+    host, port = listener.getsockname()[:2]
     return make_server(host, port, server, threaded=True, fd=listener.fileno())
 
 
@@ -98,27 +130,31 @@ def make_guarded_server(
     return server
 
 
-def bind(port: int) -> socket.socket:
+def bind(port: int, address: str = LOOPBACK) -> socket.socket:
     """A listening socket on a port, or on the next free one.
 
     Raises:
-        PortError: None of them is free, or the port needs other rights.
+        PortError: None of them is free, the port needs other rights, or the address is none of this machine.
     """
     last = port if port == 0 else min(port + PORTS_TO_TRY, 65536) - 1
     for candidate in range(port, last + 1):
-        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((LOOPBACK, candidate))
+            listener.bind((address, candidate))
             listener.listen()
             return listener
         except OSError as error:
             listener.close()
             if error.errno != errno.EADDRINUSE:
-                raise PortError(
-                    f"Port {candidate} cannot be used ({error.strerror}): choose another with -p."
-                ) from error
+                raise _refusal(address, candidate, error) from error
     raise PortError(f"The ports {port} to {last} are taken: choose another with -p.")
+
+
+def _refusal(address: str, port: int, error: OSError) -> PortError:
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return PortError(f"{address} is no address of this machine: choose another with --address.")
+    return PortError(f"Port {port} cannot be used ({error.strerror}): choose another with -p.")
 
 
 def _has_display() -> bool:

@@ -14,7 +14,7 @@ class NoDevicesError(NeuronToolsError):
 
 
 class ListenError(NeuronToolsError):
-    """A port cannot be listened on, or must not be without a token."""
+    """A port cannot be listened on."""
 
 
 class PrometheusQueryError(NeuronToolsError):

@@ -8,9 +8,8 @@ import threading
 import click
 
 from neuron_monitor.commands.options import host_option, tree_option
-from neuron_monitor.commands.prometheus import read_token
-from neuron_monitor.errors import ListenError
 from neuron_tools.command_line import command
+from neuron_tools.listening import read_token, require_token
 
 DEFAULT_PORT = 3010
 
@@ -54,13 +53,8 @@ def dashboard(
 
     The printed address carries a token without which nobody is answered.
     """
-    from neuron_monitor.prometheus.server import is_loopback
-
     token = read_token(token_file)
-    if not is_loopback(address) and token is None:
-        raise ListenError(
-            f"{address} can be reached from other machines: give --token-file, or listen on 127.0.0.1."
-        )
+    require_token(address, token)
     from neuron_monitor.dashboard.server import serve
 
     stopped = threading.Event()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import threading
-from pathlib import Path
 
 import click
 
 from neuron_monitor.commands.options import host_option, pods_option, tree_option
-from neuron_monitor.errors import ConfigurationError
 from neuron_tools.command_line import command
+from neuron_tools.listening import read_token
 
 DEFAULT_PORT = 8000
 DEFAULT_PERIOD = "1s"
@@ -57,20 +56,3 @@ def prometheus(
         server.serve_forever()
     finally:
         stopped.set()
-
-
-def read_token(path: str | None) -> str | None:
-    """The token in a file; None without a file.
-
-    Raises:
-        ConfigurationError: The file cannot be read or is empty.
-    """
-    if path is None:
-        return None
-    try:
-        token = Path(path).read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {(error.strerror or 'cannot be read').lower()}.") from error
-    if not token:
-        raise ConfigurationError(f"{path} is empty: write a token into it.")
-    return token

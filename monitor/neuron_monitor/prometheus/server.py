@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hmac
-import ipaddress
 import socket
 import threading
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from typing import Any
 from neuron_monitor.errors import ListenError
 from neuron_monitor.prometheus.exporter import Exporter
 from neuron_monitor.prometheus.exposition import CONTENT_TYPE
+from neuron_tools.listening import is_loopback, require_token
 
 SCRAPES_AT_ONCE = 16
 REQUEST_TIMEOUT_S = 10.0
@@ -29,17 +29,15 @@ class MetricsServer(ThreadingHTTPServer):
         token: What a scrape must carry as `Authorization: Bearer TOKEN`; None for no check.
 
     Raises:
-        ListenError: The address is open to others without a token, or cannot be listened on.
+        OpenAddressError: The address is open to others, and there is no token.
+        ListenError: It cannot be listened on.
     """
 
     daemon_threads = True
     request_queue_size = 128
 
     def __init__(self, exporter: Exporter, address: str, port: int, token: str | None = None) -> None:
-        if not is_loopback(address) and not token:
-            raise ListenError(
-                f"{address} can be reached from other machines: give --token-file, or listen on 127.0.0.1."
-            )
+        require_token(address, token)
         self.exporter = exporter
         self.token = token
         self._slots = threading.BoundedSemaphore(SCRAPES_AT_ONCE)
@@ -143,16 +141,6 @@ class MetricsHandler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
-
-
-def is_loopback(name: str) -> bool:
-    """Whether a name or an address means this machine only."""
-    if name == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(name).is_loopback
-    except ValueError:
-        return False
 
 
 def _host_name(header: str) -> str:

@@ -91,13 +91,13 @@ def _serve(profiles: tuple[str, ...], port: int, *, browser: bool) -> None:
     from neuron_tools.errors import NeuronToolsError
 
     try:
-        from neuron_explorer.server import serve
+        from neuron_explorer.server import Place, serve
     except ModuleNotFoundError as error:
         raise NeuronToolsError(
             f"The Explorer needs the package '{error.name}': install it with "
             "'python -m pip install \"neuron-tools[explorer]\"', or use --output-format summary-text."
         ) from error
-    serve(profiles, port, open_browser=browser)
+    serve(profiles, Place(port), open_browser=browser)
 
 
 def _write_summary_text(profiles: tuple[str, ...], output_file: Path | None, *, force: bool) -> None:

@@ -7,10 +7,12 @@ import jsonschema
 import pytest
 import yaml
 
+from neuron_explorer.cli import neuron_explorer
 from neuron_monitor.cli import neuron_monitor
 from tests.integration.project.checkout import ROOT
 
 DEPLOY = ROOT / "monitor/deploy"
+MANIFESTS = [*(DEPLOY / "kubernetes").glob("*.yml"), *(ROOT / "explorer_ui/deploy/kubernetes").glob("*.yml")]
 NAME = {"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", "maxLength": 63}
 PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 # What Kubernetes' API reference requires of an object and of the parts that are used here.
@@ -34,17 +36,49 @@ CONTAINER = {
         },
     },
 }
+VOLUME = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": NAME,
+        "secret": {"type": "object", "required": ["secretName"]},
+        "hostPath": {"type": "object", "required": ["path"]},
+        "persistentVolumeClaim": {"type": "object", "required": ["claimName"]},
+        "emptyDir": {"type": "object"},
+    },
+    "minProperties": 2,
+    "additionalProperties": False,
+}
+PODS = {
+    "required": ["selector", "template"],
+    "properties": {
+        "selector": {"type": "object", "required": ["matchLabels"]},
+        "replicas": {"type": "integer", "minimum": 0},
+        "template": {
+            "required": ["metadata", "spec"],
+            "properties": {
+                "spec": {
+                    "required": ["containers"],
+                    "properties": {
+                        "containers": {"type": "array", "minItems": 1, "items": CONTAINER},
+                        "volumes": {"type": "array", "items": VOLUME},
+                    },
+                }
+            },
+        },
+    },
+}
 SPECS = {
-    "DaemonSet": {
-        "required": ["selector", "template"],
+    "DaemonSet": PODS,
+    "Deployment": PODS,
+    "PersistentVolumeClaim": {
+        "required": ["accessModes", "resources"],
         "properties": {
-            "template": {
-                "required": ["metadata", "spec"],
-                "properties": {
-                    "spec": {
-                        "required": ["containers"],
-                        "properties": {"containers": {"type": "array", "minItems": 1, "items": CONTAINER}},
-                    }
+            "accessModes": {
+                "type": "array",
+                "minItems": 1,
+                "items": {
+                    "enum": ["ReadWriteOnce", "ReadOnlyMany", "ReadWriteMany", "ReadWriteOncePod"],
                 },
             }
         },
@@ -63,13 +97,16 @@ SPECS = {
 
 
 def objects():
-    files = sorted((DEPLOY / "kubernetes").glob("*.yml"))
-    return [found for file in files for found in yaml.safe_load_all(file.read_text())]
+    return [found for file in sorted(MANIFESTS) for found in yaml.safe_load_all(file.read_text())]
 
 
-def of_kind(kind):
-    (found,) = [each for each in objects() if each["kind"] == kind]
+def of_kind(kind, name="neuron-monitor"):
+    (found,) = [each for each in objects() if (each["kind"], each["metadata"]["name"]) == (kind, name)]
     return found
+
+
+def pods():
+    return [each for each in objects() if each["kind"] in ("DaemonSet", "Deployment")]
 
 
 @pytest.mark.parametrize("found", objects(), ids=lambda found: f"{found['kind']}-{found['metadata']['name']}")
@@ -90,6 +127,31 @@ def test_the_service_monitor_finds_the_pods_and_carries_their_token():
         endpoint["authorization"]["credentials"]["name"] for endpoint in monitor["spec"]["endpoints"]
     ]
     assert set(credentials) <= secrets
+
+
+@pytest.mark.parametrize("found", pods(), ids=lambda found: found["metadata"]["name"])
+def test_pods_are_selected_and_mount_volumes_that_they_have(found):
+    template = found["spec"]["template"]
+    assert found["spec"]["selector"]["matchLabels"].items() <= template["metadata"]["labels"].items()
+    mounts = [mount for each in template["spec"]["containers"] for mount in each["volumeMounts"]]
+    assert {mount["name"] for mount in mounts} <= {volume["name"] for volume in template["spec"]["volumes"]}
+    claims = {each["metadata"]["name"] for each in objects() if each["kind"] == "PersistentVolumeClaim"}
+    asked = [volume.get("persistentVolumeClaim") for volume in template["spec"]["volumes"]]
+    assert {claim["claimName"] for claim in asked if claim} <= claims
+
+
+def test_the_explorer_reads_its_token_where_the_secret_is_mounted():
+    template = of_kind("Deployment", "neuron-explorer")["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    given = neuron_explorer.make_context("neuron-explorer", list(container["args"])).params
+    (token,) = [volume["name"] for volume in template["spec"]["volumes"] if "secret" in volume]
+    (folder,) = [mount["mountPath"] for mount in container["volumeMounts"] if mount["name"] == token]
+    assert given["token_file"].startswith(f"{folder}/")
+    assert given["address"] == "0.0.0.0"
+    assert {port["containerPort"] for port in container["ports"]} == {given["port"]}
+    service = of_kind("Service", "neuron-explorer")["spec"]
+    assert service["selector"].items() <= template["metadata"]["labels"].items()
+    assert {port["targetPort"] for port in service["ports"]} <= {port["name"] for port in container["ports"]}
 
 
 def arguments():

@@ -4,7 +4,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from neuron_monitor.prometheus.exporter import Exporter
-from neuron_monitor.prometheus.server import is_loopback
+from neuron_tools.listening import is_loopback
 from tests.fixtures.monitor_structure import observed, series
 from tests.fixtures.neuron_sysfs import INFERENTIA, TRAINIUM2, SysfsTree, held, process_core
 

@@ -1,0 +1,36 @@
+from pathlib import Path
+
+import pytest
+
+from neuron_tools.listening import OpenAddressError, TokenFileError, is_loopback, read_token, require_token
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("localhost", True), ("127.8.0.1", True), ("::1", True), ("0.0.0.0", False), ("h", False)],
+)
+def test_what_means_this_machine_only(name: str, expected: bool) -> None:
+    assert is_loopback(name) == expected
+
+
+def test_a_token_is_read_without_the_line_end(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    assert read_token(str(tmp_path / "token")) == "secret"
+    assert read_token(None) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "no such file"), (b"\n", "is empty"), (b"\xff", "is not text")]
+)
+def test_a_file_without_a_token_is_one_sentence(tmp_path: Path, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "token").write_bytes(content)
+    with pytest.raises(TokenFileError, match=message):
+        read_token(str(tmp_path / "token"))
+
+
+def test_other_machines_need_a_token() -> None:
+    require_token("127.0.0.1", None)
+    require_token("0.0.0.0", "secret")
+    with pytest.raises(OpenAddressError, match=r"^0\.0\.0\.0 can be reached from other machines"):
+        require_token("0.0.0.0", None)
