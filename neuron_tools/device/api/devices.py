@@ -127,6 +127,24 @@ def get_device_capability(device: DeviceLike = None) -> tuple[int, int]:
     return properties.major, properties.minor
 
 
+def get_arch_list() -> list[str]:
+    """What programs are compiled for: the device's NeuronCore version, as "neuroncore-v3"."""
+    return [f"neuroncore-v{get_device_properties().major}"]
+
+
+def can_device_access_peer(device: DeviceLike, peer_device: DeviceLike) -> bool:
+    """Whether one device can read another's memory: any two of a machine can, over NeuronLink.
+
+    Raises:
+        AssertionError: There is no such device; the error is that of `torch.cuda`.
+    """
+    first, second = device_index(device), device_index(peer_device)
+    for index in (first, second):
+        if not 0 <= index < device_count():
+            raise AssertionError(f"Invalid device id {index}: there are {device_count()} NeuronCores.")
+    return first != second
+
+
 class device:
     """Context manager: makes a device current inside.
 

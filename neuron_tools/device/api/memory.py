@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from neuron_tools.device import native
@@ -10,6 +12,9 @@ from neuron_tools.device.api.devices import DeviceLike, device_index, get_device
 OutOfMemoryError = torch.OutOfMemoryError
 _core = native.core()
 _MOST_HOLDERS = 20
+_fraction = 1.0
+_whole: tuple[int, int] | None = None
+"""The limit and the device's memory in bytes before a fraction of it was set; None before that."""
 
 
 def _statistics(device: DeviceLike) -> dict[str, int]:
@@ -37,6 +42,9 @@ def max_memory_reserved(device: DeviceLike = None) -> int:
     return max_memory_allocated(device)
 
 
+memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
+
+
 def memory_stats(device: DeviceLike = None) -> dict[str, int]:
     """The counters under the names of `torch.cuda.memory_stats`."""
     counters = _statistics(device)
@@ -53,6 +61,18 @@ def memory_stats(device: DeviceLike = None) -> dict[str, int]:
         stats[f"{group}.all.freed"] = counters["free_count"]
     stats["num_ooms"] = counters["out_of_memory_count"]
     return stats
+
+
+def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
+    """The counters of `memory_stats`, "a.b.c" as a dictionary in a dictionary in a dictionary."""
+    nested: dict[str, Any] = {}
+    for name, value in memory_stats(device).items():
+        *groups, last = name.split(".")
+        place = nested
+        for group in groups:
+            place = place.setdefault(group, {})
+        place[last] = value
+    return nested
 
 
 def memory_summary(device: DeviceLike = None, abbreviated: bool = False) -> str:
@@ -72,12 +92,48 @@ def mem_get_info(device: DeviceLike = None) -> tuple[int, int]:
     return max(0, total - memory_allocated(device)), total
 
 
+def device_memory_used(device: DeviceLike = None) -> int:
+    """Bytes of the device that are not free."""
+    free, total = mem_get_info(device)
+    return total - free
+
+
+def set_per_process_memory_fraction(fraction: float, device: DeviceLike = None) -> None:
+    """Lets this process use a part of each NeuronCore's memory; more raises `OutOfMemoryError`.
+
+    Args:
+        fraction: From 0 to 1.
+        device: Whose memory is meant; the limit holds for all devices of the process.
+
+    Raises:
+        ValueError: The fraction is below 0 or above 1.
+    """
+    global _fraction, _whole
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"The fraction of memory is {fraction}: give one from 0 to 1.")
+    _whole = _whole or (native.memory_limit(), get_device_properties(device).total_memory)
+    _fraction = fraction
+    limit, total = _whole
+    native.set_memory_limit(limit if fraction == 1 else max(1, int(fraction * total)))  # 0 would be no limit
+
+
+def get_per_process_memory_fraction(device: DeviceLike = None) -> float:
+    """The part of the memory that `set_per_process_memory_fraction` left; 1 before."""
+    device_index(device)
+    return _fraction
+
+
+def get_allocator_backend() -> str:
+    """Always "native"."""
+    return "native"
+
+
 def reset_peak_memory_stats(device: DeviceLike = None) -> None:
     """Starts the peak counters anew from what is held now."""
     _core.reset_peak_memory(device_index(device))
 
 
-reset_max_memory_allocated = reset_peak_memory_stats
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
 
 
 def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:

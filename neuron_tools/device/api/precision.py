@@ -13,3 +13,8 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Always true: bfloat16 is a NeuronCore's own format."""
     return True
+
+
+def is_tf32_supported() -> bool:
+    """Always true: products of float32 may run in TF32 (`--auto-cast-type tf32`)."""
+    return True
