@@ -16,6 +16,7 @@ from neuron_profile.analysis.time.steps import Steps, find_steps
 from neuron_tools.profile.reader import Profile
 
 IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
+PROGRAM_FINDINGS = "program-findings"
 ROOFLINE, COMMUNICATION, STEPS = "roofline", "communication", "steps"
 
 
@@ -34,10 +35,13 @@ def _overview(profile: Profile) -> Overview:
     return make_overview(profile)
 
 
-@analysis(
-    FINDINGS, "Looking for what could be faster, and simulating each gain", of_whole=True, is_heavy=True
-)
+@analysis(FINDINGS, "Looking for what could be faster, and simulating each gain", is_heavy=True)
 def _findings(profile: Profile) -> tuple[Finding, ...]:
+    return advise(profile)
+
+
+@analysis(PROGRAM_FINDINGS, "Looking for what the whole program could save", of_whole=True, is_heavy=True)
+def _program_findings(profile: Profile) -> tuple[Finding, ...]:
     return advise(profile)
 
 

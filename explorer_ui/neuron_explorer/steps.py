@@ -60,6 +60,15 @@ def chosen_step(address: Address, steps: Steps) -> Step | None:
     return next((step for step in steps.steps if (step.begin_ns, step.end_ns) == here), None)
 
 
+def scope_name(view: Any) -> str:
+    """What the figures of a view are of, as the end of a sentence: "step 7", "the range", "the program"."""
+    if view.address.start_ns is None:
+        return "the program"
+    steps = _steps(view.address, view.analyses)
+    step = chosen_step(view.address, steps) if steps is not None else None
+    return f"step {step.number}" if step is not None else "the range"
+
+
 def opening_ns(address: Address, analyses: Analyses) -> tuple[int, int] | None:
     """What of a profile is looked at first; None where that is not known."""
     steps = _steps(address, analyses)

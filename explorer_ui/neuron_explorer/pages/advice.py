@@ -11,16 +11,17 @@ from neuron_explorer.page import Page, View
 from neuron_explorer.parts.findings import finding_list
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.sections import section
+from neuron_explorer.steps import scope_name
 
 INTRODUCTION = (
     "Each gain is simulated: the program runs again on the model of the chip without the cause. "
-    "It is the time that the whole program would save, host included."
+    "It is the time that what is shown, {scope}, would save, host included."
 )
 
 
 def layout(view: View) -> list[Any]:
     """Components of the page."""
-    return [html.P(INTRODUCTION, className="faint"), FINDINGS.show(view)]
+    return [html.P(INTRODUCTION.format(scope=scope_name(view)), className="faint"), FINDINGS.show(view)]
 
 
 @section("advice/findings", results.FINDINGS)
@@ -28,8 +29,8 @@ def FINDINGS(view: View) -> Any:
     """The list, or a sentence where nothing was found."""
     findings = view.result(results.FINDINGS)
     if not findings:
-        return empty_state("Nothing was found that would make the program faster.")
+        return empty_state(f"Nothing was found that would make {scope_name(view)} faster.")
     return finding_list(view, findings)
 
 
-PAGE = Page("/advice", "Advice", layout, group="What to do", follows_range=False)
+PAGE = Page("/advice", "Advice", layout, group="What to do")

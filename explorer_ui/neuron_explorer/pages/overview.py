@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
 
 from dash import html
 
 from neuron_explorer import results
+from neuron_explorer.address import SCOPE, WHOLE
 from neuron_explorer.figures.engine_time import TITLES, engine_time_figure
 from neuron_explorer.figures.engine_use import engine_use_figure
 from neuron_explorer.page import Page, View
 from neuron_explorer.parts.card import card
 from neuron_explorer.parts.chart import chart_card
-from neuron_explorer.parts.findings import finding_list
+from neuron_explorer.parts.findings import finding_list, gain_of
 from neuron_explorer.parts.quantities import Cell, count_cell, share_cell, time_cell
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import section
@@ -30,6 +33,7 @@ from neuron_profile.reports.summary_text import notices, total_rows, verdict_tex
 
 ROWS = 10
 FINDINGS = 5
+UNKNOWN = "unknown"
 
 
 def layout(view: View) -> list[Any]:
@@ -37,6 +41,7 @@ def layout(view: View) -> list[Any]:
     summary = SUMMARY.show(view)  # begun first: the headline takes longer
     return [
         HEADLINE.show(view),
+        *([PROGRAM_HEADLINE.show(view)] if view.range_ns else []),
         summary,
         ENGINE_TIME.show(view),
         TOP_FINDINGS.show(view),
@@ -47,21 +52,35 @@ def layout(view: View) -> list[Any]:
 
 @section("overview/headline", results.FINDINGS)
 def HEADLINE(view: View) -> Any:
-    """The finding with the largest gain: cause, line and gain in one sentence."""
-    findings: tuple[Finding, ...] = view.result(results.FINDINGS)
-    first = next((finding for finding in findings if (finding.gain_ns or 0) > 0), None)
-    if first is None:
+    """The finding with the largest gain in what is shown: cause, line and gain in one sentence."""
+    first = _first(view.result(results.FINDINGS))
+    return [] if first is None else _headline(view, first, gain_of(view, first))
+
+
+@section("overview/program-headline", results.FINDINGS, results.PROGRAM_FINDINGS)
+def PROGRAM_HEADLINE(view: View) -> Any:
+    """What the whole program, start-up and compiling included, has and the step that is shown does not."""
+    first = _first(view.result(results.PROGRAM_FINDINGS)) if view.range_ns else None
+    if first is None or first.rule in {finding.rule for finding in view.result(results.FINDINGS)}:
         return []
-    more = html.A("Advice", href=view.address.to("/advice"), className="button primary")
+    whole = replace(view.address, start_ns=None, end_ns=None).to("/advice", **{SCOPE: WHOLE})
+    return _headline(view, first, first.gain_of, "The whole program: ", whole)
+
+
+def _first(findings: Sequence[Finding]) -> Finding | None:
+    return next((finding for finding in findings if (finding.gain_ns or 0) > 0), None)
+
+
+def _headline(view: View, finding: Finding, of: str, before: str = "", advice: str | None = None) -> Any:
+    more = html.A("Advice", href=advice or view.address.to("/advice"), className="button primary")
     at: list[Any] = []
-    if first.place.file:
-        here = SourceLine(first.place.file, first.place.line)
+    if finding.place.file:
+        here = SourceLine(finding.place.file, finding.place.line)
         name = f"{PurePath(here.file).name}:{here.line}"
         link = html.A(name, href=source_link(view, here.file, here.line), title=place(here))
         at = [", at ", link]
-    saved = f"{duration(first.gain_ns or 0)}, {percent(first.gain)} of {first.gain_of}"
-    gain = f" Fixing it saves {saved} (simulated)."
-    told = ["Over the whole program: ", html.B(first.title), *at, ".", gain]
+    gain = f" Fixing it saves {duration(finding.gain_ns or 0)}, {percent(finding.gain)} of {of} (simulated)."
+    told = [before, html.B(finding.title), *at, ".", gain]
     return html.Div([html.P(told), more], className="headline")
 
 
@@ -132,11 +151,16 @@ def _figures(view: View, overview: Overview) -> Any:
     numbers += [("Peak memory", scaled(peak, "B"), "held by tensors")] if peak else []
     if view.range_ns is None:  # the published metrics are those of the whole profile
         numbers += [
-            ("MFU", percent(_mfu(overview)), "of the device time"),
+            ("MFU", percent(_mfu(overview)) if _mfu(overview) else UNKNOWN, "of the device time"),
             ("HBM traffic", scaled(_traffic(overview), "B"), "read and written"),
-            ("Matrix work", scaled(float(metrics.get("model_flops") or 0), "FLOP"), "of the model"),
+            ("Matrix work", _known(metrics.get("model_flops"), "FLOP"), "of the model"),
         ]
     return html.Dl([_figure(*number) for number in numbers], className="figures")
+
+
+def _known(value: Any, unit: str) -> str:
+    """A quantity that no program has none of; "unknown" where a profile does not tell it."""
+    return scaled(float(value), unit) if value else UNKNOWN
 
 
 def _mfu(overview: Overview) -> float:

@@ -8,12 +8,15 @@ from typing import Any
 from dash import html
 
 from neuron_explorer.page import View
+from neuron_explorer.steps import scope_name
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place as short_place
 from neuron_profile.reports.quantities import duration, percent
 
 LEAST_GAIN = 0.0005  # part of the program's time below which it is not worth a figure
+
+WHOLE_PROGRAM = "the program"
 
 LEAST_SHARE = 0.0001  # what is less would be written as 0.00 %
 
@@ -30,7 +33,7 @@ def _finding(view: View, finding: Finding) -> Any:
         html.P(finding.change),
         html.Details([html.Summary("Evidence"), html.Pre(_evidence(finding), className="evidence")]),
     ]
-    return html.Div([_gain(finding), html.Div(words)], className="finding card")
+    return html.Div([_gain(finding, gain_of(view, finding)), html.Div(words)], className="finding card")
 
 
 def _place(view: View, place: Place) -> Any:
@@ -42,15 +45,20 @@ def _place(view: View, place: Place) -> Any:
     )
 
 
-def _gain(finding: Finding) -> Any:
-    """Saved time of the whole program; where it saves none while the host decides, that of the device."""
+def _gain(finding: Finding, of: str) -> Any:
+    """Saved time of what is shown; where it saves none while the host decides, that of the device."""
     if finding.gain_ns is None:
         return html.Div("gain not simulated", className="gain none")
     if finding.gain >= LEAST_GAIN or not finding.device_gain_ns:
-        saved = html.Div(f"saves {_share(finding.gain)}", className="faint")
+        saved = html.Div(f"{_share(finding.gain)} of {of}", className="faint")
         return html.Div([html.Div(duration(max(0, finding.gain_ns)), className="gain"), saved])
     gain = html.Div(duration(max(0, finding.device_gain_ns)), className="gain none")
     return html.Div([gain, html.Div("of device time, which nothing waits for now", className="faint")])
+
+
+def gain_of(view: View, finding: Finding) -> str:
+    """What the gain of a finding is a part of, where a view shows it."""
+    return scope_name(view) if finding.gain_of == WHOLE_PROGRAM else finding.gain_of
 
 
 def _share(gain: float) -> str:

@@ -99,6 +99,11 @@ class Context:
             uses.append(ProgramUse(key, program, count, simulate(program, executions.core)))
         return tuple(uses)
 
+    @property
+    def start_ns(self) -> int:
+        """What the time of the program counts from: the start of the range that is looked at, else 0."""
+        return self.profile.range_ns[0] if self.profile.range_ns is not None else 0
+
     @cached_property
     def device_ns(self) -> float:
         """Device time: the sum of all executions."""

@@ -63,6 +63,7 @@ class Replay:
         self._durations = executions.end_ns - executions.start_ns
         self._events = _events(profile, executions)
         self._launch_ns = round(executions.core.launch_overhead_ns)
+        self._start_ns = profile.range_ns[0] if profile.range_ns is not None else 0
 
     def total_ns(
         self,
@@ -70,7 +71,7 @@ class Replay:
         without_waits_at: tuple[str, int] | None = None,
         launched_free: npt.NDArray[np.bool_] | None = None,
     ) -> int:
-        """Time until host and devices are done, when the executions take `durations_ns`.
+        """Time from the range's start until all is done, when the executions take `durations_ns`.
 
         Args:
             durations_ns: (executions,) device times.
@@ -83,7 +84,7 @@ class Replay:
         ends = [
             self._play(events, durations_ns, launch_ns, without_waits_at) for events in self._events.values()
         ]
-        return max(ends, default=int(durations_ns.sum()))
+        return max(ends) - self._start_ns if ends else int(durations_ns.sum())
 
     def recorded_ns(self) -> int:
         """The same with the recorded durations: what others are compared with."""

@@ -23,7 +23,7 @@ def find(context: Context) -> Iterator[Finding]:
         return
     lateness = meetings.lateness_ns()
     late = int(np.argmax(lateness))
-    total_ns = int(meetings.end_ns.max())
+    total_ns = int(meetings.end_ns.max()) - context.start_ns
     gain_ns = meetings.gain_without(late)
     if gain_ns < MINIMUM_SHARE * total_ns:
         return

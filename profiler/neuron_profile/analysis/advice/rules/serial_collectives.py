@@ -19,7 +19,7 @@ def find(context: Context) -> Iterator[Finding]:
     meetings = rank_meetings(context.profile)
     if not len(meetings):
         return
-    total_ns = int(meetings.end_ns.max())
+    total_ns = int(meetings.end_ns.max()) - context.start_ns
     by_line: dict[tuple[str, int], list[SerialRun]] = defaultdict(list)
     for run in serial_runs(context.profile, meetings.processes[0]):
         by_line[run.file, run.line].append(run)
