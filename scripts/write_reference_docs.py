@@ -1,4 +1,5 @@
-"""Writes the generated parts of the reference pages: the commands, the tables, the Python API.
+"""Writes the generated parts of the reference pages: the commands, the tables, the Python
+API, the instructions.
 
 python scripts/write_reference_docs.py           write them
 python scripts/write_reference_docs.py --check   exit 1 and name the pages where they are out of date
@@ -17,6 +18,8 @@ from pathlib import Path
 
 import click
 
+from neuron_tools.nki import isa
+from neuron_tools.nki.isa.table import TABLE, Operand
 from neuron_tools.profile.schema import ENUMS, TABLES, Field, TableSchema
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -111,10 +114,30 @@ def _object(name: str, item: Callable[..., object], level: int = 3) -> str:
     return f"{'#' * level} {name}\n\n```text\n{name}{signature}\n\n{inspect.getdoc(item)}\n```\n"
 
 
+def instructions_text() -> str:
+    """The instruction table of `nki.isa`: engines, operands, what must hold."""
+    lines = ["| instruction | does | engines | writes | reads | since |", "|---|---|---|---|---|---|"]
+    for name, record in sorted(TABLE.items()):
+        if hasattr(isa, name):
+            summary = (inspect.getdoc(getattr(isa, name)) or "").split("\n")[0].replace("|", "\\|")
+            engines = ", ".join(engine.title for engine in record.engines) or "DMA"
+            written = ", ".join(_operand(operand) for operand in record.operands if operand.written)
+            read = ", ".join(_operand(operand) for operand in record.operands if not operand.written)
+            lines.append(f"| `{name}` | {summary} | {engines} | {written} | {read} | v{record.since} |")
+    return "\n".join(lines)
+
+
+def _operand(operand: Operand) -> str:
+    """An operand with the memories it may lie in: "`dst` (SBUF, PSUM)"; brackets where it may be left out."""
+    text = f"`{operand.name}` ({', '.join(memory.name for memory in operand.memories)})"
+    return f"[{text}]" if operand.optional else text
+
+
 GENERATED: dict[str, tuple[str, Callable[[], str]]] = {
     "commands": ("commands.md", commands_text),
     "tables": ("profile-format.md", tables_text),
     "api": ("python-api.md", api_text),
+    "instructions": ("nki.md", instructions_text),
 }
 
 

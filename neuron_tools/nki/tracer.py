@@ -144,6 +144,7 @@ class Tracer(CallSites):
         open_loops: Variables of the loops under way, outermost first (older dialect).
         ties: (later, earlier) instructions that the kernel tied to one another.
         ordered: (first, end) instructions that the kernel keeps in their order.
+        names: Names that the kernel gave to calls (`name=`), by row.
         middle_end_skipped: Whether the kernel asked the compiler to leave its loops alone.
         program_ids, grid: Place in the launch grid, and the grid.
     """
@@ -175,6 +176,7 @@ class Tracer(CallSites):
         self.open_loops: list[int] = []
         self.ties: list[tuple[int, int]] = []
         self.ordered: list[tuple[int, int]] = []
+        self.names: dict[int, str] = {}
         self.middle_end_skipped = False
         self.buffers: list[Buffer] = []
         self.forms: dict[Any, ViewForm] = {}
@@ -214,6 +216,11 @@ class Tracer(CallSites):
             number = calls[call] = len(calls)
         self.call_rows.append(number)
         self.iteration_rows.append(self.iteration)
+
+    def note_name(self, name: str | None) -> None:
+        """Keep the kernel's own name of the call that was recorded last, if it has one."""
+        if name is not None and self.recording:
+            self.names[len(self.call_rows) - 1] = str(name)
 
     def add_region(self, buffer: int, first: int, last: int, low: int, high: int) -> int:
         """Add a region; returns its row."""

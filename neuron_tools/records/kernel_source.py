@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ class KernelSource:
         call: (instructions,) number of the call that it is a part of, -1 for none.
         call_kind: (calls made,) row of `calls`.
         iterations: (iterations, 3): enclosing iteration or -1, row of `loops`, value of the variable.
+        labels: Names that the kernel itself gave to calls (`name=`).
+        call_label: (calls made,) row of `labels`, -1 for a call without a name; empty where none has one.
     """
 
     names: tuple[str, ...]
@@ -39,6 +41,15 @@ class KernelSource:
     call: Int32Array
     call_kind: Int32Array
     iterations: Int32Array
+    labels: tuple[str, ...] = ()
+    call_label: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+
+    def call_names(self) -> list[str]:
+        """Name of each call: the kernel's own for it, or the instruction's."""
+        names = [self.calls[kind] for kind in self.call_kind.tolist()]
+        for call in np.flatnonzero(self.call_label >= 0).tolist():
+            names[call] = self.labels[self.call_label[call]]
+        return names
 
 
 @dataclass(frozen=True)
@@ -91,8 +102,8 @@ class _Joined:
     def source(self) -> KernelSource:
         """All in one: stacks, loops, calls and iterations follow one another."""
         columns = {name: np.full(self._instructions, -1, np.int32) for name in ("stack", "iteration", "call")}
-        shifts = dict.fromkeys(("stack", "iteration", "call", "loop", "kind"), 0)
-        iterations, kinds = [], []
+        shifts = dict.fromkeys(("stack", "iteration", "call", "loop", "kind", "label"), 0)
+        iterations, kinds, labels = [], [], []
         for rows, part in self.parts:
             for name, column in columns.items():
                 own = getattr(part, name)
@@ -102,6 +113,9 @@ class _Joined:
             moved[:, 1] += shifts["loop"]
             iterations.append(moved)
             kinds.append(part.call_kind + np.int32(shifts["kind"]))
+            label = part.call_label if len(part.call_label) else np.full(len(part.call_kind), -1, np.int32)
+            labels.append(np.where(label >= 0, label + shifts["label"], -1))
+            shifts["label"] += len(part.labels)
             shifts["stack"] += len(part.stacks)
             shifts["iteration"] += len(moved)
             shifts["call"] += len(part.call_kind)
@@ -117,4 +131,6 @@ class _Joined:
             call=columns["call"],
             call_kind=np.concatenate(kinds).astype(np.int32),
             iterations=np.concatenate(iterations),
+            labels=tuple(label for _, part in self.parts for label in part.labels),
+            call_label=np.concatenate(labels).astype(np.int32),
         )

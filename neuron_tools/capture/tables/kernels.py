@@ -98,9 +98,10 @@ def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapp
 
 
 def _call_names(executable: Executable, source: KernelSource) -> list[str]:
-    """Name of each call: kernel, executable, instruction and number."""
-    kinds = [f"{name}.{executable.number}/{call}" for name, call in zip(source.names, source.calls)]
-    return [f"{kinds[kind]}.{call}" for call, kind in enumerate(source.call_kind.tolist())]
+    """Name of each call: kernel, executable, its own name or the instruction's, and number."""
+    kernels = [f"{name}.{executable.number}" for name in source.names]
+    named = zip(source.call_kind.tolist(), source.call_names())
+    return [f"{kernels[kind]}/{name}.{call}" for call, (kind, name) in enumerate(named)]
 
 
 def _calls(

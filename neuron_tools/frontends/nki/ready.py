@@ -72,7 +72,9 @@ def program_key(programs: Sequence[KernelProgram]) -> str:
             ).encode()
         )
         if source is not None:
-            summed.update(repr((source.names, source.stacks, source.loops, source.calls)).encode())
-            for column in (source.stack, source.iteration, source.call, source.iterations):
+            summed.update(
+                repr((source.names, source.stacks, source.loops, source.calls, source.labels)).encode()
+            )
+            for column in (source.stack, source.iteration, source.call, source.iterations, source.call_label):
                 summed.update(column.tobytes())
     return summed.hexdigest()[:32]

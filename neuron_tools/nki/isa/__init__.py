@@ -29,6 +29,7 @@ from neuron_tools.nki.isa.gpsimd import (
     topk,
 )
 from neuron_tools.nki.isa.instruction import NkiInstruction, dependency
+from neuron_tools.nki.isa.matmul import nc_matmul, nc_matmul_mx, nc_transpose
 from neuron_tools.nki.isa.multicore import core_barrier, sendrecv
 from neuron_tools.nki.isa.random_numbers import (
     dropout,
@@ -47,7 +48,6 @@ from neuron_tools.nki.isa.sequencer import register_alloc, register_load, regist
 from neuron_tools.nki.isa.shuffle import nc_stream_shuffle, quantize_mx
 from neuron_tools.nki.isa.statistics import bn_aggr, bn_stats
 from neuron_tools.nki.isa.target import get_nc_sub_version, get_nc_version
-from neuron_tools.nki.isa.tensor_engine import nc_matmul, nc_matmul_mx, nc_transpose
 from neuron_tools.nki.isa.tensor_scalar import scalar_tensor_tensor, tensor_scalar
 from neuron_tools.nki.registers import VirtualRegister
 

@@ -10,7 +10,7 @@ from neuron_tools.nki.isa.enums import reduce_cmd as commands
 from neuron_tools.nki.isa.issue import refuse
 from neuron_tools.nki.operators import Operator
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.tracer import Tracer
+from neuron_tools.nki.tracer import active
 from neuron_tools.nki.values import Array, column, write
 
 VECTOR = "vector"
@@ -27,7 +27,6 @@ def reduced(values: Array, op: Operator) -> Array:
 
 
 def accumulate(
-    trace: Tracer,
     engine: str,
     values: Array,
     op: Operator,
@@ -37,7 +36,7 @@ def accumulate(
     negate: bool = False,
 ) -> None:
     """Reduce `values` into an engine's registers as `command` says, and write them to `result`."""
-    registers = trace.accumulators
+    registers = active().accumulators
     if command is None or command is commands.idle:
         if result is None:
             return

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.backend.kinds import Kind, Transfer
-from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.copies import converted
 from neuron_tools.nki.isa.enums import as_member
 from neuron_tools.nki.isa.enums import dge_mode as modes
@@ -16,6 +15,8 @@ from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import oob_mode as bounds
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
+from neuron_tools.nki.isa.prologue import instruction
+from neuron_tools.nki.isa.table import BY_DMA, Call, Derived, Instruction, Operand
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
@@ -28,6 +29,19 @@ _SKIPPED = -1
 """Position in `gather` of an element that an index out of bounds leaves out."""
 
 
+def _copied(call: Call) -> Kind:
+    given = call.given
+    return Kind("dma_copy", transfer=copy_transfer(
+        call.trace, "dma_copy", call.form("dst"), call.form("src"), given["dge_mode"], given["engine"],
+        indirect=given["dst_gathered"] or given["src_gathered"],
+    ))  # fmt: skip
+
+
+@instruction(Instruction(
+    "dma_copy", None, (),
+    (Operand("dst", BY_DMA, written=True, gathered=True), Operand("src", BY_DMA, gathered=True)),
+    key=("dge_mode", "engine"), older_in_psum=True, build=_copied,
+))  # fmt: skip
 def dma_copy(
     dst: NkiTensor,
     src: NkiTensor,
@@ -38,7 +52,7 @@ def dma_copy(
     name: str | None = None,
     dst_rmw_op: Any = None,
     unique_indices: bool = True,
-) -> NkiInstruction:
+) -> None:
     """dst = src between HBM and SBUF, converted through fp32 where the types differ.
 
     Args:
@@ -48,37 +62,17 @@ def dma_copy(
         oob_mode: What an index out of bounds does: an error, or its elements are left out.
         dge_mode: Who makes the descriptors.
         engine: The engine that starts it.
-        name: Kept for the profile.
+        name: The profile's name for the call.
         dst_rmw_op: `nl.add`: add to what `dst` holds.
         unique_indices: Whether scattered indices are unique.
 
     Raises:
         NkiValidationError: A rule is broken, or an index is out of bounds.
     """
-    trace = tracing.OF_THREAD.trace
-    if trace is None or trace.pending is not None:
-        trace = ready()
-    if dst.region < 0:
-        dst.resolve()
-    if src.region < 0:
-        src.resolve()
-    indirect = dst.gather is not None or src.gather is not None
-    key = (dma_copy, dst.form, src.form, dge_mode, engine, indirect)
-    kind = trace.kinds.get(key)
-    if kind is None:
-        transfer = copy_transfer(trace, "dma_copy", dst.form, src.form, dge_mode, engine, indirect)
-        kind = trace.add_kind(key, Kind("dma_copy", transfer=transfer))
-    if not src.storage.complete:  # type: ignore[union-attr]
-        trace.check_read(src)
-    trace.record(kind, dst.region, -1, src.region)
-    if not dst.storage.complete:  # type: ignore[union-attr]
-        trace.mark_written(dst)
-    if trace.values:
-        if indirect or dst_rmw_op is not None:
-            move(dst, src, oob_mode, dst_rmw_op)
-        else:
-            write(dst, converted(src, dst))
-    return NkiInstruction(trace)
+    if dst.gather is not None or src.gather is not None or dst_rmw_op is not None:
+        move(dst, src, oob_mode, dst_rmw_op)
+    else:
+        write(dst, converted(src, dst))
 
 
 def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
@@ -133,12 +127,6 @@ def copy_transfer(
         raise refuse(
             f"{name} moves as many elements as it reads, but dst has shape {dst.shape} and src {src.shape}"
         )
-    for side, form in (("dst", dst), ("src", src)):
-        if form.memory is Memory.PSUM and not trace.older_dialect:
-            raise refuse(
-                f"{name} moves data between HBM and SBUF, but {side} lies in PSUM; copy it with "
-                "nisa.tensor_copy first"
-            )
     wide = max(dst.dtype.itemsize, src.dtype.itemsize)
     made_by, chosen = _MADE_BY[as_member(modes, dge_mode)], as_member(engines, engine).chosen
     if not made_by:
@@ -166,6 +154,25 @@ def copy_transfer(
 _AXES = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (3, 1, 2, 0)}
 
 
+def _order(axes: Sequence[int] | None, src: NkiTensor) -> tuple[int, ...]:
+    return tuple(axes) if axes is not None else _AXES.get(src.ndim, ())
+
+
+def _turned(call: Call) -> Kind:
+    src, given = call.form("src"), call.given
+    if len(given["axes"]) != len(src.shape):
+        raise refuse(f"dma_transpose turns tensors of 2 to 4 dimensions, got shape {src.shape}")
+    return Kind("dma_transpose", transfer=copy_transfer(
+        call.trace, "dma_transpose", call.form("dst"), src, given["dge_mode"], engines.unknown,
+        given["src_gathered"], transpose=True,
+    ))  # fmt: skip
+
+
+@instruction(Instruction(
+    "dma_transpose", None, (), (Operand("dst", BY_DMA, written=True), Operand("src", BY_DMA, gathered=True)),
+    key=("dge_mode", "axes"), derived=(Derived("axes", ("axes", "src"), _order),), older_in_psum=True,
+    build=_turned,
+))  # fmt: skip
 def dma_transpose(
     dst: NkiTensor,
     src: NkiTensor,
@@ -174,7 +181,7 @@ def dma_transpose(
     dge_mode: modes = modes.unknown,
     oob_mode: bounds = bounds.error,
     name: str | None = None,
-) -> NkiInstruction:
+) -> None:
     """dst = src with its first and last dimensions swapped, by the DMA engines.
 
     Args:
@@ -184,29 +191,14 @@ def dma_transpose(
         priority: Quality of service.
         dge_mode: Who makes the descriptors.
         oob_mode: What an index out of bounds does.
-        name: Kept for the profile.
+        name: The profile's name for the call.
 
     Raises:
         NkiValidationError: A rule is broken.
     """
-    trace = ready()
-    forms = form_of(dst), form_of(src)
-    indirect = src.gather is not None
-    key = (dma_transpose, *forms, dge_mode, indirect)
-    kind = trace.kinds.get(key)
-    order = tuple(axes) if axes is not None else _AXES.get(src.ndim, ())
-    if kind is None:
-        if len(order) != src.ndim:
-            raise refuse(f"dma_transpose turns tensors of 2 to 4 dimensions, got shape {src.shape}")
-        transfer = copy_transfer(trace, "dma_transpose", dst.form, src.form, dge_mode, engines.unknown,
-                                 indirect, transpose=True)  # fmt: skip
-        kind = trace.add_kind(key, Kind("dma_transpose", transfer=transfer))
-    issue(trace, kind, dst, src)
-    if trace.values:
-        values = exact(src) if not indirect else _taken(src, oob_mode)
-        turned = values.transpose(order)
-        write(dst, turned if turned.size == dst.size else turned.reshape(-1)[: dst.size])
-    return NkiInstruction(trace)
+    values = exact(src) if src.gather is None else _taken(src, oob_mode)
+    turned = values.transpose(_order(axes, src))
+    write(dst, turned if turned.size == dst.size else turned.reshape(-1)[: dst.size])
 
 
 def dma_compute(
@@ -227,7 +219,7 @@ def dma_compute(
         scales: Factor of each source.
         unique_indices: Whether scattered indices are unique.
         oob_mode: What an index out of bounds does.
-        name: Kept for the profile.
+        name: The profile's name for the call.
 
     Raises:
         NkiValidationError: A rule is broken.
@@ -235,7 +227,8 @@ def dma_compute(
     trace = ready()
     if not srcs or len(srcs) > 16:
         raise refuse(f"dma_compute takes 1 to 16 sources, got {len(srcs)}")
-    forms = [form_of(dst), *(form_of(source) for source in srcs)]
+    for view in (dst, *srcs):
+        form_of(view)
     factors = [1.0] * len(srcs) if scales is None else [float(scale) for scale in scales]
     indirect = any(view.gather is not None for view in (dst, *srcs))
     for source in srcs:
@@ -246,7 +239,7 @@ def dma_compute(
                                      engines.unknown, indirect)  # fmt: skip
             kind = trace.add_kind(key, Kind("dma_compute", transfer=transfer))
         issue(trace, kind, dst, source)
-    del forms
+        trace.note_name(name)
     if trace.values:
         _sum_sources(dst, srcs, factors, find_operator(reduce_op), oob_mode)
     return NkiInstruction(trace)

@@ -27,7 +27,7 @@ def core_barrier(
         data: Tensor in shared HBM that the cores write in parts.
         cores: Cores that take part.
         engine: The engine that waits.
-        name: Kept for the profile.
+        name: The profile's name for the call.
     """
     trace = ready()
     form = form_of(data)
@@ -38,6 +38,7 @@ def core_barrier(
         kind = trace.add_kind(key, Kind("core_barrier", (step,)))
     region = data.region if isinstance(data, NkiTensor) else -1
     trace.record(kind, region, -1, region)
+    trace.note_name(name)
     if trace.launch is not None:
         trace.launch.barrier(trace)
     return NkiInstruction(trace)
@@ -61,7 +62,7 @@ def sendrecv(
         recv_from_rank: Core that sends.
         pipe_id: Groups exchanges that must finish together.
         dma_engine: Which DMA moves the data.
-        name: Kept for the profile.
+        name: The profile's name for the call.
 
     Raises:
         NkiValidationError: Shapes differ, or the kernel runs on one core.
@@ -88,6 +89,7 @@ def sendrecv(
     values = exact(src).copy() if trace.values else None
     received = trace.launch.exchange(trace, values, int(send_to_rank), int(recv_from_rank), pipe_id)
     issue(trace, kind, dst, src)
+    trace.note_name(name)
     if trace.values:
         write(dst, received)
     return NkiInstruction(trace)

@@ -8,22 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
-    compute_step,
     form_of,
-    issue,
     ready,
     refuse,
     require_memory,
-    require_on_chip,
-    require_same_size,
 )
+from neuron_tools.nki.isa.prologue import instruction
+from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.random_stream import LANES, WORDS, RandomStream, Words
 from neuron_tools.nki.tensor import NkiTensor
-from neuron_tools.nki.tracer import Tracer
+from neuron_tools.nki.tracer import Tracer, active
 from neuron_tools.nki.values import column, exact, write
 from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Memory, Opcode
@@ -33,57 +30,49 @@ _STATE_SINCE = {Engine.GPSIMD: 3, Engine.VECTOR: 4}
 _NEVER = 1 << 30
 
 
-def _random_kind(trace: Tracer, call: Any, name: str, dst: NkiTensor, engine: Engine) -> Kind:
-    form = form_of(dst)
-    assert form is not None
-    key = (call, form, engine)
-    kind = trace.kinds.get(key)
-    if kind is None:
-        require_on_chip(name, dst=form)
-        kind = trace.add_kind(key, Kind(name, (compute_step(engine, Opcode.RANDOM, form),)))
-    return kind
+def _check_integers(call: Call) -> None:
+    form = call.form("dst")
+    if not form.dtype.is_integer:
+        raise refuse(f"rng fills integer tiles, got {form.dtype}")
 
 
-def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> NkiInstruction:
+@instruction(Instruction(
+    "rng", Opcode.RANDOM, (Engine.VECTOR, Engine.GPSIMD), (Operand("dst", written=True),), key=("engine",),
+    rule=_check_integers,
+))  # fmt: skip
+def rng(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> None:
     """Fill an integer tile with random bits.
 
     Raises:
         NkiValidationError: The tile does not hold integers.
     """
-    trace = ready()
-    kind = _random_kind(trace, rng, "rng", dst, engine.chosen or Engine.VECTOR)
-    if not dst.dtype.is_integer:
-        raise refuse(f"rng fills integer tiles, got {dst.dtype}")
-    issue(trace, kind, dst)
-    if trace.values:
-        bits = _drawn(trace, engine.chosen or Engine.VECTOR, dst)
-        write(dst, bits.astype(np.dtype(f"u{dst.dtype.itemsize}")).view(dst.dtype.dtype))
-    return NkiInstruction(trace)
+    bits = _drawn(engine.chosen or Engine.VECTOR, dst)
+    write(dst, bits.astype(np.dtype(f"u{dst.dtype.itemsize}")).view(dst.dtype.dtype))
 
 
-def rand2(dst: NkiTensor, min: Any, max: Any, name: str | None = None) -> NkiInstruction:
+@instruction(Instruction(
+    "rand2", Opcode.RANDOM, (Engine.VECTOR,), (Operand("dst", written=True),), since=4,
+))  # fmt: skip
+def rand2(dst: NkiTensor, min: Any, max: Any, name: str | None = None) -> None:
     """Fill a tile with numbers uniform in [min, max) (NeuronCore-v4).
 
     Raises:
         NkiValidationError: The core is older than NeuronCore-v4.
     """
-    trace = ready()
-    if trace.core.generation < 4:
-        raise refuse(f"rand2 needs NeuronCore-v4 or newer, the target is {trace.core.name}")
-    uniform(dst, min, max)
-    return NkiInstruction(trace)
+    _fill(dst, min, max)
 
 
-def uniform(dst: NkiTensor, low: Any, high: Any) -> None:
-    """Fill a tile with numbers uniform in [low, high)."""
-    trace = ready()
-    kind = _random_kind(trace, uniform, "rand", dst, Engine.VECTOR)
-    issue(trace, kind, dst)
-    if trace.values:
-        partitions, rank = dst.form.partitions, len(dst.shape)
-        start = column(low, partitions, rank)
-        span = column(high, partitions, rank) - start
-        write(dst, start + span * _uniform(trace, Engine.VECTOR, dst))
+@instruction(Instruction("rand", Opcode.RANDOM, (Engine.VECTOR,), (Operand("dst", written=True),)))
+def uniform(dst: NkiTensor, low: Any, high: Any, name: str | None = None) -> None:
+    """Fill a tile with numbers uniform in [low, high), on any core: what `nl.rand` becomes."""
+    _fill(dst, low, high)
+
+
+def _fill(dst: NkiTensor, low: Any, high: Any) -> None:
+    partitions, rank = dst.form.partitions, len(dst.shape)
+    start = column(low, partitions, rank)
+    span = column(high, partitions, rank) - start
+    write(dst, start + span * _uniform(Engine.VECTOR, dst))
 
 
 def set_rng_seed(src_seeds: NkiTensor, name: str | None = None) -> NkiInstruction:
@@ -121,21 +110,22 @@ def rand_set_state(
     return NkiInstruction(trace)
 
 
-def rand_get_state(
-    dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None
-) -> NkiInstruction:
+def _check_words(call: Call) -> None:
+    _require_words(call.trace, call.record.name, call.engine, call.form("dst"))
+
+
+@instruction(Instruction(
+    "rand_get_state", Opcode.RANDOM, (Engine.GPSIMD, Engine.VECTOR), (Operand("dst", written=True),),
+    key=("engine",), rule=_check_words,
+))  # fmt: skip
+def rand_get_state(dst: NkiTensor, engine: engines = engines.unknown, name: str | None = None) -> None:
     """The state of an engine's generators, partition by partition: what `rand_set_state` takes.
 
     Raises:
         NkiValidationError: The tile is not of 6 (GpSimd) or 24 (Vector) words a partition.
     """
-    trace, chosen = ready(), engine.chosen or Engine.GPSIMD
-    kind = _random_kind(trace, rand_get_state, "rand_get_state", dst, chosen)
-    _require_words(trace, "rand_get_state", chosen, dst.form)
-    issue(trace, kind, dst)
-    if trace.values:
-        write(dst, stream(trace, chosen).words(dst.form.partitions, dst.form.line % LANES).reshape(dst.shape))
-    return NkiInstruction(trace)
+    state = stream(active(), engine.chosen or Engine.GPSIMD)
+    write(dst, state.words(dst.form.partitions, dst.form.line % LANES).reshape(dst.shape))
 
 
 def _require_words(trace: Tracer, name: str, engine: Engine, form: ViewForm) -> None:
@@ -155,38 +145,28 @@ def stream(trace: Tracer, engine: Engine) -> RandomStream:
     return held
 
 
-def _drawn(trace: Tracer, engine: Engine, dst: NkiTensor) -> Words:
+def _drawn(engine: Engine, dst: NkiTensor) -> Words:
     """Random bits in the shape of a tile, each partition's from its own lane."""
     lanes, count = dst.shape[0], math.prod(dst.shape[1:])
-    return stream(trace, engine).bits(lanes, count, dst.form.line % LANES).reshape(dst.shape)
+    return stream(active(), engine).bits(lanes, count, dst.form.line % LANES).reshape(dst.shape)
 
 
-def _uniform(trace: Tracer, engine: Engine, dst: NkiTensor) -> npt.NDArray[np.float32]:
+def _uniform(engine: Engine, dst: NkiTensor) -> npt.NDArray[np.float32]:
     lanes, count = dst.shape[0], math.prod(dst.shape[1:])
-    return stream(trace, engine).uniform(lanes, count, dst.form.line % LANES).reshape(dst.shape)
+    return stream(active(), engine).uniform(lanes, count, dst.form.line % LANES).reshape(dst.shape)
 
 
-def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None) -> NkiInstruction:
+@instruction(Instruction(
+    "dropout", Opcode.DROPOUT, (Engine.VECTOR,),
+    (Operand("dst", written=True), Operand("data"), Operand("prob", optional=True, streamed=False)),
+    same_size=(("dst", "data"),),
+))  # fmt: skip
+def dropout(dst: NkiTensor, data: NkiTensor, prob: Any, name: str | None = None) -> None:
     """dst = data with elements replaced by 0, each with probability `prob` (a number or a tile (P, 1)).
 
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = ready()
-    forms = form_of(dst), form_of(data), form_of(prob)
-    key = (dropout, *forms)
-    kind = trace.kinds.get(key)
-    if kind is None:
-        require_on_chip("dropout", dst=forms[0], data=forms[1])
-        require_same_size("dropout", dst.form, data.form, "dst and data")
-        kind = trace.add_kind(
-            key, Kind("dropout", (compute_step(Engine.VECTOR, Opcode.DROPOUT, dst.form, data.form),))
-        )
-    issue(trace, kind, dst, data, prob)
-    if trace.values:
-        values = exact(data)
-        kept = _uniform(trace, Engine.VECTOR, dst).reshape(values.shape) >= column(
-            prob, values.shape[0], values.ndim
-        )
-        write(dst, np.where(kept, values, np.zeros((), values.dtype)))
-    return NkiInstruction(trace)
+    values = exact(data)
+    kept = _uniform(Engine.VECTOR, dst).reshape(values.shape) >= column(prob, values.shape[0], values.ndim)
+    write(dst, np.where(kept, values, np.zeros((), values.dtype)))

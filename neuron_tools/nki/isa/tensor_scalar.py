@@ -6,34 +6,22 @@ from typing import Any
 
 import numpy as np
 
-from neuron_tools.backend.kinds import Kind
-from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.isa.issue import (
-    compute_step,
-    form_of,
-    issue,
     open_engines,
-    ready,
     refuse,
-    require_column,
-    require_integers,
-    require_on_chip,
-    require_reach,
-    require_same_size,
-    require_start_partition,
     shaped,
 )
+from neuron_tools.nki.isa.prologue import instruction
+from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.operators import Operator, find_operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, column, exact, fits_out, single, write
-from neuron_tools.nki.view_form import ViewForm
-from neuron_tools.records.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 _AFFINE = ("add", "subtract", "multiply")
 """Operators that the Scalar engine can apply as the scale or the bias of an activation."""
-Operand = Any
+Scalar = Any
 """A number, a register, or a tile with one element per partition."""
 
 
@@ -44,18 +32,43 @@ def apply(op: Operator, values: Array, operand: Any, reverse: bool) -> Array:
     return op.function(operand, values) if reverse else op.function(values, operand)
 
 
+def _check_operators(call: Call) -> None:
+    """Refuse an arithmetic operator together with a bitwise one."""
+    first, second = find_operator(call.given["op0"]), call.given["op1"]
+    if second is not None and find_operator(second).bitwise != first.bitwise:
+        raise refuse(
+            f"{call.record.name} takes two arithmetic or two bitwise operators, got {first.name} and "
+            f"{find_operator(second).name}"
+        )
+
+
+def _open_to(call: Call) -> tuple[Engine, ...]:
+    """The engines left open: what the Scalar engine can do as the scale and bias of an activation."""
+    operators = [call.given[name] for name in ("op0", "op1") if call.given[name] is not None]
+    affine = all(find_operator(op).name in _AFFINE for op in operators)
+    return open_engines(call.given["engine"], call.form("dst"), call.form("data")) if affine else ()
+
+
+@instruction(Instruction(
+    "tensor_scalar", Opcode.TENSOR_SCALAR, (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD),
+    (Operand("dst", written=True, aligned=True), Operand("data", aligned=True),
+     Operand("operand0", optional=True, streamed=False, column="data"),
+     Operand("operand1", optional=True, streamed=False, column="data")),
+    same_size=(("dst", "data"),), operator="op0", key=("op0", "op1", "engine"),
+    rule=_check_operators, build=lambda call: call.kind(engines=_open_to(call)),
+))  # fmt: skip
 def tensor_scalar(
     dst: NkiTensor,
     data: NkiTensor,
     op0: Any,
-    operand0: Operand,
+    operand0: Scalar,
     reverse0: bool = False,
     op1: Any = None,
-    operand1: Operand = None,
+    operand1: Scalar = None,
     reverse1: bool = False,
     engine: engines = engines.unknown,
     name: str | None = None,
-) -> NkiInstruction:
+) -> None:
     """dst = (data op0 operand0) op1 operand1, the operands broadcast along the free dimensions.
 
     Args:
@@ -68,34 +81,12 @@ def tensor_scalar(
         operand1: As `operand0`.
         reverse1: Compute `operand1 op1 ...`.
         engine: Vector, Scalar, GpSimd, or unknown.
-        name: Kept for the profile.
+        name: The profile's name for the call.
 
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = tracing.OF_THREAD.trace
-    if trace is None or trace.pending is not None:
-        trace = ready()
-    if dst.region < 0:
-        dst.resolve()
-    if data.region < 0:
-        data.resolve()
-    form0, form1 = form_of(operand0), form_of(operand1)
-    key = (tensor_scalar, op0, op1, dst.form, data.form, form0, form1, engine)
-    kind = trace.kinds.get(key)
-    if kind is None:
-        kind = trace.add_kind(key, _tensor_scalar_kind(dst.form, data.form, form0, form1, op0, op1, engine))
-    if form0 is None and form1 is None:
-        if not data.storage.complete:  # type: ignore[union-attr]
-            trace.check_read(data)
-        trace.record(kind, dst.region, -1, data.region)
-        if not dst.storage.complete:  # type: ignore[union-attr]
-            trace.mark_written(dst)
-    else:
-        issue(trace, kind, dst, data, operand0, operand1)
-    if trace.values:
-        _tensor_scalar_values(dst, data, (op0, operand0, reverse0), (op1, operand1, reverse1))
-    return NkiInstruction(trace)
+    _tensor_scalar_values(dst, data, (op0, operand0, reverse0), (op1, operand1, reverse1))
 
 
 def _tensor_scalar_values(
@@ -138,41 +129,24 @@ def _bitwise_scalar(values: Array, first: tuple[Any, Any, bool], second: tuple[A
     return values
 
 
-def _tensor_scalar_kind(
-    dst: ViewForm, data: ViewForm, form0: ViewForm | None, form1: ViewForm | None, op0: Any, op1: Any,
-    engine: engines,
-) -> Kind:  # fmt: skip
-    name = "tensor_scalar"
-    require_on_chip(name, dst=dst, data=data, operand0=form0, operand1=form1)
-    require_same_size(name, dst, data, "dst and data")
-    require_start_partition(name, dst=dst, data=data)
-    require_column(name, "operand0", form0, data.partitions)
-    require_column(name, "operand1", form1, data.partitions)
-    first = find_operator(op0)
-    require_integers(name, first, dst, data)
-    if op1 is not None and find_operator(op1).bitwise != first.bitwise:
-        raise refuse(f"{name} takes two arithmetic or two bitwise operators, got {first.name} and "
-                     f"{find_operator(op1).name}")  # fmt: skip
-    chosen = engine.chosen or Engine.VECTOR
-    require_reach(name, chosen, dst, data, form0, form1)
-    affine = first.name in _AFFINE and (op1 is None or find_operator(op1).name in _AFFINE)
-    return Kind(
-        name, (compute_step(chosen, Opcode.TENSOR_SCALAR, dst, data),),
-        engines=open_engines(engine, dst, data) if affine else (),
-    )  # fmt: skip
-
-
+@instruction(Instruction(
+    "scalar_tensor_tensor", Opcode.SCALAR_TENSOR_TENSOR, (Engine.VECTOR,),
+    (Operand("dst", written=True, aligned=True), Operand("data", aligned=True),
+     Operand("operand1", aligned=True),
+     Operand("operand0", optional=True, streamed=False, column="data")),
+    same_size=(("data", "operand1"), ("dst", "data")), apart=("data", "operand1"), key=("op0", "op1"),
+))  # fmt: skip
 def scalar_tensor_tensor(
     dst: NkiTensor,
     data: NkiTensor,
     op0: Any,
-    operand0: Operand,
+    operand0: Scalar,
     op1: Any,
     operand1: NkiTensor,
     reverse0: bool = False,
     reverse1: bool = False,
     name: str | None = None,
-) -> NkiInstruction:
+) -> None:
     """dst = (data op0 operand0) op1 operand1, with `operand0` a scalar and `operand1` a tile.
 
     Args:
@@ -184,42 +158,12 @@ def scalar_tensor_tensor(
         operand1: Tile of the size of `data`; not both in PSUM.
         reverse0: Compute `operand0 op0 data`.
         reverse1: Compute `operand1 op1 ...`.
-        name: Kept for the profile.
+        name: The profile's name for the call.
 
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
-    trace = ready()
-    if dst.region < 0:
-        dst.resolve()
-    if data.region < 0:
-        data.resolve()
-    if operand1.region < 0:
-        operand1.resolve()
-    form0 = form_of(operand0)
-    key = (scalar_tensor_tensor, op0, op1, dst.form, data.form, form0, operand1.form)
-    kind = trace.kinds.get(key)
-    if kind is None:
-        forms = (dst.form, data.form, operand1.form, form0)
-        kind = trace.add_kind(key, _scalar_tensor_tensor_kind(*forms))
-    issue(trace, kind, dst, data, operand1, operand0)
-    if trace.values:
-        values = single(data)
-        scalar = column(operand0, data.form.partitions, values.ndim)
-        result = apply(find_operator(op0), values, scalar, reverse0)
-        write(dst, apply(find_operator(op1), result, shaped(single(operand1), result.shape), reverse1))
-    return NkiInstruction(trace)
-
-
-def _scalar_tensor_tensor_kind(
-    dst: ViewForm, data: ViewForm, operand1: ViewForm, form0: ViewForm | None
-) -> Kind:
-    name = "scalar_tensor_tensor"
-    require_on_chip(name, dst=dst, data=data, operand1=operand1, operand0=form0)
-    require_same_size(name, data, operand1, "data and operand1")
-    require_same_size(name, dst, data, "dst and data")
-    require_column(name, "operand0", form0, data.partitions)
-    require_start_partition(name, dst=dst, data=data, operand1=operand1)
-    if data.memory is Memory.PSUM and operand1.memory is Memory.PSUM:
-        raise refuse(f"{name} cannot read both data and operand1 from PSUM; copy one to SBUF first")
-    return Kind(name, (compute_step(Engine.VECTOR, Opcode.SCALAR_TENSOR_TENSOR, dst, data, operand1),))
+    values = single(data)
+    scalar = column(operand0, data.form.partitions, values.ndim)
+    result = apply(find_operator(op0), values, scalar, reverse0)
+    write(dst, apply(find_operator(op1), result, shaped(single(operand1), result.shape), reverse1))

@@ -14,8 +14,8 @@ from neuron_tools.nki.isa.copies import memset, tensor_copy, tensor_copy_predica
 from neuron_tools.nki.isa.elementwise import reciprocal as reciprocal_instruction
 from neuron_tools.nki.isa.elementwise import tensor_tensor
 from neuron_tools.nki.isa.issue import ready, refuse
+from neuron_tools.nki.isa.matmul import nc_matmul, nc_transpose
 from neuron_tools.nki.isa.random_numbers import dropout as dropout_instruction
-from neuron_tools.nki.isa.tensor_engine import nc_matmul, nc_transpose
 from neuron_tools.nki.isa.tensor_scalar import tensor_scalar
 from neuron_tools.nki.language.creation import ndarray
 from neuron_tools.nki.language.movement import assign, copy, in_sbuf

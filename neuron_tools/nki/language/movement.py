@@ -14,7 +14,7 @@ from neuron_tools.nki.isa.copies import memset, tensor_copy
 from neuron_tools.nki.isa.dma import dma_copy, dma_transpose
 from neuron_tools.nki.isa.gpsimd import nc_n_gather
 from neuron_tools.nki.isa.issue import ready, refuse
-from neuron_tools.nki.isa.tensor_engine import nc_transpose
+from neuron_tools.nki.isa.matmul import nc_transpose
 from neuron_tools.nki.language.creation import ndarray
 from neuron_tools.nki.language.results import Restriction, result
 from neuron_tools.nki.memory_region import MemoryRegion

@@ -312,6 +312,7 @@ class _Lowering:
 
     def _source(self, layout: _Layout) -> KernelSource:
         trace = self.trace
+        labels, call_label = self._labels()
         return KernelSource(
             names=(self.name,) * len(self.kinds),
             stacks=tuple(site.frames for site in trace.site_list),
@@ -322,7 +323,19 @@ class _Lowering:
             call=np.repeat(np.arange(len(self.rows), dtype=np.int32), layout.counts),
             calls=tuple(kind.name for kind in self.kinds),
             call_kind=self.rows[:, 0].astype(np.int32).copy(),
+            labels=labels,
+            call_label=call_label,
         )
+
+    def _labels(self) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:
+        """The names that the kernel gave to calls, and each call's place among them, -1 for none."""
+        given = self.trace.names
+        if not given:
+            return (), np.zeros(0, np.int32)
+        numbers = {label: number for number, label in enumerate(dict.fromkeys(given.values()))}
+        origins = self.body.origin.tolist()
+        rows = [numbers[given[row]] if row in given else -1 for row in origins]
+        return tuple(numbers), np.array(rows, np.int32)
 
 
 def _compiled(trace: Tracer, written: Body, options: Options | None) -> tuple[Body, Places]:
