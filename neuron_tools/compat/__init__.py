@@ -3,18 +3,26 @@
 Each package here is one top-level name (`torch_neuronx`, `nki`, ...), and none is on the plain import path:
 `neuron-profile capture`, `python -m neuron_tools` and `install()` make them importable, behind everything
 that Python finds by itself, so an installed package of AWS's, or a module of the user's, is always preferred.
+
+Libraries ask whether `torch_xla` is there and, where it is, leave the `neuron` device: it answers to the
+program's own import, and to libraries once the program has imported it. `NEURON_TOOLS_TORCH_XLA` decides
+otherwise: "1", always; "0", never.
 """
 
 from __future__ import annotations
 
+import os
+import site
 import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import FrameType, ModuleType
 
 FOLDER = Path(__file__).parent
+PROBED = "torch_xla"
+SWITCH = "NEURON_TOOLS_TORCH_XLA"
 
 
 class CompatibleNames:
@@ -27,13 +35,34 @@ class CompatibleNames:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of a top-level package of ours; None for every other name."""
-        if path is not None or "." in name:
+        if path is not None or "." in name or (name == PROBED and not _wants_probed()):
             return None
         folder = self._folder / name
         file = folder / "__init__.py"
         if not file.is_file():
             return None
         return spec_from_file_location(name, file, submodule_search_locations=[str(folder)])
+
+
+def _wants_probed() -> bool:
+    switch = os.environ.get(SWITCH, "")
+    return switch == "1" if switch in ("0", "1") else not _is_library(sys._getframe(2))
+
+
+def _is_library(frame: FrameType | None) -> bool:
+    """Whether an installed library that is none for Neuron devices imports now, or asks."""
+    while frame is not None and frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    if frame is None:
+        return False
+    file = frame.f_code.co_filename
+    is_neurons = "neuron" in str(frame.f_globals.get("__name__", ""))
+    return not is_neurons and file.startswith(tuple(_library_folders()))
+
+
+def _library_folders() -> list[str]:
+    """Where Python itself and installed packages are."""
+    return [os.path.dirname(os.__file__), sys.prefix + os.sep + "lib", *site.getsitepackages()]
 
 
 _finder = CompatibleNames()

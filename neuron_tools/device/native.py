@@ -73,6 +73,11 @@ def add_internal_folder(folder: str) -> None:
     core().add_internal_folder(os.path.join(os.path.abspath(folder), ""))
 
 
+def register_xla_device() -> None:
+    """Lets PyTorch make and differentiate tensors on `xla`, and cast them under `torch.autocast`."""
+    core().register_xla_device()
+
+
 def set_memory_limit(limit_bytes: int) -> None:
     """Device memory of each NeuronCore in bytes; 0 means no limit. Default: `$NEURON_TOOLS_HBM_BYTES`."""
     core().set_memory_limit(limit_bytes)

@@ -1,5 +1,6 @@
 // Automatic mixed precision. Boxed kernels, one for each policy, in place of PyTorch's templates: they
 // compile in a quarter of the time. Which operator has which policy follows PyTorch's own accelerator lists.
+#include "autocast_policies.h"
 #include "device.h"
 
 #include <ATen/core/Tensor.h>
@@ -27,8 +28,9 @@ enum class Policy {
   kWidest,
 };
 
+template <c10::DeviceType device>
 bool is_eligible(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.device().type() == kNeuron && tensor.is_floating_point() &&
+  return tensor.defined() && tensor.device().type() == device && tensor.is_floating_point() &&
       tensor.scalar_type() != at::kDouble;
 }
 
@@ -45,39 +47,43 @@ void visit_tensors(const Stack& stack, size_t count, Visit visit) {
   }
 }
 
+template <c10::DeviceType device>
 at::Tensor cast(const at::Tensor& tensor, at::ScalarType dtype) {
-  return is_eligible(tensor) ? at::autocast::cached_cast(dtype, tensor, kNeuron) : tensor;
+  return is_eligible<device>(tensor) ? at::autocast::cached_cast(dtype, tensor, device) : tensor;
 }
 
+template <c10::DeviceType device>
 void cast_tensors(Stack& stack, size_t count, at::ScalarType dtype) {
   for (auto value = stack.end() - static_cast<std::ptrdiff_t>(count); value != stack.end(); ++value) {
     if (value->isTensor()) {
-      *value = cast(value->toTensor(), dtype);
+      *value = cast<device>(value->toTensor(), dtype);
     } else if (value->isTensorList()) {
       c10::List<at::Tensor> converted;
       for (const at::Tensor& tensor : value->toTensorVector()) {
-        converted.push_back(cast(tensor, dtype));
+        converted.push_back(cast<device>(tensor, dtype));
       }
       *value = std::move(converted);
     }
   }
 }
 
+template <c10::DeviceType device>
 at::ScalarType widest_dtype(const Stack& stack, size_t count) {
-  auto dtype = at::autocast::get_autocast_dtype(kNeuron);
+  auto dtype = at::autocast::get_autocast_dtype(device);
   visit_tensors(stack, count, [&dtype](const at::Tensor& tensor) {
-    if (is_eligible(tensor) && tensor.scalar_type() == at::kFloat) {
+    if (is_eligible<device>(tensor) && tensor.scalar_type() == at::kFloat) {
       dtype = at::kFloat;
     }
   });
   return dtype;
 }
 
+template <c10::DeviceType device>
 void ask_for_float32(const c10::FunctionSchema& schema, Stack& stack) {
   bool has_lower_precision = false;
   const size_t count = schema.arguments().size();
   visit_tensors(stack, count, [&has_lower_precision](const at::Tensor& tensor) {
-    has_lower_precision |= is_eligible(tensor) && tensor.scalar_type() != at::kFloat;
+    has_lower_precision |= is_eligible<device>(tensor) && tensor.scalar_type() != at::kFloat;
   });
   if (!has_lower_precision) {
     return;
@@ -90,44 +96,43 @@ void ask_for_float32(const c10::FunctionSchema& schema, Stack& stack) {
   }
 }
 
-template <Policy policy>
+template <c10::DeviceType device>
+constexpr auto kAutocast =
+    device == kNeuron ? c10::DispatchKey::AutocastPrivateUse1 : c10::DispatchKey::AutocastXLA;
+
+template <c10::DeviceType device, Policy policy>
 void autocast_kernel(const c10::OperatorHandle& handle, Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::DispatchKeySet(c10::DispatchKey::AutocastPrivateUse1));
+  const c10::impl::ExcludeDispatchKeyGuard no_autocast{c10::DispatchKeySet(kAutocast<device>)};
   const size_t count = handle.schema().arguments().size();
   if constexpr (policy == Policy::kLowerPrecision) {
-    cast_tensors(*stack, count, at::autocast::get_autocast_dtype(kNeuron));
+    cast_tensors<device>(*stack, count, at::autocast::get_autocast_dtype(device));
   } else if constexpr (policy == Policy::kFloat32) {
-    cast_tensors(*stack, count, at::kFloat);
+    cast_tensors<device>(*stack, count, at::kFloat);
   } else if constexpr (policy == Policy::kFloat32Result) {
-    ask_for_float32(handle.schema(), *stack);
+    ask_for_float32<device>(handle.schema(), *stack);
   } else {
-    cast_tensors(*stack, count, widest_dtype(*stack, count));
+    cast_tensors<device>(*stack, count, widest_dtype<device>(*stack, count));
   }
   handle.callBoxed(stack);
 }
 
-template <Policy policy>
+template <c10::DeviceType device, Policy policy>
 void give_policy(torch::Library& library, std::initializer_list<const char*> names) {
   for (const char* name : names) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&autocast_kernel<policy>>());
+    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&autocast_kernel<device, policy>>());
   }
 }
 
-}  // namespace
-
-TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
-  library.fallback(torch::CppFunction::makeFallthrough());
-}
-
-TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
-  give_policy<Policy::kLowerPrecision>(
+template <c10::DeviceType device>
+void give_policies(torch::Library& library) {
+  give_policy<device, Policy::kLowerPrecision>(
       library,
       {"_convolution", "conv1d", "conv2d", "conv3d", "conv1d.padding", "conv2d.padding", "conv3d.padding",
        "conv_tbc", "conv_transpose1d", "conv_transpose2d.input", "conv_transpose3d.input", "convolution",
        "prelu", "addmm", "addmv", "addr", "matmul", "einsum", "mm", "mv", "linear", "addbmm", "baddbmm",
        "bmm", "chain_matmul", "linalg_multi_dot", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell",
        "_thnn_fused_lstm_cell", "_thnn_fused_gru_cell", "scaled_dot_product_attention"});
-  give_policy<Policy::kFloat32>(
+  give_policy<device, Policy::kFloat32>(
       library,
       {"acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal",
        "rsqrt", "sinh", "tan", "pow.Tensor_Scalar", "pow.Tensor_Tensor", "pow.Scalar", "softplus",
@@ -137,14 +142,31 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
        "margin_ranking_loss", "multilabel_margin_loss", "soft_margin_loss", "triplet_margin_loss",
        "multi_margin_loss", "binary_cross_entropy_with_logits", "dist", "pdist", "cdist", "renorm",
        "logsumexp", "norm.Scalar", "norm.ScalarOpt_dim", "norm.names_ScalarOpt_dim"});
-  give_policy<Policy::kFloat32Result>(
+  give_policy<device, Policy::kFloat32Result>(
       library,
       {"prod", "prod.dim_int", "softmax.int", "log_softmax.int", "cumprod", "cumsum", "linalg_vector_norm",
        "sum", "sum.dim_IntList"});
-  give_policy<Policy::kWidest>(
+  give_policy<device, Policy::kWidest>(
       library,
       {"addcdiv", "addcmul", "atan2", "bilinear", "cross", "dot", "vdot", "grid_sampler", "index_put",
        "tensordot", "scatter_add", "cat", "stack"});
+}
+
+}  // namespace
+
+TORCH_LIBRARY_IMPL(_, AutocastPrivateUse1, library) {
+  library.fallback(torch::CppFunction::makeFallthrough());
+}
+
+TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, library) {
+  give_policies<kNeuron>(library);
+}
+
+void register_xla_autocast() {
+  static torch::Library others(torch::Library::IMPL, "_", c10::DispatchKey::AutocastXLA, __FILE__, __LINE__);
+  others.fallback(torch::CppFunction::makeFallthrough());
+  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::AutocastXLA, __FILE__, __LINE__);
+  give_policies<c10::DeviceType::XLA>(library);
 }
 
 }  // namespace neuron

@@ -5,6 +5,7 @@
 #include "generator.h"
 #include "memory.h"
 #include "registration.h"
+#include "xla_device.h"
 
 #include <torch/csrc/Generator.h>
 
@@ -34,6 +35,13 @@ PyObject* register_kernels(PyObject*, PyObject*) {
       count = register_boxed_kernels();
     }
     return PyLong_FromLong(count);
+  });
+}
+
+PyObject* register_xla(PyObject*, PyObject*) {
+  return guarded([] {
+    register_xla_device();
+    Py_RETURN_NONE;
   });
 }
 
@@ -144,6 +152,7 @@ PyObject* get_limit(PyObject*, PyObject*) {
 
 PyMethodDef device_functions[] = {
     {"register_kernels", register_kernels, METH_NOARGS, nullptr},
+    {"register_xla_device", register_xla, METH_NOARGS, nullptr},
     {"device_count", get_device_count, METH_NOARGS, nullptr},
     {"current_device", get_current_device, METH_NOARGS, nullptr},
     {"exchange_device", exchange_device, METH_O, nullptr},

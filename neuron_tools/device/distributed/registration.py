@@ -26,6 +26,18 @@ def register() -> None:
     )
 
 
+def register_alias(name: str) -> None:
+    """Registers the back end under another name too; does nothing the second time.
+
+    Args:
+        name: What programs pass to `init_process_group`, in small letters.
+    """
+    import torch.distributed as dist
+
+    if dist.is_available() and not hasattr(dist.Backend, name.upper()):
+        dist.Backend.register_backend(name, _create, extended_api=True, devices=["neuron", "cpu", name])
+
+
 def _create(options: Any, _backend_options: Any) -> Any:
     """A group's back end; called by torch.distributed on every rank of a new group."""
     from neuron_tools.device.distributed.delegate import GroupDelegate

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from neuron_tools.frontends.torch_lowering.builder import GraphBuilder
 from neuron_tools.frontends.torch_lowering.clean_thread import run_clean
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_lowering.lowering import PortableModule, lower, lower_to_text
+from neuron_tools.records.program import FrameworkOperation
 
 
 def lower_graph(
@@ -28,6 +30,7 @@ def lower_graph(
     backward: bool = False,
     parameter_kinds: Sequence[str] = (),
     parameter_names: Sequence[str] = (),
+    describe: Callable[[fx.Node], FrameworkOperation] | None = None,
 ) -> Module:
     """Lower a graph for the sizes of one call.
 
@@ -39,6 +42,7 @@ def lower_graph(
         backward: Whether it is a backward graph.
         parameter_kinds: "input" or "weight" per placeholder; empty means all inputs.
         parameter_names: A name per placeholder; empty means the placeholders' own.
+        describe: Makes a call's framework row; None: from what Dynamo and AOTAutograd noted on it.
 
     Returns:
         A module with one framework row per call of the graph. What cannot be lowered is a `custom_call`,
@@ -47,7 +51,8 @@ def lower_graph(
     """
     calls = [node for node in graph.nodes if node.op == "call_function" and _is_operator(node)]
     rows = {node: row for row, node in enumerate(calls)}
-    framework = [framework_operation(node, root or ModuleRoot(), backward) for node in calls]
+    row_of = describe or partial(framework_operation, root=root or ModuleRoot(), backward=backward)
+    framework = [row_of(node) for node in calls]
     call = _GraphCall(graph, rows, arguments, parameter_kinds, parameter_names)
     return run_clean(lower, lambda builder: _Walker(call, builder, bases=True).walk(), framework, name)
 

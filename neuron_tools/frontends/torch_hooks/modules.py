@@ -89,6 +89,7 @@ class ModuleHooks:
         self.numbers: dict[int, int] = {}
         self._references: dict[int, weakref.ref[Any]] = {}
         self._paths: dict[int, str] = {0: ""}
+        self._classes: dict[int, str] = {0: ""}
 
     def install(self) -> Callable[[], None]:
         """Record calls of modules from now on; returns a function that ends it."""
@@ -101,11 +102,15 @@ class ModuleHooks:
 
         return uninstall
 
-    def current_path(self) -> str:
-        """Path of the module that the calling thread is in; empty outside of all."""
+    def current(self) -> tuple[str, str]:
+        """Path and class of what the calling thread is in: a module or an optimizer; empty outside of all."""
         number = self._native.set_module(0)
         self._native.set_module(number)
-        return self._paths.get(number, "")
+        return self._paths.get(number, ""), self._classes.get(number, "")
+
+    def name(self, number: int, path: str, class_name: str) -> None:
+        """Remember what a number stands for."""
+        self._paths[number], self._classes[number] = path, class_name
 
     def path(self, module: Any) -> str:
         """A module's path; empty for what is not the user's."""
@@ -130,7 +135,7 @@ class ModuleHooks:
         path = self._tree.path(module)
         number = self._define_module(path, type(module).__name__)
         self._native.name_module(number, path)
-        self._paths[number] = path
+        self.name(number, path, type(module).__name__)
         if self._name_tensors is not None:
             self._name_tensors(path, module)
         return number
@@ -166,7 +171,18 @@ def install(
 
 def current_path() -> str:
     """Path of the module that the calling thread is in; empty outside of all or without hooks."""
-    return _installed.current_path() if _installed is not None else ""
+    return current_module()[0]
+
+
+def current_module() -> tuple[str, str]:
+    """Path and class of the module or optimizer that the calling thread is in; else empty."""
+    return _installed.current() if _installed is not None else ("", "")
+
+
+def name_module(number: int, path: str, class_name: str) -> None:
+    """Tell what the number of something that is no module stands for: an optimizer."""
+    if _installed is not None:
+        _installed.name(number, path, class_name)
 
 
 def module_path(module: Any) -> str:

@@ -14,6 +14,7 @@ import torch
 from torch.autograd.profiler import record_function
 
 from neuron_tools.frontends.torch_hooks.disguise import disguised
+from neuron_tools.frontends.torch_hooks.modules import name_module
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
 from neuron_tools.records.capture_log import RecordKind
 
@@ -132,8 +133,9 @@ class RangeHooks:
     def _optimizer_module(self, class_name: str) -> int:
         number = self._optimizer_modules.get(class_name)
         if number is None:
-            number = self._define_module(f"optimizer ({class_name})", class_name)
-            self._optimizer_modules[class_name] = number
+            path = f"optimizer ({class_name})"
+            number = self._optimizer_modules[class_name] = self._define_module(path, class_name)
+            name_module(number, path, class_name)
         return number
 
     def _name(self, title: str) -> int:

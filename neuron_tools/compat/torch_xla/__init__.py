@@ -1,0 +1,108 @@
+"""`torch_xla` where the real package is absent: lazy tensors on the simulated NeuronCore.
+
+Importing it gives PyTorch the device `xla`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from neuron_tools.frontends import torch_xla as _front_end
+
+_front_end.register()
+
+from . import core, runtime  # noqa: E402  # the device first
+
+__all__ = [
+    "compile", "core", "device", "device_count", "devices", "launch", "manual_seed", "real_devices",
+    "runtime", "step", "sync",
+]  # fmt: skip
+__version__ = "2.9.0"
+
+
+def device(index: int | None = None) -> torch.device:
+    """The device `xla`; each process has one, the NeuronCore that it runs on."""
+    from .core import xla_model
+
+    return xla_model.xla_device(index)
+
+
+def devices() -> list[torch.device]:
+    """The devices of this process."""
+    return [device()]
+
+
+def real_devices() -> list[str]:
+    """Names of the devices behind those of this process."""
+    from .core import xla_model
+
+    return [xla_model.xla_real_devices([each])[0] for each in devices()]
+
+
+def device_count() -> int:
+    """Devices of this process."""
+    return len(devices())
+
+
+def sync(wait: bool = False, reset_scope: bool = True) -> None:
+    """Run what was recorded.
+
+    Args:
+        wait: Wait until the device has done it.
+        reset_scope: Accepted for compatibility.
+    """
+    from .core import xla_model
+
+    xla_model.mark_step(wait)
+
+
+@contextmanager
+def step() -> Iterator[None]:
+    """Run what the block records as a graph of its own."""
+    sync()
+    try:
+        yield
+    finally:
+        sync()
+
+
+def compile(
+    f: Callable[..., Any] | None = None,
+    full_graph: bool | None = False,
+    name: str | None = None,
+    max_different_graphs: int | None = None,
+) -> Any:
+    """Run each call of a function as a graph of its own; without a function, a block.
+
+    Args:
+        f: The function.
+        full_graph: Accepted for compatibility.
+        name: Accepted for compatibility.
+        max_different_graphs: Accepted for compatibility.
+    """
+    if f is None:
+        return step()
+
+    @functools.wraps(f)
+    def stepped(*args: Any, **kwargs: Any) -> Any:
+        with step():
+            return f(*args, **kwargs)
+
+    return stepped
+
+
+def launch(fn: Callable[..., Any], args: tuple[Any, ...] = (), **options: Any) -> Any:
+    """Run `fn(index, *args)`: in this process where torchrun started it, else in one process per core."""
+    from .distributed import xla_multiprocessing
+
+    return xla_multiprocessing.spawn(fn, args=args, **options)
+
+
+def manual_seed(seed: int, device: torch.device | None = None) -> None:
+    """Seed the device's random numbers."""
+    torch.manual_seed(seed)

@@ -1,0 +1,315 @@
+"""`torch_xla.core.xla_model`: the device, its steps, and what ranks tell each other."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+import torch
+import torch.distributed as dist
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends import torch_xla as _front_end
+from neuron_tools.frontends.torch_xla.errors import XlaError
+from neuron_tools.frontends.torch_xla.tensor import DEVICE
+
+REDUCE_SUM, REDUCE_MUL, REDUCE_AND, REDUCE_OR = "sum", "mul", "and", "or"
+REDUCE_MIN, REDUCE_MAX = "min", "max"
+_OPERATIONS = {
+    REDUCE_SUM: dist.ReduceOp.SUM,
+    REDUCE_MUL: dist.ReduceOp.PRODUCT,
+    REDUCE_AND: dist.ReduceOp.MIN,
+    REDUCE_OR: dist.ReduceOp.MAX,
+    REDUCE_MIN: dist.ReduceOp.MIN,
+    REDUCE_MAX: dist.ReduceOp.MAX,
+}
+
+
+def xla_device(n: int | None = None, devkind: str | None = None) -> torch.device:
+    """The device of this process.
+
+    Args:
+        n: Its index; only 0 exists.
+        devkind: Accepted for compatibility.
+
+    Raises:
+        XlaError: There is no such device.
+    """
+    if n not in (None, 0):
+        raise XlaError(
+            f"There is no device xla:{n}: a process has one, the NeuronCore it runs on; start more "
+            "processes with torchrun --nproc_per_node."
+        )
+    return DEVICE
+
+
+def get_xla_supported_devices(devkind: str | None = None, max_devices: int | None = None) -> list[str]:
+    """Names of the devices of this process."""
+    return [str(DEVICE)]
+
+
+def xla_device_hw(device: str | torch.device) -> str:
+    """What a device is: "NEURON", or "CPU"."""
+    return "NEURON" if torch.device(device).type == "xla" else "CPU"
+
+
+def xla_real_devices(devices: Sequence[str | torch.device] | None = None) -> list[str]:
+    """Names of the NeuronCores behind devices."""
+    return [f"NEURON:{get_ordinal()}" for _ in devices or [DEVICE]]
+
+
+def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
+    """Run what was recorded.
+
+    Args:
+        wait: Wait until the device has done it.
+        reset_scope: Accepted for compatibility.
+    """
+    _front_end.METRICS.count("MarkStep")
+    _front_end.sync()
+    if wait:
+        wait_device_ops()
+
+
+def wait_device_ops(devices: Sequence[str] = ()) -> None:
+    """Wait until the device has done all it was given."""
+    _front_end.sync()
+    torch.neuron.synchronize()
+
+
+def unlazy(tensors: Sequence[torch.Tensor]) -> None:
+    """Run what was recorded, so that the tensors have their values."""
+    _front_end.sync()
+
+
+def get_ordinal(defval: int = 0) -> int:
+    """The rank of this process."""
+    return dist.get_rank() if dist.is_initialized() else int(os.environ.get("RANK", defval))
+
+
+def get_local_ordinal(defval: int = 0) -> int:
+    """The rank of this process among those of its machine."""
+    return int(os.environ.get("LOCAL_RANK", defval))
+
+
+def xrt_world_size(defval: int = 1) -> int:
+    """Processes of the job."""
+    return dist.get_world_size() if dist.is_initialized() else int(os.environ.get("WORLD_SIZE", defval))
+
+
+def is_master_ordinal(local: bool = True) -> bool:
+    """Whether this is the first process: of its machine, or of the job."""
+    return (get_local_ordinal() if local else get_ordinal()) == 0
+
+
+def master_print(*args: Any, fd: TextIO | None = None, local: bool = False, flush: bool = False) -> None:
+    """Print in the first process only."""
+    if is_master_ordinal(local=local):
+        print(*args, file=fd or sys.stdout, flush=flush)
+
+
+def rendezvous(tag: str, payload: bytes = b"", replicas: Sequence[int] = ()) -> list[bytes]:
+    """Wait until all processes are here; returns what each brought."""
+    _front_end.sync()
+    if not dist.is_initialized() or xrt_world_size() == 1:
+        return [payload]
+    brought: list[Any] = [None] * xrt_world_size()
+    dist.all_gather_object(brought, payload)
+    return brought
+
+
+def mesh_reduce(tag: str, data: Any, reduce_fn: Callable[[list[Any]], Any]) -> Any:
+    """What `reduce_fn` makes of the values that all processes bring."""
+    data = to_host(data)
+    if not dist.is_initialized() or xrt_world_size() == 1:
+        return reduce_fn([data])
+    brought: list[Any] = [None] * xrt_world_size()
+    dist.all_gather_object(brought, data)
+    return reduce_fn(brought)
+
+
+def to_host(data: Any) -> Any:
+    """The same structure with its tensors on the CPU."""
+    return pytree.tree_map(lambda leaf: leaf.cpu() if isinstance(leaf, torch.Tensor) else leaf, data)
+
+
+_maybe_convert_to_cpu = to_host
+
+
+def send_cpu_data_to_device(datas: Any, device: torch.device, input_sharding: Any = None) -> Any:
+    """The same structure with its tensors on the device."""
+    return pytree.tree_map(lambda leaf: leaf.to(device) if isinstance(leaf, torch.Tensor) else leaf, datas)
+
+
+def all_reduce(
+    reduce_type: str,
+    inputs: torch.Tensor | list[torch.Tensor],
+    scale: float = 1.0,
+    groups: list[list[int]] | None = None,
+    pin_layout: bool = True,
+) -> torch.Tensor | None:
+    """Reduce over all ranks: a tensor gives a new one, a list is changed in place.
+
+    Args:
+        reduce_type: `REDUCE_SUM` and so on.
+        inputs: What this rank brings.
+        scale: Factor of the result.
+        groups: Ranks that reduce among themselves; all by default.
+        pin_layout: Accepted for compatibility.
+    """
+    if isinstance(inputs, torch.Tensor):
+        reduced = inputs.clone()
+        _reduce(reduced, reduce_type, scale, groups)
+        return reduced
+    for tensor in inputs:
+        _reduce(tensor, reduce_type, scale, groups)
+    return None
+
+
+def _reduce(tensor: torch.Tensor, reduce_type: str, scale: float, groups: list[list[int]] | None) -> None:
+    with torch.no_grad():
+        if xrt_world_size() > 1:
+            dist.all_reduce(tensor, _OPERATIONS[reduce_type], group=_group(groups))
+        if scale != 1.0:
+            tensor.mul_(scale)
+
+
+_groups: dict[str, Any] = {}
+
+
+def _group(groups: list[list[int]] | None) -> Any:
+    """This rank's process group among `groups`; made once, by all ranks together."""
+    if not groups or len(groups[0]) == xrt_world_size():
+        return None
+    key = repr(groups)
+    if key not in _groups:
+        made = [(ranks, dist.new_group(list(ranks))) for ranks in groups]
+        _groups[key] = next(group for ranks, group in made if get_ordinal() in ranks)
+    return _groups[key]
+
+
+def all_gather(
+    value: torch.Tensor,
+    dim: int = 0,
+    groups: list[list[int]] | None = None,
+    output: torch.Tensor | None = None,
+    pin_layout: bool = True,
+) -> torch.Tensor:
+    """All ranks' tensors, one after the other along a dimension."""
+    group = _group(groups)
+    count = dist.get_world_size(group) if xrt_world_size() > 1 else 1
+    parts = [torch.empty_like(value) for _ in range(count)]
+    if count > 1:
+        dist.all_gather(parts, value.contiguous(), group=group)
+    gathered = torch.cat(parts if count > 1 else [value], dim)
+    return gathered if output is None else output.copy_(gathered)
+
+
+def reduce_scatter(
+    reduce_type: str,
+    input: torch.Tensor,
+    scale: float,
+    scatter_dim: int,
+    shard_count: int,
+    groups: list[list[int]] | None = None,
+    output: torch.Tensor | None = None,
+    pin_layout: bool = True,
+) -> torch.Tensor:
+    """This rank's part of the reduced tensor, cut along a dimension."""
+    if shard_count == 1:
+        part = input * scale
+    else:
+        parts = [piece.contiguous() for piece in input.chunk(shard_count, scatter_dim)]
+        part = torch.empty_like(parts[0])
+        dist.reduce_scatter(part, parts, _OPERATIONS[reduce_type], group=_group(groups))
+        part = part * scale if scale != 1.0 else part
+    return part if output is None else output.copy_(part)
+
+
+def reduce_gradients(
+    optimizer: torch.optim.Optimizer, groups: list[list[int]] | None = None, pin_layout: bool = True
+) -> None:
+    """Average the gradients of an optimizer's parameters over all ranks."""
+    count = len(groups[0]) if groups else xrt_world_size()
+    if count > 1:
+        all_reduce(REDUCE_SUM, _fetch_gradients(optimizer), scale=1.0 / count, groups=groups)
+
+
+def _fetch_gradients(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    parameters = (parameter for group in optimizer.param_groups for parameter in group["params"])
+    return [parameter.grad for parameter in parameters if parameter.grad is not None]
+
+
+def optimizer_step(
+    optimizer: torch.optim.Optimizer,
+    barrier: bool = False,
+    optimizer_args: dict[str, Any] | None = None,
+    groups: list[list[int]] | None = None,
+    pin_layout: bool = True,
+) -> Any:
+    """Average gradients over the ranks and take the optimizer's step.
+
+    Args:
+        optimizer: Whose step is taken.
+        barrier: Run what was recorded afterwards; a device loader does it by itself.
+        optimizer_args: Arguments of `optimizer.step`.
+        groups: Ranks that average among themselves; all by default.
+        pin_layout: Accepted for compatibility.
+
+    Returns:
+        What `optimizer.step` gives.
+    """
+    reduce_gradients(optimizer, groups)
+    loss = optimizer.step(**(optimizer_args or {}))
+    if barrier:
+        mark_step()
+    return loss
+
+
+def save(
+    data: Any, file_or_path: Any, master_only: bool = True, global_master: bool = False, sync: bool = True
+) -> None:
+    """Save a structure with its tensors on the CPU.
+
+    Args:
+        data: What to save.
+        file_or_path: Where.
+        master_only: Only the first process writes.
+        global_master: The first of the job, not of each machine.
+        sync: Let all processes wait for the writer.
+    """
+    on_host = to_host(data)
+    if not master_only or is_master_ordinal(local=not global_master):
+        torch.save(on_host, file_or_path)
+    if sync:
+        rendezvous("torch_xla.core.xla_model.save")
+
+
+def add_step_closure(
+    closure: Callable[..., Any], args: tuple[Any, ...] = (), run_async: bool = False
+) -> None:
+    """Call a function with values of this step, once it has run."""
+    _front_end.sync()
+    closure(*args)
+
+
+def set_rng_state(seed: int, device: str | None = None) -> None:
+    """Seed the device's random numbers."""
+    torch.neuron.manual_seed(seed)
+
+
+def get_rng_state(device: str | None = None) -> int:
+    """The seed of the device's random numbers."""
+    return int(torch.neuron.initial_seed())
+
+
+def get_memory_info(device: torch.device | None = None) -> dict[str, int]:
+    """Device memory: bytes in use, and in all."""
+    free, total = torch.neuron.mem_get_info()
+    return {
+        "bytes_used": total - free,
+        "bytes_limit": total,
+        "peak_bytes_used": torch.neuron.max_memory_allocated(),
+    }

@@ -1,0 +1,77 @@
+"""`torch_xla.debug.metrics`: how often graphs were compiled, run and looked at."""
+
+from __future__ import annotations
+
+import statistics
+
+from neuron_tools.frontends.torch_xla import METRICS as _metrics
+
+
+def counter_names() -> list[str]:
+    """Names of the counters."""
+    return sorted(_metrics.counters)
+
+
+def counter_value(name: str) -> int | None:
+    """A counter's value; None for one that was never counted."""
+    return _metrics.counters.get(name)
+
+
+def metric_names() -> list[str]:
+    """Names of the metrics."""
+    return sorted(_metrics.samples)
+
+
+def metric_data(name: str) -> tuple[int, float, list[tuple[float, float]]] | None:
+    """Samples, their sum, and each as (0, value); durations are in ns."""
+    samples = _metrics.samples.get(name)
+    if samples is None:
+        return None
+    return len(samples), float(sum(samples)), [(0.0, float(sample)) for sample in samples]
+
+
+def clear_counters() -> None:
+    """Set all counters back."""
+    _metrics.counters.clear()
+
+
+def clear_metrics() -> None:
+    """Forget all durations."""
+    _metrics.samples.clear()
+
+
+def clear_all() -> None:
+    """Forget everything."""
+    _metrics.clear()
+
+
+def metrics_report() -> str:
+    """All metrics and counters as text."""
+    lines = []
+    for name in metric_names():
+        samples = _metrics.samples[name]
+        lines += [
+            f"Metric: {name}",
+            f"  TotalSamples: {len(samples)}",
+            f"  Accumulator: {_shown(sum(samples))}",
+            f"  Percentiles: 50%={_shown(statistics.median(samples))}",
+        ]
+    for name in counter_names():
+        lines += [f"Counter: {name}", f"  Value: {_metrics.counters[name]}"]
+    return "\n".join(lines) + "\n"
+
+
+def short_metrics_report(
+    counter_names: list[str] | None = None, metric_names: list[str] | None = None
+) -> str:
+    """The same of what was asked for."""
+    return metrics_report()
+
+
+def compilation_causes() -> list[str]:
+    """Why each graph was compiled, in order; a name of Neuron Tools."""
+    return list(_metrics.causes)
+
+
+def _shown(nanoseconds: float) -> str:
+    return f"{nanoseconds / 1e6:.3f}ms"

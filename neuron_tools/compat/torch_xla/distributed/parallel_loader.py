@@ -1,0 +1,87 @@
+"""`torch_xla.distributed.parallel_loader`: batches on the device; each but the first ends a step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from ..core import xla_model as xm  # noqa: TID252  # found as torch_xla
+
+
+class PerDeviceLoader:
+    """Goes over a loader's batches, on the device."""
+
+    def __init__(self, loader: ParallelLoader, device: torch.device) -> None:
+        self._loader, self._device = loader, device
+
+    def __iter__(self) -> Iterator[Any]:
+        per_execution = self._loader.batches_per_execution
+        for number, batch in enumerate(self._loader.source):
+            if number and number % per_execution == 0:
+                xm.mark_step()
+            yield xm.send_cpu_data_to_device(batch, self._device)
+        xm.mark_step()
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+
+class ParallelLoader:
+    """A loader for devices.
+
+    Args:
+        cpu_loader: Gives batches on the CPU.
+        devices: The devices of this process: one.
+        batches_per_execution: After how many batches a step ends.
+        **options: Sizes of queues and their like; batches are moved when they are asked for.
+    """
+
+    def __init__(
+        self,
+        cpu_loader: Iterable[Any],
+        devices: Sequence[torch.device],
+        batches_per_execution: int = 1,
+        **options: Any,
+    ) -> None:
+        self.source = cpu_loader
+        self.batches_per_execution = batches_per_execution
+        self._devices = devices
+
+    def per_device_loader(self, device: torch.device) -> PerDeviceLoader:
+        """The loader of a device."""
+        return PerDeviceLoader(self, device)
+
+    def __len__(self) -> int:
+        return len(self.source)  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+class MpDeviceLoader:
+    """A loader whose batches are on a device; each new batch ends the step before.
+
+    Args:
+        loader: Gives batches on the CPU.
+        device: Where they go.
+        **options: Those of `ParallelLoader`.
+    """
+
+    def __init__(self, loader: Iterable[Any], device: torch.device, **options: Any) -> None:
+        self._loader, self._device = loader, device
+        self._options = options
+
+    def __iter__(self) -> Iterator[Any]:
+        options = {name: value for name, value in self._options.items() if name != "input_sharding"}
+        return iter(ParallelLoader(self._loader, [self._device], **options).per_device_loader(self._device))
+
+    def __len__(self) -> int:
+        return len(self._loader)  # type: ignore[arg-type]
+
+    def __getattr__(self, name: str) -> Any:
+        """What the loader itself has: `dataset`, `sampler`, ..."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._loader, name)

@@ -1,0 +1,253 @@
+"""What happens to each operation on `xla`: it is recorded or, where its values decide, run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from neuron_tools.device import native
+from neuron_tools.frontends.torch_xla import precision
+from neuron_tools.frontends.torch_xla.errors import XlaError
+from neuron_tools.frontends.torch_xla.execution import current_graph, sync
+from neuron_tools.frontends.torch_xla.graph import ValueNumber
+from neuron_tools.frontends.torch_xla.metrics import METRICS
+from neuron_tools.frontends.torch_xla.origin import current_origin
+from neuron_tools.frontends.torch_xla.tensor import LazyValue, XlaTensor
+
+_aten = torch.ops.aten
+_ALIASES = {_aten.detach.default, _aten.alias.default, _aten.lift_fresh.default}
+_COPIES = {_aten._copy_from.default, _aten._copy_from_and_resize.default}
+_LOOKS = {_aten._local_scalar_dense.default, _aten.equal.default, _aten.is_nonzero.default}
+_TAKES_HOST_INDICES = {
+    _aten.index.Tensor, _aten.index_put.default, _aten.index_put_.default, _aten._index_put_impl_.default,
+    _aten._unsafe_index.Tensor, _aten._unsafe_index_put.default,
+}  # fmt: skip
+_COLLECTIVES = ("c10d", "_c10d_functional")
+Leaves = list[Any]
+
+
+def dispatch(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Do one operation.
+
+    Args:
+        func: Operator overload.
+        args: Its arguments; at least one is an `XlaTensor`, or a device argument is `xla`.
+        kwargs: Likewise, by name.
+
+    Raises:
+        XlaError: Tensors of other devices are among the arguments.
+    """
+    if func in _ALIASES:
+        return XlaTensor(args[0].lazy, args[0].dtype)
+    if func is _aten._to_copy.default:
+        return _to_copy(args[0], **kwargs)
+    if func is _aten.copy_.default:
+        return _copy(args[0], args[1], *args[2:], **kwargs)
+    if func in _COPIES:
+        return _copy(args[1], args[0])
+    if func.namespace in _COLLECTIVES:
+        return _collective(func, args, kwargs)
+    if _needs_values(func):
+        return _with_values(func, args, kwargs)
+    return record(func, args, kwargs)
+
+
+def record(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Compute an operation's values beside the program's clock, and add it to the graph."""
+    leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    _refuse_others(func, leaves)
+    with _aside():
+        origin = current_origin()
+        graph = current_graph()
+        inner = [_inner(leaf) for leaf in leaves]
+        before = {id(leaf.lazy.inner): leaf for leaf in leaves if isinstance(leaf, XlaTensor)}
+        numbered = [_numbered(leaf) for leaf in leaves]
+        inner_args, inner_kwargs = pytree.tree_unflatten(inner, structure)
+        made, made_structure = pytree.tree_flatten(func(*inner_args, **inner_kwargs))
+        dtypes = [_seen(leaf) for leaf in leaves if isinstance(leaf, (XlaTensor, torch.dtype))]
+        results = [_result(value, before, dtypes) for value in made]
+        lazies = [_new_lazy(result, before) for result in results]
+        graph.add(func, numbered, structure, lazies, origin)
+        for tensor in before.values():
+            _follow_shape(tensor)
+    return pytree.tree_unflatten(results, made_structure)
+
+
+@contextmanager
+def _aside() -> Iterator[None]:
+    """Beside the program's clock, without a record of what the `neuron` device computes."""
+    native.pause_clock()
+    previous = native.suppress(True)
+    try:
+        yield
+    finally:
+        native.suppress(previous)
+        native.resume_clock()
+
+
+def neuron_device() -> torch.device:
+    """The device below: the NeuronCore of this process."""
+    return torch.device("neuron", int(native.core().current_device()))
+
+
+def _inner(leaf: Any) -> Any:
+    if isinstance(leaf, XlaTensor):
+        return leaf.lazy.inner
+    if isinstance(leaf, torch.device) and leaf.type == "xla":
+        return neuron_device()
+    return precision.on_device(leaf) if isinstance(leaf, torch.dtype) else leaf
+
+
+def _numbered(leaf: Any) -> Any:
+    if isinstance(leaf, XlaTensor):
+        return ValueNumber(current_graph().number_of(leaf.lazy, isinstance(leaf, torch.nn.Parameter)))
+    if isinstance(leaf, torch.Tensor):  # a number on the host, which becomes data of the device
+        return ValueNumber(current_graph().number_of(LazyValue(leaf)))
+    return torch.device("cpu") if isinstance(leaf, torch.device) else _inner(leaf)
+
+
+def _seen(leaf: Any) -> torch.dtype:
+    return leaf if isinstance(leaf, torch.dtype) else leaf.dtype
+
+
+def _result(value: Any, before: Mapping[int, XlaTensor], dtypes: Sequence[torch.dtype]) -> Any:
+    if not isinstance(value, torch.Tensor):
+        return value
+    if id(value) in before:
+        return before[id(value)]
+    return XlaTensor(LazyValue(value), precision.in_program(value.dtype, dtypes))
+
+
+def _new_lazy(result: Any, before: Mapping[int, XlaTensor]) -> LazyValue | None:
+    if not isinstance(result, XlaTensor) or id(result.lazy.inner) in before:
+        return None
+    return result.lazy
+
+
+def _follow_shape(tensor: XlaTensor) -> None:
+    """An operator that writes may have given its argument another shape."""
+    inner = tensor.lazy.inner
+    if tensor.shape != inner.shape or tensor.stride() != inner.stride():
+        torch.Tensor.data.__set__(tensor, XlaTensor(tensor.lazy, tensor.dtype))
+
+
+def _refuse_others(func: Any, leaves: Leaves) -> None:
+    """Numbers on the host become data; other tensors of the host must be moved by the program."""
+    for position, leaf in enumerate(leaves):
+        if isinstance(leaf, XlaTensor) or not isinstance(leaf, torch.Tensor):
+            continue
+        if leaf.device.type == "cpu" and leaf.dim() == 0:
+            continue
+        if leaf.device.type == "cpu" and func in _TAKES_HOST_INDICES:
+            leaves[position] = from_host(leaf)
+            continue
+        raise XlaError(
+            f"{func.name()} got a tensor of shape {list(leaf.shape)} on {leaf.device} beside one on xla: "
+            "move it with .to(xm.xla_device()) first."
+        )
+
+
+@cache
+def _needs_values(func: Any) -> bool:
+    tags = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
+    return func in _LOOKS or any(tag in func.tags for tag in tags)
+
+
+def _with_values(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Run what was recorded, and do the operation on the host; tensors that it makes go back."""
+    METRICS.count(func.name().split(".")[0])
+    sync()
+    host_args, host_kwargs = pytree.tree_map(to_host, (tuple(args), dict(kwargs)))
+    result = func(*host_args, **host_kwargs)
+    return pytree.tree_map(
+        lambda value: from_host(value) if isinstance(value, torch.Tensor) else value, result
+    )
+
+
+def _collective(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+    """Run what was recorded, then the collective: the ranks meet between two graphs."""
+    sync()
+    leaves, structure = pytree.tree_flatten((tuple(args), dict(kwargs)))
+    before = {id(leaf.lazy.inner): leaf for leaf in leaves if isinstance(leaf, XlaTensor)}
+    inner_args, inner_kwargs = pytree.tree_unflatten([_inner(leaf) for leaf in leaves], structure)
+    made = func(*inner_args, **inner_kwargs)
+    dtypes = [tensor.dtype for tensor in before.values()]
+    return pytree.tree_map(lambda value: _result(value, before, dtypes), made)
+
+
+def to_host(value: Any) -> Any:
+    """A tensor's values on the CPU, once the device has them; what is no tensor of ours as it is."""
+    if not isinstance(value, XlaTensor):
+        return value
+    sync()
+    METRICS.count("TransferFromDevice")
+    return value.lazy.inner.to("cpu").to(value.dtype)
+
+
+def from_host(value: torch.Tensor, non_blocking: bool = False) -> XlaTensor:
+    """A tensor of the CPU on the device."""
+    METRICS.count("TransferToDevice")
+    narrowed = value.detach().to(precision.on_device(value.dtype))
+    return XlaTensor(LazyValue(narrowed.to(neuron_device(), non_blocking=non_blocking)), value.dtype)
+
+
+def _to_copy(tensor: torch.Tensor, **options: Any) -> torch.Tensor:
+    device = torch.device(options.get("device") or tensor.device)
+    if isinstance(tensor, XlaTensor) and device.type == "xla":
+        kept = {name: value for name, value in options.items() if name not in ("device", "non_blocking")}
+        return record(_aten._to_copy.default, (tensor,), kept)
+    dtype = options.get("dtype") or tensor.dtype
+    if isinstance(tensor, XlaTensor):
+        copied: torch.Tensor = to_host(tensor).to(device, dtype)
+        return copied
+    return from_host(tensor.to("cpu", dtype), bool(options.get("non_blocking")))
+
+
+def _copy(destination: torch.Tensor, source: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    if not isinstance(destination, XlaTensor):
+        return destination.copy_(to_host(source))
+    if isinstance(source, XlaTensor):
+        record(_aten.copy_.default, (destination, source), {})
+    elif _is_fresh(destination) and destination.shape == source.shape:
+        _fill_from_host(destination, source, non_blocking)
+    else:
+        moved = from_host(source.to("cpu", destination.dtype), non_blocking)
+        record(_aten.copy_.default, (destination, moved), {})
+    return destination
+
+
+def _is_fresh(tensor: XlaTensor) -> bool:
+    """Whether a tensor is the last operation's result without values: `to` makes one, then copies into it."""
+    operations = current_graph().operations
+    if tensor.lazy.graph != current_graph().serial or not operations:
+        return False
+    last = operations[-1]
+    return last.target in _EMPTY and tensor.lazy.number in last.results
+
+
+_EMPTY: set[Callable[..., Any]] = {_aten.empty.memory_format, _aten.empty_strided.default}
+
+
+def _fill_from_host(destination: XlaTensor, source: torch.Tensor, non_blocking: bool) -> None:
+    """Let an empty tensor be the copy itself, and the operation that made it be forgotten."""
+    current_graph().forget_last()
+    moved = from_host(source.to("cpu", destination.dtype), non_blocking)
+    if moved.stride() != destination.stride():
+        inner = torch.empty_strided(
+            destination.shape, destination.stride(), dtype=moved.lazy.inner.dtype, device=neuron_device()
+        )
+        with _aside():
+            inner.copy_(moved.lazy.inner)
+        destination.lazy.inner = inner
+        return
+    destination.lazy.inner = moved.lazy.inner
+
+
+def fallback(func: Any, *args: Any, **kwargs: Any) -> Any:
+    """The kernel of every operator for the dispatch key XLA: factory functions come here."""
+    return dispatch(func, args, kwargs)

@@ -1,0 +1,87 @@
+"""Runs what was recorded: compiled as one module, once for each signature, and timed as one execution."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import time
+from dataclasses import dataclass
+
+from neuron_tools.compiler.hlo import Module
+from neuron_tools.device import native
+from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_xla.causes import cause_of
+from neuron_tools.frontends.torch_xla.graph import GraphSignature, RecordedGraph
+from neuron_tools.frontends.torch_xla.metrics import METRICS
+from neuron_tools.frontends.torch_xla.origin import user_stack
+from neuron_tools.frontends.torch_xla.tracing import lower_recorded
+
+
+@dataclass(frozen=True, slots=True)
+class KnownGraph:
+    """A graph that ran before: its number and its name."""
+
+    number: int
+    name: str
+
+
+_current = RecordedGraph()
+_known: dict[GraphSignature, KnownGraph] = {}
+_numbers = itertools.count()
+
+
+def current_graph() -> RecordedGraph:
+    """The graph that operations are added to now."""
+    return _current
+
+
+def sync() -> None:
+    """Run what was recorded, if anything was; what comes next is recorded into a new graph."""
+    global _current
+    graph = _current
+    if not graph.operations:
+        return
+    _current = RecordedGraph()
+    outputs = graph.outputs()
+    native.pause_clock()
+    try:
+        known = _look_up(graph.signature(outputs))
+        timed = _timed(graph, outputs, known)
+    finally:
+        native.resume_clock()
+    if timed is not None:
+        executable, duration_ns = timed
+        METRICS.add("ExecuteTime", duration_ns)
+        native.run_graph(executable, duration_ns, native.intern_name(known.name))
+
+
+def _look_up(signature: GraphSignature) -> KnownGraph:
+    known = _known.get(signature)
+    METRICS.count("UncachedCompile" if known is None else "CachedCompile")
+    if known is not None:
+        return known
+    METRICS.causes.append(cause_of(signature, list(_known)))
+    number = next(_numbers)
+    _known[signature] = made = KnownGraph(number, f"step_{number}_{_place()}")
+    return made
+
+
+def _place() -> str:
+    """FILE:LINE of the user's code that let the graph run: graphs of one line are one function's."""
+    stack = user_stack(sys._getframe(1))
+    return f"{stack[0].file.rsplit('/', 1)[-1]}:{stack[0].line}" if stack else "step"
+
+
+def _timed(graph: RecordedGraph, outputs: tuple[int, ...], known: KnownGraph) -> tuple[int, int] | None:
+    provider = executables.current()
+    if provider is None:
+        return None
+
+    def lower() -> Module:
+        METRICS.count("CompiledGraphs")
+        return lower_recorded(graph, outputs, known.name)
+
+    started_ns = time.perf_counter_ns()
+    timed = provider.executable_for(lower, ("xla", known.number), known.name)
+    METRICS.add("CompileTime", time.perf_counter_ns() - started_ns)
+    return timed

@@ -1,0 +1,100 @@
+"""Where a recorded operation comes from: the user's lines, the module, forward or backward."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from dataclasses import dataclass, replace
+from types import FrameType
+
+import torch
+
+import neuron_tools
+from neuron_tools.frontends.torch_hooks.modules import current_module
+from neuron_tools.records.program import Frame
+
+_NOT_THE_USERS = (
+    os.path.dirname(torch.__file__) + os.sep,
+    os.path.dirname(neuron_tools.__file__) + os.sep,
+    "<frozen ",
+)
+MOST_FRAMES = 32
+MOST_FORWARD = 200_000
+"""Forward operations whose origin is kept for their gradients; the oldest go first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who asked for an operation.
+
+    Attributes:
+        stack: Frames of the user's code, innermost first.
+        module_path: Path of the module that was being called.
+        module_class: Its class.
+        backward: Whether autograd asked for it; stack and module are then those of the forward operation.
+        sequence: Autograd's number of the forward operation; -1 without one.
+    """
+
+    stack: tuple[Frame, ...] = ()
+    module_path: str = ""
+    module_class: str = ""
+    backward: bool = False
+    sequence: int = -1
+
+
+_UNKNOWN = Origin()
+_forward: dict[int, Origin] = {}
+_recent = threading.local()
+_frames: dict[tuple[object, int], Frame | None] = {}
+
+
+def current_origin() -> Origin:
+    """The origin of the operation that is being dispatched."""
+    node = torch._C._current_autograd_node()
+    if node is not None:
+        return _of_gradient(node._sequence_nr())
+    stack = user_stack(sys._getframe(1))
+    if not stack:  # autograd adds up gradients between its nodes
+        return getattr(_recent, "origin", _UNKNOWN)
+    path, class_name = current_module()
+    sequence = torch.autograd._get_sequence_nr() - 1
+    origin = Origin(stack, path, class_name, sequence=sequence)
+    _remember(sequence, origin)
+    return origin
+
+
+def user_stack(frame: FrameType | None) -> tuple[Frame, ...]:
+    """Frames of the user's code from `frame` outwards, innermost first."""
+    found: list[Frame] = []
+    while frame is not None and len(found) < MOST_FRAMES:
+        known = _frame(frame)
+        if known is not None:
+            found.append(known)
+        frame = frame.f_back
+    return tuple(found)
+
+
+def _frame(frame: FrameType) -> Frame | None:
+    key = (frame.f_code, frame.f_lineno)
+    if key not in _frames:
+        name, line = frame.f_code.co_filename, frame.f_lineno
+        is_users = not name.startswith(_NOT_THE_USERS)
+        _frames[key] = Frame(name, line, frame.f_code.co_name) if is_users else None
+    return _frames[key]
+
+
+def _of_gradient(sequence: int) -> Origin:
+    origin = replace(_forward.get(sequence) or getattr(_recent, "origin", _UNKNOWN), backward=True)
+    _recent.origin = origin
+    return origin
+
+
+def _remember(sequence: int, origin: Origin) -> None:
+    """The first operation that is seen with a number is the one that autograd gave it to."""
+    if sequence < 0 or sequence in _forward:
+        return
+    if len(_forward) >= MOST_FORWARD:
+        for oldest in list(_forward)[: MOST_FORWARD // 2]:
+            del _forward[oldest]
+    _forward[sequence] = origin

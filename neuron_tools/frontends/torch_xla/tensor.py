@@ -1,0 +1,97 @@
+"""Tensors on the device `xla`: each stands for a tensor on `neuron`, and for a recorded value."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import torch
+from torch import _utils
+
+DEVICE = torch.device("xla", 0)
+
+
+class LazyValue:
+    """What a tensor holds.
+
+    Attributes:
+        inner: The same tensor on the `neuron` device; its values are there at once, its time is not.
+        graph: Number of the recorded graph that knows the value.
+        number: Its number in that graph.
+    """
+
+    __slots__ = ("__weakref__", "graph", "inner", "number")
+
+    def __init__(self, inner: torch.Tensor) -> None:
+        self.inner = inner
+        self.graph = -1
+        self.number = -1
+
+
+class XlaTensor(torch.Tensor):  # type: ignore[misc]
+    """A tensor whose operations are recorded. Tensors that are aliases in all respects share a value."""
+
+    lazy: LazyValue
+    dispatcher: ClassVar[Callable[[Any, Sequence[Any], Mapping[str, Any]], Any]]
+    """Does one operation; set when the device is registered."""
+
+    @staticmethod
+    def __new__(cls: type[XlaTensor], lazy: LazyValue, dtype: torch.dtype | None = None) -> XlaTensor:
+        """A tensor of a value; `dtype` is what the program sees, where that is not what the device has."""
+        inner = lazy.inner
+        tensor: XlaTensor = torch.Tensor._make_wrapper_subclass(
+            cls,
+            inner.shape,
+            strides=inner.stride(),
+            storage_offset=inner.storage_offset(),
+            dtype=dtype or inner.dtype,
+            device=DEVICE,
+        )
+        tensor.lazy = lazy
+        return tensor
+
+    __torch_function__ = torch._C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(
+        cls,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Record an operation on such tensors."""
+        return cls.dispatcher(func, args, kwargs or {})
+
+    @property
+    def data(self) -> torch.Tensor:
+        """The tensor without its history."""
+        return torch.Tensor.data.__get__(self)
+
+    @data.setter
+    def data(self, new: torch.Tensor) -> None:
+        torch.Tensor.data.__set__(self, new)
+        if isinstance(new, XlaTensor):
+            self.lazy = new.lazy
+
+    def __repr__(self, **options: Any) -> str:
+        """The values, as PyTorch prints them; this runs what was recorded."""
+        text = repr(self.detach().cpu())
+        suffix = f", device='{self.device}'"
+        if self.grad_fn is not None:
+            suffix += f", grad_fn=<{type(self.grad_fn).__name__}>"
+        elif self.requires_grad:
+            suffix += ", requires_grad=True"
+        return f"{text[:-1]}{suffix})"
+
+    def tolist(self) -> Any:
+        """The values as Python numbers, in lists where there are dimensions."""
+        return self.detach().cpu().tolist()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickled as PyTorch pickles tensors of devices that it does not know."""
+        if isinstance(self, torch.nn.Parameter):
+            return (_utils._rebuild_parameter, (self.detach(), self.requires_grad, OrderedDict()))
+        arguments = (self.detach().cpu(), self.dtype, str(self.device), self.requires_grad)
+        return (_utils._rebuild_device_tensor_from_cpu_tensor, arguments)

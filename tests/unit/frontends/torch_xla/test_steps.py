@@ -1,0 +1,109 @@
+"""A training step is one graph: compiled once, with its operations' lines, modules and directions."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+import torch
+from torch import nn
+
+from neuron_tools.frontends.torch_hooks import modules
+from neuron_tools.frontends.torch_xla import METRICS, sync
+
+OPTIMIZERS = {
+    "SGD": lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9),
+    "Adam": torch.optim.Adam,
+    "AdamW": torch.optim.AdamW,
+}
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 16)
+        self.last = nn.Linear(16, 4)
+
+    def forward(self, value):
+        hidden = torch.relu(self.first(value))  # line: hidden
+        return self.last(hidden)
+
+
+def train(device, make_optimizer, end_step, sizes=(6, 6, 6)):
+    generator = torch.Generator().manual_seed(0)
+    torch.manual_seed(0)
+    model = Model().to(device)
+    optimizer = make_optimizer(model.parameters())
+    losses = []
+    for size in sizes:
+        inputs = torch.randn(size, 8, generator=generator).to(device)
+        targets = torch.randint(0, 4, (size,), generator=generator).to(device)
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(inputs), targets)
+        loss.backward()
+        optimizer.step()
+        end_step()
+        losses.append(loss.detach())
+    return [loss.item() for loss in losses]
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_losses_are_the_cpus(name, xla):
+    expected = train(torch.device("cpu"), OPTIMIZERS[name], lambda: None)
+    assert train(xla, OPTIMIZERS[name], sync) == expected
+
+
+def test_equal_steps_are_one_graph_that_runs_each_time(counter, xla):
+    train(xla, OPTIMIZERS["SGD"], sync, sizes=(6,) * 4)
+    assert counter.executions[-3:] == [counter.executions[-1]] * 3
+    assert len(counter.modules) <= 2  # momentum begins in the first step
+
+
+def test_a_step_compiled_again_tells_the_cause(counter, xla):
+    train(xla, OPTIMIZERS["SGD"], sync, sizes=(6, 6, 7, 8))
+    assert METRICS.causes[-1] == "new shape: input 2 is float32[8,8], not float32[7,8]"
+
+
+def test_a_new_number_is_data_and_a_new_index_is_a_new_graph(counter, xla):
+    tensor = torch.ones(8, 8).to(xla)
+    for number in (2.0, 3.0):
+        result = tensor * number
+        sync()
+    assert len(counter.modules) == 1
+    for index in (2, 3):
+        result = tensor[index] + 1
+        sync()
+    assert result.shape == (8,)
+    assert len(counter.modules) == 3
+    assert METRICS.causes[-1] == "new constant: aten::select.int has 3, not 2"
+
+
+def test_operations_have_line_module_and_direction(provider, xla, device):
+    remove = modules.install(device, device.define_module)
+    try:
+        train(xla, OPTIMIZERS["SGD"], sync, sizes=(6,))
+    finally:
+        remove()
+    rows = provider.last.framework
+    lines, first = inspect.getsourcelines(Model)
+    line = first + next(index for index, text in enumerate(lines) if "# line: hidden" in text)
+    hidden = [row for row in rows if row.stack and row.stack[0].line == line]
+    assert {row.backward for row in hidden} == {False, True}
+    assert {row.module_path for row in hidden} == {"Model", "Model.first"}
+    assert all(row.stack for row in rows)
+
+
+def test_what_nobody_holds_is_not_computed(provider, xla):
+    tensor = torch.ones(4, 4).to(xla)
+    tensor.exp()
+    kept = tensor.sin()
+    sync()
+    assert [row.name for row in provider.last.framework] == ["aten::sin"]
+    assert kept.shape == (4, 4)
+
+
+def test_a_look_runs_what_was_recorded(counter, xla):
+    tensor = torch.ones(4).to(xla) + 1
+    assert not counter.executions
+    assert tensor.sum().item() == 8.0
+    assert counter.executions == [1]
