@@ -6,10 +6,12 @@ of several ranks, which they run on hardware only, is run with `run_ranks`, all 
 
 from __future__ import annotations
 
+import gc
 import inspect
 import json
 import os
 import resource
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,13 +24,15 @@ COLLECTED, CASES, RESULTS, MEMORY = (
     f"PUBLIC_KERNELS_{name}" for name in ("COLLECTED", "CASES", "RESULTS", "MEMORY_GIB")
 )
 _MESSAGE_CHARACTERS = 1500
+_KEPT_SHARE = 0.4
+"""Part of its memory that a process may keep from case to case."""
 
 absent_modules.install()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Limit the memory of this process."""
-    limit = int(float(os.environ.get(MEMORY, "10")) * 2**30)
+    limit = _memory_limit()
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
@@ -66,6 +70,31 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
             {"case": item.nodeid, "outcome": report.outcome, "seconds": seconds,
              "message": message[:_MESSAGE_CHARACTERS]}
         )  # fmt: skip
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """End a process that keeps much memory, so that the next one begins empty."""
+    for name in ("last_value", "last_traceback", "last_exc", "last_type"):  # they hold a failed case's arrays
+        if hasattr(sys, name):
+            delattr(sys, name)
+    gc.collect()
+    if _address_space() > _memory_limit() * _KEPT_SHARE:
+        item.session.shouldstop = "this process keeps too much memory; another one goes on"
+
+
+def _memory_limit() -> int:
+    """Bytes of address space that a process may take."""
+    return int(float(os.environ.get(MEMORY, "10")) * 2**30)
+
+
+def _address_space() -> int:
+    """Bytes of address space that this process takes; 0 where the system does not tell."""
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except OSError:
+        return 0
+    return pages * resource.getpagesize()
 
 
 def _write(row: dict[str, Any]) -> None:

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from neuron_tools.nki.abstract import AbstractAdapter
 from neuron_tools.nki.dtypes import DType, find_dtype
+from neuron_tools.nki.host_arrays import host_dtype
 from neuron_tools.nki.torch_tensors import TorchAdapter
 
 Array = npt.NDArray[Any]
@@ -65,6 +66,8 @@ class NumpyAdapter:
         """Its elements; a copy only where they do not lie in order or have another type."""
         found = find_dtype(self.dtype(value))
         assert found is not None
+        if found.packed > 1:
+            return np.ascontiguousarray(value).view(found.dtype)
         return np.ascontiguousarray(value, dtype=found.dtype)
 
     def update(self, value: Any, array: Array) -> None:
@@ -74,11 +77,11 @@ class NumpyAdapter:
 
     def result(self, array: Array, dtype: DType, example: Any) -> Any:
         """The elements as a NumPy array of their own."""
-        return np.array(array)
+        return np.array(array).view(host_dtype(dtype)) if dtype.packed > 1 else np.array(array)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, example: Any) -> Any:
         """Zeros."""
-        return np.zeros(shape, dtype.dtype)
+        return np.zeros(shape, host_dtype(dtype))
 
 
 _ADAPTERS: list[Adapter] = [NumpyAdapter(), TorchAdapter(), AbstractAdapter()]

@@ -92,6 +92,18 @@ def static_cast(value: Any, dtype: Any) -> Array:
     return pack(array, wanted) if wanted.packed > 1 else array.astype(wanted.dtype)
 
 
+def allclose(first: Any, second: Any, rtol: float = 1e-5, atol: float = 1e-8, **_options: Any) -> bool:
+    """Whether two arrays of any element types agree as `numpy.allclose` has it, compared as fp32.
+
+    Args:
+        first, second: Arrays of the same or of broadcastable shapes.
+        rtol: Tolerated share of the second array's element.
+        atol: Tolerated difference besides.
+    """
+    wide = [np.asarray(static_cast(array, "float32"), np.float64) for array in (first, second)]
+    return bool(np.allclose(wide[0], wide[1], rtol=rtol, atol=atol, equal_nan=True))
+
+
 def is_float_type(dtype: object) -> bool:
     """Whether a type, NKI's or NumPy's, holds floats; the packed ones do."""
     found = find_dtype(dtype)

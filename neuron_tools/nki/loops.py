@@ -11,6 +11,7 @@ from typing import Any
 
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
+from neuron_tools.nki.loop_locals import each_traced_once
 from neuron_tools.nki.registers import VirtualRegister, register_value
 from neuron_tools.nki.tile_arithmetic import TileArithmetic
 
@@ -40,14 +41,15 @@ def known_bound(bound: Any) -> Any:
 class LoopRange:
     """A range of a kernel: as Python's, but instructions know the iteration that they belong to."""
 
-    __slots__ = ("_line", "_name", "_numbers", "_path")
+    __slots__ = ("_frame", "_line", "_name", "_numbers", "_path")
 
-    def __init__(self, *bounds: Any, depth: int = 1) -> None:
+    def __init__(self, *bounds: Any, depth: int = 1, traced_once: bool = False) -> None:
         self._numbers = range(*(register_value(known_bound(bound)) for bound in bounds))
         frame = sys._getframe(depth)
         self._name = loop_variable(frame.f_code, frame.f_lasti)
         self._path = frame.f_code.co_filename
         self._line = frame.f_lineno or 0
+        self._frame = frame if traced_once else None
 
     def __iter__(self) -> Iterator[int]:
         trace = tracing.running()
@@ -59,8 +61,9 @@ class LoopRange:
 
     def _iterate_indices(self, trace: tracing.Tracer) -> Iterator[int]:
         depth = len(trace.open_loops)
+        numbers = self._iterate(trace) if trace.recording else iter(self._numbers)
         try:
-            for value in self._iterate(trace) if trace.recording else self._numbers:
+            for value in numbers if self._frame is None else each_traced_once(numbers, self._frame):
                 index = LoopIndex(value)
                 del trace.open_loops[depth:]
                 trace.open_loops.append(index)
@@ -141,12 +144,12 @@ def _bounds(bounds: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...
 
 def affine_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that do not depend on one another: `affine_range(stop)` or `(start, stop[, step])`."""
-    return LoopRange(*_bounds(bounds, named), depth=2)
+    return LoopRange(*_bounds(bounds, named), depth=2, traced_once=True)
 
 
 def sequential_range(*bounds: Any, **named: Any) -> LoopRange:
     """Iterations that depend on earlier ones."""
-    return LoopRange(*_bounds(bounds, named), depth=2)
+    return LoopRange(*_bounds(bounds, named), depth=2, traced_once=True)
 
 
 def static_range(*bounds: Any, **named: Any) -> LoopRange:

@@ -81,7 +81,7 @@ class TensorBase(TileArithmetic):
         """Its elements: a NumPy view of the storage (a copy for indirect accesses)."""
         if self._array is None:
             if self.gather is not None:
-                return self.flat[self.gather]
+                return self.flat[self.reached()]
             item = self.dtype.itemsize
             self._array = np.ndarray(
                 self._shape,
@@ -91,6 +91,24 @@ class TensorBase(TileArithmetic):
                 [stride * item for stride in self.strides],
             )
         return self._array
+
+    def reached(self) -> npt.NDArray[np.int64]:
+        """Positions of an indirect access; those outside, which only a mask leaves out, as 0.
+
+        Raises:
+            OutOfBoundsError: One lies outside, and nothing leaves it out.
+        """
+        assert self.gather is not None
+        if not self.gather.size or self.gather.min() >= 0:
+            return self.gather
+        if not tracing.active().older_dialect:
+            raise OutOfBoundsError(
+                f"an index of the indirect access to tensor {self.name!r} of shape {self.backing.shape} is "
+                "out of bounds, and only DMAs can leave elements out; check the index, or copy with "
+                "nisa.dma_copy(..., oob_mode=nisa.oob_mode.skip)",
+                tracing.where(),
+            )
+        return np.maximum(self.gather, 0)
 
     @property
     def flat(self) -> npt.NDArray[Any]:

@@ -85,10 +85,20 @@ def write(view: NkiTensor, values: Any) -> None:
         size = view.size
         array = array.reshape(view.shape) if array.size == size else np.broadcast_to(array, view.shape)
     if view.gather is not None:
-        view.flat[view.gather] = array
+        _scatter(view, view.gather, array)
         return
     target = view.array
     np.copyto(target, array, casting="unsafe")
+
+
+def _scatter(view: NkiTensor, places: npt.NDArray[np.int64], array: Array) -> None:
+    """Store elements at their positions; what a mask leaves out stays as it is."""
+    if places.size and places.min() < 0:
+        view.reached()
+        kept = places >= 0
+        view.flat[places[kept]] = np.broadcast_to(array, places.shape)[kept]
+    else:
+        view.flat[places] = array
 
 
 def fits_out(view: NkiTensor, shape: tuple[int, ...]) -> bool:

@@ -29,7 +29,11 @@ from neuron_tools.records.program import Engine, Memory, Opcode
         engines=open_engines(call.given["engine"], call.form("dst"), call.form("src"))),
 ))  # fmt: skip
 def tensor_copy(
-    dst: NkiTensor, src: NkiTensor, engine: engines = engines.unknown, name: str | None = None
+    dst: NkiTensor,
+    src: NkiTensor,
+    engine: engines = engines.unknown,
+    name: str | None = None,
+    dtype: Any = None,
 ) -> None:
     """dst = src, between SBUF and PSUM; bit for bit where the types are equal, through fp32 otherwise.
 
@@ -38,6 +42,7 @@ def tensor_copy(
         src: Tile of as many elements.
         engine: Vector, Scalar, GpSimd (no PSUM), or unknown.
         name: The profile's name for the call.
+        dtype: Some kernels name a type here; that of `dst` holds.
 
     Raises:
         NkiValidationError: A rule of the engine is broken.

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 from neuron_tools.backend.kinds import Kind, Transfer
+from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import OutOfBoundsError
 from neuron_tools.nki.isa.copies import converted
 from neuron_tools.nki.isa.enums import as_member
 from neuron_tools.nki.isa.enums import dge_mode as modes
@@ -78,18 +80,18 @@ def dma_copy(
 def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> None:
     """Copy with positions that may be out of bounds, and with an optional operation on the destination."""
     size = dst.size
-    values = (exact(src) if src.gather is None else _taken(src, oob_mode)).reshape(-1)
+    values = (exact(src) if src.gather is None else _taken(src)).reshape(-1)
     kept = np.ones(size, bool)
     if src.gather is not None:
         kept &= src.gather.reshape(-1) >= 0
     places = dst.gather.reshape(-1) if dst.gather is not None else None
     if places is not None:
         kept &= places >= 0
-    if not kept.all() and as_member(bounds, oob_mode) is not bounds.skip:
-        raise refuse("an index of an indirect access is out of bounds; use oob_mode=nisa.oob_mode.skip to "
-                     "leave such elements out")  # fmt: skip
+    if not kept.all():
+        _require_skipping(oob_mode)
     if op is not None:
-        values = find_operator(op).function(single(dst).reshape(-1), values.astype(np.float32))
+        held = single(dst) if dst.gather is None else _taken(dst).astype(np.float32)
+        values = find_operator(op).function(held.reshape(-1), values.astype(np.float32))
     if places is not None:
         from neuron_tools.nki.values import cast
 
@@ -103,9 +105,30 @@ def move(dst: NkiTensor, src: NkiTensor, oob_mode: bounds, op: Any = None) -> No
     write(dst, held.reshape(dst.shape))
 
 
-def _taken(src: NkiTensor, oob_mode: bounds) -> Any:
+def _taken(src: NkiTensor) -> Any:
+    """The elements of an indirect access; the first of the tensor where an index is out of bounds."""
     assert src.gather is not None
     return src.flat[np.maximum(src.gather, 0)]
+
+
+def _require_skipping(oob_mode: bounds) -> None:
+    """Refuse an index out of bounds, unless such elements are left out.
+
+    Raises:
+        OutOfBoundsError: They are not.
+    """
+    if as_member(bounds, oob_mode) is not bounds.skip:
+        raise OutOfBoundsError(
+            "an index of an indirect access is out of bounds; use oob_mode=nisa.oob_mode.skip to leave such "
+            "elements out",
+            tracing.where(),
+        )
+
+
+def _check_bounds(view: NkiTensor, oob_mode: bounds) -> None:
+    """Refuse an indirect access out of bounds, unless such elements are left out."""
+    if view.gather is not None and view.gather.size and view.gather.min() < 0:
+        _require_skipping(oob_mode)
 
 
 def copy_transfer(
@@ -196,7 +219,8 @@ def dma_transpose(
     Raises:
         NkiValidationError: A rule is broken.
     """
-    values = exact(src) if src.gather is None else _taken(src, oob_mode)
+    _check_bounds(src, oob_mode)
+    values = exact(src) if src.gather is None else _taken(src)
     turned = values.transpose(_order(axes, src))
     write(dst, turned if turned.size == dst.size else turned.reshape(-1)[: dst.size])
 
@@ -250,12 +274,14 @@ def _sum_sources(
 ) -> None:
     total: Any = None
     for source, factor in zip(srcs, factors):
-        values = single(source) if source.gather is None else _taken(source, oob_mode).astype(np.float32)
+        _check_bounds(source, oob_mode)
+        values = single(source) if source.gather is None else _taken(source).astype(np.float32)
         values = values.reshape(-1) if factor == 1.0 else values.reshape(-1) * np.float32(factor)
         total = values if total is None else op.function(total, values)
     if dst.gather is not None:
         from neuron_tools.nki.values import cast
 
+        _check_bounds(dst, oob_mode)
         places = dst.gather.reshape(-1)
         kept = places >= 0
         dst.flat[places[kept]] = cast(total[kept], dst.dtype)

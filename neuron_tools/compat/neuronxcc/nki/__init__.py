@@ -7,6 +7,7 @@ from neuron_tools.nki.benchmark import baremetal, benchmark, profile
 from neuron_tools.nki.errors import NkiError
 from neuron_tools.nki.kernel import Kernel as FrameworkKernel
 from neuron_tools.nki.kernel import jit as _jit
+from neuron_tools.nki.language import par_dim
 from neuron_tools.nki.missing import missing_name
 from neuron_tools.nki.simulation import simulate, simulate_kernel
 from neuron_tools.nki.tensor import NkiTensor as tensor
@@ -30,7 +31,8 @@ def trace(func: _Any = None, **options: _Any) -> _Any:
 
 
 __all__ = [
-    "FrameworkKernel", "NkiError", "baremetal", "benchmark", "compiler", "isa", "jit", "language", "profile",
+    "FrameworkKernel", "NkiError", "baremetal", "benchmark", "compiler", "isa", "jit", "language", "par_dim",
+    "profile",
     "simulate", "simulate_kernel", "tensor", "trace", "typing",
 ]  # fmt: skip
 __getattr__ = missing_name("neuronxcc.nki", "nki", globals())

@@ -1,0 +1,133 @@
+"""Ways of public kernels and of their tests that differ from the references."""
+
+from __future__ import annotations
+
+import io
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import pytest
+
+from neuron_tools.compat.nki import isa as nisa
+from neuron_tools.compat.nki import language as nl
+from neuron_tools.nki.errors import OutOfBoundsError
+from neuron_tools.nki.front_end import CompiledKernel, CompileOptions, ParserFrontEnd
+from neuron_tools.nki.host_arrays import allclose, host_dtype, static_cast
+from neuron_tools.nki.kernel import jit
+from tests.unit.nki.kernels import floats, on_chip, run_raw, tile, to_hbm
+
+A = floats(128, 64)
+OLDER = import_module("neuron_tools.compat.neuronxcc.nki.language")
+
+
+def test_a_copy_that_names_a_type():
+    def kernel(x):
+        copied = tile((128, 64), nl.bfloat16)
+        nisa.tensor_copy(dst=copied, src=on_chip(x), dtype=nl.bfloat16)
+        return to_hbm(copied)
+
+    assert allclose(run_raw(kernel, A).outputs, A, rtol=1e-2)
+
+
+def test_packed_arrays_go_in_and_come_out():
+    packed = static_cast(A, nl.float8_e4m3fn_x4)
+    run = run_raw(lambda x: to_hbm(on_chip(x)), packed, target="trn3")
+    assert run.outputs.dtype == host_dtype(nl.float8_e4m3fn_x4)
+    assert np.array_equal(run.outputs, packed)
+
+
+@pytest.mark.parametrize(("loop", "expected"), [("affine_range", 1), ("static_range", 4)])
+def test_integers_of_an_older_loop_that_is_traced_once_begin_as_before(loop: str, expected: int):
+    grown: list[int] = []
+
+    def kernel(x):
+        address = 0
+        for _ in getattr(OLDER, loop)(4):
+            address += 1
+            grown.append(address)
+        assert address == expected
+        return to_hbm(on_chip(x))
+
+    run_raw(kernel, A, older=True)
+    assert grown == ([1, 1, 1, 1] if expected == 1 else [1, 2, 3, 4])
+
+
+def test_integers_of_a_present_loop_grow():
+    def kernel(x):
+        count = 0
+        for _ in nl.affine_range(4):
+            count += 1
+        assert count == 4
+        return to_hbm(on_chip(x))
+
+    run_raw(kernel, A)
+
+
+def far_row(index: int = 100000) -> Any:
+    register = nisa.register_alloc()
+    nisa.register_move(register, index)
+    return register
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        lambda x: nisa.tensor_copy(tile((1, 64)), on_chip(x).ap([[64, 1], [1, 64]], scalar_offset=far_row())),
+        lambda x: nisa.memset(on_chip(x).ap([[64, 1], [1, 64]], scalar_offset=far_row()), 0.0),
+        lambda x: nisa.dma_copy(tile((1, 64)), x.ap([[64, 1], [1, 64]], scalar_offset=far_row())),
+        lambda x: nisa.dma_transpose(tile((64, 1)), x.ap([[64, 1], [1, 64]], scalar_offset=far_row())),
+        lambda x: nisa.dma_compute(tile((1, 64)), [x.ap([[64, 1], [1, 64]], scalar_offset=far_row())]),
+    ],
+)
+def test_offsets_out_of_bounds_are_index_errors_at_the_line(body):
+    with pytest.raises(IndexError, match="out of bounds") as caught:
+        run_raw(lambda x: body(x), A)
+    assert isinstance(caught.value, OutOfBoundsError)
+    assert __file__ in caught.value.where
+
+
+def test_a_dma_leaves_out_what_is_out_of_bounds():
+    def kernel(x):
+        held = tile((1, 64))
+        nisa.memset(held, 5.0)
+        source = x.ap([[64, 1], [1, 64]], scalar_offset=far_row())
+        nisa.dma_copy(held, source, oob_mode=nisa.oob_mode.skip)
+        return to_hbm(held)
+
+    assert (run_raw(kernel, A).outputs == 5).all()
+
+
+def test_a_front_end_traces_checks_and_compiles(tmp_path):
+    def doubled(x):
+        held = on_chip(x)
+        nisa.tensor_scalar(held, held, nl.multiply, 2.0)
+        return to_hbm(held)
+
+    result = ParserFrontEnd().compile(
+        jit(doubled), {"x": A}, target="trn2", lnc=1, artifacts_dir=str(tmp_path)
+    )
+    listing = io.StringIO()
+    result.module.operation.print(file=listing, enable_debug_info=True)
+    assert "tensor_scalar  // " + __file__ in listing.getvalue()
+    options = CompileOptions(output_path=str(tmp_path / "out" / "file.neff")).disable_backend_optimizations()
+    with np.load(CompiledKernel.from_frontend(result, options).neff_path) as tables:
+        assert len(tables["instructions"])
+
+
+def test_a_front_end_refuses_what_a_call_refuses():
+    def failing(x):
+        assert False, "This kernel should fail"  # noqa: B011, PT015
+
+    with pytest.raises(AssertionError, match="should fail"):
+        ParserFrontEnd().compile(jit(failing), {"x": A})
+
+
+def test_modules_that_public_tests_import():
+    frontend = import_module("neuron_tools.compat.nki.compiler.frontend")
+    assert issubclass(frontend.TracerFrontend, frontend.NKIFrontend)
+    assert import_module("neuron_tools.compat.nki.compiler.ncc_driver").CompileOptions is CompileOptions
+    support = "neuron_tools.compat.neuronxcc.starfish.support"
+    assert import_module(f"{support}.dtype").static_cast is static_cast
+    assert import_module(f"{support}.util").allclose(A, A + 1e-9, verbose=1)
+    assert import_module("neuron_tools.compat.neuronxcc.nki").par_dim(8) == 8
