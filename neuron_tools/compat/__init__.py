@@ -1,8 +1,9 @@
 """Modules under the names of AWS's packages, found by `import` only where the real ones are absent.
 
 Each package here is one top-level name (`torch_neuronx`, `nki`, ...), and none is on the plain import path:
-`neuron-profile capture`, `python -m neuron_tools` and `install()` make them importable, behind everything
-that Python finds by itself, so an installed package of AWS's, or a module of the user's, is always preferred.
+`import torch`, `neuron-profile capture`, `python -m neuron_tools` and `install()` make them importable,
+behind everything that Python finds by itself, so an installed package of AWS's, or a module of the user's, is
+always preferred.
 
 Libraries ask whether `torch_xla` is there and, where it is, leave the `neuron` device: it answers to the
 program's own import, and to libraries once the program has imported it. `NEURON_TOOLS_TORCH_XLA` decides
@@ -84,6 +85,16 @@ def install() -> Callable[[], None]:
             sys.meta_path.remove(_finder)
 
     return uninstall
+
+
+def autoload() -> None:
+    """The `torch.backends` entry point: makes the names importable when `import torch` ends.
+
+    Libraries choose the device where they find a package of AWS's (`find_spec("torch_neuronx")`), so a script
+    takes the same device captured or not. `NEURON_TOOLS_AWS_NAMES=0` leaves the names away.
+    """
+    if "torch.neuron" in sys.modules and os.environ.get("NEURON_TOOLS_AWS_NAMES") != "0":
+        install()
 
 
 def names() -> tuple[str, ...]:

@@ -23,6 +23,12 @@ def test_import_torch_alone_gives_the_device():
     assert result.stdout == "[3.0, 3.0] 2\n"
 
 
+@pytest.mark.parametrize(("switch", "is_found"), [("", True), ("0", False)])
+def test_libraries_find_the_device_by_awss_package_as_in_a_capture(switch, is_found):
+    program = "import torch, importlib.util as u; print(u.find_spec('torch_neuronx') is not None)"
+    assert run(program, NEURON_TOOLS_AWS_NAMES=switch).stdout == f"{is_found}\n"
+
+
 def test_without_a_compiler_torch_imports_with_one_line(tmp_path):
     program = "import torch; print(torch.ones(1).item())"
     result = run(program, NEURON_TOOLS_CACHE=str(tmp_path), PATH="/nowhere", CXX="")
