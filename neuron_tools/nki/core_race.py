@@ -1,12 +1,13 @@
 """Data that two cores of one launch share in HBM: refused where no barrier keeps a write from a read.
 
-Between two meetings (a `core_barrier` or a `sendrecv`) cores run freely, so what one writes there the other
-may read before or after. Only accesses that fill their rectangle of lines and bytes are compared: of others
-it is not known which bytes between the first and the last they touch.
+Of two cores that write the same place the user is warned: what stays is decided by which comes last, which
+does not matter where both write the same values, as many kernels do on purpose.
 """
 
 from __future__ import annotations
 
+import itertools
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,10 @@ from neuron_tools.nki.tracer import Tracer
 Ints = npt.NDArray[np.int64]
 _FIRST_WRITE, _FIRST_READ = 3, 5
 """Columns of a row from which on its regions are written and read."""
+
+
+class RaceWarning(UserWarning):
+    """Two cores write the same place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,17 @@ class _Accesses:
     epoch: Ints
     box: Ints
 
+    def within(self, other: _Accesses) -> _Accesses:
+        """Those in reach of another core's: between its first and its last line."""
+        low, high = other.box[:, 0].min(), other.box[:, 1].max()
+        near = (self.box[:, 0] < high) & (low < self.box[:, 1])
+        return _Accesses(self.row[near], self.epoch[near], self.box[near])
+
+    def distinct(self) -> list[int]:
+        """One of each box and time, in order."""
+        _, first = np.unique(np.column_stack([self.epoch, self.box]), axis=0, return_index=True)
+        return [int(at) for at in np.sort(first)]
+
     def overlapping(self, epoch: int, box: Ints) -> npt.NDArray[np.bool_]:
         """Which of them touch a box between the same meetings."""
         first, last, low, high = (self.box[:, column] for column in range(4))
@@ -50,7 +66,7 @@ class _Accesses:
 
 
 def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> None:
-    """Refuse reads of what another core writes between the same two meetings.
+    """Refuse reads of what another core writes between the same two meetings, and warn of its writes.
 
     Args:
         traces: The trace of each core; `shared["meetings"]` holds the row before which each meeting was.
@@ -58,6 +74,9 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
 
     Raises:
         RaceError: Names the memory, both lines and what to do.
+
+    Warns:
+        RaceWarning: Two cores write the same place.
     """
     tables = [np.asarray(trace.row_table()) for trace in traces]
     for buffer in buffers:
@@ -65,10 +84,38 @@ def check_cores(traces: Sequence[Tracer], buffers: Sequence[SharedBuffer]) -> No
         for trace, rows, number in zip(traces, tables, buffer.numbers):
             writes.append(_accesses(trace, rows, number, _FIRST_WRITE, _FIRST_READ))
             reads.append(_accesses(trace, rows, number, _FIRST_READ, rows.shape[1]))
+        _compare_writes(traces, tables, buffer.name, writes)
         for reader, read in enumerate(reads):
             for writer, written in enumerate(writes):
                 if reader != writer and len(read.row) and len(written.row):
                     _compare(traces, tables, buffer.name, (reader, writer), read, written, writes[reader])
+
+
+def _compare_writes(
+    traces: Sequence[Tracer],
+    tables: Sequence[npt.NDArray[np.int32]],
+    name: str,
+    writes: Sequence[_Accesses],
+) -> None:
+    """Warn of the first place that two cores write."""
+    for (first, one), (second, other) in itertools.combinations(enumerate(writes), 2):
+        if not len(one.row) or not len(other.row):
+            continue
+        near = one.within(other)
+        for at in near.distinct():
+            races = other.overlapping(int(near.epoch[at]), near.box[at])
+            if races.any():
+                row = other.row[np.argmax(races)]
+                there = traces[second].describe_site(int(tables[second][row, 1]))
+                here = traces[first].describe_site(int(tables[first][near.row[at], 1]))
+                warnings.warn(
+                    f"{here}: cores {first} and {second} both write {name} ({there}), and nothing says which "
+                    "comes last; unless both write the same values, let one of them write, or call "
+                    "nisa.core_barrier between the two",
+                    RaceWarning,
+                    stacklevel=2,
+                )
+                return
 
 
 def _accesses(trace: Tracer, rows: npt.NDArray[np.int32], buffer: int, first: int, last: int) -> _Accesses:
@@ -99,8 +146,7 @@ def _compare(
 ) -> None:
     """Refuse a read that a write of the other core races with, unless the reader wrote there itself."""
     reader, writer = cores
-    _, distinct = np.unique(np.column_stack([reads.epoch, reads.box]), axis=0, return_index=True)
-    for at in np.sort(distinct).tolist():
+    for at in reads.distinct():
         epoch, box = int(reads.epoch[at]), reads.box[at]
         races = writes.overlapping(epoch, box)
         if not races.any() or (own.overlapping(epoch, box) & (own.row < reads.row[at])).any():

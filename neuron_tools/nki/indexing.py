@@ -352,10 +352,9 @@ def pattern_view(
     indirect_dim: int,
     dtype: Any,
 ) -> Own:
-    """A view by access pattern; see `NkiTensor.ap`.
+    """A view by access pattern; see `NkiTensor.ap`. Where it reaches outside, its first use is refused.
 
     Raises:
-        OutOfBoundsError: The pattern reaches outside the tensor's storage.
         NkiValidationError: Both offsets are given.
     """
     kind = as_dtype(dtype) if dtype is not None else tensor.dtype
@@ -364,7 +363,6 @@ def pattern_view(
     base = tensor.offset * tensor.dtype.itemsize // kind.itemsize + register_value(offset)
     view = tensor.placed(shape, strides, base, kind)
     if scalar_offset is None and vector_offset is None:
-        _check_pattern(view)
         return view
     if scalar_offset is not None and vector_offset is not None:
         raise NkiValidationError("ap takes scalar_offset or vector_offset, not both", tracing.where())
@@ -406,13 +404,3 @@ def _reach(view: TensorBase) -> tuple[int, int]:
 def _is_inside(view: TensorBase) -> bool:
     last, size = _reach(view)
     return not view.size or (view.offset >= 0 and last < size)
-
-
-def _check_pattern(view: TensorBase) -> None:
-    if not _is_inside(view):
-        last, size = _reach(view)
-        raise OutOfBoundsError(
-            f"the access pattern {view.get_pattern()} from element {view.offset} reaches element "
-            f"{last} of tensor {view.name!r}, which has {size}",
-            tracing.where(),
-        )

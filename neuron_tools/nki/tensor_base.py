@@ -172,11 +172,24 @@ class TensorBase(TileArithmetic):
                 self.region, self.form = known
                 return
         first, last, low, high = self.box()
+        if (first < 0 or last > storage.lines) and self.size:
+            raise self._beyond()
         self.region = trace.add_region(storage.number, first, last, low, high)
         line = (first % storage.partitions + storage.partition) if storage.on_chip else -1
         self.form = self._find_form(trace, storage, line)
         if self.gather is None:
             storage.views[place] = self.region, self.form
+
+    def _beyond(self) -> OutOfBoundsError:
+        """The error for a view that reaches outside its tensor."""
+        reach = sum((extent - 1) * stride for extent, stride in zip(self._shape, self.strides))
+        storage = self.backing
+        return OutOfBoundsError(
+            f"the access pattern {self.get_pattern()} from element {self.offset} reaches element "
+            f"{self.offset + reach} of tensor {self.name!r}, which has "
+            f"{storage.lines * storage.pitch_bytes // self.dtype.itemsize}; start it lower or shorten it",
+            tracing.where(),
+        )
 
     def _resolve_whole(self, trace: tracing.Tracer, storage: Buffer) -> tuple[int, ViewForm]:
         region = trace.add_region(storage.number, 0, storage.lines, 0, storage.pitch_bytes)

@@ -11,6 +11,7 @@ import pytest
 from neuron_tools.compat.nki import isa as nisa
 from neuron_tools.compat.nki import language as nl
 from neuron_tools.nki.capacity import SpillWarning
+from neuron_tools.nki.core_race import RaceWarning
 from neuron_tools.nki.errors import NkiError, TracingError
 from neuron_tools.nki.kernel import jit
 
@@ -102,7 +103,7 @@ MISTAKES: dict[str, tuple[str, Body]] = {
     "a slice that goes backwards": ("positive step", lambda x: tile(64, 64)[:, 10:0:-1]),
     "a pattern past the end": (
         "reaches element",
-        lambda x: tile(64, 64).ap([[64, 64], [2, 64]]),
+        lambda x: nisa.memset(tile(64, 64).ap([[64, 64], [2, 64]]), 0),
     ),
     "computing in HBM": (
         "lies in HBM; copy it on chip",
@@ -229,6 +230,26 @@ def test_two_cores_without_a_barrier() -> None:
 
     with pytest.raises(NkiError, match=r"call nisa\.core_barrier between the two"):
         jit(kernel)[2](np.ones((128, 64), np.float32))
+
+
+def both_write(x: Any) -> Any:
+    shared = nl.ndarray((128, 64), nl.float32, nl.shared_hbm, name="same")
+    nisa.dma_copy(shared, tile(128, 64))
+    return shared
+
+
+def test_two_cores_that_write_the_same_place_are_told() -> None:
+    with pytest.warns(RaceWarning, match=r"in both_write: cores 0 and 1 both write same \(.*let one of them"):
+        result = jit(both_write)[2](np.ones((128, 64), np.float32))
+    assert (result == 1).all()
+
+
+def test_a_pattern_past_the_end_that_nothing_uses_is_left_alone() -> None:
+    def kernel(x: Any) -> Any:
+        tile(64, 64).ap([[64, 64], [1, 65]])
+        return x
+
+    jit(kernel)(np.ones((128, 64), np.float32))
 
 
 def test_more_than_sbuf_is_spilled_with_a_warning() -> None:
