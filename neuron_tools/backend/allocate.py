@@ -45,22 +45,23 @@ class NoPlaceError(NeuronToolsError):
         self.memory, self.origin, self.live = memory, origin, live
 
 
-def allocate(body: Body, rotate: bool = True) -> Places:
+def allocate(body: Body, search: int | None = None) -> Places:
     """Place every on-chip buffer that the calls use.
 
     Args:
         body: The calls.
-        rotate: Take the next free place of SBUF after the last one; else the lowest.
+        search: Where the search for a place in SBUF begins (`allocation_kernel`); default NEXT.
 
     Raises:
         NoPlaceError: They do not fit.
     """
-    from neuron_tools.backend.allocation_kernel import live_ranges
+    from neuron_tools.backend.allocation_kernel import NEXT, live_ranges
 
+    search = NEXT if search is None else search
     count = len(body.buffers)
     first, last = live_ranges(body.rows, body.regions, count)
     address = np.full(count, -1, np.int64)
-    pairs = [_placed(body, memory, first, last, address, rotate) for memory in (Memory.SBUF, Memory.PSUM)]
+    pairs = [_placed(body, memory, first, last, address, search) for memory in (Memory.SBUF, Memory.PSUM)]
     joined = np.concatenate(pairs)
     order = np.argsort(joined[:, 0], kind="stable")
     start = np.zeros(count + 1, np.int64)
@@ -68,7 +69,9 @@ def allocate(body: Body, rotate: bool = True) -> Places:
     return Places(address, start, joined[order, 1])
 
 
-def _placed(body: Body, memory: Memory, first: Ints, last: Ints, address: Ints, rotate: bool) -> Ints:
+def _placed(body: Body, memory: Memory, first: Ints, last: Ints, address: Ints, search: int) -> Ints:
+    from neuron_tools.backend.allocation_kernel import NEXT
+
     members = np.flatnonzero((body.buffers.memory == int(memory)) & (first >= 0))
     if not len(members):
         return np.zeros((0, 2), np.int64)
@@ -79,10 +82,12 @@ def _placed(body: Body, memory: Memory, first: Ints, last: Ints, address: Ints, 
         bank = body.core.psum_bank_bytes
         whole = np.where(body.buffers.address >= 0, size, -(-size // bank) * bank)
         try:
-            return _place(body, memory, members, first, last, address, whole, True)
+            return _place(body, memory, members, first, last, address, whole, NEXT)
         except NoPlaceError:
             pass  # more tiles than banks live at once: they share banks
-    return _place(body, memory, members, first, last, address, size, rotate or memory is Memory.PSUM)
+    return _place(
+        body, memory, members, first, last, address, size, NEXT if memory is Memory.PSUM else search
+    )
 
 
 def _place(
@@ -93,7 +98,7 @@ def _place(
     last: Ints,
     address: Ints,
     size: Ints,
-    rotate: bool,
+    search: int,
 ) -> Ints:
     from neuron_tools.backend.allocation_kernel import allocate as placed_tiles
 
@@ -102,7 +107,7 @@ def _place(
     found, pairs, failed, live = placed_tiles(
         members[np.argsort(first[members], kind="stable")], first, last, size, body.buffers.address,
         core.sbuf_bytes_per_partition if on_sbuf else core.psum_bytes_per_partition,
-        0 if on_sbuf else core.psum_bank_bytes, ALIGNMENT[memory], rotate,
+        0 if on_sbuf else core.psum_bank_bytes, ALIGNMENT[memory], search,
     )  # fmt: skip
     if failed[0] >= 0:
         raise NoPlaceError(memory, int(body.buffers.origin[failed[0]]), int(live))

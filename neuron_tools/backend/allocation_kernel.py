@@ -9,6 +9,11 @@ from neuron_tools.compiled import compiled
 
 Int64Array = npt.NDArray[np.int64]
 
+LOWEST, NEXT, MATCHING = 0, 1, 2
+"""Where the search for a place begins: at the bottom, behind the last tile, or with places of the size."""
+_RECENT_ROWS = 64
+"""A place that was in use so shortly before would make its next tile wait."""
+
 
 @compiled
 def live_ranges(
@@ -38,7 +43,7 @@ def allocate(
     capacity: int,
     bank: int,
     alignment: int,
-    rotate: bool,
+    search: int,
 ) -> tuple[Int64Array, Int64Array, Int64Array, int]:
     """Addresses of tiles, and whose place each takes over.
 
@@ -55,7 +60,7 @@ def allocate(
         capacity: Bytes of a partition.
         bank: Tiles no larger than this do not cross its multiples; 0: no banks.
         alignment: Addresses are multiples of this.
-        rotate: Search from behind the last allocation on; else from the bottom.
+        search: LOWEST, NEXT or MATCHING.
 
     Returns:
         (address (buffers,), predecessor pairs (n, 2): tile and the earlier tile whose place it takes, failed
@@ -77,14 +82,17 @@ def allocate(
         now = first[tile]
         found = fixed[tile]
         if found < 0:
-            found = _next_fit(start, owner, segments, capacity, last, now, need, pointer, bank)
+            if search == MATCHING and bank == 0:
+                found = _matching_fit(start, owner, segments, capacity, last, now, need)
+            if found < 0:
+                found = _next_fit(start, owner, segments, capacity, last, now, need, pointer, bank)
             if found < 0:
                 found = _next_fit(start, owner, segments, capacity, last, now, need, 0, bank)
         if found < 0 or segments + 4 >= limit:
             failed[0] = tile
             break
         address[tile] = found
-        pointer = found + need if rotate else 0
+        pointer = found + need if search == NEXT else 0
         if pointer >= capacity:
             pointer = 0
         end = found + need
@@ -117,6 +125,39 @@ def allocate(
             if owner[index] >= 0 and last[owner[index]] >= now:
                 live += high - start[index]
     return address, pairs[:pair_count], failed, live
+
+
+@compiled
+def _matching_fit(
+    start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int, need: int
+) -> int:
+    """The place of exactly this size that is free longest, then the least one that holds it; -1: none.
+
+    Places in use a few rows ago do not count, so that tiles of one size take turns at several.
+    """
+    exact, exact_since = -1, np.int64(now)
+    least, least_room = -1, np.int64(capacity) + 1
+    begin, room = -1, np.int64(0)
+    for index in range(segments + 1):
+        free, fresh = False, False
+        low = capacity
+        if index < segments:
+            low = start[index]
+            high = start[index + 1] if index + 1 < segments else capacity
+            since = np.int64(-_RECENT_ROWS - 1) if owner[index] < 0 else last[owner[index]]
+            free = since < now
+            fresh = since < now - _RECENT_ROWS
+            if owner[index] >= 0 and fresh and high - low == need and since < exact_since:
+                exact, exact_since = low, since
+        if free and fresh:
+            if begin < 0:
+                begin, room = low, np.int64(0)
+            room += high - low
+            continue
+        if begin >= 0 and need <= room < least_room:
+            least, least_room = begin, room
+        begin = -1
+    return exact if exact >= 0 else least
 
 
 @compiled

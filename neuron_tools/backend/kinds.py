@@ -82,6 +82,8 @@ class Kind:
         number: Its number in the trace.
         engines: Engines among which the kernel leaves the choice, preferred first; empty: it fixed one.
         constant: What a memset fills with, where it is one number.
+        whole: Whether the region that it writes has no gaps.
+        straight: Whether it copies bit for bit, every element to the place that it had in its own region.
     """
 
     name: str
@@ -91,3 +93,5 @@ class Kind:
     number: int = field(default=-1)
     engines: tuple[Engine, ...] = ()
     constant: float | None = None
+    whole: bool = False
+    straight: bool = False

@@ -9,15 +9,16 @@ import numpy as np
 from neuron_tools.backend.allocate import NoPlaceError, Places, allocate
 from neuron_tools.backend.blocks import split_blocks
 from neuron_tools.backend.body import KIND, Body
+from neuron_tools.backend.copies import drop_copies
 from neuron_tools.backend.fills import drop_fills
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.queues import choose_queues
 from neuron_tools.backend.redundant import drop_redundant
 from neuron_tools.backend.schedule import schedule, with_preferred_engines
-from neuron_tools.backend.spill import spill
+from neuron_tools.backend.spill import WorkingSetError, spill
 from neuron_tools.records.program import Memory, Opcode
 
-PASSES = ("blocks", "fills", "redundant", "spill", "queues", "schedule")
+PASSES = ("blocks", "fills", "copies", "redundant", "spill", "queues", "schedule")
 """Names of the passes, in order."""
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
 """Opcodes whose place among the others is their meaning."""
@@ -41,7 +42,7 @@ class Options:
         return name not in self.off
 
 
-WRITTEN = Options(frozenset({"redundant", "queues", "schedule"}))
+WRITTEN = Options(frozenset({"copies", "redundant", "queues", "schedule"}))
 """The kernel's own order, on the engines that it names or the instruction set names first."""
 
 
@@ -57,6 +58,8 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
         body = split_blocks(body)
     if options.runs("fills"):
         body = drop_fills(body)
+    if options.runs("copies") and body.loops_open:
+        body = drop_copies(body)
     if options.runs("redundant") and body.loops_open:
         body = drop_redundant(body)
     body, places = _placed(body, options)
@@ -71,15 +74,26 @@ def _placed(body: Body, options: Options) -> tuple[Body, Places]:
     """The body with spills and places; where fragments leave no place, tighter, and then with more spills."""
     if not options.runs("spill"):
         return body, allocate(body)
-    for share in _SHARES:
-        fitting = spill(body, share)
-        for rotate in (True, False):
+    from neuron_tools.backend.allocation_kernel import LOWEST, MATCHING, NEXT
+
+    failed: NoPlaceError | None = None
+    for searches in ((NEXT, MATCHING), (LOWEST,)):
+        for share in _SHARES:
             try:
-                return fitting, allocate(fitting, rotate)
-            except NoPlaceError as error:
-                if error.memory is not Memory.SBUF or (share == _SHARES[-1] and not rotate):
+                fitting = spill(body, share)
+            except WorkingSetError:
+                if share == _SHARES[0]:
                     raise
-    raise AssertionError("the last share either fits or raises")
+                break
+            for search in searches:
+                try:
+                    return fitting, allocate(fitting, search)
+                except NoPlaceError as error:
+                    if error.memory is not Memory.SBUF:
+                        raise
+                    failed = error
+    assert failed is not None
+    raise failed
 
 
 def _may_move(body: Body) -> bool:

@@ -49,3 +49,14 @@ class ViewForm:
             run *= extent
         self.run_bytes = run * dtype.itemsize
         self.contiguous = elements == 1 or run > 1
+
+    @property
+    def dense(self) -> bool:
+        """Whether the elements of a partition lie together, in order."""
+        return self.run_bytes == self.elements * self.dtype.itemsize
+
+    def lies_as(self, other: ViewForm) -> bool:
+        """Whether equal bits lie at equal places of both, for copies bit for bit."""
+        if self.dtype is not other.dtype or self.partitions != other.partitions:
+            return False
+        return (self.dense and other.dense) or (self.shape == other.shape and self.strides == other.strides)

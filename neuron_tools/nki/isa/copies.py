@@ -21,12 +21,17 @@ from neuron_tools.nki.values import Array, cast, exact, single, write
 from neuron_tools.records.program import Engine, Memory, Opcode
 
 
+def _copying(call: Call) -> Kind:
+    dst, src = call.form("dst"), call.form("src")
+    return call.kind(
+        engines=open_engines(call.given["engine"], dst, src), straight=dst.dense and dst.lies_as(src)
+    )
+
+
 @instruction(Instruction(
     "tensor_copy", Opcode.TENSOR_COPY, (Engine.VECTOR, Engine.SCALAR, Engine.GPSIMD),
     (Operand("dst", written=True, aligned=True), Operand("src", aligned=True)),
-    same_size=(("dst", "src"),), key=("engine",),
-    build=lambda call: call.kind(
-        engines=open_engines(call.given["engine"], call.form("dst"), call.form("src"))),
+    same_size=(("dst", "src"),), key=("engine",), build=_copying,
 ))  # fmt: skip
 def tensor_copy(
     dst: NkiTensor,

@@ -59,7 +59,8 @@ def _matmul(call: Call) -> Kind:
         steps += _matmul_steps(dst, stationary, moving, columns, elements, flags, half == halves - 1)
         flags |= Flag.ACCUMULATE
     flops = 0 if is_transpose else 2 * stationary.partitions * columns * elements * (2 if double else 1)
-    return Kind("nc_transpose" if is_transpose else "nc_matmul", tuple(steps), flops=flops)
+    name = "nc_transpose" if is_transpose else "nc_matmul"
+    return Kind(name, tuple(steps), flops=flops, whole=dst.dense)
 
 
 def _matmul_steps(
@@ -224,7 +225,7 @@ def _transpose(call: Call) -> Kind:
                 f"got shape {data.shape}; use the Tensor engine"
             )
         step = compute_step(Engine.VECTOR, Opcode.STREAM_SHUFFLE, dst, data, flags=Flag.TRANSPOSE)
-        return Kind("nc_transpose", (step,))
+        return Kind("nc_transpose", (step,), whole=dst.dense)
     require_memory("nc_transpose on the Tensor engine", Memory.SBUF, data=data)
     require_memory("nc_transpose on the Tensor engine", Memory.PSUM, dst=dst)
     if data.elements > core.tensor_columns:
@@ -238,7 +239,7 @@ def _transpose(call: Call) -> Kind:
     turn = Step(Engine.TENSOR, Opcode.TRANSPOSE, chip, dst.dtype.chip, Memory.SBUF, Memory.PSUM,
                 flags=Flag.TRANSPOSE, partitions=data.partitions, columns=data.elements,
                 elements=data.partitions, waits=(0,), writes=(0,))  # fmt: skip
-    return Kind("nc_transpose", (load, turn))
+    return Kind("nc_transpose", (load, turn), whole=dst.dense)
 
 
 @instruction(Instruction(

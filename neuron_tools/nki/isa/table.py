@@ -163,9 +163,11 @@ class Call:
         return asked or record.engines[0]
 
     def kind(self, **options: Any) -> Kind:
-        """One step of the engine; `options` as of `compute_step`, and `engines` and `constant` as of Kind."""
-        own = {name: options.pop(name) for name in ("engines", "constant") if name in options}
-        return Kind(self.record.name, (self.step(**options),), **own)
+        """One step of the engine; `options` as of `compute_step`, and those of Kind that are named here."""
+        own = {name: options.pop(name) for name in ("engines", "constant", "straight") if name in options}
+        target = self.forms[self.record.operands[0].name]
+        whole = target is not None and target.dense
+        return Kind(self.record.name, (self.step(**options),), whole=whole, **own)
 
     def step(self, **options: Any) -> Step:
         """The row of the call."""

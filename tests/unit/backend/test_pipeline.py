@@ -199,3 +199,43 @@ def test_a_block_dimension_is_not_one_allocation(blocks):
 
     program = lower(traced(body, floats(128, 2048)), "kernel").program
     assert not (program.dmas["purpose"] == Purpose.SPILL_SAVE).any()
+
+
+def test_a_result_handed_on_in_every_iteration_has_no_copy():
+    def body(a):
+        result = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+        total, kept = tile((128, 64)), tile((128, 64))
+        nisa.dma_copy(total, a[0:128])
+        for i in nl.affine_range(1, 4):
+            part = tile((128, 64))
+            nisa.dma_copy(part, a[i * 128 : (i + 1) * 128])
+            nisa.tensor_tensor(total, total, part, nl.add)
+            nisa.tensor_copy(kept, total)
+        nisa.dma_copy(result, kept)
+        return result
+
+    trace = traced(body, floats(512, 64))
+    copies = [
+        int(
+            (
+                lower(trace, "kernel", options=options).program.instructions["opcode"] == Opcode.TENSOR_COPY
+            ).sum()
+        )
+        for options in (Options(), Options(frozenset({"copies"})))
+    ]
+    assert copies == [0, 3]
+
+
+def test_a_copy_of_what_is_written_later_stays():
+    def body(a):
+        result = nl.ndarray((128, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+        total, kept = tile((128, 64)), tile((128, 64))
+        nisa.dma_copy(total, a)
+        nisa.tensor_copy(kept, total)
+        nisa.tensor_tensor(total, total, kept, nl.add)
+        nisa.dma_copy(result, kept)
+        return result
+
+    trace = traced(body, floats(128, 64))
+    program = lower(trace, "kernel").program
+    assert (program.instructions["opcode"] == Opcode.TENSOR_COPY).sum() == 1

@@ -1,0 +1,104 @@
+"""Compiled search for stores that are overwritten unread, and for copies whose two ends can share a place."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_tools.compiled import compiled
+
+Int64Array = npt.NDArray[np.int64]
+Int32Array = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+
+
+@compiled
+def _area(region: Int32Array) -> int:
+    return int(region[2] - region[1]) * int(region[4] - region[3])
+
+
+@compiled
+def overwritten(
+    rows: Int32Array, regions: Int32Array, covering: Bools, kept: Bools, area: Int64Array
+) -> Bools:
+    """Calls whose whole effect a later call overwrites before anybody reads of the buffer.
+
+    Args:
+        rows: (calls, COLUMNS).
+        regions: (regions, 5).
+        covering: (calls,) whether each only writes, every byte of its region.
+        kept: (buffers,) whether every store to each counts.
+        area: (buffers,) bytes of each, over all lines.
+    """
+    count = rows.shape[0]
+    dead = np.zeros(count, np.bool_)
+    needed = np.ones(area.shape[0], np.bool_)
+    for step in range(count):
+        row = count - 1 - step
+        target = rows[row, 3]
+        if covering[row] and target >= 0 and rows[row, 4] < 0:
+            buffer = regions[target, 0]
+            if not kept[buffer]:
+                if not needed[buffer]:
+                    dead[row] = True
+                    continue
+                if _area(regions[target]) == area[buffer]:
+                    needed[buffer] = False
+        else:
+            for slot in range(3, 5):
+                if rows[row, slot] >= 0:
+                    needed[regions[rows[row, slot], 0]] = True
+        for slot in range(5, 9):
+            if rows[row, slot] >= 0:
+                needed[regions[rows[row, slot], 0]] = True
+    return dead
+
+
+@compiled
+def join_copies(
+    rows: Int32Array,
+    regions: Int32Array,
+    straight: Bools,
+    free: Bools,
+    form: Int64Array,
+    area: Int64Array,
+) -> tuple[Int64Array, Bools]:
+    """The buffer that each becomes part of, and the copies that fall away so.
+
+    A copy falls away where it is the last use of all of one buffer and the first of all of another.
+
+    Args:
+        rows: (calls, COLUMNS).
+        regions: (regions, 5).
+        straight: (calls,) whether each copies bit for bit and keeps the layout.
+        free: (buffers,) whether each may share its place.
+        form: (buffers, n) what two buffers must have in common.
+        area: (buffers,) bytes of each, over all lines.
+    """
+    count, buffers = rows.shape[0], area.shape[0]
+    first, last = np.full(buffers, count, np.int64), np.full(buffers, -1, np.int64)
+    for row in range(count):
+        for slot in range(3, 9):
+            region = rows[row, slot]
+            if region >= 0:
+                buffer = regions[region, 0]
+                first[buffer] = min(first[buffer], row)
+                last[buffer] = row
+    same = np.arange(buffers)
+    dropped = np.zeros(count, np.bool_)
+    for row in range(count):
+        if not straight[row]:
+            continue
+        target, source = rows[row, 3], rows[row, 5]
+        into, whole = regions[target, 0], regions[source, 0]
+        root = same[whole]
+        if not (free[into] and free[root]) or first[into] != row or last[root] != row or into == root:
+            continue
+        if _area(regions[target]) != area[into] or _area(regions[source]) != area[root]:
+            continue
+        if not (form[into] == form[root]).all():
+            continue
+        same[into] = root
+        last[root] = last[into]
+        dropped[row] = True
+    return same, dropped
