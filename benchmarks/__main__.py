@@ -6,12 +6,14 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib import import_module
 from importlib.util import find_spec
 
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks import machine
 from benchmarks.figures import Figure, as_table
 from neuron_tools.errors import NeuronToolsError
 
@@ -68,16 +70,19 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs and prints; 1 where a target is missed or a benchmark cannot run."""
     options = parse_arguments(arguments)
+    here, reference = machine.measure(), machine.reference()
+    print(here.describe(reference), file=sys.stderr)
     held = True
     for name in available_names() if options.name == "all" else [options.name]:
         try:
-            figures = run(name, options.quick)
+            figures = [figure.on(here, reference) for figure in run(name, options.quick)]
         except NeuronToolsError as error:
             print(f"benchmark {name}: {error}", file=sys.stderr)
             held = False
             continue
         if options.json:
-            print(json.dumps({"benchmark": name, "figures": [figure.as_json() for figure in figures]}))
+            told = {"benchmark": name, "machine": asdict(here)}
+            print(json.dumps({**told, "figures": [figure.as_json() for figure in figures]}))
         else:
             print_table(name, figures)
         held = held and all(figure.holds is not False for figure in figures)

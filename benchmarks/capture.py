@@ -134,7 +134,7 @@ def _recording_figures(turns: int, rounds: int) -> list[Figure]:
             "recording an eager operation, with starting and stopping",
             whole_ns - loop_ns["plain"],
             "ns",
-            Target("<=", LARGEST_NS),
+            Target("<=", LARGEST_NS, "python"),
             note=note,
         ),
         Figure("an eager operation unrecorded", loop_ns["plain"], "ns", note=note),

@@ -81,13 +81,15 @@ def own_figures(measured: Measured, spans: int, frame_ms: float) -> list[Figure]
         f"{', '.join(measured.frames)}; {measured.frames_per_second:.0f} frames/s; {measured.painter}"
     )
     return [
-        Figure(f"first paint, {size}", measured.first_paint_s, "s", Target("<=", 2), note="from navigation"),
+        Figure(f"first paint, {size}", measured.first_paint_s, "s",
+               Target("<=", 2, "python"), note="from navigation"),
         Figure(f"first paint, CPU time, {size}", measured.paint_cpu_s, "s", note="server and page"),
-        Figure(f"main thread per frame, p95, {size}", measured.frame_ms(0.95), "ms", Target("<=", frame_ms),
+        Figure(f"main thread per frame, p95, {size}", measured.frame_ms(0.95), "ms",
+               Target("<=", frame_ms, "python"),
                note=gestures_note),
         Figure(f"main thread per frame, median, {size}", measured.frame_ms(0.5), "ms"),
         Figure(f"unseen range sharp, p95, {size}", float(np.quantile(measured.unseen_ms, 0.95)), "ms",
-               Target("<=", 150), note=f"{len(measured.unseen_ms)} ranges of any length, anywhere"),
+               Target("<=", 150, "python"), note=f"{len(measured.unseen_ms)} ranges of any length, anywhere"),
         Figure(f"unseen range sharp, median, {size}", float(np.median(measured.unseen_ms)), "ms"),
         Figure(f"unseen range sharp, CPU time, {size}", measured.unseen_cpu_ms, "ms",
                note="server and page; mean, with what is fetched of the neighbourhood"),

@@ -184,10 +184,11 @@ def figures(quick: bool = False) -> list[Figure]:
             warm, sizes = client.seconds, client.answer_bytes
     size = f"{spans:,} spans"
     return [
-        Figure("page answer, p95", _ms(warm, 95), "ms", Target("<=", 500), note=f"{size}, {len(warm)} times"),
+        Figure("page answer, p95", _ms(warm, 95), "ms", Target("<=", 500, "python"),
+               note=f"{size}, {len(warm)} times"),
         Figure("page answer, median", _ms(warm, 50), "ms", note=size),
         Figure(
-            "page answer while analyses run, p95", _ms(first_answers, 95), "ms", Target("<=", 500),
+            "page answer while analyses run, p95", _ms(first_answers, 95), "ms", Target("<=", 500, "python"),
             note=f"{size}, first visit of every page: waiting sections included",
         ),
         Figure("largest exchange of a callback", max(sizes) / 1000, "kB", Target("<=", 100), note=size),

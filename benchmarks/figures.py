@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter_ns
 from typing import Any, Literal
+
+from benchmarks.machine import Machine, Work
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A bound on a figure: the value must be at most, or at least, `limit`."""
+    """A bound on a figure: the value must be at most, or at least, `limit`.
+
+    Attributes:
+        relation, limit: The bound, as it holds on the reference machine.
+        paced_by: The kind of work whose speed sets the pace; "": the bound is the same on every machine.
+    """
 
     relation: Literal["<=", ">="]
     limit: float
+    paced_by: Work | Literal[""] = ""
+
+    def on(self, machine: Machine, reference: Machine) -> Target:
+        """The bound on another machine: times grow and rates fall as it is slower."""
+        if not self.paced_by:
+            return self
+        speed = machine.speed(self.paced_by, reference)
+        return replace(self, limit=self.limit * speed if self.relation == ">=" else self.limit / speed)
 
     def holds(self, value: float) -> bool:
         """Whether a value keeps the bound; NaN never does."""
@@ -22,7 +37,7 @@ class Target:
         return bool(value <= self.limit if self.relation == "<=" else value >= self.limit)
 
     def __str__(self) -> str:
-        return f"{self.relation} {self.limit:g}"
+        return f"{self.relation} {self.limit:.4g}" if self.paced_by else f"{self.relation} {self.limit:g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +67,10 @@ class Figure:
     target: Target | None = None
     peer: Peer | None = None
     note: str = ""
+
+    def on(self, machine: Machine, reference: Machine) -> Figure:
+        """The figure with its target as it is on the machine that ran it."""
+        return self if self.target is None else replace(self, target=self.target.on(machine, reference))
 
     @property
     def holds(self) -> bool | None:

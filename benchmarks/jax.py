@@ -47,7 +47,7 @@ def run(quick: bool) -> list[Figure]:
             "host time added to a cached call",
             captured_us - plain_us,
             "us",
-            Target("<=", ADDED_LIMIT_US),
+            Target("<=", ADDED_LIMIT_US, "python"),
             note=f"CPU time, {plain_us:.1f} us plain, {captured_us:.1f} us recorded; outside virtual time",
         ),
         Figure(

@@ -23,9 +23,9 @@ Array = npt.NDArray[Any]
 CORE = hardware.get("trn2")
 PARTITIONS, ELEMENTS = 128, 512
 REPEATS = 40
-TRACING_TARGET = Target(">=", 200_000)
+TRACING_TARGET = Target(">=", 200_000, "python")
 VALUE_TARGET = Target("<=", 3.0)
-MILLION_TARGET = Target("<=", 60.0)
+MILLION_TARGET = Target("<=", 60.0, "python")
 
 
 def run(quick: bool = False) -> list[Figure]:

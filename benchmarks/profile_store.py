@@ -99,7 +99,7 @@ def writing_figures(written: Written) -> list[Figure]:
     share = written.index_cpu_s / written.write_cpu_s
     return [
         Figure(
-            "write", rate, "M spans/s on two cores", Target(">=", 5),
+            "write", rate, "M spans/s on two cores", Target(">=", 5, "compiled"),
             Peer("pyarrow.parquet, zstd, unsorted, no index", plain), cpu_note,
         ),
         Figure("instruction table", instruction, "B/span", Target("<=", 12)),
@@ -122,10 +122,10 @@ def reading_figures(opened: Opened, written: Written, is_cold: bool) -> list[Fig
     compiled = f"all tracks; {RANGES} ranges; loading the compiled drawing took {opened.compiled_s:.2f} s"
     note = f"from the start of the process, {state}; {size}"
     return [
-        Figure("open and first timeline", opened.with_imports_s, "s", Target("<=", 1), note=note),
+        Figure("open and first timeline", opened.with_imports_s, "s", Target("<=", 1, "python"), note=note),
         Figure("open and first timeline without the imports", opened.first_timeline_s, "s"),
         Figure("open and first timeline without the imports, CPU time", opened.first_timeline_cpu_s, "s"),
-        Figure("any range, p95", wall_ms, "ms", Target("<=", 20), note=compiled),
+        Figure("any range, p95", wall_ms, "ms", Target("<=", 20, "compiled"), note=compiled),
         Figure("any range, p95 of CPU time", cpu_ms, "ms"),
         Figure("any range again, p95 of CPU time", again_ms, "ms", note=f"best of {AGAIN}"),
         Figure("any range, depths folded, p95 of CPU time", folded_ms, "ms"),

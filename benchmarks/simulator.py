@@ -47,7 +47,12 @@ def run(quick: bool = False) -> list[Figure]:
     sizes = (10_000, 100_000, 1_000_000) if quick else (10_000, 100_000, 1_000_000, 10_000_000)
     seconds = {size: simulation_seconds(pipelined_program(size), core) for size in sizes}
     rates = [
-        Figure(f"rate at {size:.0e} instructions", size / taken / 1e6, "M instructions/s", Target(">=", 5))
+        Figure(
+            f"rate at {size:.0e} instructions",
+            size / taken / 1e6,
+            "M instructions/s",
+            Target(">=", 5, "compiled"),
+        )
         for size, taken in seconds.items()
     ]
     smallest, largest = sizes[0], sizes[-1]
@@ -57,7 +62,11 @@ def run(quick: bool = False) -> list[Figure]:
         Figure("time per instruction, largest over smallest", growth, "ratio", Target("<=", 2)),
         Figure("memory", bytes_per_instruction(core), "bytes/instruction", Target("<=", 200)),
         Figure(
-            "first compilation", compilation_seconds(), "s", Target("<=", 15), note="CPU time, empty cache"
+            "first compilation",
+            compilation_seconds(),
+            "s",
+            Target("<=", 15, "python"),
+            note="CPU time, empty cache",
         ),
     ]
 

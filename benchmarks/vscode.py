@@ -64,9 +64,10 @@ def _editor_figures(window: Window, server: CodeServer) -> list[Figure]:
     window.open_profile("long.nprof")
     delays = [_costs_delay_ms(window) for _ in range(REPETITIONS)]
     return [
-        Figure("activation", _activation_ms(window), "ms", Target("<=", 200), note="as VS Code measures it"),
+        Figure("activation", _activation_ms(window), "ms", Target("<=", 200, "python"),
+               note="as VS Code measures it"),
         Figure("servers before one is needed", early, "", Target("<=", 0), note="Python open, no profile"),
-        Figure(f"costs at the lines of a {LINES}-line file", min(delays), "ms", Target("<=", 100),
+        Figure(f"costs at the lines of a {LINES}-line file", min(delays), "ms", Target("<=", 100, "python"),
                note=f"after its text, the least of {REPETITIONS}; first time {delays[0]:.0f} ms"),
     ]  # fmt: skip
 

@@ -4,6 +4,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks import machine
 from benchmarks.__main__ import available_names, main
 from benchmarks.figures import Figure, Peer, Target, as_table, fastest_in_turn
 
@@ -64,3 +65,20 @@ def test_an_unknown_benchmark_is_a_usage_error(capsys):
 def test_a_numpy_value_is_judged_as_a_number_is():
     assert Figure("x", np.float64(2.0), "us", Target("<=", 1.0)).holds is False
     assert Figure("x", np.float64(0.5), "us", Target("<=", 1.0)).holds is True
+
+
+def test_absolute_targets_are_scaled_by_the_speed_of_the_machine():
+    reference = machine.Machine(python=1.0, compiled=1.0, copy=1.0)
+    slow = machine.Machine(python=2.0, compiled=4.0, copy=1.0)
+    assert Target("<=", 10, "python").on(slow, reference).limit == 20
+    assert Target(">=", 10, "compiled").on(slow, reference).limit == 2.5
+    assert Target("<=", 3).on(slow, reference) == Target("<=", 3)
+    rate = Figure("rate", 4.0, "M/s", Target(">=", 5, "compiled"))
+    assert not rate.holds
+    assert rate.on(slow, reference).holds
+
+
+def test_the_reference_is_read_and_described():
+    reference = machine.reference()
+    assert reference.python > 0
+    assert "python 24.4 ms (1.00 x the reference)" in reference.describe(reference)
