@@ -17,6 +17,7 @@ import numpy.typing as npt
 from neuron_tools.backend.kinds import Kind, Transfer
 from neuron_tools.nki import ranks
 from neuron_tools.nki.isa.dma import dma_copy
+from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import form_of, issue, ready, refuse
 from neuron_tools.nki.operators import find_operator
 from neuron_tools.nki.registers import VirtualRegister
@@ -26,6 +27,7 @@ from neuron_tools.records.program import CollectiveKind, Engine, Memory
 
 Array = npt.NDArray[Any]
 _HBM_ONLY = ("all_gather_v", "all_to_all", "all_to_all_v")
+_SLOT = "prepared collective"
 Tensors = Sequence[NkiTensor]
 Combine = Callable[[list[Array], int], Array | None]
 """From what every rank of the group gave, and this one's place among them, to what this one gets."""
@@ -211,6 +213,66 @@ def all_to_all(
     _meet("all_to_all", CollectiveKind.ALL_TO_ALL, group, list(zip(srcs, dsts)), combine)
 
 
+def all_gather_v_prepare(
+    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
+    recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
+    name: str | None = None,
+) -> NkiInstruction:  # fmt: skip
+    """Begin an `all_gather_v` of these arguments, which `all_gather_v_trigger` completes."""
+    return _prepare(all_gather_v, srcs, dsts, replica_group, metadata_tensor, has_rdispls)
+
+
+def all_gather_v_trigger(prepare_instr: NkiInstruction, name: str | None = None) -> NkiInstruction:
+    """Complete the `all_gather_v` that was begun; it reads its sources and writes its destinations now."""
+    return _trigger(all_gather_v, prepare_instr)
+
+
+def all_to_all_v_prepare(
+    srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
+    recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
+    name: str | None = None,
+) -> NkiInstruction:  # fmt: skip
+    """Begin an `all_to_all_v` of these arguments, which `all_to_all_v_trigger` completes."""
+    return _prepare(all_to_all_v, srcs, dsts, replica_group, metadata_tensor, has_rdispls)
+
+
+def all_to_all_v_trigger(prepare_instr: NkiInstruction, name: str | None = None) -> NkiInstruction:
+    """Complete the `all_to_all_v` that was begun; it reads its sources and writes its destinations now."""
+    return _trigger(all_to_all_v, prepare_instr)
+
+
+def _prepare(
+    call: Callable[..., None], srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
+    has_rdispls: bool,
+) -> NkiInstruction:  # fmt: skip
+    """Keep a collective in the one slot that there is; its metadata must have been written."""
+    trace = ready()
+    if trace.shared.get(_SLOT) is not None:
+        raise refuse(
+            f"{call.__name__}_prepare comes before the collective prepared earlier was triggered, and there "
+            "is one slot; trigger that one first"
+        )
+    if form_of(metadata_tensor) is not None and not metadata_tensor.backing.complete:
+        trace.check_read(metadata_tensor)
+    handle = issued()
+    trace.shared[_SLOT] = handle, call, (srcs, dsts, replica_group, metadata_tensor), has_rdispls
+    return handle
+
+
+def _trigger(call: Callable[..., None], prepare_instr: NkiInstruction) -> NkiInstruction:
+    """Run the collective that was prepared."""
+    trace = ready()
+    prepared = trace.shared.get(_SLOT)
+    if prepared is None or prepared[0] is not prepare_instr or prepared[1] is not call:
+        raise refuse(
+            f"{call.__name__}_trigger takes what the last {call.__name__}_prepare returned, once; prepare "
+            "the collective first"
+        )
+    trace.shared[_SLOT] = None
+    call(*prepared[2], has_rdispls=prepared[3])
+    return issued()
+
+
 def all_to_all_v(
     srcs: Tensors, dsts: Tensors, replica_group: Any, metadata_tensor: NkiTensor,
     recv_counts_known: bool = False, has_rdispls: bool = False, priority: int | None = None,
@@ -349,7 +411,8 @@ def rank_id(name: str | None = None) -> VirtualRegister:
 
 
 __all__ = [
-    "ReplicaGroup", "all_gather", "all_gather_v", "all_reduce", "all_to_all", "all_to_all_v",
+    "ReplicaGroup", "all_gather", "all_gather_v", "all_gather_v_prepare", "all_gather_v_trigger",
+    "all_reduce", "all_to_all", "all_to_all_v", "all_to_all_v_prepare", "all_to_all_v_trigger",
     "collective_permute", "collective_permute_implicit",
     "collective_permute_implicit_current_processing_rank_id", "collective_permute_implicit_reduce", "rank_id",
     "reduce_scatter", "rg_partition_op",

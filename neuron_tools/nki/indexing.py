@@ -15,6 +15,7 @@ from neuron_tools.nki.errors import NkiValidationError, OutOfBoundsError
 from neuron_tools.nki.index import Index, Mask, as_index, pad
 from neuron_tools.nki.layout import row_major, tile_layout
 from neuron_tools.nki.registers import VirtualRegister, register_value
+from neuron_tools.nki.scalars import require_32_bits
 from neuron_tools.nki.tensor_base import Own, TensorBase
 
 IntArray = npt.NDArray[np.int64]
@@ -368,6 +369,8 @@ def pattern_view(
         raise NkiValidationError("ap takes scalar_offset or vector_offset, not both", tracing.where())
     step = row_major(tensor.shape)[indirect_dim] if tensor.ndim else 1
     if scalar_offset is not None:
+        if tensor.buffer.is_on_chip:
+            require_32_bits(scalar_offset, "scalar_offset of a tile on chip")
         view.offset += register_value(scalar_offset) * step
         if not _is_inside(view):  # left out or refused by the DMA, as its oob_mode says
             view.gather = np.full(view.shape, -1, np.int64)

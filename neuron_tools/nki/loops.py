@@ -13,6 +13,7 @@ from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.loop_locals import each_traced_once
 from neuron_tools.nki.registers import VirtualRegister, register_value
+from neuron_tools.nki.scalars import require_32_bits
 from neuron_tools.nki.tile_arithmetic import TileArithmetic
 
 UNNAMED = "_"
@@ -35,6 +36,7 @@ def known_bound(bound: Any) -> Any:
             "with nl.fori_loop",
             tracing.where(),
         )
+    require_32_bits(bound, "a loop's bound")
     return bound
 
 

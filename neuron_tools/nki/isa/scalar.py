@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.accumulation import SCALAR, accumulate
+from neuron_tools.nki.isa.enums import engine as engines
 from neuron_tools.nki.isa.enums import reduce_cmd as commands
 from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import (
@@ -29,6 +30,18 @@ def _check_function(call: Call) -> None:
         raise refuse(f"{op.name} takes two operands and is no activation function")
 
 
+def _check_engine(call: Call) -> None:
+    """Refuse GpSimd where it is too old, or where the Scalar engine's registers are used."""
+    _check_function(call)
+    if call.engine is not Engine.GPSIMD:
+        return
+    if call.trace.core.generation < 4:
+        raise refuse(f"{call.record.name} runs on GpSimd from NeuronCore-v4 on, the target is "
+                     f"{call.trace.core.name}; leave engine out")  # fmt: skip
+    if call.forms["reduce_res"] is not None or call.given["reduce_cmd"] is not commands.idle:
+        raise refuse(f"{call.record.name} reduces on the Scalar engine only; leave engine out")
+
+
 def _function(call: Call) -> Kind:
     name = find_operator(call.given["op"]).name
     flags = Flag.REDUCES if call.forms["reduce_res"] is not None else Flag.NONE
@@ -36,12 +49,12 @@ def _function(call: Call) -> Kind:
 
 
 @instruction(Instruction(
-    "activation", Opcode.ACTIVATE, (Engine.SCALAR,),
+    "activation", Opcode.ACTIVATE, (Engine.SCALAR, Engine.GPSIMD),
     (Operand("dst", written=True, aligned=True), Operand("data", aligned=True),
      Operand("bias", optional=True, streamed=False, column="data"),
      Operand("scale", optional=True, streamed=False, column="data"),
      Operand("reduce_res", written=True, optional=True, column="data")),
-    same_size=(("dst", "data"),), key=("op",), rule=_check_function, build=_function,
+    same_size=(("dst", "data"),), key=("op", "engine", "reduce_cmd"), rule=_check_engine, build=_function,
 ))  # fmt: skip
 def activation(
     dst: NkiTensor,
@@ -53,6 +66,7 @@ def activation(
     reduce_res: NkiTensor | None = None,
     reduce_cmd: commands = commands.idle,
     name: str | None = None,
+    engine: engines = engines.unknown,
 ) -> None:
     """dst = op(data * scale + bias) in fp32, with an optional running sum along the free dimensions.
 
@@ -66,6 +80,7 @@ def activation(
         reduce_res: (P, 1) tile for the registers.
         reduce_cmd: What to do with the accumulation registers.
         name: The profile's name for the call.
+        engine: Scalar, or from NeuronCore-v4 on GpSimd, which does not reduce.
 
     Raises:
         NkiValidationError: A rule of the engine is broken.
@@ -134,11 +149,12 @@ def activation_reduce(
 
 
 @instruction(Instruction(
-    "activate2", Opcode.ACTIVATE, (Engine.SCALAR,),
+    "activate2", Opcode.ACTIVATE, (Engine.SCALAR, Engine.GPSIMD),
     (Operand("dst", written=True, aligned=True), Operand("data", aligned=True),
      Operand("imm0", optional=True, streamed=False), Operand("imm1", optional=True, streamed=False),
      Operand("reduce_res", written=True, optional=True, column="data")),
-    same_size=(("dst", "data"),), key=("op", "op0", "op1"), since=4, rule=_check_function, build=_function,
+    same_size=(("dst", "data"),), key=("op", "op0", "op1", "engine", "reduce_cmd"), since=4,
+    rule=_check_engine, build=_function,
 ))  # fmt: skip
 def activate2(
     dst: NkiTensor,
@@ -155,6 +171,7 @@ def activate2(
     reduce_res: NkiTensor | None = None,
     reduce_cmd: commands = commands.idle,
     name: str | None = None,
+    engine: engines = engines.unknown,
 ) -> None:
     """dst = op((data op0 imm0) op1 imm1), with an optional reduction (NeuronCore-v4).
 
@@ -173,6 +190,7 @@ def activate2(
         reduce_res: (P, 1) tile for the registers.
         reduce_cmd: What to do with the accumulation registers.
         name: The profile's name for the call.
+        engine: Scalar or GpSimd, which does not reduce.
 
     Raises:
         NkiValidationError: A rule is broken, or the core is older than NeuronCore-v4.

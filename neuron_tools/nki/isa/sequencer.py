@@ -10,6 +10,7 @@ from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki.isa.instruction import NkiInstruction, issued
 from neuron_tools.nki.isa.issue import compute_step, form_of, issue, ready, refuse
 from neuron_tools.nki.registers import VirtualRegister
+from neuron_tools.nki.scalars import NkiScalar
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import write
 from neuron_tools.records.program import Engine, Memory, Opcode
@@ -75,3 +76,44 @@ def register_store(dst: NkiTensor, src: VirtualRegister) -> NkiInstruction:
         value: Any = src.read() if isinstance(src, VirtualRegister) else int(src)
         write(dst, np.array([value], np.int64))
     return NkiInstruction(trace)
+
+
+def scalar_load(src: NkiTensor) -> NkiScalar:
+    """The single element of `src` (HBM or SBUF) as a scalar of its type.
+
+    Args:
+        src: A tensor of one element, int32 or int64.
+
+    Raises:
+        NkiValidationError: `src` has more than one element, or another type.
+    """
+    _require_width("scalar_load", src)
+    held = VirtualRegister()
+    register_load(held, src)
+    return NkiScalar(held.read(), src.dtype)
+
+
+def scalar_store(dst: NkiTensor, value: NkiScalar) -> NkiInstruction:
+    """The single element of `dst` (HBM or SBUF) = value.
+
+    Args:
+        dst: A tensor of one element, of the scalar's type.
+        value: The scalar.
+
+    Raises:
+        NkiValidationError: `value` is no scalar, or `dst` has another type.
+    """
+    if not isinstance(value, NkiScalar):
+        raise refuse("scalar_store takes an NkiScalar; write a constant with nisa.memset")
+    _require_width("scalar_store", dst)
+    if dst.dtype is not value.dtype:
+        raise refuse(
+            f"scalar_store writes a scalar of {value.dtype}, but dst holds {dst.dtype}; store it at its own "
+            "width and convert it in memory"
+        )
+    return register_store(dst, value)
+
+
+def _require_width(name: str, view: NkiTensor) -> None:
+    if str(view.dtype) not in ("int32", "int64"):
+        raise refuse(f"{name} takes a tensor of int32 or int64, got {view.dtype}; convert it first")
