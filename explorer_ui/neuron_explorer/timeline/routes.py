@@ -16,6 +16,7 @@ from neuron_explorer.timeline.counter_tiles import counter_tiles
 from neuron_explorer.timeline.deltas import span_deltas
 from neuron_explorer.timeline.dependencies import dependency_chain
 from neuron_explorer.timeline.lit_spans import LitSpans
+from neuron_explorer.timeline.operation_engines import operation_engines
 from neuron_explorer.timeline.parameters import FARTHEST_NS, Parameters
 from neuron_explorer.timeline.range_statistics import range_names, range_statistics
 from neuron_explorer.timeline.span_details import span_details
@@ -50,12 +51,16 @@ def register(server: Flask, library: Library) -> None:
     def tracks(profile_id: str) -> Response:
         return jsonify(track_list(library.get(profile_id), profile_id))
 
+    def engines(profile_id: str) -> Response:
+        return jsonify(operation_engines(library.get(profile_id)))
+
     def deltas(profile_id: str) -> Response:
         base = library.get(Parameters(request.args).text("base"))
         return jsonify(span_deltas(library.get(profile_id), base))
 
     data.add_url_rule("/tracks", "tracks", tracks)
     data.add_url_rule("/deltas", "deltas", deltas)
+    data.add_url_rule("/engines", "engines", engines)
     for name, make in _ANSWERS.items():
         answer(name, make)
     data.register_error_handler(NeuronToolsError, _refusal)

@@ -5,6 +5,7 @@ import { NameTable } from "./data/names.js";
 import type { DataSource } from "./data/source.js";
 import { type Origin, TileLoader } from "./data/tile_loader.js";
 import type { ProfileSummary, Track } from "./data/track.js";
+import { type ColourBy, engineSlot, type OperationEngines } from "./draw/engine_colours.js";
 import { NO_OVERLAYS, type Overlays, type SpanMark } from "./draw/overlays.js";
 import type { Renderer } from "./draw/renderer.js";
 import type { Theme } from "./draw/theme.js";
@@ -19,6 +20,8 @@ const EMPTY_LAYOUT: Layout = { pinned: [], pinnedHeight: 0, rows: [], height: 0 
 /** A span that is brought into sight has at least this many pixels, and this share of the width when it had fewer. */
 const SEEN_PIXELS = 3;
 const SEEN_SHARE = 0.12;
+/** Where engines work for less than this share of a profile, the mini-map leaves the rest out. */
+const MAP_SHARE = 0.5;
 
 /** What of the view changed. */
 export type ViewPart = keyof TimelineView | "scroll" | "layout" | "size";
@@ -38,6 +41,8 @@ export class Core {
   /** What the profile is compared with. */
   comparison: Comparison | null = null;
   theme: Theme;
+  private colourBy: ColourBy = "engine";
+  private operationEngines: OperationEngines = {};
   private renderer: Renderer | null = null;
   private readonly listeners: Listener[] = [];
   private byId = new Map<string, Track>();
@@ -58,8 +63,36 @@ export class Core {
       () => this.redraw(),
       onError,
       null,
-      (track, name) => this.comparison?.slot(track, name) ?? this.names.slot(name),
+      (track, name) => this.slot(track, name),
     );
+  }
+
+  /** Slot of the palette of a name on a track. */
+  private slot(track: Track, name: number): number {
+    const compared = this.comparison?.slot(track, name);
+    if (compared !== undefined) return compared;
+    return this.colourBy === "name" ? this.names.slot(name) : engineSlot(track, this.names.text(name), this.operationEngines);
+  }
+
+  /** Draw all anew with other colours. */
+  recolour(change: { readonly by?: ColourBy; readonly engines?: OperationEngines }): void {
+    this.colourBy = change.by ?? this.colourBy;
+    this.operationEngines = change.engines ?? this.operationEngines;
+    const operations = new Set((this.summary?.tracks ?? []).filter((track) => track.level in this.operationEngines).map((track) => track.place));
+    this.cache.clear((place) => change.by !== undefined || operations.has(place));
+    this.redraw();
+  }
+
+  /** What the mini-map shows: the time in which engines work, where that is a small part of all. */
+  get mapBounds(): TimeRange {
+    const { bounds } = this.viewport;
+    const engines = (this.summary?.tracks ?? []).filter((track) => track.level === "engine" && track.spans > 0);
+    if (engines.length === 0) return bounds;
+    const startNs = Math.min(...engines.map((track) => track.startNs));
+    const endNs = Math.max(...engines.map((track) => track.endNs));
+    if (endNs - startNs > MAP_SHARE * lengthOf(bounds)) return bounds;
+    const margin = (endNs - startNs) * 0.02 + 1;
+    return { startNs: Math.max(bounds.startNs, startNs - margin), endNs: Math.min(bounds.endNs, endNs + margin) };
   }
 
   attach(renderer: Renderer): void {

@@ -4,6 +4,7 @@ import { Core, markOf, type ViewPart } from "./core.js";
 import { isAbort, requestJson } from "./data/source.js";
 import { type ProfileSummary, readSummary, type TracksAnswer } from "./data/track.js";
 import type { FrameInput } from "./draw/frame.js";
+import type { OperationEngines } from "./draw/engine_colours.js";
 import { Renderer } from "./draw/renderer.js";
 import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
 import { Choice } from "./features/choice.js";
@@ -26,6 +27,7 @@ import { adoptStyles } from "./panels/dom.js";
 import { PageFrame } from "./panels/frame.js";
 import { Headers } from "./panels/headers.js";
 import { Help } from "./panels/help.js";
+import { Legend } from "./panels/legend.js";
 import { Minimap } from "./panels/minimap.js";
 import { applyTheme, RULER_HEIGHT, STYLES } from "./panels/stylesheet.js";
 import { Tooltip } from "./panels/tooltip.js";
@@ -64,6 +66,7 @@ class Timeline implements TimelineHandle {
   private readonly walking: Walking;
   private readonly markers: Markers;
   private readonly bar: Bar;
+  private readonly legend: Legend;
   private readonly search: Search;
   private readonly lit: Lit;
   private readonly details: Details;
@@ -109,10 +112,16 @@ class Timeline implements TimelineHandle {
     core.attach(this.renderer);
     const fail = (error: unknown): void => this.fail(error);
     this.search = new Search(core, (span) => this.choice.chooseSpan(span), fail);
+    this.legend = new Legend({
+      onColourBy: (by) => core.recolour({ by }),
+      onDimmed: (slots) => this.renderer.dim(slots),
+    });
+    this.legend.root.hidden = options.compare !== undefined; // its colours tell what is slower and faster
     this.bar = new Bar(this.frame.bar, this.search.root, {
       onZoom: (by) => this.held(0, 0.5 * by),
       onAll: () => core.show(core.viewport.bounds),
       onHelp: () => this.help.toggle(),
+      legend: this.legend.root,
       ...((options.theme ?? "system") === "system" && {
         onDark: () => this.setTheme(core.theme.base === "dark" ? LIGHT : DARK),
       }),
@@ -168,6 +177,7 @@ class Timeline implements TimelineHandle {
     this.core.theme = resolveTheme(choice);
     applyTheme(this.frame.root, this.core.theme);
     this.renderer.setTheme(this.core.theme);
+    this.legend.setTheme(this.core.theme);
     this.map.redraw();
     this.core.redraw();
   }
@@ -211,6 +221,8 @@ class Timeline implements TimelineHandle {
       this.frame.say(summary.tracks.length > 0 ? null : "This profile has no spans and no counters to show.");
       this.core.open(summary);
       this.map.open(summary.tracks);
+      this.legend.open(summary.tracks);
+      void this.colourOperations();
       this.told = JSON.stringify(this.view);
       this.details.start();
       this.search.start();
@@ -220,6 +232,17 @@ class Timeline implements TimelineHandle {
     } catch (error) {
       if (!isAbort(error)) this.fail(error);
       throw error;
+    }
+  }
+
+  /** Operations in the colour of the engine that they keep busy; a source that does not know leaves them grey. */
+  private async colourOperations(): Promise<void> {
+    const { core } = this;
+    try {
+      const engines = await requestJson<OperationEngines>(core.source, "engines", {}, core.abort.signal);
+      if (Object.keys(engines).length > 0) core.recolour({ engines });
+    } catch {
+      // Not every host has this route; nothing but the colours of operations depends on it.
     }
   }
 

@@ -9,6 +9,11 @@ export function chunkKey(level: number, tile: number, track: number): string {
   return `${level}/${tile}/${track}`;
 }
 
+/** The track that a key of `chunkKey` names. */
+function placeOf(key: string): number {
+  return Number(key.slice(key.lastIndexOf("/") + 1));
+}
+
 interface Entry {
   chunk: Chunk;
   usedAt: number;
@@ -67,8 +72,9 @@ export class ChunkCache {
     this.onDrop(entry.chunk);
   }
 
-  clear(): void {
-    for (const key of [...this.entries.keys()]) this.delete(key);
+  /** Drop everything, or the chunks of some tracks, by their place. */
+  clear(isMeant: (place: number) => boolean = () => true): void {
+    for (const key of [...this.entries.keys()]) if (isMeant(placeOf(key))) this.delete(key);
   }
 
   /** Drop what was used longest ago until the budget is kept; `isKept` names what must stay. */

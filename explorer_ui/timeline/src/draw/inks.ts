@@ -8,12 +8,13 @@ import type { Theme } from "./theme.js";
 const TINT = 0.24;
 const FAINT = 0.2;
 
-/** All colours that painters need. */
-export function inkTable(theme: Theme): InkTable {
+/** All colours that painters need; those of dimmed slots are faint. */
+export function inkTable(theme: Theme, dimmed: ReadonlySet<number> = new Set()): InkTable {
   const background = parseColour(theme.background);
   const towards = (colours: readonly Rgb[], share: number): readonly Rgb[] =>
     colours.map((colour) => mixed(background, colour, share));
-  const plain = PALETTES[theme.palette].map(parseColour);
+  const bright = PALETTES[theme.palette].map(parseColour);
+  const plain = bright.map((colour, slot) => (dimmed.has(slot) ? mixed(background, colour, FAINT) : colour));
   const counter = plain.map(() => mixed(parseColour(theme.accent), background, 0.25));
   const strong = plain.map(() => parseColour(theme.lit));
   const delta = deltaColours(theme);

@@ -63,7 +63,7 @@ export class LabelWriter {
         if (place.height < LOWEST_ROW) continue;
         const text = this.fitted(pen, names.text(chunk.name[at]!), right - left - 7);
         if (text === "") continue;
-        const ink = faded ? this.theme!.text : this.inks[names.slot(chunk.name[at]!)]!;
+        const ink = faded ? this.theme!.text : this.inks[(chunk.shapes.looks[at]! >>> 8) & 255]!;
         if (ink !== lastInk) pen.fillStyle = lastInk = ink;
         pen.fillText(text, left + 4, top + place.top + place.height / 2);
         this.written += 1;

@@ -21,6 +21,7 @@ export class Renderer {
   private requested = 0;
   private size = { width: 0, height: 0, ratio: 1 };
   private theme: Theme | null = null;
+  private dimmed: ReadonlySet<number> = new Set();
 
   /**
    * @param stage Where the canvases go.
@@ -55,7 +56,14 @@ export class Renderer {
 
   setTheme(theme: Theme): void {
     this.theme = theme;
-    this.painter.setInks(inkTable(theme));
+    this.painter.setInks(inkTable(theme, this.dimmed));
+  }
+
+  /** Draw spans of some colours faintly. */
+  dim(slots: ReadonlySet<number>): void {
+    this.dimmed = slots;
+    if (this.theme) this.setTheme(this.theme);
+    this.invalidate();
   }
 
   release(chunk: Chunk): void {
@@ -80,7 +88,7 @@ export class Renderer {
     this.painter = painter;
     this.stage.prepend(...painter.elements);
     painter.resize(this.size.width, this.size.height, this.size.ratio);
-    if (this.theme) painter.setInks(inkTable(this.theme));
+    if (this.theme) painter.setInks(inkTable(this.theme, this.dimmed));
     this.invalidate();
   }
 

@@ -38,6 +38,29 @@ interface WantedRange {
 
 /** Columns that say what the panel's head says already. */
 const SAID = new Set(["start_ts", "end_ts", "duration_ns", "source_file", "source_line", "process_idx"]);
+/** Columns that are told in words; the others are folded away. */
+const WORDS: Readonly<Record<string, string>> = {
+  opcode: "Instruction",
+  operands: "Operands",
+  evt_wait_time_ns: "Waited for engines",
+  dma_wait_time_ns: "Waited for DMA",
+  throttle_time_ns: "Throttled",
+  hlo_opcode: "HLO operation",
+  framework_name: "Operation",
+  shape: "Shape",
+  bytes: "Bytes",
+  transfer_size: "Bytes",
+  dma_size: "Bytes",
+  elements: "Elements",
+  dtype: "Type",
+  variable: "Tensor",
+  queue_name: "Queue",
+  op: "Kind",
+  kind: "Kind",
+  model_flops: "FLOP of the model",
+  hbm_read_bytes: "Read from HBM",
+  hbm_write_bytes: "Written to HBM",
+};
 const MOST_TRACKS = 14;
 
 export class Details {
@@ -120,10 +143,16 @@ export class Details {
     const rows: [string, string | Node][] = answer.belongs.map((one) => [one.level, this.litLink(one)]);
     if (answer.source) rows.push(["Source", this.sourceLink(answer.source)]);
     rows.push(["Waits", link("show the chain", () => this.target.showDependencies(), "What it waited for, and what waited for it (C)")]);
+    const raw: [string, string][] = [];
     for (const [name, value] of Object.entries(answer.columns)) {
-      if (!SAID.has(name) && value !== "" && value !== 0 && value !== false) rows.push([name, text(name, value)]);
+      if (SAID.has(name) || value === "" || value === 0 || value === false || value === null) continue;
+      const word = WORDS[name];
+      if (word === undefined) raw.push([name, text(name, value)]);
+      else rows.push([word, text(name, value)]);
     }
-    return fields(rows);
+    if (raw.length === 0) return fields(rows);
+    const all = element("details", "nt-raw", {}, [element("summary", "", { text: `${raw.length} more columns` }), fields(raw)]);
+    return element("div", "", {}, [fields(rows), all]);
   }
 
   private litLink(one: DetailsAnswer["belongs"][number]): HTMLElement {

@@ -4,6 +4,7 @@ import type { Core } from "../core.js";
 import type { Demand } from "../data/tile_loader.js";
 import { bucketNs, levelFor, tilesOf } from "../data/tile.js";
 import type { Track } from "../data/track.js";
+import { engineOf } from "../draw/engine_colours.js";
 import { PALETTES } from "../draw/palette.js";
 import type { MapLine } from "../panels/minimap.js";
 import { placedChunks } from "../view/scene.js";
@@ -23,7 +24,7 @@ export function overviewTracks(tracks: readonly Track[]): Track[] {
 
 /** What to fetch for the map. */
 export function overviewDemand(core: Core, tracks: readonly Track[], width: number): Demand {
-  const { bounds } = core.viewport;
+  const bounds = core.mapBounds;
   const level = levelFor(lengthOf(bounds) / Math.max(width, 1));
   return { tiles: tilesOf(bounds, level), tracks, isUrgent: false };
 }
@@ -31,7 +32,7 @@ export function overviewDemand(core: Core, tracks: readonly Track[], width: numb
 /** Lines of the map; null while data is missing. */
 export function overviewLines(core: Core, tracks: readonly Track[], width: number): MapLine[] | null {
   const demand = overviewDemand(core, tracks, width);
-  const scale = new TimeScale(core.viewport.bounds, width);
+  const scale = new TimeScale(core.mapBounds, width);
   const colours = PALETTES[core.theme.palette];
   const lines: MapLine[] = [];
   for (const [place, track] of tracks.entries()) {
@@ -51,7 +52,7 @@ export function overviewLines(core: Core, tracks: readonly Track[], width: numbe
         for (let x = from; x < to; x += 1) shares[x] = Math.max(shares[x]!, share);
       }
     }
-    lines.push({ colour: colours[place % colours.length]!, shares });
+    lines.push({ colour: colours[engineOf(track)?.slot ?? place % colours.length]!, shares });
   }
   return lines;
 }

@@ -36,7 +36,7 @@ export class OverviewMap {
   draw(times: () => readonly number[]): void {
     if (this.isDrawn) return;
     const { core, tracks, minimap } = this;
-    const { bounds } = core.viewport;
+    const bounds = core.mapBounds;
     const lines = overviewLines(core, tracks, minimap.columns);
     if (!lines || !isSharp(core.cache, tracks, this.demand.tiles, bounds)) return;
     this.isDrawn = true;

@@ -6,6 +6,8 @@ export interface BarTarget {
   onZoom(by: 1 | -1): void;
   onAll(): void;
   onHelp(): void;
+  /** What colours mean. */
+  readonly legend: HTMLElement;
   /** Absent where the host decides between light and dark. */
   onDark?: () => void;
 }
@@ -16,12 +18,13 @@ export class Bar {
 
   constructor(root: HTMLElement, search: HTMLElement, target: BarTarget) {
     this.status.setAttribute("role", "status");
-    const { onDark } = target;
+    const { onDark, legend } = target;
     root.append(
       search,
       button("nt-button", "−", "Zoom out (−)", () => target.onZoom(1)),
       button("nt-button", "+", "Zoom in (+)", () => target.onZoom(-1)),
       button("nt-button", "All", "Show all (0)", () => target.onAll()),
+      legend,
       this.lit,
       this.status,
       ...(onDark ? [button("nt-button", "◐", "Light or dark", () => onDark())] : []),

@@ -23,25 +23,35 @@ export function applyTheme(root: HTMLElement, theme: Theme): void {
 }
 
 export const STYLES = `
-.nt { position: relative; display: flex; flex-direction: column; height: 100%; min-height: 240px; overflow: hidden;
+.nt { position: relative; container-type: inline-size; display: flex; flex-direction: column; height: 100%; min-height: 240px; overflow: hidden;
   background: var(--nt-background); color: var(--nt-text); font: 12px/1.35 var(--nt-font); box-sizing: border-box; }
 .nt *, .nt *::before { box-sizing: border-box; }
 .nt button, .nt input, .nt select { font: inherit; color: inherit; }
 .nt :focus-visible { outline: 2px solid var(--nt-accent); outline-offset: -2px; border-radius: 3px; }
 .nt-bar { display: flex; gap: 6px; align-items: center; padding: 5px 8px; background: var(--nt-surface);
-  border-bottom: 1px solid var(--nt-border); flex-wrap: wrap; }
+  border-bottom: 1px solid var(--nt-border); }
 .nt-button { border: 1px solid transparent; background: none; border-radius: 4px; min-width: 26px; height: 26px;
   padding: 0 7px; cursor: pointer; line-height: 1; }
 .nt-button:hover { background: var(--nt-heading); border-color: var(--nt-border); }
 .nt-button[aria-pressed="true"] { background: var(--nt-heading); border-color: var(--nt-accent); }
 .nt-button:disabled { opacity: .45; cursor: default; }
-.nt-search { display: flex; align-items: center; gap: 2px; border: 1px solid var(--nt-border); border-radius: 4px;
+.nt-search { flex: 0 1 300px; min-width: 90px; display: flex; align-items: center; gap: 2px; border: 1px solid var(--nt-border); border-radius: 4px;
   background: var(--nt-background); height: 26px; }
 .nt-search:focus-within { border-color: var(--nt-accent); }
-.nt-search input { border: 0; background: none; width: 256px; padding: 0 8px; height: 24px; outline: none; }
+.nt-search input { border: 0; background: none; flex: 1 1 auto; width: 0; min-width: 40px; padding: 0 8px; height: 24px; outline: none; }
 .nt-search .nt-button { height: 22px; min-width: 22px; padding: 0 4px; }
+.nt-legend { display: flex; align-items: center; gap: 6px; }
+.nt-colour-by { height: 26px; border: 1px solid var(--nt-border); border-radius: 4px; background: var(--nt-background); padding: 0 4px; }
+.nt-chips { display: flex; gap: 2px; }
+.nt-chip { display: flex; align-items: center; gap: 5px; height: 26px; padding: 0 6px; border: 0; border-radius: 4px; background: none;
+  cursor: pointer; white-space: nowrap; }
+.nt-chip:hover { background: var(--nt-heading); }
+.nt-chip i { width: 10px; height: 10px; border-radius: 2px; box-shadow: inset 0 0 0 1px rgb(0 0 0 / .25); }
+@container (max-width: 1000px) { .nt-chip { font-size: 0; gap: 0; } .nt-status { display: none; } .nt-bar > .nt-button:last-child { margin-left: auto; } }
+.nt-chip[aria-pressed="false"] { color: var(--nt-muted); text-decoration: line-through; }
+.nt-chip[aria-pressed="false"] i { opacity: .25; }
 .nt-hits { color: var(--nt-muted); padding: 0 6px; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.nt-status { margin-left: auto; color: var(--nt-muted); white-space: nowrap; font-variant-numeric: tabular-nums; }
+.nt-status { margin-left: auto; color: var(--nt-muted); white-space: nowrap; min-width: 0; overflow: hidden; text-overflow: ellipsis; font-variant-numeric: tabular-nums; }
 .nt-overview { position: relative; height: 44px; border-bottom: 1px solid var(--nt-border); background: var(--nt-surface);
   cursor: crosshair; touch-action: none; flex: none; }
 .nt-overview canvas { position: absolute; inset: 0; display: block; }
@@ -85,13 +95,15 @@ export const STYLES = `
 .nt-notice { position: absolute; z-index: 5; top: 40%; left: 50%; transform: translate(-50%, -50%); max-width: 460px;
   padding: 14px 18px; background: var(--nt-surface); border: 1px solid var(--nt-border); border-radius: 6px; text-align: center; }
 .nt-notice .nt-button { margin-top: 8px; border-color: var(--nt-border); }
-.nt-panel { flex: none; height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
+.nt-panel { flex: none; max-height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
   padding: 8px 12px; }
 .nt-panel h3 { margin: 0 0 4px; font-size: 13px; overflow-wrap: anywhere; }
 .nt-panel table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .nt-panel th { text-align: left; font-weight: 400; color: var(--nt-muted); padding: 1px 14px 1px 0; vertical-align: top; white-space: nowrap; }
 .nt-panel td { padding: 1px 14px 1px 0; vertical-align: top; overflow-wrap: anywhere; max-width: 520px; }
 .nt-panel td.nt-number, .nt-panel th.nt-number { text-align: right; }
+.nt-raw { margin-top: 6px; }
+.nt-raw summary { color: var(--nt-muted); cursor: pointer; }
 .nt-fields { columns: 270px auto; column-gap: 26px; max-width: 1200px; margin-top: 4px; }
 .nt-fields div { display: flex; gap: 10px; break-inside: avoid; padding: 1px 0; }
 .nt-fields dt { color: var(--nt-muted); flex: none; }

@@ -4,6 +4,7 @@ import pyarrow as pa
 import pytest
 from flask import Flask
 
+from neuron_explorer.timeline import operation_engines
 from neuron_explorer.timeline.routes import ARROW, register
 from neuron_tools.profile.layout import NotAProfileError
 
@@ -122,3 +123,14 @@ def test_bad_requests_get_a_sentence(client, path, status):
     assert response.status_code == status
     assert response.mimetype in ("text/plain", "text/html")
     assert "Traceback" not in response.get_data(as_text=True)
+
+
+def test_operations_have_the_engine_that_they_keep_busy_for_longest(client):
+    engines = client.get("/data/known/engines").get_json()
+    assert set(engines) == {"hlo"}
+    assert set(engines["hlo"].values()) <= {"tensor", "vector", "dma"}
+
+
+def test_very_long_profiles_leave_operations_without_an_engine(profile, monkeypatch):
+    monkeypatch.setattr(operation_engines, "MOST_INSTRUCTIONS", 10)
+    assert operation_engines.operation_engines(profile) == {}

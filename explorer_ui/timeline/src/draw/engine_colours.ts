@@ -1,0 +1,55 @@
+/** Colours by engine: who runs a span, or whom it keeps busy. The slots are those of the Explorer's other pages. */
+
+import type { Track } from "../data/track.js";
+
+export type ColourBy = "engine" | "name";
+
+export interface EngineColour {
+  readonly key: string;
+  readonly name: string;
+  readonly slot: number;
+}
+
+/** In the order of the legend; the last one is for all that no engine runs. */
+export const ENGINE_COLOURS: readonly EngineColour[] = [
+  { key: "tensor", name: "Tensor", slot: 4 },
+  { key: "vector", name: "Vector", slot: 1 },
+  { key: "scalar", name: "Scalar", slot: 2 },
+  { key: "gpsimd", name: "GpSimd", slot: 3 },
+  { key: "sync", name: "Sync", slot: 0 },
+  { key: "dma", name: "DMA", slot: 6 },
+  { key: "collective", name: "Collectives", slot: 5 },
+  { key: "other", name: "Host, waits", slot: 7 },
+];
+
+export const OTHER_SLOT = 7;
+
+/** Names of instructions that only order others: an engine does not work while they run. */
+const WAITING = /^(EVENT_SEMAPHORE|NOP|DRAIN|NOTIFY|SET_ORDERING_MODE|COMPARE_BRANCH|MODIFY_POOL_CONFIG)/i;
+
+const BY_LEVEL: Readonly<Record<string, string>> = {
+  dma_queue: "dma",
+  dma_engine: "dma",
+  collective: "collective",
+  collective_core: "collective",
+};
+
+/** Engine by name of the operations of a level: "framework", "hlo". */
+export type OperationEngines = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** The engine of what a track's row tells of; undefined where it is that of each operation, or none. */
+export function engineOf(track: Track): EngineColour | undefined {
+  const known = BY_LEVEL[track.level];
+  if (known !== undefined) return ENGINE_COLOURS.find((one) => one.key === known);
+  if (track.level !== "engine") return undefined;
+  const name = track.name.toLowerCase();
+  return ENGINE_COLOURS.find((one) => name.startsWith(one.key));
+}
+
+/** The slot of a span by the engine that runs it. */
+export function engineSlot(track: Track, name: string, operations: OperationEngines): number {
+  const engine = engineOf(track);
+  if (engine) return track.level === "engine" && WAITING.test(name) ? OTHER_SLOT : engine.slot;
+  const key = operations[track.level]?.[name];
+  return ENGINE_COLOURS.find((one) => one.key === key)?.slot ?? OTHER_SLOT;
+}

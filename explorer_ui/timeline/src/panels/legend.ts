@@ -1,0 +1,78 @@
+/** What colours mean, and which of them are shown: a click on one dims it, with Alt all others. */
+
+import { ENGINE_COLOURS, type ColourBy, engineOf, OTHER_SLOT } from "../draw/engine_colours.js";
+import { PALETTES } from "../draw/palette.js";
+import type { Theme } from "../draw/theme.js";
+import type { Track } from "../data/track.js";
+import { element } from "./dom.js";
+
+export interface LegendTarget {
+  onColourBy(by: ColourBy): void;
+  /** Slots that are dimmed. */
+  onDimmed(slots: ReadonlySet<number>): void;
+}
+
+export class Legend {
+  readonly root = element("span", "nt-legend");
+  private readonly chips = element("span", "nt-chips", { role: "group", label: "Engines" });
+  private readonly dimmed = new Set<number>();
+  private slots: readonly number[] = [];
+
+  constructor(private readonly target: LegendTarget) {
+    const choice = element("select", "nt-colour-by", { label: "Color by", title: "Color by" });
+    for (const [value, name] of [["engine", "By engine"], ["name", "By name"]] as const) {
+      const option = element("option", "", { text: name });
+      option.value = value;
+      choice.append(option);
+    }
+    choice.addEventListener("change", () => {
+      this.chips.hidden = choice.value !== "engine";
+      this.dim([]);
+      target.onColourBy(choice.value as ColourBy);
+    });
+    this.root.append(choice, this.chips);
+  }
+
+  /** Show the engines that a profile's tracks have. */
+  open(tracks: readonly Track[]): void {
+    const found = new Set(tracks.map((track) => engineOf(track)?.slot ?? OTHER_SLOT));
+    this.slots = [...found];
+    this.chips.replaceChildren(...ENGINE_COLOURS.filter((one) => found.has(one.slot)).map((one) => this.chip(one.slot, one.name)));
+  }
+
+  setTheme(theme: Theme): void {
+    PALETTES[theme.palette].forEach((colour, slot) => this.root.style.setProperty(`--nt-slot-${slot}`, colour));
+  }
+
+  private chip(slot: number, name: string): HTMLElement {
+    const swatch = element("i", "");
+    swatch.style.background = `var(--nt-slot-${slot})`;
+    const chip = element("button", "nt-chip", { title: `${name}: click to dim it, Alt+click to dim all others` });
+    chip.type = "button";
+    chip.dataset.slot = String(slot);
+    chip.append(swatch, name);
+    chip.addEventListener("click", (event) => this.toggle(slot, event.altKey));
+    return this.pressed(chip);
+  }
+
+  private toggle(slot: number, isOnly: boolean): void {
+    if (isOnly) {
+      const others = this.slots.filter((one) => one !== slot);
+      const isAlone = !this.dimmed.has(slot) && others.every((one) => this.dimmed.has(one));
+      this.dim(isAlone ? [] : others);
+    } else if (this.dimmed.has(slot)) this.dim([...this.dimmed].filter((one) => one !== slot));
+    else this.dim([...this.dimmed, slot]);
+  }
+
+  private dim(slots: readonly number[]): void {
+    this.dimmed.clear();
+    for (const slot of slots) this.dimmed.add(slot);
+    for (const chip of this.chips.children) this.pressed(chip as HTMLElement);
+    this.target.onDimmed(this.dimmed);
+  }
+
+  private pressed(chip: HTMLElement): HTMLElement {
+    chip.setAttribute("aria-pressed", String(!this.dimmed.has(Number(chip.dataset.slot))));
+    return chip;
+  }
+}
