@@ -151,7 +151,7 @@ export class Details {
       else rows.push([word, text(name, value)]);
     }
     if (raw.length === 0) return fields(rows);
-    const all = element("details", "nt-raw", {}, [element("summary", "", { text: `${raw.length} more columns` }), fields(raw)]);
+    const all = element("details", "nt-raw", {}, [element("summary", "", { text: `${raw.length} more columns` }), fields(raw, "nt-raw-fields")]);
     return element("div", "", {}, [fields(rows), all]);
   }
 
@@ -283,11 +283,11 @@ export class Details {
 }
 
 /** Names with values, in as many columns as there is room for. */
-function fields(rows: readonly (readonly [string, string | Node])[]): HTMLElement {
+function fields(rows: readonly (readonly [string, string | Node])[], className = "nt-fields"): HTMLElement {
   const pairs = rows.map(([name, value]) =>
     element("div", "", {}, [element("dt", "", { text: name }), element("dd", "", {}, [value])]),
   );
-  return element("dl", "nt-fields", {}, pairs);
+  return element("dl", className, {}, pairs);
 }
 
 function numbers(heads: readonly string[], rows: readonly (readonly string[])[]): HTMLTableElement {

@@ -104,10 +104,10 @@ export const STYLES = `
 .nt-panel td.nt-number, .nt-panel th.nt-number { text-align: right; }
 .nt-raw { margin-top: 6px; }
 .nt-raw summary { color: var(--nt-muted); cursor: pointer; }
-.nt-fields { columns: 270px auto; column-gap: 26px; max-width: 1200px; margin-top: 4px; }
-.nt-fields div { display: flex; gap: 10px; break-inside: avoid; padding: 1px 0; }
-.nt-fields dt { color: var(--nt-muted); flex: none; }
-.nt-fields dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
+.nt-fields, .nt-raw-fields { columns: 270px auto; column-gap: 26px; max-width: 1200px; margin-top: 4px; }
+.nt-fields div, .nt-raw-fields div { display: flex; gap: 10px; break-inside: avoid; padding: 1px 0; }
+.nt-fields dt, .nt-raw-fields dt { color: var(--nt-muted); flex: none; }
+.nt-fields dd, .nt-raw-fields dd { margin: 0; overflow-wrap: anywhere; min-width: 0; }
 .nt-fields { margin-bottom: 0; }
 .nt-panel-columns > div { flex: 0 1 auto; min-width: 0; }
 .nt-panel-columns { display: flex; gap: 28px; flex-wrap: wrap; align-items: flex-start; }
