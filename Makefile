@@ -19,6 +19,7 @@ TYPESCRIPT_TESTS := scripts/front_ends.sh test || failed=1; scripts/vscode_tests
 help:  ## List the targets
 	@sed -n -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
 
+demo test test-all bench: export DEVICE_AHEAD := 1
 demo: $(VENV)/.device $(VENV)/.timeline  ## Profile a PyTorch training script without the chip, compiled and eager
 	@scripts/demo.sh
 
@@ -40,8 +41,10 @@ coverage-models: $(VENV)/.development $(VENV)/.device  ## Print what is lowered 
 dist: $(VENV)/.development  ## Build the source archive, and a wheel with the device built for this Python and PyTorch
 	@scripts/build_wheels.sh
 
-docs: $(VENV)/.development  ## Write the reference pages again from the code
+docs: $(VENV)/.development  ## Write the reference pages again from the code, and build the site into build/site
 	@python scripts/write_reference_docs.py
+	@python -m pip install --quiet --constraint constraints.txt --no-build-isolation --editable ".[docs]"
+	@python scripts/build_site.py
 
 clean:  ## Remove what make made, the virtual environment too
 	rm -rf $(VENV) demo build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis

