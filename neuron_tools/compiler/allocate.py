@@ -100,10 +100,6 @@ class Allocator:
         """Size of the largest range that can be handed out now."""
         return max((end - start for start, end in self._free), default=0)
 
-    def restart(self) -> None:
-        """Begin the next search at address 0."""
-        self._position = 0
-
     def allocate(self, size: int, *, at_end: bool = False) -> Block:
         """Hand out `size` bytes; `at_end`: as far up as possible, out of the way of what comes and goes.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -93,6 +94,30 @@ class Rewriter:
         return replace(
             self.module, values=tuple(self.values), operations=tuple(self.operations), results=results
         )
+
+
+class OrderedPass(ABC):
+    """A pass that goes over the operations once, in order; what it makes of each is the subclass's."""
+
+    def __init__(self, module: Module) -> None:
+        self._rewriter = Rewriter(module)
+        self._made_by: dict[int, Operation] = {}
+
+    def run(self) -> Module:
+        """Rewrite all operations in order."""
+        for original in self._rewriter.module.operations:
+            kept = self._rewritten(self._rewriter.renamed(original))
+            if kept is not None:
+                self._keep(kept)
+        return self._rewriter.finish()
+
+    def _keep(self, operation: Operation) -> None:
+        self._rewriter.operations.append(operation)
+        self._made_by.update(dict.fromkeys(operation.results, operation))
+
+    @abstractmethod
+    def _rewritten(self, operation: Operation) -> Operation | None:
+        """What stands in an operation's place; None where others do, or its results mean other values now."""
 
 
 def renamed_region(region: Region, aliases: Mapping[int, int]) -> Region:

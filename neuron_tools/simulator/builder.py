@@ -146,7 +146,6 @@ class ProgramBuilder:
         self._hlo: list[HloOperation] = []
         self._framework: list[FrameworkOperation] = []
         self._warnings: list[str] = []
-        self._metadata: dict[str, str] = {}
         self._edge_rows: list[int] = []
         self._edge_tokens: list[int] = []
         self._edge_blocks: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
@@ -218,10 +217,6 @@ class ProgramBuilder:
         """Keep a sentence for the user (repeated sentences once)."""
         if text not in self._warnings:
             self._warnings.append(text)
-
-    def annotate(self, key: str, value: str) -> None:
-        """Set one entry of Program.metadata."""
-        self._metadata[key] = value
 
     def semaphore(self) -> int:
         """Allocate a semaphore for explicit `waits=` and `signal=`."""
@@ -418,7 +413,7 @@ class ProgramBuilder:
             activations=_keys(self._activations, str),
             collectives=tuple(self._collectives),
             warnings=tuple(self._warnings),
-            metadata=dict(self._metadata),
+            metadata={},
         )
 
     # Dependencies to semaphores

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from neuron_tools.compiler.graph import Rewriter
+from neuron_tools.compiler.graph import OrderedPass
 from neuron_tools.compiler.hlo import Module, Operation
 
 _ROOTS = {0.5: "sqrt", -0.5: "rsqrt"}
@@ -21,22 +21,16 @@ def simplify_algebra(module: Module) -> Module:
     return _Algebra(module).run()
 
 
-class _Algebra:
+class _Algebra(OrderedPass):
     def __init__(self, module: Module) -> None:
-        self._rewriter = Rewriter(module)
+        super().__init__(module)
         self._constants: dict[int, Any] = {}
 
-    def run(self) -> Module:
-        """Rewrite all operations in order."""
-        for original in self._rewriter.module.operations:
-            operation = self._rewriter.renamed(original)
-            if operation.opcode == "constant" and not isinstance(operation.attributes.get("value"), tuple):
-                self._constants[operation.results[0]] = operation.attributes.get("value")
-            rule = getattr(self, f"_{operation.opcode}", None)
-            kept = rule(operation) if rule is not None and len(operation.results) == 1 else operation
-            if kept is not None:
-                self._rewriter.operations.append(kept)
-        return self._rewriter.finish()
+    def _rewritten(self, operation: Operation) -> Operation | None:
+        if operation.opcode == "constant" and not isinstance(operation.attributes.get("value"), tuple):
+            self._constants[operation.results[0]] = operation.attributes.get("value")
+        rule = getattr(self, f"_{operation.opcode}", None)
+        return rule(operation) if rule is not None and len(operation.results) == 1 else operation
 
     def _is(self, value: int, number: float) -> bool:
         known = self._constants.get(value)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from neuron_tools.compiler.graph import Rewriter
+from neuron_tools.compiler.graph import OrderedPass
 from neuron_tools.compiler.hlo import Module, Operation
 
 _STATIC_FORM = {
@@ -38,22 +38,8 @@ def simplify(module: Module) -> Module:
     return _Simplifier(module).run()
 
 
-class _Simplifier:
-    def __init__(self, module: Module) -> None:
-        self._rewriter = Rewriter(module)
-        self._made_by: dict[int, Operation] = {}
-
-    def run(self) -> Module:
-        """Rewrite all operations in order."""
-        for original in self._rewriter.module.operations:
-            operation = self._rewriter.renamed(original)
-            kept = self._simplified(operation)
-            if kept is not None:
-                self._rewriter.operations.append(kept)
-                self._made_by.update(dict.fromkeys(kept.results, kept))
-        return self._rewriter.finish()
-
-    def _simplified(self, operation: Operation) -> Operation | None:
+class _Simplifier(OrderedPass):
+    def _rewritten(self, operation: Operation) -> Operation | None:
         """The plainer operation, or None when its results now stand for other values."""
         if _is_transparent(operation):
             for result, operand in zip(operation.results, operation.operands):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from neuron_tools.compiler.graph import Rewriter
+from neuron_tools.compiler.graph import OrderedPass
 from neuron_tools.compiler.hlo import Module, Operation, TensorType
 from neuron_tools.compiler.opcodes import ELEMENTWISE
 
@@ -25,22 +25,9 @@ def sink_transposes(module: Module) -> Module:
     return _Sinker(module).run()
 
 
-class _Sinker:
-    def __init__(self, module: Module) -> None:
-        self._rewriter = Rewriter(module)
-        self._made_by: dict[int, Operation] = {}
-
-    def run(self) -> Module:
-        """Rewrite all operations in order."""
-        for original in self._rewriter.module.operations:
-            operation = self._rewriter.renamed(original)
-            if not self._sink(operation):
-                self._keep(operation)
-        return self._rewriter.finish()
-
-    def _keep(self, operation: Operation) -> None:
-        self._rewriter.operations.append(operation)
-        self._made_by.update(dict.fromkeys(operation.results, operation))
+class _Sinker(OrderedPass):
+    def _rewritten(self, operation: Operation) -> Operation | None:
+        return None if self._sink(operation) else operation
 
     def _shape(self, value: int) -> tuple[int, ...]:
         return self._rewriter.type_of(value).shape
