@@ -20,6 +20,7 @@ from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff
+from neuron_tools.neff.generation import check_generation
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.records.executable import Executable, save
 from neuron_tools.simulator import simulate
@@ -70,6 +71,7 @@ def profile_artifact(
         NeuronToolsError: It cannot be written.
     """
     core = simulated_core(options)
+    check_generation(neff.program.target, core.generation)
     assembler = Assembler(options, command)
     try:
         _write_log(neff, options, repetition, core, command)

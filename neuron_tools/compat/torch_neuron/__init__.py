@@ -10,9 +10,11 @@ import torch
 
 from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
+from neuron_tools.frontends.torch_trace.analysis import analyze
+from neuron_tools.frontends.torch_trace.batches import BatchedModel
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
-__all__ = ["trace"]
+__all__ = ["DataParallel", "analyze_model", "trace"]
 
 HOST_OPERATORS = (
     "aten::embedding", "aten::embedding_bag", "aten::gather", "aten::index", "aten::index_select",
@@ -72,5 +74,53 @@ def trace(
         return script
 
 
+class DataParallel(BatchedModel):
+    """Runs a traced model on several cores, each with a part of the batch.
+
+    Args:
+        model: A traced model.
+        device_ids: Cores; all of this process by default.
+        dim: Dimension of the batch.
+        set_dynamic_batching: Take batches of any size.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        device_ids: Sequence[int] | None = None,
+        dim: int = 0,
+        set_dynamic_batching: bool = True,
+    ) -> None:
+        cores = range(torch.neuron.device_count()) if device_ids is None else device_ids
+        super().__init__(model, cores, dim, set_dynamic_batching)
+
+
+def analyze_model(
+    model: Callable[..., Any], example_inputs: Any, compiler_workdir: str | None = None
+) -> dict[str, int]:
+    """Print which operators of a model the chip runs.
+
+    Args:
+        model: Module or function of tensors.
+        example_inputs: Inputs that it will be called with.
+        compiler_workdir: Accepted for compatibility.
+
+    Returns:
+        How often each operator that runs on the CPU occurs.
+
+    Raises:
+        TraceError: The model cannot be turned into a graph.
+    """
+    support = analyze(model, example_inputs, HOST_OPERATORS)
+    total = support.supported.total() + support.unsupported.total()
+    print(
+        f"{support.supported.total()} of {total} operations run on the device ({support.percentage:.2f} %)."
+    )
+    for name, count in sorted(support.unsupported.items()):
+        print(f"On the CPU: {name} ({count})")
+    return dict(support.unsupported)
+
+
 if hasattr(torch, "neuron"):
-    torch.neuron.trace = trace
+    for _name in __all__:
+        setattr(torch.neuron, _name, globals()[_name])

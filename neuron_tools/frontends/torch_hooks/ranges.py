@@ -6,6 +6,7 @@ sees the user's ranges and the optimizers', also when a step raises.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 from typing import Any
@@ -16,6 +17,7 @@ from torch.autograd.profiler import record_function
 from neuron_tools.frontends.torch_hooks.disguise import disguised
 from neuron_tools.frontends.torch_hooks.modules import name_module
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
+from neuron_tools.frontends.torch_hooks.training import refuse_training
 from neuron_tools.records.capture_log import RecordKind
 
 _OPTIMIZER = re.compile(r"^Optimizer\.(step|zero_grad)#(\w+)\.\w+$")
@@ -27,7 +29,7 @@ def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> C
     replacements: list[tuple[Any, str, Any]] = [
         (record_function, "__enter__", hooks.enter(record_function.__enter__)),
         (record_function, "__exit__", hooks.exit(record_function.__exit__)),
-        (torch.Tensor, "backward", hooks.ranged("Tensor.backward", torch.Tensor.backward)),
+        (torch.Tensor, "backward", hooks.ranged("Tensor.backward", _backward(torch.Tensor.backward))),
         (torch.profiler.profile, "start", hooks.start(torch.profiler.profile.start)),
         (torch.profiler.profile, "step", hooks.step(torch.profiler.profile.step)),
     ]
@@ -40,6 +42,17 @@ def install(native: HostRecorder, define_module: Callable[[str, str], int]) -> C
             setattr(owner, name, function)
 
     return uninstall
+
+
+def _backward(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`Tensor.backward` that refuses devices which cannot train."""
+
+    @functools.wraps(original)
+    def backward(loss: Any, *args: Any, **kwargs: Any) -> Any:
+        refuse_training(loss)
+        return original(loss, *args, **kwargs)
+
+    return backward
 
 
 class RangeHooks:

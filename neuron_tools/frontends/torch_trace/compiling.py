@@ -26,6 +26,9 @@ from neuron_tools.records.program import Program
 VALUES = "values.pt"
 """Attachment: a TorchScript module with the segment's weights, which computes its values on the CPU."""
 
+WEIGHTS = "weights.json"
+"""Attachment of an archive without its weights: their names, in the order in which they are passed."""
+
 SIGNATURE = "signature.json"
 """Attachment: element type and shape of each input, as PyTorch has them."""
 
@@ -40,6 +43,7 @@ class Segment:
         weights: The value of each placeholder that is a weight, by position.
         weight_names: Their names, by position.
         inputs: Example values of the other placeholders, in order.
+        weights_apart: Whether weights are passed with each call, and are not in the archive.
     """
 
     name: str
@@ -47,6 +51,7 @@ class Segment:
     weights: Mapping[int, torch.Tensor]
     weight_names: Mapping[int, str]
     inputs: Sequence[torch.Tensor]
+    weights_apart: bool = False
 
     @property
     def arguments(self) -> list[torch.Tensor]:
@@ -54,6 +59,22 @@ class Segment:
         remaining = iter(self.inputs)
         count = len(self.weights) + len(self.inputs)
         return [self.weights[i] if i in self.weights else next(remaining) for i in range(count)]
+
+
+class _WeightsFirst(torch.nn.Module):  # type: ignore[misc]
+    """A segment as a function of its weights, then its inputs; returns a tuple."""
+
+    def __init__(self, segment: Segment) -> None:
+        super().__init__()
+        self._module = segment.module
+        self._positions = tuple(segment.weights)
+        self._count = len(segment.weights) + len(segment.inputs)
+
+    def forward(self, *given: torch.Tensor) -> Any:
+        weights, remaining = dict(zip(self._positions, given)), iter(given[len(self._positions) :])
+        arguments = [weights[i] if i in weights else next(remaining) for i in range(self._count)]
+        result = self._module(*arguments)
+        return result if isinstance(result, tuple) else (result,)
 
 
 class _WithWeights(torch.nn.Module):  # type: ignore[misc]
@@ -82,7 +103,7 @@ def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions
     arguments = [StoredTensor.of(value) for value in segment.arguments]
     names = [segment.weight_names.get(index, f"input{index}") for index in range(len(arguments))]
     kinds = ["weight" if index in segment.weights else "input" for index in range(len(arguments))]
-    graph, options = segment.module.graph, replace(options, inline_weights=True)
+    graph, options = segment.module.graph, replace(options, inline_weights=not segment.weights_apart)
     module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
     program = _program(module, core, options)
     return Neff(
@@ -93,8 +114,14 @@ def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions
         attachments={
             VALUES: _values(segment),
             SIGNATURE: json.dumps([describe(value) for value in segment.inputs]).encode(),
+            WEIGHTS: json.dumps(weight_order(segment) if segment.weights_apart else []).encode(),
         },
     )
+
+
+def weight_order(segment: Segment) -> list[str]:
+    """Names of a segment's weights in the order in which they are passed."""
+    return [segment.weight_names[position] for position in segment.weights]
 
 
 def _program(module: Module, core: NeuronCore, options: CompilerOptions) -> Program:
@@ -121,7 +148,10 @@ def describe(value: torch.Tensor) -> str:
 
 def _values(segment: Segment) -> bytes:
     with torch.no_grad():
-        script = torch.jit.trace(_WithWeights(segment), tuple(segment.inputs), check_trace=False)
+        function, inputs = _WithWeights(segment), tuple(segment.inputs)
+        if segment.weights_apart:
+            function, inputs = _WeightsFirst(segment), (*segment.weights.values(), *segment.inputs)
+        script = torch.jit.trace(function, inputs, check_trace=False)
     buffer = io.BytesIO()
     torch.jit.save(script, buffer)
     return buffer.getvalue()

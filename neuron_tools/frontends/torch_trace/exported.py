@@ -11,6 +11,7 @@ from torch import fx
 from torch.export.graph_signature import InputKind
 from torch.utils import _pytree as pytree
 
+from neuron_tools.frontends.torch_lowering.intrinsics import operator_name
 from neuron_tools.frontends.torch_trace.errors import TraceError
 
 
@@ -64,7 +65,7 @@ def export_model(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Expo
         inputs: Example inputs; the graph is for their shapes and element types.
 
     Raises:
-        TraceError: The model's Python cannot be turned into a graph.
+        TraceError: The model's Python cannot be turned into a graph, or a shape in it depends on values.
     """
     try:
         with torch.no_grad():
@@ -75,6 +76,7 @@ def export_model(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Expo
             f"{_name(model)} cannot be traced ({type(error).__name__}: {reason}): trace a module "
             "whose inputs and results are tensors and whose control flow does not depend on values."
         ) from error
+    _refuse_dynamic_shapes(program.graph, _name(model))
     specs = program.graph_signature.input_specs
     lifted = [spec for spec in specs if spec.kind != InputKind.USER_INPUT]
     tensors = {**program.state_dict, **program.constants}
@@ -86,3 +88,17 @@ def export_model(model: torch.nn.Module, inputs: Sequence[torch.Tensor]) -> Expo
         output_count=len(program.graph_signature.user_outputs),
         structure=program.call_spec.out_spec,
     )
+
+
+def _refuse_dynamic_shapes(graph: fx.Graph, name: str) -> None:
+    for node in graph.nodes:
+        shapes = (leaf.shape for leaf in pytree.tree_leaves(node.meta.get("val")) if _is_tensor(leaf))
+        if any(isinstance(extent, torch.SymInt) for shape in shapes for extent in shape):
+            raise TraceError(
+                f"{name} cannot be traced: the shape of what {operator_name(node.target)} makes depends on "
+                "values, and a compiled model has fixed shapes; use torch.where or a mask of the full size."
+            )
+
+
+def _is_tensor(leaf: Any) -> bool:
+    return isinstance(leaf, torch.Tensor)

@@ -1,4 +1,6 @@
-"""The operator that a traced model calls: `neuron_tools::execute` runs one `.neff` archive.
+"""The operators that a traced model calls: `neuron_tools::execute` runs one `.neff` archive.
+
+`execute_with` runs one whose weights are not in it: they stay on the device from call to call.
 
 Importing this module registers it, which `torch.jit.load` of a traced model needs.
 """
@@ -8,7 +10,9 @@ from __future__ import annotations
 import io
 import json
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +22,14 @@ from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_trace.compiling import SIGNATURE, VALUES, describe
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.neff import Neff
+from neuron_tools.neff.generation import check_generation
 
 MOST_LOADED = 64
 """Artifacts kept in memory; the one that was not used for the longest time goes first."""
 
 _library = torch.library.Library("neuron_tools", "FRAGMENT")
 _library.define("execute(Tensor artifact, str digest, Tensor[] inputs) -> Tensor[]")
+_library.define("execute_with(Tensor artifact, str digest, Tensor[] weights, Tensor[] inputs) -> Tensor[]")
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class LoadedArtifact:
 
 
 _loaded: OrderedDict[str, LoadedArtifact] = OrderedDict()
+_weights: dict[tuple[str, int, int], tuple[tuple[int, int], torch.Tensor]] = {}
+_kept_on_device: ContextVar[bool] = ContextVar("results_on_device", default=False)
 
 
 def execute(artifact: torch.Tensor, digest: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -54,16 +62,59 @@ def execute(artifact: torch.Tensor, digest: str, inputs: Sequence[torch.Tensor])
     Raises:
         TraceError: The inputs are of other shapes or element types.
     """
+    return execute_with(artifact, digest, (), inputs)
+
+
+def execute_with(
+    artifact: torch.Tensor, digest: str, weights: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """Run one artifact with weights that are not in it.
+
+    Args:
+        artifact: The archive's bytes, uint8.
+        digest: Stands for them.
+        weights: In the archive's order; they are copied to the device when they are new.
+        inputs: One tensor per input, of the shapes it was compiled for.
+
+    Raises:
+        TraceError: The inputs are of other shapes or element types.
+        NeffError: The archive is for another generation of NeuronCores.
+    """
     loaded = _load(artifact, digest)
     _check(loaded, inputs)
     provider = executables.current()
     on_host = [value.detach().cpu() for value in inputs]
     if provider is None:
-        return [*_compute(loaded, on_host)]
-    return _recorded(provider, loaded, digest, inputs, on_host)
+        return [*_compute(loaded, [*weights, *on_host])]
+    check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
+    held = [value.to("neuron", non_blocking=True) for value in inputs]
+    held += [_resident(digest, index, weight) for index, weight in enumerate(weights)]
+    results = _recorded(provider, loaded, digest, [*weights, *on_host])
+    del held
+    return results if _kept_on_device.get() else [result.cpu() for result in results]
 
 
 _library.impl("execute", execute, "CompositeExplicitAutograd")
+_library.impl("execute_with", execute_with, "CompositeExplicitAutograd")
+
+
+@contextmanager
+def results_on_device() -> Iterator[None]:
+    """Leave results of traced models on the device in the block, so that the host waits for none of them."""
+    token = _kept_on_device.set(True)
+    try:
+        yield
+    finally:
+        _kept_on_device.reset(token)
+
+
+def _resident(digest: str, index: int, weight: torch.Tensor) -> torch.Tensor:
+    """A weight on the device; copied when it is new or was written."""
+    key = (digest, index, int(torch.neuron.current_device()))
+    state = (weight.data_ptr(), weight._version)
+    if key not in _weights or _weights[key][0] != state:
+        _weights[key] = (state, weight.to("neuron"))
+    return _weights[key][1]
 
 
 def _compute(loaded: LoadedArtifact, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:
@@ -76,14 +127,12 @@ def _recorded(
     provider: executables.ExecutableProvider,
     loaded: LoadedArtifact,
     digest: str,
-    inputs: Sequence[torch.Tensor],
     on_host: Sequence[torch.Tensor],
 ) -> list[torch.Tensor]:
-    """Copy in, run, copy out; the copies and the execution are recorded, the host's arithmetic is not."""
+    """Run: the execution is recorded, the host's arithmetic is not."""
     from neuron_tools.device import native
 
     program = loaded.neff.program
-    held = [value.to("neuron") for value in inputs]
     native.pause_clock()
     previous = native.suppress(True)
     try:
@@ -93,8 +142,7 @@ def _recorded(
         native.suppress(previous)
         native.resume_clock()
     native.run_graph(executable, duration_ns, native.intern_name(program.name))
-    del held
-    return [result.cpu() for result in results]
+    return results
 
 
 def _load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:

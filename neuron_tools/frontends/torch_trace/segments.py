@@ -67,7 +67,7 @@ def cut_into_segments(
     partitions = [part for part in partitioner.propose_partitions() if _worth_it(part.nodes, rules)]
     partitions.sort(key=lambda part: -_operation_count(part.nodes))
     cut: fx.GraphModule = partitioner.fuse_partitions(partitions[: rules.most], prefix=SEGMENT_PREFIX)
-    left = [node for node in cut.graph.nodes if _is_operation(node)]
+    left = [node for node in cut.graph.nodes if is_operation(node)]
     return Segmented(cut, dict(Counter(operator_name(node.target) for node in left)))
 
 
@@ -84,7 +84,7 @@ class _Chosen(OperatorSupport):  # type: ignore[misc]
 
 
 def _may_run(node: fx.Node, lowers: Callable[[fx.Node], bool], rules: SegmentRules) -> bool:
-    if not _is_operation(node):
+    if not is_operation(node):
         return False
     name = operator_name(node.target)
     if name in rules.host_operators or (rules.device_operators and name not in rules.device_operators):
@@ -92,12 +92,13 @@ def _may_run(node: fx.Node, lowers: Callable[[fx.Node], bool], rules: SegmentRul
     return rules.whole or lowers(node)
 
 
-def _is_operation(node: fx.Node) -> bool:
+def is_operation(node: fx.Node) -> bool:
+    """Whether a node calls an operator."""
     return node.op == "call_function" and node.target is not operator.getitem
 
 
 def _operation_count(nodes: Any) -> int:
-    return sum(map(_is_operation, nodes))
+    return sum(map(is_operation, nodes))
 
 
 def _worth_it(nodes: Any, rules: SegmentRules) -> bool:

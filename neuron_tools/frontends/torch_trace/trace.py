@@ -43,12 +43,14 @@ class TraceOptions:
         compiler: Options of the compiler.
         rules: What runs on the device.
         folder: Where the archives are kept too, as `graph.neff` or `graph_<n>.neff`; None: nowhere.
+        weights_apart: Leave weights out of the archives: `replace_weights` gives the model others.
     """
 
     target: str = "trn2"
     compiler: CompilerOptions = field(default_factory=CompilerOptions)
     rules: SegmentRules = field(default_factory=lambda: SegmentRules(whole=True))
     folder: Path | None = None
+    weights_apart: bool = False
 
 
 def trace(
@@ -70,17 +72,22 @@ def trace(
         NeffError: The archives cannot be written to `options.folder`.
     """
     options = options or TraceOptions()
-    inputs = _tensors(example_inputs)
+    inputs = example_tensors(example_inputs)
     model = _on_host(as_module(function))
     with executables.without_provider(), torch.no_grad():
         exported = export_model(model, inputs)
         segmented = _segmented(exported, inputs, options.rules)
         artifacts = _compile(exported, segmented, inputs, options)
         _keep(list(artifacts.values()), options.folder)
-        return _script(exported, segmented, artifacts, inputs)
+        return _script(exported, segmented, artifacts, (inputs, options.weights_apart))
 
 
-def _tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
+def example_tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
+    """Example inputs as a tuple, on the CPU.
+
+    Raises:
+        TraceError: They are no tensors.
+    """
     inputs = (example_inputs,) if isinstance(example_inputs, torch.Tensor) else tuple(example_inputs)
     wrong = [type(value).__name__ for value in inputs if not isinstance(value, torch.Tensor)]
     if wrong or not inputs:
@@ -116,7 +123,7 @@ def _compile(
 ) -> dict[str, Neff]:
     """An archive by name of the segment."""
     core = hardware.get(options.target)
-    collector = _SegmentCollector(segmented.graph_module, exported)
+    collector = _SegmentCollector(segmented.graph_module, exported, options.weights_apart)
     collector.run(*exported.weights, *inputs)
     return {
         name: compile_segment(segment, core, options.compiler) for name, segment in collector.segments.items()
@@ -126,8 +133,9 @@ def _compile(
 class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
     """Runs a graph on example values and takes down what each segment is given."""
 
-    def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel) -> None:
+    def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel, weights_apart: bool) -> None:
         super().__init__(graph_module)
+        self._weights_apart = weights_apart
         placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
         self._weights = dict(zip(placeholders, zip(exported.weight_names, exported.weights)))
         self._name = exported.name
@@ -150,14 +158,20 @@ class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
             weights={index: weight for index, (_, weight) in known.items()},
             weight_names={index: name for index, (name, _) in known.items()},
             inputs=given,
+            weights_apart=self._weights_apart,
         )
 
 
 class _DeviceSegment(torch.nn.Module):  # type: ignore[misc]
     """A segment in the traced module: its archive, run by `neuron_tools::execute`."""
 
-    def __init__(self, neff: Neff, weight_positions: Sequence[int], single: bool) -> None:
+    def __init__(
+        self, neff: Neff, weight_positions: Sequence[int], single: bool, weights: Sequence[torch.Tensor]
+    ) -> None:
         super().__init__()
+        self._weight_count = len(weights)
+        for index, weight in enumerate(weights):
+            self.register_buffer(f"weight_{index}", weight.clone())
         data = neff.to_bytes()
         self.register_buffer("artifact", torch.from_numpy(np.frombuffer(data, np.uint8).copy()))
         self._digest = hashlib.sha256(data).hexdigest()
@@ -166,7 +180,11 @@ class _DeviceSegment(torch.nn.Module):  # type: ignore[misc]
 
     def forward(self, *arguments: torch.Tensor) -> Any:
         inputs = [value for index, value in enumerate(arguments) if index not in self._weight_positions]
-        results = torch.ops.neuron_tools.execute(self.artifact, self._digest, inputs)
+        if self._weight_count:
+            weights = [getattr(self, f"weight_{index}") for index in range(self._weight_count)]
+            results = torch.ops.neuron_tools.execute_with(self.artifact, self._digest, weights, inputs)
+        else:
+            results = torch.ops.neuron_tools.execute(self.artifact, self._digest, inputs)
         return results[0] if self._single else tuple(results)
 
 
@@ -188,8 +206,12 @@ class _TracedModel(torch.nn.Module):  # type: ignore[misc]
 
 
 def _script(
-    exported: ExportedModel, segmented: Segmented, artifacts: dict[str, Neff], inputs: Sequence[torch.Tensor]
+    exported: ExportedModel,
+    segmented: Segmented,
+    artifacts: dict[str, Neff],
+    called: tuple[Sequence[torch.Tensor], bool],
 ) -> torch.jit.ScriptModule:
+    inputs, weights_apart = called
     graph_module = segmented.graph_module
     nodes = [node for node in graph_module.graph.nodes if node.op == "call_module"]
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
@@ -197,7 +219,9 @@ def _script(
     for node in nodes:
         positions = [index for index, argument in enumerate(node.args) if argument in weights]
         single = _returns_one(getattr(graph_module, str(node.target)))
-        setattr(graph_module, str(node.target), _DeviceSegment(artifacts[node.target], positions, single))
+        passed = [exported.weights[weights.index(node.args[i])] for i in positions] if weights_apart else []
+        segment = _DeviceSegment(artifacts[node.target], positions, single, passed)
+        setattr(graph_module, str(node.target), segment)
     on_host = [i for i, node in enumerate(weights) if any(user.op != "call_module" for user in node.users)]
     return _as_script(_TracedModel(exported, graph_module, on_host), exported.name, inputs)
 

@@ -1,0 +1,154 @@
+"""What `torch_neuronx` has for traced models: batches, buckets, weights, places, and what a model uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from neuron_tools.frontends.torch_trace.analysis import analyze as _analyze
+from neuron_tools.frontends.torch_trace.batches import BatchedModel
+from neuron_tools.frontends.torch_trace.buckets import BucketedModel
+from neuron_tools.frontends.torch_trace.placement import place
+
+from .tracing import trace
+
+VERSION = "2.9"
+
+
+class DataParallel(BatchedModel):
+    """Runs a traced model on several cores, each with a part of the batch.
+
+    Args:
+        model: A traced model, or the file of one.
+        device_ids: Cores ("nc:1" or 1); all of this process by default.
+        dim: Dimension of the batch.
+        set_dynamic_batching: Take batches of any size.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module | str,
+        device_ids: Sequence[int | str] | None = None,
+        dim: int = 0,
+        set_dynamic_batching: bool = True,
+    ) -> None:
+        loaded = torch.jit.load(model) if isinstance(model, str) else model
+        cores = range(torch.neuron.device_count()) if device_ids is None else [*map(_core, device_ids)]
+        super().__init__(loaded, cores, dim, set_dynamic_batching)
+        self.num_workers = len(self.device_ids)
+
+
+def _core(device: int | str) -> int:
+    return int(str(device).removeprefix("nc:"))
+
+
+def dynamic_batch(neuron_script: torch.nn.Module) -> BatchedModel:
+    """Let a traced model take batches of any size, in pieces of the size it was traced for."""
+    return BatchedModel(neuron_script, [torch.neuron.current_device()])
+
+
+def async_load(trace: torch.nn.Module, enable_async_load: bool = True) -> None:
+    """Accepted for compatibility: loading takes no time here."""
+
+
+def lazy_load(trace: torch.nn.Module, enable_lazy_load: bool = True) -> None:
+    """Accepted for compatibility: models are loaded at their first call."""
+
+
+def move_trace_to_device(trace: torch.nn.Module, device_id: int) -> None:
+    """Let a traced model run on one core from now on.
+
+    Raises:
+        TraceError: There is no such core.
+    """
+    place(trace, [device_id])
+
+
+@dataclass(frozen=True)
+class BucketModelConfig:
+    """How a call's bucket is chosen.
+
+    Attributes:
+        bucket_kernel: Gives the function that pads a list of tensors and numbers their bucket.
+        bucket_kernel_constant_args: Passed to that function after the tensors.
+        shared_state_buffer: Accepted for compatibility.
+        shared_state_buffer_preprocessor: Likewise.
+        func_kwargs: Keyword arguments of the model's function, for all buckets or for each.
+    """
+
+    bucket_kernel: Callable[..., Any]
+    bucket_kernel_constant_args: Sequence[Any] | None = None
+    shared_state_buffer: Any = None
+    shared_state_buffer_preprocessor: Callable[..., Any] | None = None
+    func_kwargs: Mapping[str, Any] | Sequence[Mapping[str, Any]] | None = None
+
+
+def bucket_model_trace(
+    func: Callable[..., Any] | Sequence[Callable[..., Any]],
+    example_inputs: Sequence[Any],
+    bucket_config: BucketModelConfig,
+    compiler_workdir: str | None = None,
+    compiler_args: str | Sequence[str] | None = None,
+) -> BucketedModel:
+    """Trace a model once for each bucket.
+
+    Args:
+        func: Gives `(model, input_output_aliases)`; one for all buckets, or one for each.
+        example_inputs: Inputs of each bucket.
+        bucket_config: How a call's bucket is chosen.
+        compiler_workdir: Folder that gets a folder for each bucket.
+        compiler_args: Options of the compiler.
+
+    Raises:
+        TraceError: The model cannot be traced.
+    """
+    models = []
+    for number, inputs in enumerate(example_inputs):
+        model, _ = _of(func, number)(**(_of(bucket_config.func_kwargs or {}, number)))
+        folder = str(Path(compiler_workdir) / f"bucket_{number}") if compiler_workdir else None
+        models.append(trace(model, inputs, compiler_workdir=folder, compiler_args=compiler_args))
+    kernel = bucket_config.bucket_kernel()
+    return BucketedModel(models, kernel, bucket_config.bucket_kernel_constant_args or ())
+
+
+def _of(given: Any, number: int) -> Any:
+    return given[number] if isinstance(given, Sequence) else given
+
+
+def analyze(
+    func: Callable[..., Any],
+    example_inputs: Any,
+    compiler_workdir: str | None = None,
+    **others: Any,
+) -> dict[str, Any]:
+    """Which operators of a model the device runs.
+
+    Args:
+        func: A module or function of tensors.
+        example_inputs: Inputs that it will be called with.
+        compiler_workdir: Accepted for compatibility.
+        **others: Likewise.
+
+    Returns:
+        The share of supported operations in per cent, and both kinds of operators.
+
+    Raises:
+        TraceError: The model cannot be turned into a graph.
+    """
+    support = _analyze(func, example_inputs)
+    return {
+        "torch_neuronx_version": VERSION,
+        "support_percentage": f"{support.percentage:.2f}%",
+        "supported_operators": {"aten": _by_name(support.supported)},
+        "unsupported_operators": [
+            {"kind": name, "count": count} for name, count in sorted(support.unsupported.items())
+        ],
+    }
+
+
+def _by_name(counts: Mapping[str, int]) -> dict[str, int]:
+    return {name.removeprefix("aten::"): count for name, count in sorted(counts.items())}

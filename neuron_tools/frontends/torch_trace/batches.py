@@ -1,0 +1,112 @@
+"""Batches of any size for a model that was traced for one: in pieces, on one core or over several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from neuron_tools.frontends.torch_trace.compiling import SIGNATURE
+from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.operator import results_on_device
+from neuron_tools.frontends.torch_trace.placement import check_cores, on_core
+from neuron_tools.neff import Neff
+
+
+class BatchedModel(torch.nn.Module):  # type: ignore[misc]
+    """Cuts batches into pieces of the size that a model was traced for, and puts the results together.
+
+    Args:
+        model: A traced model, whole on the device.
+        cores: Cores that take the pieces in turn.
+        dim: Dimension of the batch, in all inputs and results.
+        any_size: Whether a batch may be of any size; else it has one piece for each core.
+    """
+
+    def __init__(
+        self, model: torch.nn.Module, cores: Sequence[int], dim: int = 0, any_size: bool = True
+    ) -> None:
+        super().__init__()
+        check_cores(cores)
+        self.module = model
+        self.device_ids = list(cores)
+        self.dim = dim
+        self._any_size = any_size
+        self._piece = traced_batch(model, dim)
+
+    def disable_dynamic_batching(self) -> None:
+        """Take only batches with one piece of the traced size for each core."""
+        self._any_size = False
+
+    def forward(self, *inputs: torch.Tensor) -> Any:
+        """The model's results for a whole batch."""
+        size = inputs[0].shape[self.dim]
+        if not self._any_size and size != self._piece * len(self.device_ids):
+            raise TraceError(
+                f"The batch has {size} samples, not {self._piece} for each of {len(self.device_ids)} cores: "
+                "change the batch, or leave dynamic batching on."
+            )
+        pieces = [self._cut(inputs, first) for first in range(0, size, self._piece)]
+        results = [self._run(piece, number) for number, piece in enumerate(pieces)]
+        return self._join(results, size)
+
+    def _cut(self, inputs: Sequence[torch.Tensor], first: int) -> list[torch.Tensor]:
+        length = min(self._piece, inputs[0].shape[self.dim] - first)
+        return [self._filled(value.narrow(self.dim, first, length)) for value in inputs]
+
+    def _filled(self, piece: torch.Tensor) -> torch.Tensor:
+        """The last piece with zeros after its samples."""
+        missing = self._piece - piece.shape[self.dim]
+        if not missing:
+            return piece
+        sizes = [missing if d == self.dim else extent for d, extent in enumerate(piece.shape)]
+        return torch.cat([piece, piece.new_zeros(sizes)], self.dim)
+
+    def _run(self, piece: Sequence[torch.Tensor], number: int) -> Any:
+        """Start a piece on its core; the host waits for none before all have been started."""
+        with on_core(self.device_ids[number % len(self.device_ids)]), results_on_device():
+            return self.module(*piece)
+
+    def _join(self, results: Sequence[Any], size: int) -> Any:
+        leaves, structures = zip(*(pytree.tree_flatten(result) for result in results))
+        whole = (torch.cat([part.cpu() for part in parts], self.dim) for parts in zip(*leaves))
+        joined = [result.narrow(self.dim, 0, size) for result in whole]
+        return pytree.tree_unflatten(joined, structures[0])
+
+
+def traced_batch(model: torch.nn.Module, dim: int = 0) -> int:
+    """Samples that a model was traced for.
+
+    Args:
+        model: A traced model.
+        dim: Dimension of the batch.
+
+    Raises:
+        TraceError: It is no traced model, or its first input has no such dimension.
+    """
+    for shape in traced_shapes(model):
+        if -len(shape) <= dim < len(shape):
+            return shape[dim]
+    raise TraceError(
+        f"The model is none that torch_neuronx.trace made for inputs with dimension {dim}: trace it first, "
+        "with an example batch."
+    )
+
+
+def traced_shapes(model: torch.nn.Module) -> list[tuple[int, ...]]:
+    """Shapes of the inputs of a model's first archive; empty for a model that was not traced."""
+    for module in model.modules():
+        buffers = dict(module.named_buffers(recurse=False))
+        if "artifact" in buffers:
+            neff = Neff.from_bytes(buffers["artifact"].numpy().tobytes(), "The traced model's artifact")
+            return [_shape(text) for text in json.loads(neff.attachments[SIGNATURE])]
+    return []
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    """(2, 3) of "float32[2,3]"."""
+    inside = text[text.index("[") + 1 : -1]
+    return tuple(int(extent) for extent in inside.split(",") if extent)

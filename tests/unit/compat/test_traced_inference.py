@@ -1,0 +1,130 @@
+"""What `torch_neuronx` does with traced models: batches, buckets, weights, cores, and wrong uses."""
+
+import pytest
+import torch
+from torch import nn
+
+from neuron_tools import compat
+from neuron_tools.device.api import devices
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.frontends.torch_hooks.training import refuse_training
+
+EXAMPLE = torch.randn(4, 8, generator=torch.Generator().manual_seed(0))
+BATCH = torch.randn(10, 8, generator=torch.Generator().manual_seed(1))
+
+
+@pytest.fixture(scope="module")
+def torch_neuronx():
+    uninstall = compat.install()
+    import torch_neuronx
+
+    yield torch_neuronx
+    uninstall()
+
+
+def network(seed=0):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2)).eval().requires_grad_(False)
+
+
+@pytest.fixture(scope="module")
+def traced(torch_neuronx):
+    return torch_neuronx.trace(network(), EXAMPLE)
+
+
+@pytest.fixture(scope="module")
+def without_weights(torch_neuronx):
+    return torch_neuronx.trace(network(), EXAMPLE, inline_weights_to_neff=False)
+
+
+@pytest.fixture
+def generation():
+    """Makes the simulated cores those of a generation."""
+    before = devices.configure_properties(devices.DeviceProperties())
+    yield lambda number: devices.configure_properties(devices.DeviceProperties(major=number))
+    devices.configure_properties(before)
+
+
+def test_a_batch_of_any_size_goes_through_in_pieces(torch_neuronx, traced):
+    torch.testing.assert_close(torch_neuronx.dynamic_batch(traced)(BATCH), network()(BATCH))
+
+
+def test_cores_share_a_batch(torch_neuronx, traced):
+    parallel = torch_neuronx.DataParallel(traced, device_ids=[0, "nc:1"])
+    torch.testing.assert_close(parallel(BATCH), network()(BATCH))
+    parallel.disable_dynamic_batching()
+    with pytest.raises(NeuronToolsError, match="The batch has 10 samples, not 4 for each of 2 cores"):
+        parallel(BATCH)
+
+
+def test_weights_are_replaced_without_compiling(torch_neuronx, without_weights, tmp_path):
+    torch.testing.assert_close(without_weights(EXAMPLE), network()(EXAMPLE))
+    torch_neuronx.replace_weights(without_weights, network(seed=1))
+    torch.testing.assert_close(without_weights(EXAMPLE), network(seed=1)(EXAMPLE))
+    torch.jit.save(without_weights, tmp_path / "model.pt")
+    torch.testing.assert_close(torch.jit.load(tmp_path / "model.pt")(EXAMPLE), network(seed=1)(EXAMPLE))
+
+
+def test_weights_of_another_shape_are_refused(torch_neuronx, traced, without_weights):
+    with pytest.raises(NeuronToolsError, match=r"0.weight was compiled as float32\[4, 8\] and cannot become"):
+        torch_neuronx.replace_weights(without_weights, {"0.weight": torch.ones(3, 3)})
+    with pytest.raises(NeuronToolsError, match="trace it with inline_weights_to_neff=False"):
+        torch_neuronx.replace_weights(traced, network())
+
+
+def test_a_core_that_does_not_exist_is_refused(torch_neuronx, traced):
+    for attempt in (
+        lambda: torch_neuronx.move_trace_to_device(traced, 77),
+        lambda: torch_neuronx.DataParallel(traced, device_ids=[77]),
+        lambda: torch_neuronx.experimental.set_neuron_cores(traced, 77, 1),
+    ):
+        with pytest.raises(NeuronToolsError, match="There is no NeuronCore 77: this process has"):
+            attempt()
+
+
+def test_a_model_stays_on_its_core(torch_neuronx, traced):
+    torch_neuronx.move_trace_to_device(traced, 1)
+    torch.testing.assert_close(traced(EXAMPLE), network()(EXAMPLE))
+    assert torch.neuron.current_device() == 0
+    torch_neuronx.move_trace_to_device(traced, 0)
+
+
+def pad_to_bucket(tensors):
+    length = tensors[0].shape[0]
+    bucket = 0 if length <= 4 else 1
+    missing = max((4, 8)[bucket] - length, 0)
+    return [nn.functional.pad(tensor, (0, 0, 0, missing)) for tensor in tensors], torch.tensor(bucket)
+
+
+def test_a_bucket_is_chosen_and_one_too_small_is_refused(torch_neuronx):
+    config = torch_neuronx.BucketModelConfig(lambda: pad_to_bucket)
+    examples = [EXAMPLE, torch.cat([EXAMPLE, EXAMPLE])]
+    model = torch_neuronx.bucket_model_trace(lambda: (network(), {}), examples, config)
+    for length in (3, 6):
+        torch.testing.assert_close(model(BATCH[:length])[:length], network()(BATCH[:length]))
+    with pytest.raises(NeuronToolsError, match=r"shape \[10, 8\] do not fit bucket 1, which takes \[8, 8\]"):
+        model(BATCH)
+
+
+def test_a_shape_that_depends_on_values_is_refused(torch_neuronx):
+    with pytest.raises(NeuronToolsError, match=r"the shape of what .* makes depends on values"):
+        torch_neuronx.trace(lambda values: values[values > 0] * 2, EXAMPLE)
+
+
+def test_training_on_inferentia_1_is_refused(generation):
+    loss = torch.zeros(()).to("neuron")
+    generation(2)
+    refuse_training(loss)
+    generation(1)
+    refuse_training(torch.zeros(()))
+    with pytest.raises(NeuronToolsError, match="Inferentia 1 cannot train"):
+        refuse_training(loss)
+
+
+def test_an_analysis_counts_what_the_device_runs(torch_neuronx, capsys):
+    import torch_neuron
+
+    assert torch_neuronx.analyze(network(), EXAMPLE)["support_percentage"] == "100.00%"
+    model = nn.Sequential(nn.Embedding(8, 8), network())
+    assert torch_neuron.analyze_model(model, torch.tensor([[1, 2]])) == {"aten::embedding": 1}
+    assert "On the CPU: aten::embedding (1)" in capsys.readouterr().out
