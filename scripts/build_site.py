@@ -27,8 +27,8 @@ OUTSIDE = {
 }
 """Path in the repository, and in the site."""
 CHAPTERS = {
-    "Tutorials": "tutorial-pytorch tutorial-jax tutorial-nki tutorial-distributed tutorial-vscode "
-    "tutorial-monitor",
+    "Tutorials": "tutorial-pytorch pytorch-ways tutorial-jax tutorial-nki tutorial-distributed "
+    "tutorial-vscode tutorial-monitor",
     "Profiles": "explorer timeline advice look-back distributed import-export compiled-artifacts vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",
     "Reference": "commands python-api profile-format operators nki models plugins",
