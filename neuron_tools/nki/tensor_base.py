@@ -83,13 +83,12 @@ class TensorBase(TileArithmetic):
             if self.gather is not None:
                 return self.flat[self.reached()]
             item = self.dtype.itemsize
-            self._array = np.ndarray(
-                self._shape,
-                self.dtype.dtype,
-                self.backing.data,
-                self.offset * item,
-                [stride * item for stride in self.strides],
-            )
+            strides = [stride * item for stride in self.strides]
+            data = self.backing.data
+            try:
+                self._array = np.ndarray(self._shape, self.dtype.dtype, data, self.offset * item, strides)
+            except ValueError:  # NumPy's, of a view outside the data
+                raise self._beyond() from None
         return self._array
 
     def reached(self) -> npt.NDArray[np.int64]:
