@@ -62,7 +62,7 @@ def explorer(profiles: Sequence[Path]) -> Iterator[str]:
 
 def take(page: Page, target: Path) -> None:
     """Save what the page shows once it is complete."""
-    page.wait_for_selector("#page > *")
+    page.wait_for_selector("#page > *", state="attached")  # a section may have nothing to say
     page.wait_for_selector(UNFINISHED, state="detached", timeout=120_000)
     page.wait_for_timeout(DRAWING_MS)
     page.screenshot(path=target)
