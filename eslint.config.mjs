@@ -1,4 +1,5 @@
 import eslint from "@eslint/js";
+import { createNodeResolver, importX } from "eslint-plugin-import-x";
 import globals from "globals";
 import tseslint from "typescript-eslint";
 
@@ -7,9 +8,12 @@ export default tseslint.config(
   eslint.configs.recommended,
   {
     files: ["**/*.ts"],
-    extends: [...tseslint.configs.strictTypeChecked],
+    extends: [...tseslint.configs.strictTypeChecked, importX.flatConfigs.typescript],
+    plugins: { "import-x": importX },
     languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    settings: { "import-x/resolver-next": [createNodeResolver({ extensions: [".ts", ".js", ".mjs"] })] },
     rules: {
+      "import-x/no-cycle": "error",
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true, allowBoolean: true }],
       "@typescript-eslint/no-confusing-void-expression": ["error", { ignoreArrowShorthand: true }],
       "@typescript-eslint/no-non-null-assertion": "off",

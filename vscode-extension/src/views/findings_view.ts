@@ -3,10 +3,10 @@
 import * as vscode from "vscode";
 import type { ProfileData } from "../profiles/data";
 import type { Finding } from "../server/answers";
-import { reportProblem } from "../server/problems";
 import { evidenceRows, gainText, isStrong } from "../text/finding_text";
 import { shortened } from "../text/markdown";
 import { percent } from "../text/quantities";
+import { TreeView } from "./tree_view";
 
 export class FindingItem extends vscode.TreeItem {
   constructor(readonly finding: Finding) {
@@ -26,35 +26,21 @@ export class FindingItem extends vscode.TreeItem {
   }
 }
 
-export class FindingsView implements vscode.TreeDataProvider<vscode.TreeItem>, vscode.Disposable {
-  private readonly changed = new vscode.EventEmitter<void>();
-  readonly onDidChangeTreeData = this.changed.event;
-  private readonly subscription: vscode.Disposable;
-
+export class FindingsView extends TreeView<vscode.TreeItem> {
   constructor(private readonly data: ProfileData) {
-    this.subscription = data.onDidChange(() => this.changed.fire());
+    super(data.onDidChange);
   }
 
   getTreeItem(item: vscode.TreeItem): vscode.TreeItem {
     return item;
   }
 
-  async getChildren(item?: vscode.TreeItem): Promise<vscode.TreeItem[]> {
+  protected async children(item?: vscode.TreeItem): Promise<vscode.TreeItem[]> {
     if (item) return item instanceof FindingItem ? item.details() : [];
     if (!this.data.registry.current) return [];
-    try {
-      const findings = await this.data.findings();
-      if (findings.length > 0) return findings.map((finding) => new FindingItem(finding));
-      return [detail("Nothing was found that would make it faster.", "check")];
-    } catch (error) {
-      void reportProblem(error);
-      return [];
-    }
-  }
-
-  dispose(): void {
-    this.subscription.dispose();
-    this.changed.dispose();
+    const findings = await this.data.findings();
+    if (findings.length > 0) return findings.map((finding) => new FindingItem(finding));
+    return [detail("Nothing was found that would make it faster.", "check")];
   }
 }
 

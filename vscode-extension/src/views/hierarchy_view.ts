@@ -3,9 +3,9 @@
 import * as vscode from "vscode";
 import type { ProfileData } from "../profiles/data";
 import type { Hierarchy, ModuleNode } from "../server/answers";
-import { reportProblem } from "../server/problems";
 import { shortened } from "../text/markdown";
 import { count, duration, percent } from "../text/quantities";
+import { TreeView } from "./tree_view";
 
 const MOST_ROWS = 200;
 
@@ -14,33 +14,18 @@ interface Node {
   readonly children: () => Node[];
 }
 
-export class HierarchyView implements vscode.TreeDataProvider<Node>, vscode.Disposable {
-  private readonly changed = new vscode.EventEmitter<void>();
-  readonly onDidChangeTreeData = this.changed.event;
-  private readonly subscription: vscode.Disposable;
-
+export class HierarchyView extends TreeView<Node> {
   constructor(private readonly data: ProfileData) {
-    this.subscription = data.onDidChange(() => this.changed.fire());
+    super(data.onDidChange);
   }
 
   getTreeItem(node: Node): vscode.TreeItem {
     return node.item;
   }
 
-  async getChildren(node?: Node): Promise<Node[]> {
+  protected async children(node?: Node): Promise<Node[]> {
     if (node) return node.children();
-    if (!this.data.registry.current) return [];
-    try {
-      return roots(await this.data.hierarchy());
-    } catch (error) {
-      void reportProblem(error);
-      return [];
-    }
-  }
-
-  dispose(): void {
-    this.subscription.dispose();
-    this.changed.dispose();
+    return this.data.registry.current ? roots(await this.data.hierarchy()) : [];
   }
 }
 

@@ -2,8 +2,8 @@
 
 import * as vscode from "vscode";
 import { readManifest, type Manifest, type ProfileRef, type ProfileRegistry } from "../profiles/registry";
-import { reportProblem } from "../server/problems";
 import { shortened } from "../text/markdown";
+import { TreeView } from "./tree_view";
 
 export class ProfileItem extends vscode.TreeItem {
   constructor(
@@ -23,32 +23,17 @@ export class ProfileItem extends vscode.TreeItem {
   }
 }
 
-export class ProfilesView implements vscode.TreeDataProvider<ProfileItem>, vscode.Disposable {
-  private readonly changed = new vscode.EventEmitter<void>();
-  readonly onDidChangeTreeData = this.changed.event;
-  private readonly subscription: vscode.Disposable;
-
+export class ProfilesView extends TreeView<ProfileItem> {
   constructor(private readonly registry: ProfileRegistry) {
-    this.subscription = registry.onDidChangeList(() => this.changed.fire());
+    super(registry.onDidChangeList);
   }
 
   getTreeItem(item: ProfileItem): vscode.TreeItem {
     return item;
   }
 
-  async getChildren(item?: ProfileItem): Promise<ProfileItem[]> {
-    if (item) return [];
-    try {
-      return await Promise.all((await this.registry.list()).map((profile) => this.item(profile)));
-    } catch (error) {
-      void reportProblem(error);
-      return [];
-    }
-  }
-
-  dispose(): void {
-    this.subscription.dispose();
-    this.changed.dispose();
+  protected async children(item?: ProfileItem): Promise<ProfileItem[]> {
+    return item ? [] : Promise.all((await this.registry.list()).map((profile) => this.item(profile)));
   }
 
   private async item(profile: ProfileRef): Promise<ProfileItem> {
