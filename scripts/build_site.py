@@ -32,7 +32,7 @@ CHAPTERS = {
     "Profiles": "explorer timeline advice look-back distributed import-export compiled-artifacts vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",
     "Reference": "commands python-api profile-format operators nki models plugins",
-    "How it works": "architecture hardware compiler fidelity fidelity-rows security",
+    "How it works": "architecture walks hardware compiler fidelity fidelity-rows security",
     "Project": "compatibility changes contributing reporting",
 }
 API = {
