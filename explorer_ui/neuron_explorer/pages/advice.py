@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from dash import html
 
 from neuron_explorer import results
+from neuron_explorer.address import SCOPE, WHOLE
 from neuron_explorer.page import Page, View
 from neuron_explorer.parts.findings import finding_list
 from neuron_explorer.parts.states import empty_state
@@ -21,7 +23,11 @@ INTRODUCTION = (
 
 def layout(view: View) -> list[Any]:
     """Components of the page."""
-    return [html.P(INTRODUCTION.format(scope=scope_name(view)), className="faint"), FINDINGS.show(view)]
+    told: list[Any] = [INTRODUCTION.format(scope=scope_name(view))]
+    if view.range_ns is not None:
+        whole = replace(view.address, start_ns=None, end_ns=None).to(**{SCOPE: WHOLE})
+        told += [" ", html.A("Advice for the whole program", href=whole)]
+    return [html.P(told, className="faint"), FINDINGS.show(view)]
 
 
 @section("advice/findings", results.FINDINGS)
