@@ -155,6 +155,7 @@ class Assembler:
                 self._writer.append("ProcessInfo", row)
             for row in process.executable_rows():
                 self._writer.append("Executable", row)
+            process.write_host_samples()
             keep_programs(self.options.directory, process.process_idx, process.executables)
         self._write_replication()
         self._writer.append("Flow", self._meetings.flow_rows())

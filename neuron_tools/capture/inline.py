@@ -38,6 +38,7 @@ class profile:
         settings: Hardware figures to change, e.g. ["hbm_bandwidth=2x"].
         eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
             busy; "on", also those for which it is free; "off", none. None: as the environment says.
+        host_samples: Whether to sample what the host does; only with a measured clock.
 
     Raises:
         UsageError: The target, the clock or a setting is unknown. Entering the block raises it where the
@@ -54,13 +55,15 @@ class profile:
         host_clock: str = "measured",
         settings: Iterable[str] = (),
         eager_fusion: EagerFusion | None = None,
+        host_samples: bool = True,
     ) -> None:
         self.path = Path(path)
         chosen = (settings,) if isinstance(settings, str) else tuple(settings)
         fusion = eager_fusion or eager_fusion_of(os.environ)
         self._options = CaptureOptions(
-            self.path.absolute(), target, lnc, host_clock, settings=chosen, eager_fusion=fusion
-        )
+            self.path.absolute(), target, lnc, host_clock, settings=chosen, eager_fusion=fusion,
+            host_samples=host_samples,
+        )  # fmt: skip
         simulated_core(self._options)
 
     def __enter__(self) -> profile:

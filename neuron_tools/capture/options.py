@@ -38,6 +38,7 @@ class CaptureOptions:
         ranks: Ranks of the simulated job; those that run stand for all. 0 = those that run.
         eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
             busy; "on", also those for which it is free; "off", none.
+        host_samples: Whether the host's threads are sampled, which takes a measured clock.
         logs: Where the processes write their logs (absolute), if not in the profile.
     """
 
@@ -51,6 +52,7 @@ class CaptureOptions:
     logs: Path | None = None
     ranks: int = 0
     eager_fusion: EagerFusion = DEFAULT_EAGER_FUSION
+    host_samples: bool = True
 
     def __post_init__(self) -> None:
         if self.host_clock not in HOST_CLOCKS:
@@ -64,6 +66,11 @@ class CaptureOptions:
     def log_directory(self) -> Path:
         """Where the processes of the capture write their logs."""
         return self.logs or self.directory / LOG_FOLDER
+
+    @property
+    def samples_host(self) -> bool:
+        """Whether the host is sampled: where its time is measured, and not for an unbounded look back."""
+        return self.host_samples and self.host_clock == "measured" and not self.look_back_s
 
     def to_json(self) -> str:
         """The options as one line of JSON."""

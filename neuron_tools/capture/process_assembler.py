@@ -16,6 +16,7 @@ from neuron_tools.capture.clock import CaptureClock
 from neuron_tools.capture.columns import TextPools
 from neuron_tools.capture.device_memory import DeviceMemory
 from neuron_tools.capture.executions import Execution, ExecutionTables
+from neuron_tools.capture.host_samples.rows import host_sample_rows
 from neuron_tools.capture.process_log import ProcessLog
 from neuron_tools.capture.replicas import replica_process_row
 from neuron_tools.capture.stacks import StackRegistry
@@ -229,6 +230,15 @@ class ProcessAssembler:
         for columns in rows:
             self._writer.append("CcOp", columns)
             self._end_ns = max(self._end_ns, int(columns["end_ts"].max()))
+
+    def write_host_samples(self) -> None:
+        """Write what the process's threads did, where they were sampled and it used the device."""
+        if self._offset_ns is None:
+            return
+        directory = self.log.directory
+        for rows in host_sample_rows(directory, self.process_idx, self._offset_ns, self._stacks):
+            self._writer.append("HostSample", rows)
+        self._write_stacks()
 
     def executable_rows(self) -> list[dict[str, list[Any]]]:
         """The Executable rows, with how often each ran."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -38,6 +39,9 @@ FusionCallback: TypeAlias = Callable[[list[Any]], tuple[int, int, int, int]]
 Each is (executable id, [(buffer, offset), ...] of its tensor arguments, [(buffer, offset, dtype, sizes,
 strides, needed), ...] of its results). Equal buffer numbers mean shared memory, -1 the host's; `needed` says
 whether anybody can still read it. Fewer than two: they are better off alone."""
+
+SampleCallback: TypeAlias = Callable[[int, int, bool], None]
+"""(virtual time, wall time, whether the main thread answered itself)."""
 
 EagerFusion: TypeAlias = Literal["off", "auto", "on"]
 _FUSION_MODES: dict[EagerFusion, int] = {"off": 0, "auto": 1, "on": 2}
@@ -220,6 +224,28 @@ def pause_clock() -> int:
 def resume_clock() -> None:
     """Ends one `pause_clock`."""
     core().resume_clock()
+
+
+def wall_now_ns() -> int:
+    """The system's monotonic clock, for times outside virtual time."""
+    return time.monotonic_ns()
+
+
+def start_sampling(callback: SampleCallback, interval_ns: int, *, always: bool = False) -> None:
+    """Asks what the host is doing, at a rate that takes at most 1 % of its time.
+
+    Args:
+        callback: Called outside virtual time, in the main thread at its next bytecode, or in a thread of the
+            sampler's where the main one waits. It must not take a lock that Python code may hold.
+        interval_ns: Wall time between two calls.
+        always: Ask where virtual time does not pass, too.
+    """
+    core().start_sampling(callback, interval_ns, always)
+
+
+def stop_sampling() -> None:
+    """Ends `start_sampling`; no call comes after it. A forked child starts in this state."""
+    core().stop_sampling()
 
 
 def set_launch_overhead_ns(overhead_ns: int) -> None:

@@ -14,6 +14,7 @@ from neuron_tools.device.driver.runtime import torch_driver
 from neuron_tools.records.capture_log import EVENTS_FILE
 
 if TYPE_CHECKING:
+    from neuron_tools.capture.host_samples.sampler import HostSampler
     from neuron_tools.device.distributed.session import Define
     from neuron_tools.records.executable import Executable
 
@@ -25,6 +26,7 @@ class TorchRuntime:
         self._hooks: list[Callable[[], object]] = []
         self._module_count = 0
         self._recording: Recording | None = None
+        self._sampler: HostSampler | None = None
 
     def prepare(self) -> None:
         """Build and load the device."""
@@ -59,11 +61,15 @@ class TorchRuntime:
         )
         self._install_hooks(recording)
         self._time_collectives(recording, recording.definitions.collective)
+        if recording.options.samples_host:
+            self._sample_host(recording)
 
     def stop(self) -> int:
         """Take the hooks out and write what was recorded."""
         from neuron_tools.device import native
 
+        if self._sampler is not None:
+            self._sampler.stop()
         host_end_ns = native.host_now_ns()
         self._take_hooks_out()
         native.settle()
@@ -152,6 +158,12 @@ class TorchRuntime:
         self._hooks.append(hooks)
         untraced(recording.store.executable_for)
         self._hooks.append(executables.install(recording.store))
+
+    def _sample_host(self, recording: Recording) -> None:
+        from neuron_tools.capture.host_samples.sampler import HostSampler
+
+        self._sampler = HostSampler(recording.directory)
+        self._sampler.start()
 
     def _take_hooks_out(self) -> None:
         while self._hooks:

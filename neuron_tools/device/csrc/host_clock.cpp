@@ -114,6 +114,10 @@ class HostClock {
     std::lock_guard<SpinLock> lock(lock_);
     return now_locked();
   }
+  bool runs() {
+    std::lock_guard<SpinLock> lock(lock_);
+    return pauses_ == 0;
+  }
   int64_t dispatch() {
     std::lock_guard<SpinLock> lock(lock_);
     if (mode_ == ClockMode::kFixed) {
@@ -190,6 +194,10 @@ void reset_host_clock() {
 
 int64_t host_now_ns() {
   return clock().now();
+}
+
+bool host_clock_runs() {
+  return clock().runs();
 }
 
 int64_t host_dispatch_ns() {

@@ -17,6 +17,9 @@ void reset_host_clock();
 // Never goes back.
 int64_t host_now_ns();
 
+// Whether time passes: nobody has paused it.
+bool host_clock_runs();
+
 // What the host spends on one dispatch: moves the fixed clock by its constant, reads the measured one.
 int64_t host_dispatch_ns();
 

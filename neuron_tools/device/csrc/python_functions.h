@@ -14,6 +14,7 @@ extern PyMethodDef device_functions[];
 extern PyMethodDef collective_functions[];
 extern PyMethodDef recorder_functions[];
 extern PyMethodDef activity_functions[];
+extern PyMethodDef sampler_functions[];
 
 // Runs `body`, turning a C++ exception into a RuntimeError.
 template <class Body>

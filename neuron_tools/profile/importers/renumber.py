@@ -35,6 +35,7 @@ _FRAME_TEXTS = {
     "Instruction": ("stack_frame_ids",),
     "FrameworkInstruction": ("stack_frame_ids",),
     "HostSpan": ("stack_frame_ids",),
+    "HostSample": ("stack_frame_ids",),
 }
 _FRAME = re.compile(r"[^,\[\]\s\"]+")
 

@@ -11,6 +11,7 @@ from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.critical_path import find_critical_path
 from neuron_profile.analysis.errors import LacksDataError
+from neuron_profile.analysis.host_activity import find_host_idle
 from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.memory import measure_memory
 from neuron_profile.analysis.recorded_path import find_recorded_path
@@ -92,6 +93,9 @@ IDLE = ProfileAnalysis(
     lambda profile, level: idle_reasons(profile),
     lambda profile, level: find_stream_times(profile),
     "instructions and no spans of a device",
+)
+HOST = ProfileAnalysis(
+    lambda profile, level: find_host_idle(profile), None, "samples of the host (--host-clock measured)"
 )
 KERNELS = ProfileAnalysis(
     lambda profile, level: None, _kernels, "spans of a device from another tool's trace"

@@ -10,6 +10,7 @@ ANALYSES = Door(
     "analysis",
     (
         ("idle", f"{_HERE}:IDLE"),
+        ("host", f"{_HERE}:HOST"),
         ("kernels", f"{_HERE}:KERNELS"),
         ("roofline", f"{_HERE}:ROOFLINE"),
         ("critical-path", f"{_HERE}:CRITICAL_PATH"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from neuron_profile.analysis.host_activity import HostIdle, find_host_idle
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, find_memory_holders
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
@@ -58,6 +59,7 @@ class Overview:
     Attributes:
         metrics: The published summary metrics.
         held: What the memory of each peak was held for.
+        host_idle: What the host did while the device was idle; None where it was not sampled.
     """
 
     metrics: Mapping[str, Any]
@@ -70,6 +72,7 @@ class Overview:
     warnings: tuple[ProfileWarning, ...]
     texts: SourceTexts
     serving: Serving | None = None
+    host_idle: HostIdle | None = None
 
     @property
     def total_ns(self) -> float:
@@ -99,6 +102,7 @@ def make_overview(profile: Profile) -> Overview:
         warnings=find_warnings(profile),
         texts=SourceTexts(profile),
         serving=measure_serving(profile),
+        host_idle=find_host_idle(profile),
     )
 
 

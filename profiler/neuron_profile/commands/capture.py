@@ -62,6 +62,12 @@ DEFAULT_TARGET = "trn2"
     help="Simulate a job of so many ranks; those that COMMAND starts stand for all of them.",
 )
 @click.option(
+    "--host-samples/--no-host-samples",
+    default=True,
+    show_default=True,
+    help="Sample what the host does, at no more than 2 % of its time; only with a measured clock.",
+)
+@click.option(
     "--last",
     metavar="TIME",
     help="Look back: keep the last e.g. 30s, and write them when a rule is met or a snapshot is asked for.",
@@ -92,6 +98,7 @@ def capture(
     eager_fusion: EagerFusion | None,
     settings: tuple[str, ...],
     ranks: int | None,
+    host_samples: bool,
     last: str | None,
     rules: tuple[str, ...],
     neff: Path | None,
@@ -130,6 +137,7 @@ def capture(
         settings=settings,
         ranks=ranks or 0,
         eager_fusion=eager_fusion or eager_fusion_of(os.environ),
+        host_samples=host_samples,
     )
     return _capture_command(output, options, arguments, (last, rules))
 

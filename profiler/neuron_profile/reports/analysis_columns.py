@@ -7,6 +7,8 @@ from collections.abc import Mapping
 LEADS: Mapping[str, str] = {
     "EngineTime": "Each engine's time from its core's first execution to its last. Engines wait for a DMA, "
     "for another engine's semaphore, for issue and queues; a core without an execution waits for the host.",
+    "HostActivity": "What the host did while the device had nothing to do, by the user's own line. "
+    "A training program's first step does not count.",
     "StreamTime": "Each stream's time from its first span to its last. A gap is the host's where the next "
     "kernel was not launched yet, a launch's where it is short, and something else's otherwise.",
     "PathEntry": "What made the program take as long as it did, one after the other; the parts add up to its "
@@ -56,6 +58,12 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "launch_ns": "Launching",
         "other_ns": "Other",
     },
+    "HostActivity": {
+        "kind": "Doing",
+        "idle_ns": "Device idle",
+        SHARE_OF_TOTAL: "of all",
+        "workers_at": "Workers at",
+    },
     "PathEntry": {"path_ns": "On the path", SHARE_OF_TOTAL: "of all", "count": "Times"},
     "Point": {"charged_ns": "Charged", "bound": "Bound by", "of_bound": "Reached"},
     "MemoryPeak": {"device_idx": "Device", "time_ns": "At"},
@@ -104,6 +112,9 @@ HIDDEN_WHERE_EMPTY = frozenset(
         "loads",
         "algorithm",
         "tensor",
+        "detail",
+        "inside",
+        "workers_at",
     }
 )
 """Fields that say nothing where they are empty, or 0, in all rows."""

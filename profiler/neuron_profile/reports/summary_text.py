@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from neuron_profile.analysis.host_activity import HostIdle
 from neuron_profile.analysis.hotspots import Cost, Hotspots, ModuleNode
 from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.occupancy import Bound, Occupancy
@@ -16,6 +17,7 @@ from neuron_profile.analysis.overview import EngineUse, Overview
 from neuron_profile.analysis.serving import Serving
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.warnings import ProfileWarning
+from neuron_profile.reports.host_text import host_text
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 
@@ -101,6 +103,7 @@ def total_rows(overview: Overview) -> list[tuple[str, str]]:
     """Names and values of the totals."""
     return [
         *_time_rows(overview.occupancy),
+        *_idle_rows(overview.host_idle),
         *_serving_rows(overview.serving),
         *_work_rows(overview),
         *_memory_rows(overview),
@@ -116,6 +119,12 @@ def _time_rows(occupancy: Occupancy) -> Iterator[tuple[str, str]]:
         yield "Device busy", f"{percent(occupancy.busy_share)} of {duration(occupancy.window_ns)}; {idle}"
     wait = f", {duration(occupancy.host_wait_ns)} of it waiting for the device"
     yield "Host time", duration(occupancy.host_ns) + (wait if occupancy.host_wait_ns else "")
+
+
+def _idle_rows(idle: HostIdle | None) -> Iterator[tuple[str, str]]:
+    text = host_text(idle) if idle is not None else ""
+    if text:
+        yield "Idle while", f"the host was {text}"
 
 
 def _serving_rows(serving: Serving | None) -> Iterator[tuple[str, str]]:

@@ -15,6 +15,7 @@ from neuron_tools.profile.reader import Profile
 _FILES = (
     "host_synchronisation",
     "host_bound",
+    "host_activity",
     "tiny_operations",
     "recompilation",
     "fp32_matmul",
@@ -63,6 +64,8 @@ def find_all(context: Context) -> tuple[Finding, ...]:
 def _at_own_line(finding: Finding, callers: Mapping[SourceLine, OwnLine]) -> Finding:
     """The finding at the line of the user's that its place was reached from."""
     exact = finding.place
+    if finding.library_place.file:
+        return finding
     caller = callers.get(SourceLine(exact.file, exact.line))
     if caller is None or caller.place == SourceLine(exact.file, exact.line):
         return finding

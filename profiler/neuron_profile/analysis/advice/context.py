@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.host_activity import HostIdle, find_host_idle
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.own_lines import OwnLine, callers_of_lines
 from neuron_profile.analysis.source_frames import SourceLine
@@ -64,6 +65,11 @@ class Context:
     def occupancy(self) -> Occupancy:
         """Whether host or device decides."""
         return measure_occupancy(self.profile)
+
+    @cached_property
+    def host_idle(self) -> HostIdle | None:
+        """What the host did while the device was idle; None where it was not sampled."""
+        return find_host_idle(self.profile)
 
     @cached_property
     def callers(self) -> Mapping[SourceLine, OwnLine]:

@@ -6,7 +6,9 @@ from collections.abc import Iterator
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.advice.rules.host_activity import KINDS
 from neuron_profile.analysis.collective_waits import collective_wait_ns
+from neuron_profile.analysis.host_activity import HostActivity, HostIdle
 from neuron_profile.analysis.occupancy import Bound, Occupancy
 
 # The host's time up to each of its calls belongs to the line that makes the call, and so does dispatching
@@ -45,8 +47,13 @@ def find(context: Context) -> Iterator[Finding]:
     occupancy = context.occupancy
     if occupancy.bound not in (Bound.HOST, Bound.BOTH) or context.what_if is None:
         return
+    rest = _rest(context.host_idle)
+    if rest is not None and not rest:  # all of the idle time has a cause that is told by itself
+        return
     rows = context.profile.query(_SLOWEST).to_pylist()
     place = Place(rows[0]["file"], rows[0]["line"]) if rows else Place()
+    if rest:
+        place = Place(rest[0].file, rest[0].line, rest[0].function)
     total_ns = context.what_if.recorded_ns()
     compiled = bool(occupancy.compiled_graphs)
     waits_ns = collective_wait_ns(context.profile)
@@ -54,6 +61,7 @@ def find(context: Context) -> Iterator[Finding]:
         waits_ns > occupancy.idle_ns / max(occupancy.cores, 1) / 2
     ):  # it is the other ranks that are waited for
         return
+    idle_ns = _idle_ns(occupancy) if rest is None else sum(activity.idle_ns for activity in rest)
     yield Finding(
         "host_bound",
         f"The device waits for the host {1 - occupancy.steady_share:.0%} of the time",
@@ -61,16 +69,28 @@ def find(context: Context) -> Iterator[Finding]:
         + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
         + "larger batches give the device more work for each; prepare inputs beside the computation.",
         place,
-        gain_ns=max(0, min(_idle_ns(occupancy), total_ns - context.what_if.without_host_ns() - waits_ns)),
+        gain_ns=max(0, min(idle_ns, total_ns - context.what_if.without_host_ns() - waits_ns)),
         device_gain_ns=0,
         total_ns=total_ns,
         evidence={
             "executions": occupancy.executions,
             "device_busy_share": round(occupancy.steady_share, 4),
             "idle_ns": occupancy.idle_ns,
-            **({"line_host_ns": rows[0]["host_ns"], "line_calls": rows[0]["calls"]} if rows else {}),
+            **({"kind": rest[0].kind, "line_idle_ns": rest[0].idle_ns} if rest else {}),
+            **(
+                {"line_host_ns": rows[0]["host_ns"], "line_calls": rows[0]["calls"]}
+                if rows and not rest
+                else {}
+            ),
         },
     )
+
+
+def _rest(idle: HostIdle | None) -> tuple[HostActivity, ...] | None:
+    """What the host did while the device was idle and no other rule tells; None where it was not sampled."""
+    if idle is None:
+        return None
+    return tuple(each for each in idle.activities if each.kind not in (*KINDS, "collective"))
 
 
 def _idle_ns(occupancy: Occupancy) -> int:

@@ -1,0 +1,20 @@
+"""A loop that logs every weight's name thousands of times, to a file."""
+
+import logging
+import tempfile
+
+import torch
+
+torch.manual_seed(0)
+model = torch.nn.Linear(256, 256).to("neuron")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+batch = torch.randn(16, 256).to("neuron")
+with tempfile.NamedTemporaryFile(suffix=".log") as file:
+    logging.basicConfig(filename=file.name, level=logging.INFO)
+    for step in range(20):
+        loss = model(batch).square().mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        for number in range(1500):
+            logging.info("step %d: number %d", step, number)  # fault

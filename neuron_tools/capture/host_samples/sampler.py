@@ -1,0 +1,167 @@
+"""Samples the Python stacks of this process's threads, and of the children that it forks."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import os
+import struct
+import sys
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from neuron_tools.capture.host_samples import stack_table
+from neuron_tools.capture.host_samples.stack_table import StackTable
+from neuron_tools.capture.untraced import untraced
+from neuron_tools.device import native
+from neuron_tools.records.host_samples import SAMPLE_DTYPE, SAMPLES_FILE, STACKS_FILE, SampleKind
+
+INTERVAL_NS = 4_000_000
+SHORTEST_COLLECTION_NS = 100_000
+_OWN_FILES = frozenset({__file__, stack_table.__file__, native.__file__})
+_LAYOUT = struct.Struct("<BBBxIIIqqqq")
+assert _LAYOUT.size == SAMPLE_DTYPE.itemsize
+
+
+class HostSampler:
+    """Writes what all threads of this process do, from `start` to `stop`.
+
+    Nothing here takes a lock: the main thread is asked wherever it happens to be, perhaps in the middle of
+    anything else.
+
+    Args:
+        directory: The process's log.
+        child: Process number, in a forked child; 0 otherwise.
+
+    Raises:
+        OSError: The files cannot be made.
+    """
+
+    def __init__(self, directory: Path, child: int = 0) -> None:
+        self._directory = directory
+        self._child = child
+        self._file = _append_to(directory / _named(SAMPLES_FILE, child))
+        self._stacks = StackTable(_append_to(directory / _named(STACKS_FILE, child)))
+        self._main = threading.main_thread().ident
+        self._threads: dict[int, int] = {}
+        self._tick = 0
+        self._last = (0, 0)
+        self._collection_ns = 0
+
+    def start(self) -> None:
+        """Sample from now on; in a child wherever it is, elsewhere where virtual time passes."""
+        global _running
+        self._last = (native.host_now_ns(), native.wall_now_ns())
+        _running = self
+        gc.callbacks.append(self._collected)
+        untraced(self._collected)
+        native.start_sampling(untraced(self._take), INTERVAL_NS, always=bool(self._child))
+
+    def stop(self) -> None:
+        """Sample no longer."""
+        global _running
+        if _running is not self:
+            return
+        native.stop_sampling()
+        self._let_go()
+        _running = None
+
+    def continue_in_child(self) -> None:
+        """Leave the parent's files alone, and sample this forked child into files beside them."""
+        global _running
+        self._let_go()
+        _running = None
+        with suppress(OSError):
+            HostSampler(self._directory, os.getpid()).start()
+
+    def _let_go(self) -> None:
+        with suppress(ValueError):
+            gc.callbacks.remove(self._collected)
+        self._stacks.close()
+        file, self._file = self._file, -1
+        if file >= 0:
+            os.close(file)
+
+    def _take(self, host_ns: int, wall_ns: int, answered: bool) -> None:
+        """One tick, at a virtual and a wall time; the main thread answered itself, or is looked at."""
+        current = threading.get_ident()
+        frames = sys._current_frames()
+        self._tick += 1
+        records = []
+        for thread, frame in frames.items():
+            if thread == current and not answered:
+                continue
+            frame = _outside(frame)
+            is_main = thread == self._main
+            blocked = is_main and not answered
+            records.append(
+                self._record(SampleKind.THREAD, thread, frame, (*self._last, host_ns, wall_ns), blocked)
+            )
+        self._last = (host_ns, wall_ns)
+        self._write(records)
+
+    def _collected(self, phase: str, details: dict[str, Any]) -> None:
+        """Garbage was collected: told by the collector, before and after."""
+        now_ns = native.host_now_ns()
+        if phase == "start":
+            self._collection_ns = now_ns
+        elif now_ns - self._collection_ns >= SHORTEST_COLLECTION_NS:
+            wall_ns = native.wall_now_ns()
+            times = (self._collection_ns, wall_ns - (now_ns - self._collection_ns), now_ns, wall_ns)
+            frame, thread = _outside(sys._getframe()), threading.get_ident()
+            self._write([self._record(SampleKind.COLLECTION, thread, frame, times, False)])
+
+    def _record(
+        self, kind: SampleKind, thread: int, frame: FrameType, times: tuple[int, int, int, int], blocked: bool
+    ) -> bytes:
+        start_ns, wall_start_ns, end_ns, wall_end_ns = times
+        return _LAYOUT.pack(
+            kind, blocked, thread == self._main, self._tick, self._ordinal(thread),
+            self._stacks.number(frame), start_ns, end_ns, wall_start_ns, wall_end_ns,
+        )  # fmt: skip
+
+    def _ordinal(self, thread: int) -> int:
+        if thread == self._main:
+            return 0
+        return self._threads.setdefault(thread, len(self._threads) + 1)
+
+    def _write(self, records: Sequence[bytes]) -> None:
+        with suppress(OSError):
+            os.write(self._file, b"".join(records))
+
+
+_running: HostSampler | None = None
+
+
+def _outside(frame: FrameType) -> FrameType:
+    """The frame that the sampler was called from, if it was: the main thread answers inside it, too."""
+    while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
+        frame = frame.f_back
+    return frame
+
+
+def _append_to(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+
+
+def _named(file: str, child: int) -> str:
+    stem, dot, suffix = file.rpartition(".")
+    return f"{stem}-{child}{dot}{suffix}" if child else file
+
+
+def _after_fork() -> None:
+    if _running is not None:
+        _running.continue_in_child()
+
+
+def _at_exit() -> None:
+    if _running is not None:
+        _running.stop()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+atexit.register(_at_exit)

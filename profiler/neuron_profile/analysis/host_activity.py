@@ -1,0 +1,276 @@
+"""What the host was doing while the device had nothing to do: idle time by kind and by the user's line.
+
+The device of a process is idle between its first execution and its last where none runs. Where there are
+several training steps, the first warms up and does not count. A copy between host and device and a collective
+are what they are; the rest of the idle time belongs to what the leading thread's samples say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
+from neuron_profile.analysis.source_frames import SourceLine
+from neuron_profile.analysis.spans import Union, covered_before, length_ns, union
+from neuron_profile.analysis.time.charges import EXECUTION_EVENT
+from neuron_tools.profile.reader import Profile
+
+Ints = npt.NDArray[np.int64]
+_WITHIN = re.compile(r"(\.<locals>)?\.<(genexpr|listcomp|dictcomp|setcomp|lambda)>$|^<\w+comp>$")
+"""Functions that Python makes of a part of another."""
+WAITING_FOR_WORKERS = "waiting for its workers"
+
+_PROCESSES = "SELECT DISTINCT coalesce(process_idx, 0) AS process FROM HostSample ORDER BY 1"
+_BUSY = f"""
+SELECT start_ts AS start_ns, end_ts AS end_ns FROM SystemProfileEvents
+WHERE name = '{EXECUTION_EVENT}' AND coalesce(process_idx, 0) = ? ORDER BY start_ts
+"""
+_WARM_UP = """
+SELECT min(end_ts) AS until_ns FROM HostSpan
+WHERE coalesce(process_idx, 0) = ? AND (kind = 'step' OR (kind = 'optimizer' AND name LIKE '%.step'))
+HAVING count(*) > 1
+"""
+_CALLS = """
+SELECT start_ts AS start_ns, end_ts AS end_ns, kind, kind AS detail, coalesce(source_file, '') AS file,
+    coalesce(source_line, 0) AS line, coalesce(stack_frame_ids, '') AS stack
+FROM HostSpan
+WHERE coalesce(process_idx, 0) = ? AND kind IN ('copy', 'collective') AND end_ts > start_ts
+ORDER BY start_ts
+"""
+_SAMPLES = """
+SELECT start_ts AS start_ns, end_ts AS end_ns, kind, coalesce(detail, '') AS detail,
+    coalesce(source_file, '') AS file, coalesce(source_line, 0) AS line,
+    coalesce(stack_frame_ids, '') AS stack
+FROM HostSample WHERE coalesce(process_idx, 0) = ? AND {condition} ORDER BY start_ts
+"""
+_LEADING = _SAMPLES.format(condition="is_leading")
+_LOADING_WORKERS = _SAMPLES.format(condition="worker_idx > 0 AND thread_idx = 0 AND kind = 'data_loading'")
+_WORKERS = "SELECT count(DISTINCT worker_idx) AS n FROM HostSample WHERE worker_idx > 0 AND process_idx = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class HostActivity:
+    """Idle time of the device that one line of the host is behind.
+
+    Attributes:
+        kind: As `HostSample` has it; "collective" in a collective of torch.distributed.
+        detail: What exactly; "" where the kind says it.
+        file, line, function: The user's own line.
+        inside: File and line where the thread was, most of the time; "" where that is the user's line.
+        workers_at: The line that the processes that load data spent most of that time at; "" without them.
+        idle_ns: Time in which the device had nothing to do.
+    """
+
+    kind: str
+    detail: str
+    file: str
+    line: int
+    function: str
+    inside: str
+    workers_at: str
+    idle_ns: int
+
+    @property
+    def place(self) -> SourceLine:
+        """The user's own line."""
+        return SourceLine(self.file, self.line)
+
+
+@dataclass(frozen=True, slots=True)
+class HostIdle:
+    """Why the device was idle, on average over the processes.
+
+    Attributes:
+        window_ns: The time that was looked at.
+        idle_ns: The part in which nothing ran on the device.
+        sampled_ns: The part of that of which a sample tells something.
+        activities: By idle time, most first.
+    """
+
+    window_ns: int
+    idle_ns: int
+    sampled_ns: int
+    activities: tuple[HostActivity, ...]
+
+    def of(self, kinds: Sequence[str]) -> tuple[HostActivity, ...]:
+        """Those of some kinds."""
+        return tuple(activity for activity in self.activities if activity.kind in kinds)
+
+
+@dataclass(slots=True)
+class _Charge:
+    """What is charged to one kind and line."""
+
+    idle_ns: int = 0
+    details: defaultdict[str, int] = field(default_factory=partial(defaultdict, int))
+    lines: defaultdict[SourceLine, int] = field(default_factory=partial(defaultdict, int))
+    library: defaultdict[SourceLine, int] = field(default_factory=partial(defaultdict, int))
+    workers: defaultdict[SourceLine, int] = field(default_factory=partial(defaultdict, int))
+
+    def activity(self, kind: str, function: str, processes: int) -> HostActivity:
+        place, library = _most(self.lines), _most(self.library)
+        inside = "" if library == place else f"{library.file}:{library.line}"
+        worker = _most(self.workers) if self.workers else None
+        workers_at = "" if worker is None else f"{worker.file}:{worker.line}"
+        idle_ns = self.idle_ns // processes
+        detail = _most(self.details)
+        return HostActivity(kind, detail, place.file, place.line, function, inside, workers_at, idle_ns)
+
+
+_Charges = defaultdict[tuple[str, str, str, int], _Charge]
+"""By kind, file, function and, where the lines of a function are several causes, line."""
+
+
+def find_host_idle(profile: Profile) -> HostIdle | None:
+    """Idle time by what the host did; None where the host was not sampled."""
+    processes = [row["process"] for row in profile.query(_PROCESSES).to_pylist()]
+    if not processes:
+        return None
+    own = load_own_lines(profile)
+    charges: _Charges = defaultdict(_Charge)
+    totals = np.zeros(3, np.int64)
+    for process in processes:
+        totals += _Process(profile, process, own).charge(charges)
+    found = [
+        charge.activity(kind, function, len(processes))
+        for (kind, _, function, _), charge in charges.items()
+        if charge.idle_ns
+    ]
+    found.sort(key=lambda activity: (-activity.idle_ns, activity.kind, activity.file, activity.line))
+    window_ns, idle_ns, sampled_ns = (int(total) // len(processes) for total in totals)
+    return HostIdle(window_ns, idle_ns, sampled_ns, tuple(found))
+
+
+class _Process:
+    """Charges the idle time of one process."""
+
+    def __init__(self, profile: Profile, process: int, own: dict[str, OwnLine]) -> None:
+        self._profile, self._process, self._own = profile, process, own
+
+    def charge(self, charges: _Charges) -> Ints:
+        """Add what is found; time looked at, idle time, and the sampled part of it."""
+        window = self._window()
+        if window is None:
+            return np.zeros(3, np.int64)
+        idle = _gaps_in(window, self._spans(_BUSY))
+        calls = self._rows(_CALLS)
+        samples = self._rows(_LEADING)
+        for rows, spans in ((calls, idle), (samples, _without(idle, calls))):
+            for row, idle_ns in _idle_of(rows, spans):
+                self._add(charges, row, idle_ns)
+        self._add_workers(charges, samples, idle)
+        sampled = _overlap(idle, union(*_times(samples)))
+        return np.array([window[1] - window[0], length_ns(idle), sampled], np.int64)
+
+    def _window(self) -> tuple[int, int] | None:
+        if self._profile.range_ns is not None:
+            return self._profile.range_ns
+        starts, ends = self._spans(_BUSY)
+        if not len(starts):
+            return None
+        warm = self._profile.query(_WARM_UP, [self._process]).to_pylist()
+        first = int(starts[0]) if not warm else int(warm[0]["until_ns"])
+        return (first, int(ends[-1])) if first < ends[-1] else (int(starts[0]), int(ends[-1]))
+
+    def _spans(self, query: str) -> Union:
+        rows = self._profile.query(query, [self._process])
+        return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
+
+    def _rows(self, query: str) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = self._profile.query(query, [self._process]).to_pylist()
+        return rows
+
+    def _add(self, charges: _Charges, row: dict[str, Any], idle_ns: int) -> None:
+        exact = SourceLine(row["file"], row["line"])
+        own = self._own.get(row["stack"]) or OwnLine(exact, "", False)
+        # A batch is loaded by several lines of one function: they are one cause.
+        line = 0 if row["kind"] == "data_loading" else own.place.line
+        function = _WITHIN.sub("", own.function)
+        charge = charges[row["kind"], own.place.file, function, line]
+        charge.idle_ns += idle_ns
+        charge.details[row["detail"]] += idle_ns
+        charge.lines[own.place] += idle_ns
+        charge.library[exact] += idle_ns
+
+    def _add_workers(
+        self,
+        charges: _Charges,
+        samples: list[dict[str, Any]],
+        idle: Union,
+    ) -> None:
+        """Say where the loading processes were while the main one waited for them."""
+        waiting = [
+            row for row in samples if row["kind"] == "data_loading" and row["detail"] == WAITING_FOR_WORKERS
+        ]
+        workers = self._rows(_LOADING_WORKERS)
+        if not waiting or not workers:
+            return
+        count = max(1, self._profile.query(_WORKERS, [self._process]).to_pylist()[0]["n"])
+        own = self._own.get(waiting[0]["stack"])
+        if own is None:
+            return
+        charge = charges["data_loading", own.place.file, _WITHIN.sub("", own.function), 0]
+        waits = _intersection(union(*_times(waiting)), idle)
+        for row, time_ns in _idle_of(workers, waits):
+            place = self._own.get(row["stack"])
+            # A worker whose own frames are the caller's waits for something to do.
+            if place is not None and place.place != own.place:
+                charge.workers[place.place] += time_ns // count
+
+
+def _most(times: dict[Any, int]) -> Any:
+    return max(times, key=lambda key: (times[key], str(key)))
+
+
+def _times(rows: Sequence[dict[str, Any]]) -> tuple[Ints, Ints]:
+    start, end = (np.array([row[name] for row in rows], np.int64) for name in ("start_ns", "end_ns"))
+    return start, end
+
+
+def _idle_of(rows: Sequence[dict[str, Any]], idle: Union) -> Iterator[tuple[dict[str, Any], int]]:
+    """Rows with the idle time that lies in each, where there is some."""
+    starts, ends = _times(rows)
+    times = covered_before(idle, ends) - covered_before(idle, starts)
+    for place in np.flatnonzero(times > 0).tolist():
+        yield rows[place], int(times[place])
+
+
+def _gaps_in(window: tuple[int, int], busy: Union) -> Union:
+    """What of a window the busy spans leave."""
+    edges = np.clip(np.stack(busy), *window)
+    starts, ends = np.concatenate([[window[0]], edges[1]]), np.concatenate([edges[0], [window[1]]])
+    some = ends > starts
+    return starts[some], ends[some]
+
+
+def _without(idle: Union, calls: Sequence[dict[str, Any]]) -> Union:
+    if not len(idle[0]) or not calls:
+        return idle
+    window = int(idle[0][0]), int(idle[1][-1])
+    return _intersection(idle, _gaps_in(window, union(*_times(calls))))
+
+
+def _intersection(one: Union, other: Union) -> Union:
+    """The common part of two unions."""
+    if not len(one[0]) or not len(other[0]):
+        nothing = np.zeros(0, np.int64)
+        return nothing, nothing
+    edges = np.unique(np.concatenate([*one, *other]))
+    starts, ends = edges[:-1], edges[1:]
+    inside = np.ones(len(starts), bool)
+    for spans in (one, other):
+        index = np.searchsorted(spans[0], starts, side="right") - 1
+        inside &= (index >= 0) & (ends <= spans[1][np.maximum(index, 0)])
+    return union(starts[inside], ends[inside])
+
+
+def _overlap(one: Union, other: Union) -> int:
+    return length_ns(_intersection(one, other))
