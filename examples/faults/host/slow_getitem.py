@@ -9,8 +9,8 @@ class Tokens(Dataset):
         return 320
 
     def __getitem__(self, index):
-        text = " ".join(str(number * index % 977) for number in range(6000))  # fault
-        return torch.tensor([float(len(word)) for word in text[:1500].split()[:256]])
+        text = " ".join(str(number * index % 977) for number in range(20_000))  # fault
+        return torch.full((256,), float(len(text)))
 
 
 torch.manual_seed(0)

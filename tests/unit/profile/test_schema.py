@@ -10,6 +10,7 @@ def test_published_tables_come_first_and_ours_are_marked():
         "Executable",
         "ProcessInfo",
         "HostSpan",
+        "HostSample",
         "TraceTrack",
         "TraceSpan",
         "TraceCounter",
