@@ -24,6 +24,7 @@ from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.neff.kept_programs import keep_programs
 from neuron_tools.profile.derive import derive_tables
+from neuron_tools.profile.frontier import is_installed
 from neuron_tools.profile.writer import ProfileWriter
 
 POLL_BUDGET_S = 0.5
@@ -148,6 +149,7 @@ class Assembler:
 
     def _write_totals(self, exit_status: int | None) -> None:
         """What is known only at the end: processes, executables, source files, the length."""
+        recorded = self._stacks.files
         for process in self._processes:
             is_the_command = process.log.definitions.process.parent_id == os.getpid()
             self._writer.append("ProcessInfo", process.process_row(exit_status if is_the_command else None))
@@ -159,7 +161,9 @@ class Assembler:
             keep_programs(self.options.directory, process.process_idx, process.executables)
         self._write_replication()
         self._writer.append("Flow", self._meetings.flow_rows())
-        self._writer.append("SourceFile", source_file_rows(self._stacks.files))
+        # Samples reach far into libraries, whose sources anybody has.
+        sampled = [file for file in self._stacks.files[len(recorded) :] if not is_installed(file)]
+        self._writer.append("SourceFile", source_file_rows([*recorded, *sampled]))
         end_ns = max((process.end_ns for process in self._processes), default=0)
         self._writer.replace("Metadata", metadata_row(self._core, self.options, self._command, end_ns))
         self._writer.flush()

@@ -8,6 +8,7 @@ is decided here and nowhere else; everything that shows lines reads the view `Fr
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,11 @@ class OwnCode:
             below = f"substr({column}, {len(_folder(folder)) + 1})"
             rest = f"(CASE WHEN {_below(column, folder)} THEN {below} ELSE {rest} END)"
         return f"regexp_matches({rest}, {_literal(_INSTALLED)})"
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to Python, to a package or to this one."""
+    return re.search(_INSTALLED, file) is not None or file.startswith(_folder(_PACKAGE))
 
 
 STACKS_THROUGH = """

@@ -55,6 +55,8 @@ class HostSampler:
     def start(self) -> None:
         """Sample from now on; in a child wherever it is, elsewhere where virtual time passes."""
         global _running
+        if _running is not None:
+            _running.stop()
         self._last = (native.host_now_ns(), native.wall_now_ns())
         _running = self
         gc.callbacks.append(self._collected)

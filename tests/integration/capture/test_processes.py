@@ -131,7 +131,8 @@ graph = torch.compile(lambda x: (x * 2).sum(), backend="neuron")
 graph(inputs)
 log = pathlib.Path(json.loads(os.environ["NEURON_TOOLS_CAPTURE"])["directory"], "log/process-0000")
 def content():
-    return {path: path.read_bytes() for path in log.rglob("*") if path.is_file() and path.suffix != ".bin"}
+    files = [path for path in log.rglob("*") if path.is_file() and path.suffix != ".bin"]
+    return {path: path.read_bytes() for path in files if not path.name.startswith("samples")}
 before = content()
 child = os.fork()
 if not child:
