@@ -9,7 +9,7 @@ cores=$(nproc)
 workers=${PYTEST_WORKERS:-$((cores < 2 ? cores : 2))}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 run=(timeout --foreground "${VSCODE_TESTS_SECONDS:-900}" python -m pytest -m vscode tests/vscode)
-"${run[@]}" -n "$workers" --dist loadfile "$@" && exit
+"${run[@]}" -n "$workers" "$@" && exit
 # An editor, its servers and a browser start from nothing here: on a machine that is busy beyond measure one may be
 # too slow. What failed is tried again, once and alone.
 exec "${run[@]}" --last-failed "$@"
