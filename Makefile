@@ -11,7 +11,7 @@ EXTENSION_SOURCES := $(shell find vscode-extension/src vscode-extension/webview 
 DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/csrc/*) \
     $(wildcard neuron_tools/device/distributed/csrc/*)
 # What fails here does not keep Python's tests from running after it.
-TYPESCRIPT_TESTS := scripts/front_ends.sh test || failed=1; scripts/vscode_tests.sh || failed=1;
+TYPESCRIPT_TESTS = scripts/front_ends.sh test || failed=1; scripts/vscode_tests.sh $(1) || failed=1;
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all lint bench coverage-models dist docs clean
@@ -24,10 +24,10 @@ demo: $(VENV)/.device $(VENV)/.timeline  ## Profile a PyTorch training script wi
 	@scripts/demo.sh
 
 test: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the tests, browser and VS Code tests included; PYTEST_ARGS="..." chooses among Python's
-	@failed=; $(if $(PYTEST_ARGS),,$(TYPESCRIPT_TESTS)) scripts/test.sh -m "not slow" $(PYTEST_ARGS) && [ -z "$$failed" ]
+	@failed=; $(if $(PYTEST_ARGS),,$(call TYPESCRIPT_TESTS,--quick)) scripts/test.sh -m "not slow" $(PYTEST_ARGS) && [ -z "$$failed" ]
 
 test-all: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the tests, the slow ones too
-	@failed=; $(if $(PYTEST_ARGS),,$(TYPESCRIPT_TESTS)) scripts/test.sh -m "not vscode" $(PYTEST_ARGS) && [ -z "$$failed" ]
+	@failed=; $(if $(PYTEST_ARGS),,$(call TYPESCRIPT_TESTS)) scripts/test.sh -m "not vscode" $(PYTEST_ARGS) && [ -z "$$failed" ]
 
 lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
 	@scripts/lint.sh

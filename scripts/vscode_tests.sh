@@ -1,15 +1,19 @@
 #!/usr/bin/env bash
-# Tests the extension in a real VS Code, on a real capture, two editors at a time at most. Arguments go to pytest;
-# VSCODE_TESTS_SECONDS limits the time of each try (900).
+# Tests the extension in a real VS Code, on a real capture: --quick leaves out what starts an editor, window or server
+# of its own. Further arguments go to pytest; VSCODE_TESTS_SECONDS limits the time of each try (1200).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+marks=vscode
+if [ "${1:-}" = --quick ]; then
+    marks="vscode and not thorough"
+    shift
+fi
 scripts/install_code_server.sh
-cores=$(nproc)
-workers=${PYTEST_WORKERS:-$((cores < 2 ? cores : 2))}
 export OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
-run=(timeout --foreground "${VSCODE_TESTS_SECONDS:-900}" python -m pytest -m vscode tests/vscode)
-"${run[@]}" -n "$workers" "$@" && exit
-# An editor, its servers and a browser start from nothing here: on a machine that is busy beyond measure one may be
-# too slow. What failed is tried again, once and alone.
+# One after another: an editor, its servers and its browser keep two cores busy.
+run=(timeout --foreground "${VSCODE_TESTS_SECONDS:-1200}" python -m pytest -m "$marks" tests/vscode)
+"${run[@]}" "$@" && exit
+# They start from nothing here: on a machine that is busy beyond measure one may be too slow. What failed is tried
+# again, once.
 exec "${run[@]}" --last-failed "$@"

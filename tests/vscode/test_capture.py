@@ -44,6 +44,7 @@ def test_the_current_file_is_captured_with_arguments_and_shown(open_window, fold
     window.until(lambda: len(window.lenses()) == 2)
 
 
+@pytest.mark.thorough
 def test_a_script_that_fails_leaves_its_problem_at_its_line(open_window, folder: Path) -> None:
     (folder / "train.py").write_text("import torch\n\nx = torch.ones(3, device='neuron')\nx.nonsense()\n")
     window = open_window(folder)
@@ -52,6 +53,7 @@ def test_a_script_that_fails_leaves_its_problem_at_its_line(open_window, folder:
     window.page.locator(".squiggly-error").first.wait_for(state="attached")
 
 
+@pytest.mark.thorough
 def test_devices_are_live(
     open_window: OpenWindow, start_vs_code: StartVSCode, folder: Path, tmp_path: Path
 ) -> None:

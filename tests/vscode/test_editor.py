@@ -107,6 +107,7 @@ def test_the_hottest_lines_follow_each_other(editor: Window, project: Path) -> N
         editor.until(lambda line=line: editor.cursor_line() == line)
 
 
+@pytest.mark.thorough
 def test_costs_follow_lines_that_move(open_window, project: Path, tmp_path: Path) -> None:
     folder = tmp_path / "edited"
     folder.mkdir()

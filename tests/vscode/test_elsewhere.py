@@ -18,6 +18,7 @@ from tests.vscode.conftest import OPERATION, OpenWindow, StartVSCode
 from tests.vscode.processes import servers
 from tests.vscode.window import Window
 
+pytestmark = pytest.mark.thorough
 __all__ = ["make_profile", "tiny_tables"]
 
 

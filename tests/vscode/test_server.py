@@ -34,6 +34,7 @@ def test_none_starts_before_it_is_needed_and_one_serves_all(window: Window, vs_c
     assert len(servers(vs_code)) == 1
 
 
+@pytest.mark.thorough
 def test_it_is_gone_when_the_window_is_closed(window: Window, vs_code: CodeServer) -> None:
     window.open_profile("train.nprof")
     (server,) = servers(vs_code)
@@ -45,6 +46,7 @@ def test_it_is_gone_when_the_window_is_closed(window: Window, vs_code: CodeServe
     assert servers(vs_code) == set()
 
 
+@pytest.mark.thorough
 def test_a_killed_one_is_replaced_and_the_timeline_goes_on(window: Window, vs_code: CodeServer) -> None:
     window.open_profile("train.nprof")
     (first,) = servers(vs_code)
@@ -56,6 +58,7 @@ def test_a_killed_one_is_replaced_and_the_timeline_goes_on(window: Window, vs_co
     assert len(servers(vs_code)) == 1
 
 
+@pytest.mark.thorough
 def test_two_windows_have_one_each(open_window, project: Path, vs_code: CodeServer) -> None:
     one, other = open_window(project), open_window(project)
     one.open_profile("train.nprof")
@@ -67,6 +70,7 @@ def test_two_windows_have_one_each(open_window, project: Path, vs_code: CodeServ
     assert other.until(other.end_texts)
 
 
+@pytest.mark.thorough
 def test_a_missing_python_is_one_message_with_a_fix_that_helps_at_once(
     open_window: OpenWindow, project: Path, start_vs_code: StartVSCode, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from neuron_tools import open_profile
 from tests.vscode.conftest import TRAIN, OpenWindow
 from tests.vscode.window import Window
 
+pytestmark = pytest.mark.thorough
 FAILS = "import torch\n\nx = torch.ones(3, device='neuron')\nx.nonsense()\n"
 MATCHERS = ["$neuron-profile", "$neuron-profile-marked"]
 

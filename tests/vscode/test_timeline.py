@@ -106,6 +106,7 @@ def test_a_timeline_keeps_its_place_when_hidden_and_reloaded(timeline: Window) -
     timeline.until(lambda: in_sight(timeline) == pytest.approx(shown, rel=0.01))
 
 
+@pytest.mark.thorough
 def test_several_profiles_stand_side_by_side(open_window: OpenWindow, project: Path, tmp_path: Path) -> None:
     folder = tmp_path / "two"
     folder.mkdir()
@@ -120,6 +121,7 @@ def test_several_profiles_stand_side_by_side(open_window: OpenWindow, project: P
     window.until(lambda: min(window.ink("one.nprof"), window.ink("two.nprof")) > 1000)
 
 
+@pytest.mark.thorough
 def test_a_profile_dragged_into_the_editor_opens_its_timeline(open_window: OpenWindow, project: Path) -> None:
     window = open_window(project)
     window.open_file("train.py")

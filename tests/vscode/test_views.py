@@ -87,6 +87,7 @@ def test_the_target_of_captures_is_a_setting(two: Window) -> None:
     two.until(lambda: settings.exists() and '"neuron.target": "trn1"' in settings.read_text())
 
 
+@pytest.mark.thorough
 def test_the_walkthrough_leads_to_a_timeline_and_ticks_it_off(window: Window) -> None:
     window.command("Neuron: Get Started")
     window.page.get_by_text("Get started with Neuron Tools").first.wait_for()
