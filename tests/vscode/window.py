@@ -27,6 +27,8 @@ _END_TEXTS = r"""
     .map(text => [parseInt(line.style.top), text.replace(/^"|"$/g, '').replaceAll('\u00a0', ' ')]))
 """
 
+_MOST_CLICKS = 3
+_SOON_S = 10.0
 _COLOURED = """
 async (picture) => {
   const bytes = Uint8Array.from(atob(picture), letter => letter.charCodeAt(0));
@@ -265,11 +267,24 @@ class Window:
         self.inner_page(f'#timeline[aria-label^="Timeline of {name}"][aria-busy="false"]')
 
     def click_span(self, track: str, share: float) -> None:
-        """Click at a part of the width of the first row of a timeline's track."""
+        """Click at a part of the width of the first row of a timeline's track.
+
+        Tracks move while their names and colours arrive: a click that met nothing is made again.
+        """
         timeline = self.timeline()
-        plot = timeline.locator("#timeline canvas").last.bounding_box()
-        row = timeline.get_by_text(track, exact=True).first.bounding_box()
-        self.page.mouse.click(plot["x"] + share * plot["width"], row["y"] + row["height"] / 2)
+        details = timeline.locator(".nt-panel-head").first
+        for _ in range(_MOST_CLICKS):
+            plot = timeline.locator("#timeline canvas").last.bounding_box()
+            row = timeline.get_by_text(track, exact=True).first.bounding_box()
+            self.page.mouse.click(plot["x"] + share * plot["width"], row["y"] + row["height"] / 2)
+            if self._is_soon_visible(details):
+                return
+
+    def _is_soon_visible(self, shown: Any) -> bool:
+        end = time.monotonic() + _SOON_S
+        while not shown.is_visible() and time.monotonic() < end:
+            self.page.wait_for_timeout(100)
+        return bool(shown.is_visible())
 
     def ink(self, name: str = "") -> int:
         """Pixels of the timeline in which spans are: those with a strong colour."""
