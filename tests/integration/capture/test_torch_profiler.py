@@ -53,10 +53,12 @@ def note(name, profiler):
     profiler.export_chrome_trace("trace.json")
     with open("trace.json") as file:
         events = [event for event in json.load(file)["traceEvents"] if "cat" in event]
-    kinds = ("cpu_op", "user_annotation", "kernel", "gpu_memcpy", "cpu_instant_event")
+    kinds = ("cpu_op", "user_annotation", "kernel", "gpu_memcpy")
     modules = [event["name"] for event in events if event["name"].startswith("nn.Module")]
     found.setdefault(name, []).append({
         "events": collections.Counter(event["cat"] for event in events if event["cat"] in kinds),
+        # Not how many: autograd's thread may free memory after the window's end.
+        "has_memory": any(event["cat"] == "cpu_instant_event" for event in events),
         "modules": collections.Counter(modules),
         "lowering": sum("torch_lowering" in event["name"] for event in events),
     })
@@ -81,8 +83,6 @@ def scheduled():
         for _ in range(8):
             step()
             profiler.step()
-    for each in found["schedule"]:
-        del each["events"]["cpu_instant_event"]  # autograd's thread may free memory after the window's end
 
 
 def threads():
