@@ -6,6 +6,7 @@ import pytest
 
 from neuron_monitor.errors import ListenError
 from neuron_monitor.prometheus.server import SCRAPES_AT_ONCE, MetricsServer
+from neuron_tools.listening import OpenAddressError
 
 PATIENCE_S = 60
 
@@ -103,7 +104,7 @@ def test_a_storm_of_scrapes_is_turned_away_not_queued(serve):
 
 @pytest.mark.parametrize("address", ["0.0.0.0", "10.1.2.3", "::"])
 def test_an_address_for_others_needs_a_token(address):
-    with pytest.raises(ListenError, match="--token-file"):
+    with pytest.raises(OpenAddressError, match="--token-file"):
         MetricsServer(Texts(), address, 0)
 
 
