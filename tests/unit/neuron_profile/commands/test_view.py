@@ -61,7 +61,9 @@ def test_the_explorer_takes_several_profiles(make_profile, command, monkeypatch:
     monkeypatch.setattr("neuron_explorer.server.serve", lambda *given, **options: served.append(given))
     profiles = make_profile("a.nprof"), make_profile("b.nprof")
     assert command("view", *profiles, "-p", "0", "--no-browser").status == 0
-    assert served == [(tuple(map(str, profiles)), 0)]
+    [(opened, place)] = served
+    assert opened == tuple(map(str, profiles))
+    assert (place.address, place.port) == ("127.0.0.1", 0)
 
 
 def test_wrong_usage_is_one_line(command) -> None:
