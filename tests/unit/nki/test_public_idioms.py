@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from importlib import import_module
 from typing import Any
 
@@ -12,9 +11,7 @@ import pytest
 from neuron_tools.compat.nki import isa as nisa
 from neuron_tools.compat.nki import language as nl
 from neuron_tools.nki.errors import OutOfBoundsError
-from neuron_tools.nki.front_end import CompiledKernel, CompileOptions, ParserFrontEnd
 from neuron_tools.nki.host_arrays import allclose, host_dtype, static_cast
-from neuron_tools.nki.kernel import jit
 from tests.unit.nki.kernels import floats, on_chip, run_raw, tile, to_hbm
 
 A = floats(128, 64)
@@ -98,35 +95,11 @@ def test_a_dma_leaves_out_what_is_out_of_bounds():
     assert (run_raw(kernel, A).outputs == 5).all()
 
 
-def test_a_front_end_traces_checks_and_compiles(tmp_path):
-    def doubled(x):
-        held = on_chip(x)
-        nisa.tensor_scalar(held, held, nl.multiply, 2.0)
-        return to_hbm(held)
-
-    result = ParserFrontEnd().compile(
-        jit(doubled), {"x": A}, target="trn2", lnc=1, artifacts_dir=str(tmp_path)
-    )
-    listing = io.StringIO()
-    result.module.operation.print(file=listing, enable_debug_info=True)
-    assert "tensor_scalar  // " + __file__ in listing.getvalue()
-    options = CompileOptions(output_path=str(tmp_path / "out" / "file.neff")).disable_backend_optimizations()
-    with np.load(CompiledKernel.from_frontend(result, options).neff_path) as tables:
-        assert len(tables["instructions"])
-
-
-def test_a_front_end_refuses_what_a_call_refuses():
-    def failing(x):
-        assert False, "This kernel should fail"  # noqa: B011, PT015
-
-    with pytest.raises(AssertionError, match="should fail"):
-        ParserFrontEnd().compile(jit(failing), {"x": A})
-
-
 def test_modules_that_public_tests_import():
     frontend = import_module("neuron_tools.compat.nki.compiler.frontend")
     assert issubclass(frontend.TracerFrontend, frontend.NKIFrontend)
-    assert import_module("neuron_tools.compat.nki.compiler.ncc_driver").CompileOptions is CompileOptions
+    driver = import_module("neuron_tools.compat.nki.compiler.ncc_driver")
+    assert driver.CompileOptions().output_path == "file.neff"
     support = "neuron_tools.compat.neuronxcc.starfish.support"
     assert import_module(f"{support}.dtype").static_cast is static_cast
     assert import_module(f"{support}.util").allclose(A, A + 1e-9, verbose=1)

@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
-import numpy as np
-
 from neuron_tools import hardware
+from neuron_tools.frontends.nki.programs import programs_of
+from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
-from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.run import Run
 
 _GENERATIONS = {"gen2": "trn1", "gen3": "trn2", "gen4": "trn3"}
@@ -133,7 +132,7 @@ class CompiledKernel:
     """A kernel compiled to a file.
 
     Attributes:
-        neff_path: The file: tables of the first core's Program, as a NumPy archive.
+        neff_path: The file, which `neuron-profile capture -n` runs: the Program of the first physical core.
     """
 
     neff_path: str
@@ -144,10 +143,10 @@ class CompiledKernel:
 
         Raises:
             NkiError: Its tiles fit nowhere, or race for an address.
+            NeffError: The file cannot be written.
         """
-        program = lower(result.module.operation.run.traces[0], result.kernel.name).program
+        program = programs_of(result.kernel, result.module.operation.run)[0]
         path = Path(options.output_path)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with path.open("wb") as file:
-            np.savez(file, instructions=program.instructions, waits=program.waits, dmas=program.dmas)
+        write_neff(Neff(program), path)
         return cls(str(path))
