@@ -11,7 +11,7 @@ import torch
 from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
 from neuron_tools.frontends.torch_trace.analysis import analyze
-from neuron_tools.frontends.torch_trace.batches import BatchedModel
+from neuron_tools.frontends.torch_trace.batches import DataParallel
 from neuron_tools.frontends.torch_trace.segments import SegmentRules
 
 __all__ = ["DataParallel", "analyze_model", "trace"]
@@ -72,27 +72,6 @@ def trace(
             model, example_inputs, strict=False, check_trace=False
         )
         return script
-
-
-class DataParallel(BatchedModel):
-    """Runs a traced model on several cores, each with a part of the batch.
-
-    Args:
-        model: A traced model.
-        device_ids: Cores; all of this process by default.
-        dim: Dimension of the batch.
-        set_dynamic_batching: Take batches of any size.
-    """
-
-    def __init__(
-        self,
-        model: torch.nn.Module,
-        device_ids: Sequence[int] | None = None,
-        dim: int = 0,
-        set_dynamic_batching: bool = True,
-    ) -> None:
-        cores = range(torch.neuron.device_count()) if device_ids is None else device_ids
-        super().__init__(model, cores, dim, set_dynamic_batching)
 
 
 def analyze_model(

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 
 import torch
 
-from neuron_tools.frontends.torch_trace.placement import check_cores, on_core, place
+from neuron_tools.frontends.torch_trace.placement import all_cores, on_cores, place
 
 __all__ = [
     "multicore_context", "neuron_cores_context", "placement", "set_multicore", "set_neuron_cores",
@@ -29,27 +29,25 @@ def set_neuron_cores(trace: torch.nn.Module, start_nc: int = -1, nc_count: int =
 
 def set_multicore(trace: torch.nn.Module) -> None:
     """Let a model run on all cores of this process in turn."""
-    place(trace, range(torch.neuron.device_count()))
+    place(trace, all_cores())
 
 
 def neuron_cores_context(start_nc: int = -1, nc_count: int = -1) -> AbstractContextManager[None]:
-    """Run traced models on a core in the block.
+    """Run traced models on cores of this process in the block, in turn where there are several.
 
     Args:
-        start_nc: The core; -1: core 0.
-        nc_count: Cores that must be there from it on; -1: one.
+        start_nc: The first core; -1: core 0.
+        nc_count: How many; -1: one.
 
     Raises:
         TraceError: One of them does not exist.
     """
-    cores = _cores(start_nc, nc_count)
-    check_cores(cores)
-    return on_core(cores[0])
+    return on_cores(_cores(start_nc, nc_count))
 
 
 def multicore_context() -> AbstractContextManager[None]:
-    """Run traced models on this process's cores, from the first on."""
-    return on_core(0)
+    """Run traced models on all cores of this process in turn in the block."""
+    return on_cores(all_cores())
 
 
 def _cores(start: int, count: int) -> range:

@@ -10,40 +10,17 @@ from typing import Any
 import torch
 
 from neuron_tools.frontends.torch_trace.analysis import analyze as _analyze
-from neuron_tools.frontends.torch_trace.batches import BatchedModel
+from neuron_tools.frontends.torch_trace.batches import BatchedModel, DataParallel
 from neuron_tools.frontends.torch_trace.buckets import BucketedModel
 from neuron_tools.frontends.torch_trace.placement import place
 
 from .tracing import trace
 
+__all__ = [
+    "BucketModelConfig", "DataParallel", "analyze", "async_load", "bucket_model_trace", "dynamic_batch",
+    "lazy_load", "move_trace_to_device",
+]  # fmt: skip
 VERSION = "2.9"
-
-
-class DataParallel(BatchedModel):
-    """Runs a traced model on several cores, each with a part of the batch.
-
-    Args:
-        model: A traced model, or the file of one.
-        device_ids: Cores ("nc:1" or 1); all of this process by default.
-        dim: Dimension of the batch.
-        set_dynamic_batching: Take batches of any size.
-    """
-
-    def __init__(
-        self,
-        model: torch.nn.Module | str,
-        device_ids: Sequence[int | str] | None = None,
-        dim: int = 0,
-        set_dynamic_batching: bool = True,
-    ) -> None:
-        loaded = torch.jit.load(model) if isinstance(model, str) else model
-        cores = range(torch.neuron.device_count()) if device_ids is None else [*map(_core, device_ids)]
-        super().__init__(loaded, cores, dim, set_dynamic_batching)
-        self.num_workers = len(self.device_ids)
-
-
-def _core(device: int | str) -> int:
-    return int(str(device).removeprefix("nc:"))
 
 
 def dynamic_batch(neuron_script: torch.nn.Module) -> BatchedModel:

@@ -12,7 +12,7 @@ from torch.utils import _pytree as pytree
 from neuron_tools.frontends.torch_trace.compiling import SIGNATURE
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.operator import results_on_device
-from neuron_tools.frontends.torch_trace.placement import check_cores, on_core
+from neuron_tools.frontends.torch_trace.placement import all_cores, check_cores, on_core
 from neuron_tools.neff import Neff
 
 
@@ -75,6 +75,34 @@ class BatchedModel(torch.nn.Module):  # type: ignore[misc]
         whole = (torch.cat([part.cpu() for part in parts], self.dim) for parts in zip(*leaves))
         joined = [result.narrow(self.dim, 0, size) for result in whole]
         return pytree.tree_unflatten(joined, structures[0])
+
+
+class DataParallel(BatchedModel):
+    """Runs a traced model on several cores, each with a part of the batch.
+
+    Args:
+        model: A traced model, or the file of one.
+        device_ids: Cores ("nc:1" or 1); all of this process by default.
+        dim: Dimension of the batch.
+        set_dynamic_batching: Take batches of any size.
+
+    Raises:
+        TraceError: There is no such core.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module | str,
+        device_ids: Sequence[int | str] | None = None,
+        dim: int = 0,
+        set_dynamic_batching: bool = True,
+    ) -> None:
+        loaded = torch.jit.load(model) if isinstance(model, str) else model
+        cores = (
+            all_cores() if device_ids is None else [int(str(core).removeprefix("nc:")) for core in device_ids]
+        )
+        super().__init__(loaded, cores, dim, set_dynamic_batching)
+        self.num_workers = len(self.device_ids)
 
 
 def traced_batch(model: torch.nn.Module, dim: int = 0) -> int:

@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -21,6 +21,7 @@ import torch
 from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_trace.compiling import SIGNATURE, VALUES, describe
 from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.placement import next_core
 from neuron_tools.neff import Neff
 from neuron_tools.neff.generation import check_generation
 
@@ -39,15 +40,16 @@ class LoadedArtifact:
     Attributes:
         values: The TorchScript module that computes its values.
         inputs: Element type and shape of each input.
+        resident: Weights on the device, by position and device, each with the state in which it was copied.
     """
 
     neff: Neff
     values: Any
     inputs: tuple[str, ...]
+    resident: dict[tuple[int, int], tuple[tuple[int, int], torch.Tensor]] = field(default_factory=dict)
 
 
 _loaded: OrderedDict[str, LoadedArtifact] = OrderedDict()
-_weights: dict[tuple[str, int, int], tuple[tuple[int, int], torch.Tensor]] = {}
 _kept_on_device: ContextVar[bool] = ContextVar("results_on_device", default=False)
 
 
@@ -87,10 +89,11 @@ def execute_with(
     if provider is None:
         return [*_compute(loaded, [*weights, *on_host])]
     check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
-    held = [value.to("neuron", non_blocking=True) for value in inputs]
-    held += [_resident(digest, index, weight) for index, weight in enumerate(weights)]
-    results = _recorded(provider, loaded, digest, [*weights, *on_host])
-    del held
+    with next_core():
+        held = [value.to("neuron", non_blocking=True) for value in inputs]
+        held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
+        results = _recorded(provider, loaded, digest, [*weights, *on_host])
+        del held
     return results if _kept_on_device.get() else [result.cpu() for result in results]
 
 
@@ -108,13 +111,13 @@ def results_on_device() -> Iterator[None]:
         _kept_on_device.reset(token)
 
 
-def _resident(digest: str, index: int, weight: torch.Tensor) -> torch.Tensor:
+def _resident(loaded: LoadedArtifact, index: int, weight: torch.Tensor) -> torch.Tensor:
     """A weight on the device; copied when it is new or was written."""
-    key = (digest, index, int(torch.neuron.current_device()))
+    key = (index, int(torch.neuron.current_device()))
     state = (weight.data_ptr(), weight._version)
-    if key not in _weights or _weights[key][0] != state:
-        _weights[key] = (state, weight.to("neuron"))
-    return _weights[key][1]
+    if key not in loaded.resident or loaded.resident[key][0] != state:
+        loaded.resident[key] = (state, weight.to("neuron"))
+    return loaded.resident[key][1]
 
 
 def _compute(loaded: LoadedArtifact, inputs: Sequence[torch.Tensor]) -> tuple[torch.Tensor, ...]:

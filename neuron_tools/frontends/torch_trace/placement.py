@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -40,6 +42,35 @@ def on_core(core: int) -> Iterator[None]:
         yield
     finally:
         torch.neuron.set_device(previous)
+
+
+_turns: ContextVar[Iterator[int] | None] = ContextVar("cores_in_turn", default=None)
+
+
+@contextmanager
+def on_cores(cores: Sequence[int]) -> Iterator[None]:
+    """Run traced models on several cores in turn in the block, one call on each.
+
+    Raises:
+        TraceError: One of them does not exist.
+    """
+    check_cores(cores)
+    token = _turns.set(itertools.cycle(cores))
+    try:
+        yield
+    finally:
+        _turns.reset(token)
+
+
+def next_core() -> AbstractContextManager[None]:
+    """Run one call on the core whose turn it is; where it is anyway outside `on_cores`."""
+    turns = _turns.get()
+    return nullcontext() if turns is None else on_core(next(turns))
+
+
+def all_cores() -> range:
+    """The cores of this process."""
+    return range(torch.neuron.device_count())
 
 
 class _Placement:

@@ -79,7 +79,7 @@ def trace(
         segmented = _segmented(exported, inputs, options.rules)
         artifacts = _compile(exported, segmented, inputs, options)
         _keep(list(artifacts.values()), options.folder)
-        return _script(exported, segmented, artifacts, (inputs, options.weights_apart))
+        return _script(exported, segmented, artifacts, inputs, options.weights_apart)
 
 
 def example_tensors(example_inputs: Any) -> tuple[torch.Tensor, ...]:
@@ -209,9 +209,9 @@ def _script(
     exported: ExportedModel,
     segmented: Segmented,
     artifacts: dict[str, Neff],
-    called: tuple[Sequence[torch.Tensor], bool],
+    inputs: Sequence[torch.Tensor],
+    weights_apart: bool,
 ) -> torch.jit.ScriptModule:
-    inputs, weights_apart = called
     graph_module = segmented.graph_module
     nodes = [node for node in graph_module.graph.nodes if node.op == "call_module"]
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
