@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from .core import xla_model as _model
 
 
@@ -57,8 +59,6 @@ def local_device_count() -> int:
 
 def local_process_count() -> int:
     """Processes of this machine."""
-    import os
-
     return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
 
 

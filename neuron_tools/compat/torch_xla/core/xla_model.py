@@ -27,6 +27,9 @@ _OPERATIONS = {
 }
 
 
+_step_closures: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
+
+
 def xla_device(n: int | None = None, devkind: str | None = None) -> torch.device:
     """The device of this process.
 
@@ -71,6 +74,10 @@ def mark_step(wait: bool = False, reset_scope: bool = True) -> None:
     _front_end.sync()
     if wait:
         wait_device_ops()
+    closures = _step_closures[:]
+    _step_closures.clear()
+    for closure, args in closures:
+        closure(*args)
 
 
 def wait_device_ops(devices: Sequence[str] = ()) -> None:
@@ -290,9 +297,14 @@ def save(
 def add_step_closure(
     closure: Callable[..., Any], args: tuple[Any, ...] = (), run_async: bool = False
 ) -> None:
-    """Call a function with values of this step, once it has run."""
-    _front_end.sync()
-    closure(*args)
+    """Call a function when this step has run.
+
+    Args:
+        closure: The function.
+        args: Its arguments, tensors of the step among them.
+        run_async: Accepted for compatibility: it is called in the program's own thread.
+    """
+    _step_closures.append((closure, args))
 
 
 def set_rng_state(seed: int, device: str | None = None) -> None:

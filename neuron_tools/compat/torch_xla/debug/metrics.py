@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Iterable, Sequence
 
 from neuron_tools.frontends.torch_xla import METRICS as _metrics
 
@@ -47,8 +48,28 @@ def clear_all() -> None:
 
 def metrics_report() -> str:
     """All metrics and counters as text."""
+    return _report(metric_names(), counter_names())
+
+
+def short_metrics_report(
+    counter_names: Sequence[str] = ("CachedCompile", "UncachedCompile", "MarkStep"),
+    metric_names: Sequence[str] = ("CompileTime", "ExecuteTime"),
+) -> str:
+    """Some metrics and counters as text.
+
+    Args:
+        counter_names: Counters that are told, where they were counted.
+        metric_names: Metrics that are told, where there are samples.
+    """
+    return _report(
+        [name for name in metric_names if name in _metrics.samples],
+        [name for name in counter_names if name in _metrics.counters],
+    )
+
+
+def _report(metrics: Iterable[str], counters: Iterable[str]) -> str:
     lines = []
-    for name in metric_names():
+    for name in metrics:
         samples = _metrics.samples[name]
         lines += [
             f"Metric: {name}",
@@ -56,16 +77,9 @@ def metrics_report() -> str:
             f"  Accumulator: {_shown(sum(samples))}",
             f"  Percentiles: 50%={_shown(statistics.median(samples))}",
         ]
-    for name in counter_names():
+    for name in counters:
         lines += [f"Counter: {name}", f"  Value: {_metrics.counters[name]}"]
     return "\n".join(lines) + "\n"
-
-
-def short_metrics_report(
-    counter_names: list[str] | None = None, metric_names: list[str] | None = None
-) -> str:
-    """The same of what was asked for."""
-    return metrics_report()
 
 
 def compilation_causes() -> list[str]:
