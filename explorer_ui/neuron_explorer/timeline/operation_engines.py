@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from neuron_profile.analysis.time.charges import CONTROL_OPCODES
 from neuron_tools.profile.reader import Profile
 
 MOST_INSTRUCTIONS = 4_000_000
@@ -14,7 +15,7 @@ MOST_NAMES = 20_000
 _ENGINES = """
 WITH work AS (
     SELECT {id} AS id, lower(engine) AS engine, sum(end_ts - start_ts) AS ns
-    FROM Instruction WHERE {id} IS NOT NULL AND opcode NOT IN ('EVENT_SEMAPHORE', 'NOP', 'DRAIN', 'NOTIFY')
+    FROM Instruction WHERE {id} IS NOT NULL AND opcode NOT IN {control}
     GROUP BY ALL
     UNION ALL
     SELECT {id}, 'dma', sum(end_ts - start_ts) / greatest(count(DISTINCT queue_name), 1)
@@ -33,17 +34,21 @@ _LEVELS = {
 
 
 def operation_engines(profile: Profile) -> dict[str, Any]:
-    """Engine by name of a level's operations: `{"hlo": {"dot.1": "tensor"}}`; empty of very long profiles."""
+    """What colors by engine need.
+
+    Returns:
+        "operations": engine by name of a level's operations, `{"hlo": {"dot.1": "tensor"}}`; empty where a
+        profile is very long. "control": opcodes of instructions that only order others.
+    """
     tables = profile.tables()
-    if not 0 < tables.get("Instruction", 0) <= MOST_INSTRUCTIONS:
-        return {}
-    return {
-        level: {
-            row["name"]: row["engine"]
-            for row in profile.query(
-                _ENGINES.format(id=owner, name=name, table=table, most=MOST_NAMES)
-            ).to_pylist()
+    found = {}
+    if 0 < tables.get("Instruction", 0) <= MOST_INSTRUCTIONS:
+        found = {
+            level: _engines(profile, *columns) for level, columns in _LEVELS.items() if tables.get(columns[0])
         }
-        for level, (table, name, owner) in _LEVELS.items()
-        if tables.get(table)
-    }
+    return {"operations": found, "control": CONTROL_OPCODES}
+
+
+def _engines(profile: Profile, table: str, name: str, owner: str) -> dict[str, str]:
+    query = _ENGINES.format(id=owner, name=name, table=table, most=MOST_NAMES, control=CONTROL_OPCODES)
+    return {row["name"]: row["engine"] for row in profile.query(query).to_pylist()}

@@ -5,7 +5,7 @@ import { NameTable } from "./data/names.js";
 import type { DataSource } from "./data/source.js";
 import { type Origin, TileLoader } from "./data/tile_loader.js";
 import type { ProfileSummary, Track } from "./data/track.js";
-import { type ColourBy, engineSlot, type OperationEngines } from "./draw/engine_colours.js";
+import { type ColourBy, engineSlot, type NamedEngines, NO_NAMES } from "./draw/engine_colours.js";
 import { NO_OVERLAYS, type Overlays, type SpanMark } from "./draw/overlays.js";
 import type { Renderer } from "./draw/renderer.js";
 import type { Theme } from "./draw/theme.js";
@@ -42,7 +42,7 @@ export class Core {
   comparison: Comparison | null = null;
   theme: Theme;
   private colourBy: ColourBy = "engine";
-  private operationEngines: OperationEngines = {};
+  private namedEngines: NamedEngines = NO_NAMES;
   private renderer: Renderer | null = null;
   private readonly listeners: Listener[] = [];
   private byId = new Map<string, Track>();
@@ -71,15 +71,16 @@ export class Core {
   private slot(track: Track, name: number): number {
     const compared = this.comparison?.slot(track, name);
     if (compared !== undefined) return compared;
-    return this.colourBy === "name" ? this.names.slot(name) : engineSlot(track, this.names.text(name), this.operationEngines);
+    return this.colourBy === "name" ? this.names.slot(name) : engineSlot(track, this.names.text(name), this.namedEngines);
   }
 
   /** Draw all anew with other colours. */
-  recolour(change: { readonly by?: ColourBy; readonly engines?: OperationEngines }): void {
+  recolour(change: { readonly by?: ColourBy; readonly engines?: NamedEngines }): void {
     this.colourBy = change.by ?? this.colourBy;
-    this.operationEngines = change.engines ?? this.operationEngines;
-    const operations = new Set((this.summary?.tracks ?? []).filter((track) => track.level in this.operationEngines).map((track) => track.place));
-    this.cache.clear((place) => change.by !== undefined || operations.has(place));
+    this.namedEngines = change.engines ?? this.namedEngines;
+    const isNamed = (track: Track): boolean => track.level === "engine" || track.level in this.namedEngines.operations;
+    const named = new Set((this.summary?.tracks ?? []).filter(isNamed).map((track) => track.place));
+    this.cache.clear((place) => change.by !== undefined || named.has(place));
     this.redraw();
   }
 

@@ -4,7 +4,7 @@ import { Core, markOf, type ViewPart } from "./core.js";
 import { isAbort, requestJson } from "./data/source.js";
 import { type ProfileSummary, readSummary, type TracksAnswer } from "./data/track.js";
 import type { FrameInput } from "./draw/frame.js";
-import type { OperationEngines } from "./draw/engine_colours.js";
+import type { NamedEngines } from "./draw/engine_colours.js";
 import { Renderer } from "./draw/renderer.js";
 import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
 import { Choice } from "./features/choice.js";
@@ -239,8 +239,7 @@ class Timeline implements TimelineHandle {
   private async colourOperations(): Promise<void> {
     const { core } = this;
     try {
-      const engines = await requestJson<OperationEngines>(core.source, "engines", {}, core.abort.signal);
-      if (Object.keys(engines).length > 0) core.recolour({ engines });
+      core.recolour({ engines: await requestJson<NamedEngines>(core.source, "engines", {}, core.abort.signal) });
     } catch {
       // Not every host has this route; nothing but the colours of operations depends on it.
     }

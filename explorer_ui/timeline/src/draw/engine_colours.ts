@@ -24,9 +24,6 @@ export const ENGINE_COLOURS: readonly EngineColour[] = [
 
 export const OTHER_SLOT = 7;
 
-/** Names of instructions that only order others: an engine does not work while they run. */
-const WAITING = /^(EVENT_SEMAPHORE|NOP|DRAIN|NOTIFY|SET_ORDERING_MODE|COMPARE_BRANCH|MODIFY_POOL_CONFIG)/i;
-
 const BY_LEVEL: Readonly<Record<string, string>> = {
   dma_queue: "dma",
   dma_engine: "dma",
@@ -34,8 +31,15 @@ const BY_LEVEL: Readonly<Record<string, string>> = {
   collective_core: "collective",
 };
 
-/** Engine by name of the operations of a level: "framework", "hlo". */
-export type OperationEngines = Readonly<Record<string, Readonly<Record<string, string>>>>;
+/** What the server tells of a profile's names. */
+export interface NamedEngines {
+  /** Engine by name of the operations of a level: "framework", "hlo". */
+  readonly operations: Readonly<Record<string, Readonly<Record<string, string>>>>;
+  /** Instructions that only order others: an engine does not work while they run. */
+  readonly control: readonly string[];
+}
+
+export const NO_NAMES: NamedEngines = { operations: {}, control: [] };
 
 /** The engine of what a track's row tells of; undefined where it is that of each operation, or none. */
 export function engineOf(track: Track): EngineColour | undefined {
@@ -47,9 +51,9 @@ export function engineOf(track: Track): EngineColour | undefined {
 }
 
 /** The slot of a span by the engine that runs it. */
-export function engineSlot(track: Track, name: string, operations: OperationEngines): number {
+export function engineSlot(track: Track, name: string, named: NamedEngines): number {
   const engine = engineOf(track);
-  if (engine) return track.level === "engine" && WAITING.test(name) ? OTHER_SLOT : engine.slot;
-  const key = operations[track.level]?.[name];
+  if (engine) return track.level === "engine" && named.control.includes(name) ? OTHER_SLOT : engine.slot;
+  const key = named.operations[track.level]?.[name];
   return ENGINE_COLOURS.find((one) => one.key === key)?.slot ?? OTHER_SLOT;
 }
