@@ -41,7 +41,7 @@ strides, needed), ...] of its results). Equal buffer numbers mean shared memory,
 whether anybody can still read it. Fewer than two: they are better off alone."""
 
 SampleCallback: TypeAlias = Callable[[int, int, bool], None]
-"""(virtual time, wall time, whether the main thread answered itself)."""
+"""(virtual time, wall time, whether no thread was running Python)."""
 
 EagerFusion: TypeAlias = Literal["off", "auto", "on"]
 _FUSION_MODES: dict[EagerFusion, int] = {"off": 0, "auto": 1, "on": 2}
@@ -232,11 +232,11 @@ def wall_now_ns() -> int:
 
 
 def start_sampling(callback: SampleCallback, interval_ns: int, *, always: bool = False) -> None:
-    """Asks what the host is doing, at a rate that takes at most 1 % of its time.
+    """Asks what the host is doing, at a rate that takes at most 2 % of its time.
 
     Args:
-        callback: Called outside virtual time, in the main thread at its next bytecode, or in a thread of the
-            sampler's where the main one waits. It must not take a lock that Python code may hold.
+        callback: Called outside virtual time in a thread of the sampler's. It must not take a lock that
+            Python code may hold.
         interval_ns: Wall time between two calls.
         always: Ask where virtual time does not pass, too.
     """

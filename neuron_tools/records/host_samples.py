@@ -26,7 +26,7 @@ class SampleKind(IntEnum):
 SAMPLE_DTYPE = np.dtype(
     [
         ("kind", "u1"),
-        ("blocked", "u1"),  # the main thread did not answer by itself: it waited
+        ("blocked", "u1"),  # no thread was running Python: it waited
         ("main", "u1"),  # it is the main thread's
         ("padding", "u1"),
         ("tick", "u4"),

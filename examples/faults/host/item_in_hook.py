@@ -10,11 +10,11 @@ def watch(module, inputs, output):
 
 
 torch.manual_seed(0)
-model = torch.nn.Sequential(*[torch.nn.Linear(1024, 1024) for _ in range(12)]).to("neuron", torch.bfloat16)
+model = torch.nn.Sequential(*[torch.nn.Linear(2048, 2048) for _ in range(6)]).to("neuron", torch.bfloat16)
 for layer in model:
     layer.register_forward_hook(watch)
-batch = torch.randn(1024, 1024).to("neuron", torch.bfloat16)
+batch = torch.randn(2048, 2048).to("neuron", torch.bfloat16)
 with torch.no_grad():
-    for _ in range(15):
+    for _ in range(6):
         model(batch)
 torch.neuron.synchronize()

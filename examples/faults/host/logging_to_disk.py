@@ -1,4 +1,4 @@
-"""A loop that logs every weight's name thousands of times, to a file."""
+"""A loop that logs more than a thousand lines to a file in every step."""
 
 import logging
 import tempfile

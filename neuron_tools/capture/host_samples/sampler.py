@@ -21,6 +21,8 @@ from neuron_tools.device import native
 from neuron_tools.records.host_samples import SAMPLE_DTYPE, SAMPLES_FILE, STACKS_FILE, SampleKind
 
 INTERVAL_NS = 4_000_000
+SWITCH_S = 0.0005
+"""How soon the sampler gets Python's lock from a thread that keeps it: a slow line may lose so much."""
 SHORTEST_COLLECTION_NS = 100_000
 _OWN_FILES = frozenset({__file__, stack_table.__file__, native.__file__})
 _LAYOUT = struct.Struct("<BBBxIIIqqqq")
@@ -30,8 +32,7 @@ assert _LAYOUT.size == SAMPLE_DTYPE.itemsize
 class HostSampler:
     """Writes what all threads of this process do, from `start` to `stop`.
 
-    Nothing here takes a lock: the main thread is asked wherever it happens to be, perhaps in the middle of
-    anything else.
+    Nothing here takes a lock: threads are stopped wherever they happen to be, perhaps while they hold one.
 
     Args:
         directory: The process's log.
@@ -51,6 +52,7 @@ class HostSampler:
         self._tick = 0
         self._last = (0, 0)
         self._collection_ns = 0
+        self._switch_s = sys.getswitchinterval()
 
     def start(self) -> None:
         """Sample from now on; in a child wherever it is, elsewhere where virtual time passes."""
@@ -59,6 +61,7 @@ class HostSampler:
             _running.stop()
         self._last = (native.host_now_ns(), native.wall_now_ns())
         _running = self
+        sys.setswitchinterval(min(SWITCH_S, self._switch_s))
         gc.callbacks.append(self._collected)
         untraced(self._collected)
         native.start_sampling(untraced(self._take), INTERVAL_NS, always=bool(self._child))
@@ -81,6 +84,7 @@ class HostSampler:
             HostSampler(self._directory, os.getpid()).start()
 
     def _let_go(self) -> None:
+        sys.setswitchinterval(self._switch_s)
         with suppress(ValueError):
             gc.callbacks.remove(self._collected)
         self._stacks.close()
@@ -88,21 +92,16 @@ class HostSampler:
         if file >= 0:
             os.close(file)
 
-    def _take(self, host_ns: int, wall_ns: int, answered: bool) -> None:
-        """One tick, at a virtual and a wall time; the main thread answered itself, or is looked at."""
+    def _take(self, host_ns: int, wall_ns: int, was_free: bool) -> None:
+        """One tick, at a virtual and a wall time; where nobody had Python's lock all threads wait."""
         current = threading.get_ident()
         frames = sys._current_frames()
         self._tick += 1
         records = []
         for thread, frame in frames.items():
-            if thread == current and not answered:
-                continue
-            frame = _outside(frame)
-            is_main = thread == self._main
-            blocked = is_main and not answered
-            records.append(
-                self._record(SampleKind.THREAD, thread, frame, (*self._last, host_ns, wall_ns), blocked)
-            )
+            if thread != current:
+                times = (*self._last, host_ns, wall_ns)
+                records.append(self._record(SampleKind.THREAD, thread, frame, times, was_free))
         self._last = (host_ns, wall_ns)
         self._write(records)
 
@@ -140,7 +139,7 @@ _running: HostSampler | None = None
 
 
 def _outside(frame: FrameType) -> FrameType:
-    """The frame that the sampler was called from, if it was: the main thread answers inside it, too."""
+    """The frame that the sampler was called from: the collector calls it inside the program."""
     while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
         frame = frame.f_back
     return frame

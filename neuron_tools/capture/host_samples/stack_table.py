@@ -6,6 +6,7 @@ import dis
 import json
 import os
 from contextlib import suppress
+from itertools import islice
 from types import CodeType, FrameType
 
 DEPTH = 160
@@ -25,6 +26,7 @@ class StackTable:
     def __init__(self, file: int) -> None:
         self._file = file
         self._numbers: dict[tuple[int, ...], int] = {}
+        self._frames: dict[tuple[int, int], str] = {}
         self._codes: dict[int, CodeType] = {}  # keeps them: their ids stay theirs
 
     def number(self, frame: FrameType) -> int:
@@ -45,18 +47,28 @@ class StackTable:
 
     def _define(self, key: tuple[int, ...], frame: FrameType) -> int:
         number = len(self._numbers) + 1
-        frames: list[tuple[str, int, str]] = []
+        frames: list[str] = []
         caller: FrameType | None = frame
         while caller is not None and len(frames) < DEPTH:
-            code = caller.f_code
-            self._codes[id(code)] = code
-            frames.append((code.co_filename, caller.f_lineno or 0, _function(code)))
+            frames.append(self._frame(caller))
             caller = caller.f_back
-        line = {"id": number, "frames": frames, "span": _span(frame), "op": _operation(frame)}
+        span, operation = list(_span(frame)), json.dumps(_operation(frame))
+        line = f'{{"id":{number},"frames":[{",".join(frames)}],"span":{span},"op":{operation}}}\n'
         with suppress(OSError):
-            os.write(self._file, (json.dumps(line, separators=(",", ":")) + "\n").encode("ascii"))
+            os.write(self._file, line.encode("ascii"))
         self._numbers[key] = number
         return number
+
+    def _frame(self, frame: FrameType) -> str:
+        """A frame as the file has it; most frames of a new stack were met in others."""
+        code = frame.f_code
+        place = id(code), frame.f_lasti
+        known = self._frames.get(place)
+        if known is None:
+            self._codes[id(code)] = code
+            known = json.dumps((code.co_filename, frame.f_lineno or 0, _function(code)))
+            self._frames[place] = known
+        return known
 
 
 def _function(code: CodeType) -> str:
@@ -67,10 +79,8 @@ def _span(frame: FrameType) -> tuple[int, ...]:
     """First and last line and column of what the frame evaluates; zeros where Python does not say."""
     if not hasattr(frame.f_code, "co_positions") or frame.f_lasti < 0:
         return _NO_SPAN
-    for place, span in enumerate(frame.f_code.co_positions()):
-        if 2 * place == frame.f_lasti:
-            return tuple(number or 0 for number in span)
-    return _NO_SPAN
+    span = next(islice(frame.f_code.co_positions(), frame.f_lasti // 2, None), _NO_SPAN)
+    return tuple(number or 0 for number in span)
 
 
 def _operation(frame: FrameType) -> str:

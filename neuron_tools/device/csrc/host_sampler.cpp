@@ -5,7 +5,6 @@
 #include "host_clock.h"
 #include "python_callbacks.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -20,8 +19,8 @@
 namespace neuron {
 namespace {
 
-constexpr auto kPatience = std::chrono::milliseconds(1);  // for the main thread's answer
-constexpr int64_t kLargestCostInverse = 100;              // of the time, for asking
+constexpr int64_t kFreeWithin = 100'000;            // taking a lock that nobody has is quicker than this
+constexpr int64_t kPauseForCost = 50;                     // each look is paid for by a pause so many times as long
 constexpr int64_t kLongestInterval = 1'000'000'000;
 
 // Processor time of the calling thread: what a loaded machine keeps it waiting for is no cost.
@@ -60,112 +59,54 @@ class HostSampler {
     Py_CLEAR(callback_);
   }
 
-  // In the main thread, with the GIL.
-  // What a signal's handler raised meanwhile is the program's: -1 lets it be raised there.
-  int answer() {
-    queued_ = false;
-    return ask(true) ? 0 : -1;
-  }
-
  private:
   void run() {
     int64_t cost_ns = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopping_) {
-      const int64_t pause_ns = std::clamp(cost_ns * kLargestCostInverse, interval_ns_, kLongestInterval);
+      const int64_t pause_ns = std::clamp(cost_ns * kPauseForCost, interval_ns_, kLongestInterval);
       wake_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
       if (stopping_ || (!always_ && !host_clock_runs())) {
         continue;
       }
-      wanted_ = true;
       lock.unlock();
-      request();
+      cost_ns = ask();
       lock.lock();
-      if (!wake_.wait_for(lock, kPatience, [this] { return stopping_ || !wanted_; }) && !stopping_) {
-        lock.unlock();
-        const PyGILState_STATE state = PyGILState_Ensure();
-        if (!ask(false)) {
-          PyErr_Clear();
-        }
-        PyGILState_Release(state);
-        lock.lock();
-      }
-      cost_ns = (3 * cost_ns + last_cost_ns_.load()) / 4;
     }
   }
 
-  void request();
-
-  // With the GIL; whoever comes first. False where Python raised something.
-  bool ask(bool answered) {
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      if (!wanted_ || stopping_ || asking_) {
-        return true;
-      }
-      wanted_ = false;
-      asking_ = true;
-    }
+  // Returns what the answer cost.
+  int64_t ask() {
+    const int64_t asked_ns = wall_now_ns();
+    const PyGILState_STATE state = PyGILState_Ensure();
     const int64_t host_ns = pause_host_clock();
     const int64_t wall_ns = wall_now_ns();
     const int64_t begun_ns = thread_time_ns();
+    PyObject* was_free = wall_ns - asked_ns < kFreeWithin ? Py_True : Py_False;
     hide_thread(true);
-    PyObject* result =
-        PyObject_CallFunction(callback_, "LLO", static_cast<long long>(host_ns), static_cast<long long>(wall_ns),
-                              answered ? Py_True : Py_False);
+    PyObject* result = PyObject_CallFunction(callback_, "LLO", static_cast<long long>(host_ns),
+                                             static_cast<long long>(wall_ns), was_free);
+    if (result == nullptr) {
+      PyErr_Clear();
+    }
     Py_XDECREF(result);
     hide_thread(false);
-    last_cost_ns_ = thread_time_ns() - begun_ns;
+    const int64_t cost_ns = thread_time_ns() - begun_ns;
     resume_host_clock();
-    {
-      std::lock_guard<std::mutex> lock(mutex_);
-      asking_ = false;
-    }
-    wake_.notify_all();
-    return result != nullptr;
+    PyGILState_Release(state);
+    return cost_ns;
   }
 
   PyObject* callback_;
   const int64_t interval_ns_;
   const bool always_;
   std::thread thread_;
-  std::mutex mutex_;  // taken after the GIL, never kept while waiting for it
+  std::mutex mutex_;  // never held while waiting for the GIL
   std::condition_variable wake_;
-  std::atomic<bool> queued_{false};
-  std::atomic<int64_t> last_cost_ns_{0};
   bool stopping_ = false;
-  bool wanted_ = false;
-  bool asking_ = false;
 };
 
 std::atomic<HostSampler*> sampler{nullptr};
-
-int answer_pending(void*) {
-  if (HostSampler* running = sampler.load()) {
-    return running->answer();
-  }
-  return 0;
-}
-
-// Before 3.12 a pending call that another thread queues is not looked at until the main thread stops for another
-// reason, such as giving the GIL away: a signal is such a reason,
-// even one that turns out to be none.
-void interrupt_main_thread() {
-#if PY_VERSION_HEX < 0x030C0000
-  using SignalReceived = void (*)(PyInterpreterState*);
-  static const auto received = reinterpret_cast<SignalReceived>(dlsym(RTLD_DEFAULT, "_PyEval_SignalReceived"));
-  if (received != nullptr) {
-    received(PyInterpreterState_Main());
-  }
-#endif
-}
-
-void HostSampler::request() {
-  if (!queued_.exchange(true) && Py_AddPendingCall(answer_pending, nullptr) != 0) {
-    queued_ = false;  // the queue is full
-  }
-  interrupt_main_thread();
-}
 
 }  // namespace
 
@@ -188,7 +129,7 @@ void stop_sampling() {
   stopped->join();
   PyEval_RestoreThread(state);
   stopped->drop_callback();
-  // Not deleted: a pending call may still be inside it in another thread's stack. There is one for a session.
+  delete stopped;
 }
 
 namespace {

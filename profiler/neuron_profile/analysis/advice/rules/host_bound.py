@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.rules.host_activity import KINDS
+from neuron_profile.analysis.advice.rules.host_synchronisation import waiting_places
 from neuron_profile.analysis.collective_waits import collective_wait_ns
-from neuron_profile.analysis.host_activity import HostActivity, HostIdle
+from neuron_profile.analysis.host_activity import HostActivity
 from neuron_profile.analysis.occupancy import Bound, Occupancy
 
 # The host's time up to each of its calls belongs to the line that makes the call, and so does dispatching
@@ -47,7 +48,7 @@ def find(context: Context) -> Iterator[Finding]:
     occupancy = context.occupancy
     if occupancy.bound not in (Bound.HOST, Bound.BOTH) or context.what_if is None:
         return
-    rest = _rest(context.host_idle)
+    rest = _rest(context)
     if rest is not None and not rest:  # all of the idle time has a cause that is told by itself
         return
     rows = context.profile.query(_SLOWEST).to_pylist()
@@ -86,11 +87,18 @@ def find(context: Context) -> Iterator[Finding]:
     )
 
 
-def _rest(idle: HostIdle | None) -> tuple[HostActivity, ...] | None:
+def _rest(context: Context) -> tuple[HostActivity, ...] | None:
     """What the host did while the device was idle and no other rule tells; None where it was not sampled."""
+    idle = context.host_idle
     if idle is None:
         return None
-    return tuple(each for each in idle.activities if each.kind not in (*KINDS, "collective"))
+    waits = waiting_places(context.profile)
+    others = (each for each in idle.activities if each.kind not in (*KINDS, "collective"))
+    return tuple(each for each in others if each.kind != "copy" or waits.isdisjoint(_places(each)))
+
+
+def _places(activity: HostActivity) -> tuple[str, str]:
+    return f"{activity.file}:{activity.line}", activity.inside
 
 
 def _idle_ns(occupancy: Occupancy) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_tools.profile.reader import Profile
 
 MINIMUM_WAITS = 3
 _WAITS = """
@@ -15,6 +16,12 @@ FROM HostSpan
 WHERE kind = 'synchronize' OR (kind = 'copy' AND name NOT LIKE '%to_device%')
 GROUP BY ALL HAVING count(*) >= ? ORDER BY waited_ns DESC, file, line
 """
+
+
+def waiting_places(profile: Profile) -> frozenset[str]:
+    """Each FILE:LINE that waits for the device several times."""
+    rows = profile.query(_WAITS, [MINIMUM_WAITS]).to_pylist()
+    return frozenset(f"{row['file']}:{row['line']}" for row in rows)
 
 
 def find(context: Context) -> Iterator[Finding]:
