@@ -77,7 +77,8 @@ install_runtime() {
     pip_install setuptools "$TORCH"
     local device=
     if [ -n "${DEVICE_AHEAD:-}" ]; then
-        "$VENV/bin/python" -m neuron_tools.device.build device >/dev/null & # `make` builds it later, should this fail
+        # NumPy comes with the rest.
+        "$VENV/bin/python" -W "ignore:Failed to initialize NumPy" -m neuron_tools.device.build device >/dev/null & # `make` builds it later, should this fail
         device=$!
     fi
     say "installing neuron-tools and what it needs"

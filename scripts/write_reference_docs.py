@@ -1,5 +1,4 @@
-"""Writes the generated parts of the reference pages: the commands, the tables, the Python
-API, the instructions.
+"""Writes the generated parts of the reference pages: commands, tables, Python API, instructions.
 
 python scripts/write_reference_docs.py           write them
 python scripts/write_reference_docs.py --check   exit 1 and name the pages where they are out of date

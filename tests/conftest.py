@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 BROWSER = "tests/browser/"
+BROWSERS = (BROWSER, "tests/vscode/")
 # How long an example takes says how busy the machine is.
 settings.register_profile(
     "any machine", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -31,7 +32,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class FileScheduling(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            return BROWSER if nodeid.startswith(BROWSER) else nodeid.split("::", 1)[0]
+            return BROWSER if nodeid.startswith(BROWSERS) else nodeid.split("::", 1)[0]
 
     return FileScheduling(config, log)
 

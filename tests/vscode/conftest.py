@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -101,17 +99,9 @@ def capture(folder: Path, profile: str, *arguments: str) -> None:
 def extensions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of extensions with ours, installed from its package."""
     code_server.require_code_server()
-    with one_at_a_time(code_server.ENTRY.parent / "package.lock"):  # workers build it in the same folder
-        package = shutil.copy(code_server.package_extension(), tmp_path_factory.mktemp("package"))
-    return code_server.install_extension(Path(package), tmp_path_factory.mktemp("extensions"))
-
-
-@contextmanager
-def one_at_a_time(lock: Path) -> Iterator[None]:
-    """Wait until no other process is in a block with this lock."""
-    with lock.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+    return code_server.install_extension(
+        code_server.package_extension(), tmp_path_factory.mktemp("extensions")
+    )
 
 
 @pytest.fixture
