@@ -29,6 +29,7 @@ EXTRA_OF_MODULE = {
     "plotly": "explorer",
     "orjson": "monitor",
     "textual": "monitor",
+    "mcp": "agents",
     "dask": "cluster",
     "distributed": "cluster",
     "fsspec": "cluster",

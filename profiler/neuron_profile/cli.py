@@ -24,6 +24,7 @@ COMMANDS = (
     "ranks",
     "diff",
     "check",
+    "mcp",
     "recover",
     "import",
     "merge",

@@ -53,10 +53,15 @@ def stack(frames: Mapping[str, SourceFrame], leaf: str) -> list[SourceFrame]:
 
 
 class SourceTexts:
-    """Texts of the source files that a profile lists: as it keeps them, else as they read now."""
+    """Texts of the source files that a profile lists: as it keeps them, else as they read now.
 
-    def __init__(self, profile: Profile) -> None:
+    Args:
+        stored_only: Never read a file of this machine: a profile of somebody else may list any.
+    """
+
+    def __init__(self, profile: Profile, *, stored_only: bool = False) -> None:
         self._profile = profile
+        self._stored_only = stored_only
         self._lines: dict[str, list[str]] = {}
 
     def files(self) -> list[str]:
@@ -80,8 +85,6 @@ class SourceTexts:
         if not rows:
             return []
         text = rows[0]["text"]
-        return (
-            text.splitlines()
-            if text is not None
-            else [line.rstrip("\n") for line in linecache.getlines(file)]
-        )
+        if text is not None:
+            return list(text.splitlines())
+        return [] if self._stored_only else [line.rstrip("\n") for line in linecache.getlines(file)]

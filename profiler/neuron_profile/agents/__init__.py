@@ -1,0 +1,1 @@
+"""What agents ask of profiles: the same analyses as the commands, answered shortly, over MCP."""
