@@ -153,7 +153,10 @@ class ChromeLayout:
         return self._metadata.get((event, pid, tid), {})
 
     def _device(self, pid: str) -> int | None:
-        name = _text(self._of("process_name", pid).get("name"))
+        named = self._of("process_name", pid)
+        if _path(named):  # our own export tells all of it
+            return _integer(named.get("device"))
+        name = _text(named.get("name"))
         return self._dialect.device_of(pid, name, _text(self._of("process_labels", pid).get("labels")))
 
     def _process(self, pid: str) -> tuple[int, int | None]:
@@ -162,7 +165,8 @@ class ChromeLayout:
         path = _path(named) or [_text(named.get("name")) or _default_name("Process", pid)]
         device = self._device(pid)
         if device is not None or self._dialect.is_annotation(pid):
-            label = _text(self._of("process_labels", pid).get("labels")) or path[0]
+            labels = _text(self._of("process_labels", pid).get("labels"))
+            label = labels or (path[0] if device is None else f"GPU {device}")
             owner = (
                 next(iter(self._processes.values())) if self._processes else self._new_process("", Process())
             )
@@ -195,9 +199,12 @@ class ChromeLayout:
     def _thread(self, key: _LaneKey) -> Track:
         process, group = self._process(key.pid)
         named = self._of("thread_name", key.pid, key.name)
-        name = _text(named.get("name")) or _default_name("Thread", key.name)
         device = self._device(key.pid)
+        if device is None and not _path(named):
+            device = self._dialect.device_of_thread(key.pid, key.name)
+            group = group if device is None else self._group(process, (f"GPU {device}",), device)
         kind = "thread" if device is None else "stream"
+        name = _text(named.get("name")) or _default_name(kind.capitalize(), key.name)
         if self._dialect.is_annotation(key.pid):
             kind = "annotation"
         path = _path(named)

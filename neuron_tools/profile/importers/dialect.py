@@ -47,6 +47,10 @@ class Dialect:
         """The device that a process of the trace stands for; None for one of the operating system."""
         return None
 
+    def device_of_thread(self, pid: str, tid: str) -> int | None:
+        """The device that a thread of a process of the host is a stream of; None if of none."""
+        return None
+
     def is_annotation(self, pid: str) -> bool:
         """Whether a process of the trace stands for no process at all, but for marks of the profiler."""
         return False

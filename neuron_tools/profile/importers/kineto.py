@@ -1,12 +1,14 @@
 """torch.profiler: Chrome trace events with device streams, call stacks, memory and distributed information.
 
 Its producer is Kineto (https://github.com/pytorch/kineto): processes 0, 1, ... with a label `GPU n` are
-devices whose threads are streams; the processes `Spans` and `Traces` are marks of the profiler. Times are
-microseconds after `baseTimeNanoseconds`.
+devices whose threads are streams, as are those on which kernels stand; the processes `Spans` and `Traces` are
+marks of the profiler. Times are microseconds after `baseTimeNanoseconds`. Tools that filter or join traces
+leave out headers, or put their own before them: then the categories of the events tell the format.
 """
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,7 @@ from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows
 from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.kineto_devices import KernelPlaces
 from neuron_tools.profile.importers.names import device_number, places, python_function_place
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
@@ -33,15 +36,20 @@ _HEADER_KEYS = frozenset(
     {"schemaVersion", "deviceProperties", "baseTimeNanoseconds", "distributedInfo", "trace_id", "with_stack",
      "record_shapes", "profile_memory", "with_modules", "cuda_runtime_version"}
 )  # fmt: skip
+_CATEGORY = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|python_function|cuda_runtime|cuda_driver|hip_runtime|kernel|gpu_memcpy|gpu_memset|'
+    rb'user_annotation|gpu_user_annotation|cpu_instant_event|ac2g|fwdbwd|xpu_runtime|privateuse1_runtime)"'
+)
+"""Of an event: no other producer has these categories."""
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 12: "XPU", 20: "PrivateUse1"}
 _COUNTED = ("Total Allocated", "Total Reserved")
 
 
 def recognise(head: Head) -> bool:
     """Whether a file's beginning is that of a torch.profiler trace."""
-    return bool(head.json_keys & _HEADER_KEYS) and (
-        "traceEvents" in head.json_keys or not head.json_keys & head.FOREIGN_KEYS
-    )
+    if not head.is_json or head.json_keys & head.FOREIGN_KEYS - {"traceEvents"}:
+        return False
+    return bool(head.json_keys & _HEADER_KEYS) or bool(_CATEGORY.search(head.text))
 
 
 def read(file: TraceFile, recording: Recording) -> None:
@@ -58,12 +66,13 @@ class KinetoDialect(Dialect):
     def __init__(self) -> None:
         self._headers: dict[str, Any] = {}
         self._collectives = CollectiveEnds()
+        self._kernels = KernelPlaces()
 
     def add_header(self, key: str, value: Any) -> None:
         """Keeps the small members of the file."""
         self._headers[key] = value
 
-    argument_keys = ("correlation", "Total Allocated", "Total Reserved", "Device Type", "Device Id")
+    argument_keys = ("correlation", "Total Allocated", "Total Reserved", "Device Type", "Device Id", "device")
 
     def columns(self, rows: JsonRows, arguments: JsonRows) -> dict[str, Any]:
         """Correlation ids, and source lines of Python functions."""
@@ -91,6 +100,7 @@ class KinetoDialect(Dialect):
         """Makes counters of memory events, and remembers when collectives ended."""
         names = rows.texts("name")
         self._collectives.add(rows, names, time_ns)
+        self._kernels.add(rows, arguments.integers("device"))
         texts = names.dictionary.to_pylist()
         if "[memory]" in texts:
             is_memory = pc.fill_null(pc.equal(names.indices, texts.index("[memory]")), False)
@@ -98,8 +108,13 @@ class KinetoDialect(Dialect):
             _add_memory(rows.take(chosen), arguments.take(chosen), time_ns[chosen], layout, recording)
 
     def device_of(self, pid: str, name: str | None, labels: str | None) -> int | None:
-        """The number of the label `GPU n`."""
-        return None if labels is None else device_number(labels)
+        """The number of the label `GPU n`, or of the device whose kernels stand there."""
+        found = None if labels is None else device_number(labels)
+        return self._kernels.device_of(pid) if found is None else found
+
+    def device_of_thread(self, pid: str, tid: str) -> int | None:
+        """The device whose kernels stand on a thread of a process of the host."""
+        return self._kernels.device_of_thread(pid, tid)
 
     def is_annotation(self, pid: str) -> bool:
         """Whether the process is one of the profiler's own marks."""
