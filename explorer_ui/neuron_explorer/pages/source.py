@@ -23,7 +23,7 @@ from neuron_explorer.source_costs import (
     source_text,
 )
 from neuron_explorer.theme import ENGINE_COLOURS, engine_colour
-from neuron_profile.analysis.hotspots import LineCost
+from neuron_profile.analysis.hotspots import Hotspots, LineCost
 from neuron_profile.analysis.overview import Overview
 from neuron_profile.reports.places import short_path
 from neuron_profile.reports.quantities import duration, scaled
@@ -118,7 +118,7 @@ def _draw_file(view: View) -> Any:
     file = view.address.get("file")
     work: dict[int, LineWork] = view.result(SOURCE_WORK, file)
     overview: Overview = view.result(results.OVERVIEW)
-    times = {row.place.line: row.cost.device_ns for row in overview.hotspots.lines if row.place.file == file}
+    times = line_times(overview.hotspots, file)
     texts = source_text(view.profile, file)
     data = file_data(texts, work, times, asked_line(view.address))
     notes = []
@@ -144,6 +144,13 @@ def _draw_file(view: View) -> Any:
     return card(
         short_path(file), body, actions=[button], name=f"source {file.rpartition('/')[2]}", flush=True
     )
+
+
+def line_times(hotspots: Hotspots, file: str) -> dict[int, float]:
+    """Device time by line: in a file of the user's with what libraries do for it, in a library's its own."""
+    here = [row for row in hotspots.lines if row.place.file == file]
+    here = here or [row for row in hotspots.exact_lines if row.place.file == file]
+    return {row.place.line: row.cost.device_ns for row in here}
 
 
 FILE = Section("source/text", _file_needs, _draw_file)

@@ -14,6 +14,7 @@ from neuron_explorer.parts.quantities import Cell, count_cell, time_cell
 from neuron_explorer.parts.table import table_card
 from neuron_explorer.sections import Need, Section
 from neuron_explorer.source_costs import LINE_WORK, LineDetail, source_text
+from neuron_profile.reports.places import short_path
 
 AROUND = 4  # lines of the source before and after the chosen one
 LONGEST_OPERANDS = 80
@@ -36,7 +37,11 @@ def _draw(view: View) -> Any:
     show = html.A("Its spans on the timeline", href=timeline, className="button")
     title = html.H2(f"Line {line} of {file.rpartition('/')[2]}, side by side")
     cards = [_source(view, file, line), _hlo(detail), _instructions(detail)]
-    return [html.Div([title, show], className="bar"), html.Div(cards, className="side-by-side")]
+    return [
+        html.Div([title, show], className="bar"),
+        html.Div(cards, className="side-by-side"),
+        *_libraries(view.address, detail),
+    ]
 
 
 def _source(view: View, file: str, line: int) -> Any:
@@ -78,6 +83,23 @@ def _instructions(detail: LineDetail) -> Any:
     if not rows:
         return card(title, "None.")
     return table_card(title, ("Engine", "Instruction", "Operands", "HLO", "Time"), rows, short=True)
+
+
+def _libraries(address: Address, detail: LineDetail) -> list[Any]:
+    """The lines of libraries that the line had work done at, each a link to that line."""
+    rows = [
+        (
+            Cell(
+                f"{short_path(row['file'])}:{row['line']}",
+                href=address.to(file=row["file"], line=row["line"]),
+                title=row["file"],
+            ),
+            count_cell(row["calls"]),
+            time_cell(row["span_ns"]),
+        )
+        for row in detail.libraries
+    ]
+    return [table_card("Inside libraries", ("Line", "Calls", "Time"), rows, short=True)] if rows else []
 
 
 DETAIL = Section("source/detail", _needs, _draw)

@@ -123,18 +123,9 @@ _CALLS = (
     _calls(r"^gc\.collect$", "garbage_collection"),
 )
 _ENTERING = ("BEFORE_WITH", "SETUP_WITH", "BEFORE_ASYNC_WITH", "LOAD_SPECIAL")
-_CALLING = (
-    "CALL",
-    "PRECALL",
-    "WITH",
-    "BINARY",
-    "COMPARE",
-    "GET_ITER",
-    "FOR_ITER",
-    "SEND",
-    "SUBSCR",
-    "IMPORT",
-)
+# Only there Python looks whether another thread asked for its lock. Elsewhere a thread without the lock gave
+# it up by itself, say where storing a value frees the tensor that was there.
+_GIVING_WAY = ("RESUME", "JUMP", "POP_JUMP")
 
 
 def activity_of(stack: SampledStack, blocked: bool) -> Activity:
@@ -176,6 +167,6 @@ def _loading_more_closely(stack: SampledStack, found: Activity) -> Activity:
 def _of_waiting(stack: SampledStack) -> Activity | None:
     if stack.operation in _ENTERING:
         return Activity("lock")
-    if stack.operation and not stack.operation.startswith(_CALLING):
+    if stack.operation.startswith(_GIVING_WAY):
         return Activity("lock", "Python's global lock")
     return None

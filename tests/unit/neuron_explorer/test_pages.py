@@ -15,10 +15,11 @@ from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_explorer.module_tree import make_tree, operation_work, tree_rows
 from neuron_explorer.page import View
 from neuron_explorer.pages import find_page, pages
-from neuron_explorer.pages.source import MOST_LINES, file_data
+from neuron_explorer.pages.source import MOST_LINES, file_data, line_times
 from neuron_explorer.query_results import run_query
 from neuron_explorer.source_costs import LineWork, line_work, source_files, source_work
 from neuron_explorer.user_store import UserStore
+from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
 from neuron_tools.profile.importers import import_traces
@@ -149,6 +150,28 @@ def test_lines_have_their_work(make_profile, tiny_tables) -> None:
         detail = line_work(profile, "/a.py", "2")
         assert [row["opcode"] for row in detail.instructions] == ["DMA_TRIGGER", "MATMUL", "TENSOR_TENSOR"]
         assert line_work(profile, "/a.py", "99").instructions == ()
+
+
+def test_a_line_has_the_work_of_the_libraries_it_calls(make_profile, tiny_tables) -> None:
+    library = "/env/site-packages/library.py"
+    exact = {"source_file": [library] * 5, "source_line": [3] * 5}
+    called = {"source_file": [library] * 3, "source_line": [3] * 3, "stack_frame_ids": ["2"] * 3}
+    tables = {
+        **tiny_tables,
+        "Instruction": {**tiny_tables["Instruction"], **exact},
+        "FrameworkInstruction": {**tiny_tables["FrameworkInstruction"], **called},
+        "StackFrameFileLocation": {**tiny_tables["StackFrameFileLocation"], "file_name_id": [1, 2]},
+        "StackFrameFileName": {"id": ["1", "2"], "name": ["/project/train.py", library]},
+    }
+    with open_profile(make_profile(tables=tables)) as profile:
+        own, inside = source_work(profile, "/project/train.py"), source_work(profile, library)
+        detail = line_work(profile, "/project/train.py", "2")
+        hotspots = find_hotspots(profile)
+    assert (own[2].instructions, own[2].busy_ns) == (inside[3].instructions, inside[3].busy_ns) == (5, 142)
+    assert len(detail.instructions) == 3
+    assert [(row["file"], row["line"], row["calls"]) for row in detail.libraries] == [(library, 3, 3)]
+    assert line_times(hotspots, "/project/train.py").keys() == {2}
+    assert line_times(hotspots, library).keys() == {3}
 
 
 def test_a_line_without_device_time_has_the_hosts() -> None:

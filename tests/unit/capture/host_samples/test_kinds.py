@@ -53,5 +53,11 @@ def test_the_called_function_tells_it_where_it_has_no_frame(tmp_path, line, call
 def test_a_blocked_thread_waits_for_a_lock_or_for_python():
     here = (Frame("train.py", 1, "main"),)
     assert activity_of(SampledStack(here, operation="BEFORE_WITH"), blocked=True).kind == "lock"
-    assert activity_of(SampledStack(here, operation="POP_TOP"), blocked=True).detail == "Python's global lock"
+    jumping = SampledStack(here, operation="JUMP_BACKWARD")
+    assert activity_of(jumping, blocked=True).detail == "Python's global lock"
     assert activity_of(SampledStack(here, operation="BEFORE_WITH"), blocked=False).kind == "python"
+
+
+def test_a_thread_that_frees_a_tensor_waits_for_nothing():
+    storing = SampledStack((Frame("train.py", 1, "main"),), operation="STORE_FAST")
+    assert activity_of(storing, blocked=True).kind == "python"

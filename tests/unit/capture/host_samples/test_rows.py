@@ -13,6 +13,7 @@ STACKS = {
     2: [["/lib/threading.py", 9, "Condition.wait"], ["other.py", 1, "work"]],
     3: [["torch/autograd/graph.py", 9, "_engine_run_backward"], ["train.py", 6, "main"]],
     4: [["hooks.py", 2, "hook"]],
+    5: [["/lib/threading.py", 7, "Thread._wait_for_tstate_lock"], ["/lib/threading.py", 3, "_shutdown"]],
 }
 
 
@@ -60,6 +61,11 @@ def test_a_collection_is_cut_out_of_the_samples_around_it(tmp_path):
 def test_a_hook_in_autograds_thread_leads(tmp_path):
     write(tmp_path, "", (1, 0, 3, 0, 10, 0), (1, 1, 4, 0, 10, 0), (2, 0, 3, 10, 20, 0), (2, 1, 2, 10, 20, 0))
     assert [row[3] for row in rows(tmp_path) if row[5]] == [2, 9]
+
+
+def test_a_script_that_has_ended_leads_no_more(tmp_path):
+    write(tmp_path, "", (1, 0, 5, 0, 10, 0), (2, 0, 5, 10, 20, 0), (2, 1, 4, 10, 20, 0))
+    assert [row[3] for row in rows(tmp_path) if row[5]] == [2]
 
 
 def test_a_childs_samples_stand_at_its_parents_times(tmp_path):

@@ -1,0 +1,64 @@
+"""Trains a small GPT-2 with Lightning: the library calls the module's own `training_step`."""
+
+import lightning
+import torch
+from lightning.pytorch.accelerators import Accelerator
+from lightning.pytorch.strategies import SingleDeviceStrategy
+from torch.utils.data import DataLoader
+from transformers import GPT2Config, GPT2LMHeadModel
+
+
+class AnyAccelerator(Accelerator):
+    """The device that PyTorch finds: Lightning chooses only among those that it knows."""
+
+    def setup_device(self, device):
+        torch.accelerator.set_device_index(device.index)
+
+    def teardown(self):
+        torch.accelerator.empty_cache()
+
+    @staticmethod
+    def parse_devices(devices):
+        return devices
+
+    @staticmethod
+    def get_parallel_devices(devices):
+        return [torch.device(torch.accelerator.current_accelerator().type, 0)]
+
+    @staticmethod
+    def auto_device_count():
+        return 1
+
+    @staticmethod
+    def is_available():
+        return torch.accelerator.is_available()
+
+    @staticmethod
+    def name():
+        return torch.accelerator.current_accelerator().type
+
+
+class LanguageModel(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        config = GPT2Config(vocab_size=512, n_positions=64, n_embd=128, n_layer=2, n_head=4, use_cache=False)
+        self.model = GPT2LMHeadModel(config)
+
+    def training_step(self, batch, batch_index):
+        return self.model(input_ids=batch, labels=batch).loss
+
+    def configure_optimizers(self):
+        return torch.optim.AdamW(self.parameters(), lr=1e-3)
+
+
+torch.manual_seed(0)
+tokens = torch.randint(0, 512, (48, 64))
+device = AnyAccelerator.get_parallel_devices(1)[0]
+trainer = lightning.Trainer(
+    strategy=SingleDeviceStrategy(device, accelerator=AnyAccelerator()),
+    max_epochs=1,
+    enable_checkpointing=False,
+    enable_progress_bar=False,
+    logger=False,
+)
+trainer.fit(LanguageModel(), DataLoader(tokens, batch_size=8))
