@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from neuron_tools.backend.allocate import NoPlaceError, Places, allocate
 from neuron_tools.backend.blocks import split_blocks
 from neuron_tools.backend.body import KIND, Body
+from neuron_tools.backend.broadcasts import spread_rows
 from neuron_tools.backend.copies import drop_copies
 from neuron_tools.backend.fills import drop_fills
 from neuron_tools.backend.kinds import Kind
+from neuron_tools.backend.merge import merge_transfers
 from neuron_tools.backend.queues import choose_queues
 from neuron_tools.backend.redundant import drop_redundant
 from neuron_tools.backend.schedule import schedule, with_preferred_engines
 from neuron_tools.backend.spill import WorkingSetError, spill
 from neuron_tools.records.program import Memory, Opcode
 
-PASSES = ("blocks", "fills", "copies", "redundant", "spill", "queues", "schedule")
+PASSES = ("blocks", "broadcasts", "fills", "copies", "redundant", "merge", "spill", "queues", "schedule")
 """Names of the passes, in order."""
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
 """Opcodes whose place among the others is their meaning."""
@@ -42,7 +44,7 @@ class Options:
         return name not in self.off
 
 
-WRITTEN = Options(frozenset({"copies", "redundant", "queues", "schedule"}))
+WRITTEN = Options(frozenset({"copies", "redundant", "merge", "queues", "schedule"}))
 """The kernel's own order, on the engines that it names or the instruction set names first."""
 
 
@@ -54,14 +56,27 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
         WorkingSetError: A call's own operands do not fit in SBUF.
     """
     options = options or Options()
+    try:
+        return _passed(body, options)
+    except NoPlaceError as error:
+        if error.memory is not Memory.PSUM or not options.runs("broadcasts"):
+            raise
+        return _passed(body, replace(options, off=options.off | {"broadcasts"}))  # it needs PSUM of its own
+
+
+def _passed(body: Body, options: Options) -> tuple[Body, Places]:
     if options.runs("blocks"):
         body = split_blocks(body)
+    if options.runs("broadcasts") and body.loops_open:
+        body = spread_rows(body)
     if options.runs("fills"):
         body = drop_fills(body)
     if options.runs("copies") and body.loops_open:
         body = drop_copies(body)
     if options.runs("redundant") and body.loops_open:
         body = drop_redundant(body)
+    if options.runs("merge") and body.loops_open:
+        body = merge_transfers(body)
     body, places = _placed(body, options)
     if options.runs("queues") and body.loops_open:
         body = choose_queues(body)

@@ -16,12 +16,13 @@ from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.schedule import add_kind
 from neuron_tools.records.program import Engine, Memory
 
-_TRACED_GENERATION = 3
+TRACED_GENERATION = 3
+"""The generation of which there are traces of compiled kernels."""
 
 
 def choose_queues(body: Body) -> Body:
     """The body with starters and descriptors for what is open."""
-    if body.core.generation != _TRACED_GENERATION or not len(body):
+    if body.core.generation != TRACED_GENERATION or not len(body):
         return body
     kinds, rows = list(body.kinds), body.rows.copy()
     outside = np.isin(body.buffers.role, (INPUT, OUTPUT))

@@ -35,26 +35,41 @@ def values_of(body: Body, places: Places | None) -> dict[int, list[int]]:
     own: dict[int, np.ndarray] = {}
     for row in body.rows:
         kind = body.kinds[row[0]]
-        reads = [_view(body, places, chip, own, region).copy() for region in row[5:] if region >= 0]
+        reads = [_view(body, places, chip, own, region).read() for region in row[5:] if region >= 0]
         for slot, region in enumerate(row[3:5]):
             if region >= 0:
                 target = _view(body, places, chip, own, region)
-                target[:] = _result(kind, slot, reads, target)
+                target.write(_result(kind, slot, reads, target.read()))
     outputs = np.flatnonzero(body.buffers.role == OUTPUT)
     return {int(body.buffers.origin[number]): own[int(number)].tolist() for number in outputs}
 
 
-def _view(body, places, chip, own, region) -> np.ndarray:
-    buffer, first, _, low, high = (int(value) for value in body.regions[region])
+def _view(body, places, chip, own, region) -> Words:
+    buffer, first, last, low, high = (int(value) for value in body.regions[region])
     buffers = body.buffers
+    columns = slice(low // WORD, high // WORD)
     if not buffers.on_chip[buffer] or places is None:
         width = int(buffers.pitch_bytes[buffer]) // WORD
-        lines = 1 if buffers.on_chip[buffer] else int(buffers.lines[buffer]) // 128
-        words = own.setdefault(buffer, _start(body, buffer, max(lines, 1) * width))
-        line = 0 if buffers.on_chip[buffer] else first // 128
-        return words[line * width + low // WORD : line * width + high // WORD]
-    start = (int(places.address[buffer]) + low) // WORD
-    return chip[Memory(int(buffers.memory[buffer]))][start : start + (high - low) // WORD]
+        lines = 1 if buffers.on_chip[buffer] else max(int(buffers.lines[buffer]) // 128, 1)
+        words = own.setdefault(buffer, _start(body, buffer, lines * width)).reshape(lines, width)
+        chosen = slice(0, 1) if buffers.on_chip[buffer] else slice(first // 128, max(last // 128, 1))
+        return Words(words[chosen, columns])
+    start = int(places.address[buffer]) // WORD
+    words = chip[Memory(int(buffers.memory[buffer]))][start:]
+    return Words(words[columns].reshape(1, -1))
+
+
+class Words:
+    """The words of a region, several blocks of 128 rows of HBM one after another."""
+
+    def __init__(self, words: np.ndarray) -> None:
+        self.words = words
+
+    def read(self) -> np.ndarray:
+        return self.words.reshape(-1).copy()
+
+    def write(self, values) -> None:
+        self.words[...] = np.asarray(values).reshape(self.words.shape) if np.ndim(values) else values
 
 
 def _start(body, buffer, words) -> np.ndarray:
@@ -175,9 +190,75 @@ def test_a_load_that_no_loop_changes_is_made_once():
     trace = traced(body, floats(512, 64))
     loads = [
         int((lower(trace, "kernel", options=options).program.dmas["purpose"] == Purpose.INPUT).sum())
-        for options in (Options(), Options(frozenset({"redundant"})))
+        for options in (Options(frozenset({"merge"})), Options(frozenset({"merge", "redundant"})))
     ]
     assert loads == [5, 8]
+
+
+def merged_transfers(width, row_blocks, core=CORE):
+    """Bytes and descriptors of the transfers of a kernel that scales tiles one after another."""
+
+    def body(a):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(row_blocks):
+            for j in nl.affine_range(a.shape[1] // width):
+                part, scaled = tile((128, width)), tile((128, width))
+                nisa.dma_copy(part, a[i * 128 : (i + 1) * 128, j * width : (j + 1) * width])
+                nisa.tensor_scalar(scaled, part, nl.multiply, 2.0)
+                nisa.dma_copy(result[i * 128 : (i + 1) * 128, j * width : (j + 1) * width], scaled)
+        return result
+
+    trace = traced(body, floats(128 * row_blocks, 2048), core=core)
+    dmas = lower(trace, "kernel").program.dmas
+    return sorted({(int(dma["bytes"]), int(dma["descriptor_bytes"])) for dma in dmas}), len(dmas)
+
+
+@pytest.mark.parametrize(("width", "row_blocks", "expected"), [
+    (512, 1, ([(128 * 4096, 4096)], 4)),
+    (2048, 2, ([(128 * 8192, 8192)], 4)),
+    (1024, 1, ([(128 * 4096, 4096)], 4)),
+])  # fmt: skip
+def test_transfers_of_neighbours_are_one_up_to_4_kib_a_partition(width, row_blocks, expected):
+    assert merged_transfers(width, row_blocks) == expected
+
+
+def test_transfers_stay_as_written_where_nothing_was_traced():
+    assert merged_transfers(512, 1, hardware.get("trn1"))[1] == 8
+
+
+@pytest.mark.parametrize(("width", "products", "copies"), [(512, 3, 0), (2048, 12, 12)])
+def test_a_row_comes_to_all_partitions_by_a_product(width, products, copies):
+    def body(a, row):
+        result = nl.ndarray((384, width), dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(3):
+            part, bias = tile((128, width)), tile((1, width))
+            nisa.dma_copy(part, a[i * 128 : (i + 1) * 128])
+            nisa.dma_copy(bias, row)
+            nisa.tensor_tensor(part, part, bias.broadcast_to((128, width)), nl.add)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], part)
+        return result
+
+    program = lower(traced(body, floats(384, width), floats(1, width)), "kernel").program
+    opcodes = program.instructions["opcode"]
+    assert (opcodes == Opcode.MATMUL).sum() == 2 * products
+    assert (opcodes == Opcode.TENSOR_COPY).sum() == copies
+    check(program, CORE)
+
+
+def test_a_row_loaded_once_comes_to_all_partitions_once():
+    def body(a, row):
+        result = nl.ndarray((384, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+        bias = tile((1, 512))
+        nisa.dma_copy(bias, row)
+        for i in nl.affine_range(3):
+            part = tile((128, 512))
+            nisa.dma_copy(part, a[i * 128 : (i + 1) * 128])
+            nisa.tensor_tensor(part, part, bias.broadcast_to((128, 512)), nl.add)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], part)
+        return result
+
+    program = lower(traced(body, floats(384, 512), floats(1, 512)), "kernel").program
+    assert (program.instructions["opcode"] == Opcode.MATMUL).sum() == 2
 
 
 def test_a_zeroed_accumulator_has_no_instruction():
