@@ -17,6 +17,12 @@ import numpy.typing as npt
 from neuron_tools.compiler.allocate import OutOfOnChipMemory, latest
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.epilogue import Epilogue
+from neuron_tools.compiler.codegen.joined_batches import (
+    Joined,
+    join_batches,
+    joined_operands,
+    joined_sizes,
+)
 from neuron_tools.compiler.codegen.operand_blocks import (
     RAW_TILES,
     TURNING_BANKS,
@@ -60,6 +66,13 @@ def generate_dot(context: Context, group: Group) -> None:
         context.define(output)
     if min(sizes.batch, sizes.rows, sizes.depth, sizes.columns) == 0:
         return
+    joined = join_batches(context, left, right, sizes)
+    if joined is not None:
+        sides, whole = joined_operands(left, right, joined), joined_sizes(sizes, joined)
+        matmul = Matmul(context, group, *sides, whole, hlo, joined)
+        if matmul.holds_joined_columns:
+            matmul.generate()
+            return
     Matmul(context, group, left, right, sizes, hlo).generate()
 
 
@@ -71,9 +84,11 @@ class Matmul(OperandBlocks):
     """Declares and emits the loop of one batched matrix product."""
 
     def __init__(
-        self, context: Context, group: Group, left: Operand, right: Operand, sizes: Sizes, hlo: int
-    ) -> None:
+        self, context: Context, group: Group, left: Operand, right: Operand, sizes: Sizes, hlo: int,
+        joined: Joined | None = None,
+    ) -> None:  # fmt: skip
         self._context = context
+        self._joined = joined
         self._group = group
         self._left, self._right = left, right
         self._sizes = sizes
@@ -99,6 +114,7 @@ class Matmul(OperandBlocks):
         """Build the loop with the chosen blocking and append it."""
         self._index()
         self._loop = TileLoop(self._context, len(self._column_block), self._hlo)
+        own = self._joined.columns if self._joined is not None and not self._joined.along_depth else None
         epilogue = Epilogue(
             self._context,
             self._group,
@@ -106,9 +122,9 @@ class Matmul(OperandBlocks):
             rows=self._rows_of,
             place=self._place_of,
             row_count=self._sizes.batch * self._sizes.rows,
-            columns=self._sizes.columns,
+            columns=self._sizes.columns if own is None else own,
             column_version=self._column_version,
-            width=self._blocking.column_tiles * self._moving,
+            width=self._blocking.column_tiles * self._moving if own is None else own,
             last=self._is_last_depth,
             row_version=self._batch * self._row_blocks + self._row_block,
         )
@@ -118,13 +134,23 @@ class Matmul(OperandBlocks):
         right = self._moving_block()
         for row_tile in range(self._blocking.row_tiles):
             sums = self._multiply(row_tile, left, right)
-            epilogue.emit(
-                row_tile, sums, [self._columns(tile) for tile in range(self._blocking.column_tiles)]
-            )
+            widths = [self._columns(tile) for tile in range(self._blocking.column_tiles)]
+            if own is not None:
+                sums, widths = (
+                    [self._own_columns(sums, self._rows_of(row_tile))],
+                    [np.full_like(widths[0], own)],
+                )
+            epilogue.emit(row_tile, sums, widths)
         self._loop.emit()
         epilogue.complete()
         for resident, slot in self._read_residents:
             resident.tokens = latest(resident.tokens, self._loop.last_uses(slot))
+
+    @property
+    def holds_joined_columns(self) -> bool:
+        """Whether the columns of all joined batches are one block, of which each row keeps its own."""
+        along_columns = self._joined is not None and not self._joined.along_depth
+        return not along_columns or self._blocking.column_tiles * self._moving >= self._sizes.columns
 
     # Blocking
 
@@ -161,7 +187,8 @@ class Matmul(OperandBlocks):
         fits = self._depth_tiles * self._sizes.rows * self._left.dtype.byte_count
         whole = fits <= self._context.core.sbuf_bytes_per_partition * STREAMED_LEFT_SHARE
         turned = "tensor" in (self._left.method, self._right.method)
-        return self._sizes.rows <= self._row_tile and self._sizes.batch == 1 and whole and not turned
+        once = self._sizes.rows <= self._row_tile and (self._sizes.batch == 1 or self._joined is not None)
+        return once and whole and not turned
 
     def _turned_beforehand(self, operand: Operand, free: int, keep: bool) -> Operand:
         """The operand, replaced by a copy in HBM that is already turned if it would be turned many times."""

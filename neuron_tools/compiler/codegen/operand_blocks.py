@@ -8,12 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.codegen.joined_batches import Joined, JoinedBatches
 from neuron_tools.compiler.codegen.location import Location
-from neuron_tools.compiler.codegen.operands import Operand, Sizes
+from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
-from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
@@ -39,25 +38,20 @@ class Blocking:
     rows_loaded: int  # row tiles loaded together
 
 
-class OperandBlocks:
+class OperandBlocks(JoinedBatches):
     """Declares the loads of both operands; a product that extends it sets the attributes below.
 
     Attributes are those of `Matmul`: sizes, blocking and the (iterations,) indices of its loop.
     """
 
-    _context: Context
-    _loop: TileLoop
-    _sizes: Sizes
     _left: Operand
     _right: Operand
     _blocking: Blocking
-    _tile: int
     _row_tile: int
     _moving: int
     _depth_tiles: int
     _chunks: int
     _row_blocks: int
-    _batch: IntArray
     _chunk: IntArray
     _row_block: IntArray
     _column_block: IntArray
@@ -77,6 +71,8 @@ class OperandBlocks:
         blocking = self._blocking
         if self._left.resident is not None:
             return self._from_sbuf(self._left.resident)
+        if self._joined is not None and self._joined.along_depth:
+            return self._diagonal(self._joined)
         if self._streams:
             rows = np.full(len(self._batch), self._sizes.rows, np.int64)
             return self._whole(self._left, content_version(self._batch), rows)
@@ -126,6 +122,15 @@ class OperandBlocks:
         slot = self._loop.slot("operand", size, operand.dtype, version=version)
         self._load(operand, slot, np.full(len(free), self._sizes.depth, np.int64), self._depth_tiles, free)
         return [slot] * self._blocking.depth_tiles
+
+    def _diagonal(self, joined: Joined) -> list[Slot]:
+        """Rows of joined batches, each beside its own part of the contraction."""
+        version = content_version(self._batch)
+        size = self._depth_tiles * joined.rows * self._left.dtype.byte_count
+        slot = self._loop.slot("rows", size, self._left.dtype, version=version, extra_buffers=1)
+        every = np.ones(len(version), np.int64)
+        self._load(self._left, slot, self._sizes.depth * every, self._depth_tiles, joined.rows * every)
+        return [self._on_diagonal(slot, version)] * self._blocking.depth_tiles
 
     def _location(self, operand: Operand) -> Location:
         return operand.turned_copy or self._context.location(operand.root)

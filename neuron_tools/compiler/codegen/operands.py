@@ -40,6 +40,8 @@ class Operand:
         is_repeated: One element in memory stands for all: it is loaded once and spread on chip.
         turned_copy: Where a copy turned beforehand lies.
         resident: Where it is in SBUF, rows on partitions: the Tensor engine turns it.
+        together: Last batches that lie next to one another: of each its contraction if `turned`, else its
+            free dimensions.
     """
 
     value: int
@@ -51,6 +53,7 @@ class Operand:
     is_repeated: bool = False
     turned_copy: Location | None = None
     resident: Resident | None = None
+    together: int = 1
 
     @property
     def method(self) -> str:
@@ -74,15 +77,16 @@ def describe(
         free = [axis for axis in range(len(shape)) if axis not in batching and axis not in contracting]
         depth = _product(shape[axis] for axis in contracting)
         batch = _product(shape[axis] for axis in batching)
-        sides.append((_operand(context, value, shape, contracting, free), batch, depth,
-                      _product(shape[axis] for axis in free)))  # fmt: skip
+        operand = _operand(context, value, shape, contracting, free, batching)
+        sides.append((operand, batch, depth, _product(shape[axis] for axis in free)))
     (left, batch, depth, rows), (right, _, _, columns) = sides
     return left, right, Sizes(batch, rows, depth, columns)
 
 
 def _operand(
-    context: Context, value: int, shape: Sequence[int], contracting: Sequence[int], free: Sequence[int]
-) -> Operand:
+    context: Context, value: int, shape: Sequence[int], contracting: Sequence[int], free: Sequence[int],
+    batching: Sequence[int] = (),
+) -> Operand:  # fmt: skip
     layout = context.plan.views.layout(value)
     by_stride = sorted(
         (stride, extent, axis in contracting)
@@ -98,7 +102,25 @@ def _operand(
         run *= extent
     is_vector = _product(shape[axis] for axis in free) == 1
     dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
-    return Operand(value, layout.root, turned, run, dtype, is_vector, layout.is_repeated)
+    batches = [factor for axis in batching for factor in layout.dims[axis]]
+    inner = contracting if turned else free
+    together = _together(batches, _product(shape[axis] for axis in inner))
+    return Operand(value, layout.root, turned, run, dtype, is_vector, layout.is_repeated, together=together)
+
+
+def _together(batches: Sequence[tuple[int, int]], run: int) -> int:
+    """The last batches, in the order of their (extent, stride) factors, whose runs follow one another.
+
+    Example:
+        >>> _together([(8, 256), (2, 128)], 128)
+        16
+    """
+    count = 1
+    for extent, stride in reversed(batches):
+        if stride != run * count:
+            break
+        count *= extent
+    return count
 
 
 def _product(extents: object) -> int:
