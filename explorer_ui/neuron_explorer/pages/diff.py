@@ -21,7 +21,8 @@ from neuron_profile.reports.difference_text import reason_text, signed
 from neuron_tools.profile.reader import Profile
 
 DIFFERENCE = "difference"
-ROWS, BARS = 250, 20
+ROWS, LINE_ROWS, BARS = 250, 60, 20
+LINE_HEADINGS = ("Line", "Base", "New", "Change", "Text")
 HEADINGS = ("Module", "Operation", "Base", "New", "Change", "Because of", "Line")
 
 
@@ -92,6 +93,7 @@ def _draw(view: View) -> Any:
             difference_figure(changed[:BARS], view.theme),
             explains="Device time in the new profile less that in the base; all changes add up to the total.",
         ),
+        *_lines(view, found),
         table_card(
             "Operations that changed",
             HEADINGS,
@@ -102,6 +104,28 @@ def _draw(view: View) -> Any:
 
 
 CHANGES = Section("diff/changes", _needs, _draw)
+
+
+def _lines(view: View, found: Difference) -> list[Any]:
+    """The lines of the user's own code that changed."""
+    rows = [
+        (
+            _line_cell(view, line.place.file, line.place.line),
+            time_cell(line.base_ns),
+            time_cell(line.new_ns),
+            _change(line.delta_ns, line.base_ns),
+            Cell(line.text, is_code=True),
+        )
+        for line in found.lines[:LINE_ROWS]
+    ]
+    return [table_card("Lines that changed", LINE_HEADINGS, rows, name="lines", short=True)] if rows else []
+
+
+def _line_cell(view: View, file: str, line: int, more: str = "") -> Cell:
+    if not file:
+        return Cell("")
+    short = f"{file.rpartition('/')[2]}:{line}"
+    return Cell(short, href=view.address.to("/source", file=file, line=line), title=f"{file}{more}")
 
 
 def _totals(found: Difference) -> Any:
@@ -122,11 +146,8 @@ def _change(delta_ns: int, base_ns: int) -> Cell:
 
 def _row(view: View, delta: Delta) -> list[Any]:
     key = delta.key
-    line = Cell(
-        f"{delta.file.rpartition('/')[2]}:{delta.line}" if delta.file else "",
-        href=view.address.to("/source", file=delta.file, line=delta.line) if delta.file else "",
-        title=delta.file,
-    )
+    library = f", inside {delta.library_file}:{delta.library_line}" if delta.library_file else ""
+    line = _line_cell(view, delta.file, delta.line, library)
     because = "; ".join(reason_text(reason) for reason in delta.reasons[:2]) or delta.change
     direction = " (backward)" if key.backward else ""
     return [

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from neuron_profile.analysis.comparison.difference import Difference, Reason
 from neuron_profile.analysis.comparison.layers import LayersDelta, join_layers
+from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration, percent, scaled
 from neuron_profile.reports.tables import data_table
 
@@ -24,14 +25,23 @@ _REASONS: Mapping[str, tuple[str, str, Callable[[int], str]]] = {
     "dma_wait_ns": ("lost overlap with DMA", "better overlap with DMA", duration),
     "semaphore_wait_ns": ("longer waits for engines", "shorter waits for engines", duration),
 }
+LINE_COLUMNS = ("Source line", "Base", "New", "Change", "Text")
+LINE_ROWS, PLACE_WIDTH = 10, 38
 COLUMNS = ("Module", "Operation", "Base", "New", "Change", "Because of")
 
 
 def as_json(difference: Difference) -> str:
     """The difference as one JSON object; times in nanoseconds."""
     deltas = [{**asdict(delta), "delta_ns": delta.delta_ns} for delta in difference.deltas]
+    lines = [{**asdict(line), "delta_ns": line.delta_ns} for line in difference.lines]
     return json.dumps(
-        {**asdict(difference), "deltas": deltas, "delta_device_ns": _device_delta(difference)}, indent=2
+        {
+            **asdict(difference),
+            "deltas": deltas,
+            "lines": lines,
+            "delta_device_ns": _device_delta(difference),
+        },
+        indent=2,
     )
 
 
@@ -52,6 +62,10 @@ def print_difference(
     console.print()
     console.print(data_table(list(COLUMNS), [_row(each) for each in shown], right=(2, 3, 4)))
     console.print(f"All other operations: {signed(rest_ns)}")
+    rows = _line_rows(difference)
+    if rows:
+        console.print()
+        console.print(data_table(list(LINE_COLUMNS), rows, right=(1, 2, 3)))
 
 
 def as_markdown(difference: Difference, limit: int, *, each_layer: bool = False) -> str:
@@ -63,6 +77,10 @@ def as_markdown(difference: Difference, limit: int, *, each_layer: bool = False)
         lines.append("|---|---|--:|--:|--:|---|")
         lines += ["| " + " | ".join(_escaped(cell) for cell in _row(each)) + " |" for each in shown]
         lines += ["", f"All other operations: {signed(rest_ns)}"]
+    rows = _line_rows(difference)
+    if rows:
+        lines += ["", "| " + " | ".join(LINE_COLUMNS) + " |", "|---|--:|--:|--:|---|"]
+        lines += ["| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
 
 
@@ -72,6 +90,17 @@ def _shown(difference: Difference, limit: int, each_layer: bool) -> tuple[list[L
     rows = [LayersDelta(delta, 1) for delta in deltas] if each_layer else join_layers(deltas)
     shown = [each for each in rows if each.delta.delta_ns][:limit]
     return shown, _device_delta(difference) - sum(each.delta.delta_ns for each in shown)
+
+
+def _line_rows(difference: Difference) -> list[list[str]]:
+    """The lines of the user's own code that changed most."""
+    return [
+        [
+            place(line.place, PLACE_WIDTH), duration(line.base_ns), duration(line.new_ns),
+            signed(line.delta_ns), line.text,
+        ]
+        for line in difference.lines[:LINE_ROWS]
+    ]  # fmt: skip
 
 
 def signed(nanoseconds: int) -> str:

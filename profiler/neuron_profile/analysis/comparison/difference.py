@@ -7,6 +7,12 @@ from dataclasses import dataclass
 
 from neuron_profile.analysis.comparison.alignment import align
 from neuron_profile.analysis.comparison.instructions import instruction_totals
+from neuron_profile.analysis.comparison.lines import (
+    LineDelta,
+    LineTimes,
+    line_deltas,
+    times_of_own_lines,
+)
 from neuron_profile.analysis.comparison.operations import (
     COUNTER_NAMES,
     NO_OPERATION,
@@ -17,6 +23,8 @@ from neuron_profile.analysis.comparison.operations import (
 )
 from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.occupancy import measure_occupancy
+from neuron_profile.analysis.source_frames import SourceTexts
+from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools.profile.reader import Profile
 
 _NOTHING = OperationTotal(0, Counters())
@@ -49,6 +57,8 @@ class Delta:
         change: "changed", "added", "removed", "renamed" or "same".
         base_ns, new_ns: Device time.
         reasons: What explains the difference, most telling first.
+        file, line: The user's own line that it was called from.
+        library_file, library_line: The exact line, where that is a library's.
     """
 
     key: OperationKey
@@ -60,6 +70,8 @@ class Delta:
     reasons: tuple[Reason, ...]
     file: str = ""
     line: int = 0
+    library_file: str = ""
+    library_line: int = 0
 
     @property
     def delta_ns(self) -> int:
@@ -73,6 +85,7 @@ class Difference:
 
     Attributes:
         deltas: By falling size; the sum of all is `new_device_ns - base_device_ns`.
+        lines: Lines of the user's own code that take more or less device time, by falling difference.
         base_idle_ns, new_idle_ns: Time between executions, in which the device waited for the host.
     """
 
@@ -81,6 +94,7 @@ class Difference:
     base_idle_ns: int
     new_idle_ns: int
     deltas: tuple[Delta, ...]
+    lines: tuple[LineDelta, ...] = ()
 
     @property
     def base_total_ns(self) -> int:
@@ -99,24 +113,41 @@ def compare(base: Profile, new: Profile) -> Difference:
     Raises:
         LacksDataError: In one of them nothing ran on a device.
     """
-    before, base_ns = _totals(base)
-    after, new_ns = _totals(new)
-    deltas = make_deltas(before, after)
+    before, after = _Device.of(base), _Device.of(new)
     return Difference(
-        base_ns, new_ns, measure_occupancy(base).idle_ns, measure_occupancy(new).idle_ns, deltas
+        before.device_ns,
+        after.device_ns,
+        measure_occupancy(base).idle_ns,
+        measure_occupancy(new).idle_ns,
+        make_deltas(before.operations, after.operations),
+        line_deltas(
+            before.lines, after.lines, *(SourceTexts(each, stored_only=True) for each in (base, new))
+        ),
     )
 
 
-def _totals(profile: Profile) -> tuple[Mapping[OperationKey, OperationTotal], int]:
-    """Of a capture, else of a profile of the device alone."""
-    totals, device_ns = operation_totals(profile)
-    if not any(key != NO_OPERATION for key in totals):
-        totals, device_ns = instruction_totals(profile)
-    if not device_ns:
-        raise LacksDataError(
-            f"{profile.path} lacks the data for a comparison: it has no instructions of a device."
-        )
-    return totals, device_ns
+@dataclass(frozen=True, slots=True)
+class _Device:
+    """Device time of a profile by operation and by the user's own line."""
+
+    device_ns: int
+    operations: Mapping[OperationKey, OperationTotal]
+    lines: LineTimes
+
+    @classmethod
+    def of(cls, profile: Profile) -> _Device:
+        """Of a capture, else of a profile of the device alone."""
+        charges = charge_device_time(profile)
+        totals, device_ns = operation_totals(profile, charges)
+        lines = times_of_own_lines(profile, charges)
+        if not any(key != NO_OPERATION for key in totals):
+            totals, device_ns = instruction_totals(profile)
+            lines = {}
+        if not device_ns:
+            raise LacksDataError(
+                f"{profile.path} lacks the data for a comparison: it has no instructions of a device."
+            )
+        return cls(device_ns, totals, lines)
 
 
 def make_deltas(
@@ -139,6 +170,7 @@ def _delta(
     return Delta(
         key, _change(old_key, new_key, old, new), old.device_ns, new.device_ns, old.counters, new.counters,
         find_reasons(old, new) if old_key and new_key else (), place.file, place.line,
+        place.library_file, place.library_line,
     )  # fmt: skip
 
 

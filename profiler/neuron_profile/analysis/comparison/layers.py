@@ -51,6 +51,7 @@ def _joined(key: OperationKey, group: Sequence[Delta]) -> Delta:
     return Delta(
         key, first.change, old.device_ns, new.device_ns, old.counters, new.counters,
         find_reasons(old, new) if first.reasons else (), first.file, first.line,
+        first.library_file, first.library_line,
     )  # fmt: skip
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
-from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.charges import Charges
 from neuron_tools.profile.reader import Profile
 
 _COUNTERS = """
@@ -16,8 +17,12 @@ SELECT coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
     sum(coalesce(tensor_engine_instruction_count, 0) + coalesce(vector_engine_instruction_count, 0)
         + coalesce(scalar_engine_instruction_count, 0) + coalesce(gpsimd_engine_instruction_count, 0)
         + coalesce(sync_engine_instruction_count, 0)) AS instructions,
-    any_value(source_file) AS file, any_value(source_line) AS line
-FROM FrameworkInstruction GROUP BY ALL
+    any_value(coalesce(own.source_file, call.source_file)) AS file,
+    any_value(coalesce(own.source_line, call.source_line)) AS line,
+    any_value(call.source_file) AS exact_file, any_value(call.source_line) AS exact_line
+FROM FrameworkInstruction call
+LEFT JOIN Frontier own ON own.stack_frame_id = split_part(call.stack_frame_ids, ',', 1)
+GROUP BY ALL
 """
 _WAITS = """
 SELECT coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
@@ -62,21 +67,27 @@ COUNTER_NAMES = tuple(field.name for field in fields(Counters))
 
 @dataclass(frozen=True, slots=True)
 class OperationTotal:
-    """Device time of an operation, in whole nanoseconds, with its counters and source line."""
+    """Device time of an operation, in whole nanoseconds, with its counters and source line.
+
+    Attributes:
+        file, line: The user's own line.
+        library_file, library_line: The exact line, where that is a library's.
+    """
 
     device_ns: int
     counters: Counters
     file: str = ""
     line: int = 0
+    library_file: str = ""
+    library_line: int = 0
 
 
 NO_OPERATION = OperationKey("", "(no operation)", False)
 """Device time that belongs to no operation."""
 
 
-def operation_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTotal], int]:
+def operation_totals(profile: Profile, charges: Charges) -> tuple[dict[OperationKey, OperationTotal], int]:
     """Totals by operation, and the device time that they add up to with what belongs to none."""
-    charges = charge_device_time(profile)
     times: defaultdict[OperationKey, float] = defaultdict(float)
     for charge in charges.charges:
         origin = charge.origin
@@ -86,7 +97,7 @@ def operation_totals(profile: Profile) -> tuple[dict[OperationKey, OperationTota
     counters, places = _counters(profile)
     whole = rounded(times)
     totals = {
-        key: OperationTotal(nanoseconds, counters.get(key, Counters()), *places.get(key, ("", 0)))
+        key: OperationTotal(nanoseconds, counters.get(key, Counters()), *places.get(key, ()))
         for key, nanoseconds in whole.items()
     }
     return totals, sum(whole.values())
@@ -104,13 +115,19 @@ def rounded(times: Mapping[OperationKey, float]) -> dict[OperationKey, int]:
 
 def _counters(
     profile: Profile,
-) -> tuple[dict[OperationKey, Counters], dict[OperationKey, tuple[str, int]]]:
+) -> tuple[dict[OperationKey, Counters], dict[OperationKey, tuple[str, int, str, int]]]:
     values: defaultdict[OperationKey, dict[str, int]] = defaultdict(dict)
-    places: dict[OperationKey, tuple[str, int]] = {}
+    places: dict[OperationKey, tuple[str, int, str, int]] = {}
     for query in (_COUNTERS, _WAITS):
         for row in profile.query(query).to_pylist():
             key = OperationKey(row.pop("module"), row.pop("operation"), row.pop("backward"))
             if "file" in row:
-                places[key] = (row.pop("file") or "", int(row.pop("line") or 0))
+                places[key] = _place(row)
             values[key].update({name: int(value or 0) for name, value in row.items()})
     return {key: Counters(**numbers) for key, numbers in values.items()}, places
+
+
+def _place(row: dict[str, Any]) -> tuple[str, int, str, int]:
+    """The own line of a row, and the library's where that is another; takes both out of the row."""
+    own, exact = ((row.pop(f"{kind}file") or "", int(row.pop(f"{kind}line") or 0)) for kind in ("", "exact_"))
+    return (*own, *(("", 0) if exact == own else exact))

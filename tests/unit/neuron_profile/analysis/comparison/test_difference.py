@@ -3,6 +3,7 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis.comparison.difference import compare
 from neuron_profile.analysis.comparison.operations import operation_totals
+from neuron_profile.analysis.time.charges import charge_device_time
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def test_a_profile_does_not_differ_from_itself(tiny_path):
 
 def test_totals_are_whole_and_add_up(tiny_path):
     with opened(tiny_path) as profile:
-        totals, device_ns = operation_totals(profile)
+        totals, device_ns = operation_totals(profile, charge_device_time(profile))
     assert device_ns == 200
     assert sum(total.device_ns for total in totals.values()) == 200
     assert {(key.module, key.operation): total.device_ns for key, total in totals.items()} == {
