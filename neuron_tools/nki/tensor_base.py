@@ -77,6 +77,11 @@ class TensorBase(TileArithmetic):
         return self.storage
 
     @property
+    def data(self: Own) -> Own:
+        """Itself: what a grid (`nl.tiles`) gives as the operand of an instruction."""
+        return self
+
+    @property
     def array(self) -> npt.NDArray[Any]:
         """Its elements: a NumPy view of the storage (a copy for indirect accesses)."""
         if self._array is None:

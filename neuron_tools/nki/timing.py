@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy.typing as npt
 from neuron_tools.hardware import device_of
 from neuron_tools.nki.lowering import lower
 from neuron_tools.records.kernel_source import LoweredKernel
-from neuron_tools.records.program import Engine
+from neuron_tools.records.program import Engine, Program
 from neuron_tools.records.simulation import Simulation
 from neuron_tools.simulator.multi_core import simulate_cores
 
@@ -42,6 +41,12 @@ class KernelTiming:
         """Device time of the call: that of the slowest core."""
         return max(simulation.duration_ps for simulation in self.simulations) / 1000.0
 
+    @property
+    def slowest_program(self) -> Program:
+        """The Program of the core that takes longest, whose end is the call's."""
+        slowest = max(range(len(self.kernels)), key=lambda core: self.simulations[core].duration_ps)
+        return self.kernels[slowest].program
+
     def busy_ns(self) -> dict[str, float]:
         """Time during which each engine of the first core had an instruction under way."""
         engines = self.kernels[0].program.instructions["engine"]
@@ -63,13 +68,6 @@ class KernelTiming:
             "dma_transfers": len(program.dmas),
             "engine_busy_ns": self.busy_ns(),
         }
-
-    def save_program(self, path: Path) -> None:
-        """Write the first core's Program as a NumPy archive."""
-        program = self.kernels[0].program
-        with path.open("wb") as file:
-            np.savez(file, instructions=program.instructions, waits=program.waits, dmas=program.dmas,
-                     tiles=program.tiles)  # fmt: skip
 
 
 def _covered_ps(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> int:

@@ -83,7 +83,11 @@ DEFAULT_TARGET = "trn2"
     "-n", "--neff", type=click.Path(path_type=Path), help="Execute this compiled artifact, not a command."
 )
 @click.option(
-    "-s", "--session-file", type=click.Path(path_type=Path), help="With -n: the profile to write, as -o."
+    "-s",
+    "--session-file",
+    type=click.Path(path_type=Path),
+    help="With -n: the profile to write, as -o. With --profile-nth-exec, NAME.ntff stands for a profile "
+    "of each profiled execution, NAME_exec_N.ntff.",
 )
 @click.option("--num-exec", default=1, show_default=True, help="With -n: how often to execute it.")
 @click.option(
@@ -115,15 +119,16 @@ def capture(
     """
     chosen = (lnc, host_clock, settings)
     if neff is not None:
-        from neuron_profile.launch.artifact import capture_artifact
+        from neuron_profile.launch.artifact import capture_sessions
         from neuron_profile.launch.destination import shown
         from neuron_tools.capture.artifact import Repetition
 
         repetition = Repetition(num_exec, profile_nth_exec)
-        directory = capture_artifact(neff, session_file or output, target, chosen, repetition, arguments)
-        _print_summary(directory)
-        path = shown(directory)
-        click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
+        place = session_file or output
+        directories = capture_sessions(neff, place, target, chosen, repetition, arguments)
+        _print_summary(directories[-1])
+        for path in map(shown, directories):
+            click.echo(f"Profile: {path}  (open it with: neuron-profile view {path})", err=True)
         return 0
     if last is None and rules:
         raise click.UsageError("--when needs --last: how much to keep for the profile, e.g. --last 30s.")

@@ -18,10 +18,16 @@ DEFAULT_PORT = 3001
         "neuron-profile view base.nprof new.nprof --no-browser\n"
         "neuron-profile view train.nprof --output-format summary-text\n"
         "neuron-profile view eager.nprof compiled.nprof --output-format summary-text\n"
-        "neuron-profile view train.nprof --output-format perfetto --output-file train.pftrace"
+        "neuron-profile view train.nprof --output-format perfetto --output-file train.pftrace\n"
+        "neuron-profile view -n kernel.neff -s kernel.ntff --output-format summary-json"
     )
 )
-@click.argument("profiles", metavar="PROFILE...", nargs=-1, required=True)
+@click.argument("profiles", metavar="PROFILE...", nargs=-1)
+@click.option(
+    "-n", "--neff-path", type=click.Path(path_type=Path), help="The compiled artifact of which -s tells."
+)
+@click.option("-s", "--session-file", type=click.Path(path_type=Path),
+              help="A profile that capture -n wrote, or the session file of nki.profile.")  # fmt: skip
 @click.option(
     "--output-format",
     type=click.Choice(("summary-text", *FORMATS.names())),
@@ -40,6 +46,8 @@ DEFAULT_PORT = 3001
 @click.option("--browser/--no-browser", default=True, help="Open the Explorer in the browser.")
 def view(
     profiles: tuple[str, ...],
+    neff_path: Path | None,
+    session_file: Path | None,
     output_format: str | None,
     output_file: Path | None,
     force: bool,
@@ -49,8 +57,25 @@ def view(
     """Open PROFILE in the Explorer, or write it in another format.
 
     The text summary and the JSON summary go to standard output unless --output-file names a file; two
-    profiles are summarised side by side.
+    profiles are summarised side by side. With -n and -s, as AWS's tool has them, that session is shown.
     """
+    from neuron_profile.launch.session import session_profile
+
+    if not profiles and session_file is None and neff_path is None:
+        raise click.UsageError("Name a PROFILE to view, or a session with -n FILE.neff -s FILE.ntff.")
+    with session_profile(neff_path, session_file) as session:
+        _view((*profiles, *session), output_format, output_file, force=force, port=port, browser=browser)
+
+
+def _view(
+    profiles: tuple[str, ...],
+    output_format: str | None,
+    output_file: Path | None,
+    *,
+    force: bool,
+    port: int,
+    browser: bool,
+) -> None:
     if output_format == "summary-text":
         _write_summary_text(profiles, output_file, force=force)
         return

@@ -11,8 +11,34 @@ from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.errors import UsageError
 from neuron_tools.neff import read_neff
 
+SESSION_SUFFIX = ".ntff"
 Chosen = tuple[str, str, tuple[str, ...]]
 """Cores per logical core, host clock, settings: as `capture`'s options have them."""
+
+
+def capture_sessions(
+    path: Path,
+    output: Path | None,
+    target: str | None,
+    chosen: Chosen,
+    repetition: Repetition,
+    arguments: tuple[str, ...],
+) -> list[Path]:
+    """Execute an artifact and write its profile, or one per profiled execution where AWS's tool does.
+
+    That is where `output` is called NAME.ntff and not every execution is profiled: NAME_exec_N.ntff.
+
+    Returns:
+        The profiles' folders.
+
+    Raises:
+        UsageError: A command was given too, or an output folder exists.
+        NeuronToolsError: The artifact cannot be read, or a profile cannot be written.
+    """
+    if output is None or output.suffix != SESSION_SUFFIX or repetition.profile_every == 1:
+        return [capture_artifact(path, output, target, chosen, repetition, arguments)]
+    places = [output.with_stem(f"{output.stem}_exec_{number + 1}") for number in repetition.profiled]
+    return [capture_artifact(path, place, target, chosen, Repetition(), arguments) for place in places]
 
 
 def capture_artifact(

@@ -38,10 +38,13 @@ def export_profile(path: str, output_format: str, destination: Path | None, *, f
 
 
 def write_summary_json(paths: Sequence[str], destination: Path | None, *, force: bool) -> None:
-    """Write the published metrics of profiles as one JSON object, by profile name."""
+    """Write the published metrics of profiles as one JSON object, by profile name; on one line to stdout.
+
+    Programs that read standard output, as autotuners do AWS's tool's, look for a line that is JSON.
+    """
     metrics = {}
     for path in paths:
         with open_profile(path) as profile:
             metrics.update(export.summary_metrics(profile))
     with opened_output(destination, force=force) as stream:
-        stream.write((json.dumps(metrics, indent=2, default=str) + "\n").encode())
+        stream.write((json.dumps(metrics, indent=2 if destination else None, default=str) + "\n").encode())

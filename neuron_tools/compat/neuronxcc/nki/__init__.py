@@ -3,7 +3,7 @@
 import functools as _functools
 from typing import Any as _Any
 
-from neuron_tools.nki.benchmark import baremetal, benchmark, profile
+from neuron_tools.frontends.nki.benchmark import baremetal, benchmark, profile
 from neuron_tools.nki.errors import NkiError
 from neuron_tools.nki.kernel import Kernel as FrameworkKernel
 from neuron_tools.nki.kernel import jit as _jit

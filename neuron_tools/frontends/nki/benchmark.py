@@ -1,4 +1,8 @@
-"""`nki.benchmark`, `nki.profile` and `nki.baremetal` in their old form: latencies in microseconds."""
+"""`nki.benchmark`, `nki.profile` and `nki.baremetal` in their old form: latencies in microseconds.
+
+What they write is what AWS's tools take: an artifact that `neuron-profile capture -n` runs, and a session
+file that `neuron-profile view -n ... -s ...` shows.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from neuron_tools.neff import Neff, write_neff
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.timing import KernelTiming, time_kernel
 
@@ -74,7 +79,7 @@ class TimedKernel(Kernel):
     def _write_files(self, timing: KernelTiming) -> None:
         program, trace = self.save_to
         if program:
-            timing.save_program(Path(program))
+            write_neff(Neff(timing.slowest_program), Path(program))
         if trace:
             Path(trace).write_text(json.dumps(timing.summary(), indent=1) + "\n")
 
@@ -94,7 +99,7 @@ def benchmark(
         kernel: The kernel or function.
         warmup: Iterations before timing; the simulated device needs none.
         iters: Timed iterations; they take the same time.
-        save_neff_name: File for the compiled Program.
+        save_neff_name: File for the compiled artifact.
         save_trace_name: File for a summary of the simulated times.
     """
     if kernel is None:

@@ -1,0 +1,1 @@
+"""`nki.framework`."""
