@@ -75,8 +75,13 @@ class Span:
 class Backing(Protocol):
     """Where a grid's elements lie."""
 
-    dtype: DType
-    region: MemoryRegion
+    @property
+    def dtype(self) -> DType:
+        """Their element type."""
+
+    @property
+    def region(self) -> MemoryRegion:
+        """The memory they lie in."""
 
     def view(self, spans: Sequence[Span]) -> NkiTensor | None:
         """The elements of a selection as one tensor; None where no access pattern reaches them."""
@@ -139,7 +144,8 @@ class TileBacking:
         number = sum(at * step for at, step in zip(first, _steps(self.counts)))
         limits = [slice(0, span.extent) for span in spans]
         if first == last:
-            return self.tensor[(limits[0], number, *limits[1:])]
+            place = (limits[0], number, *limits[1:])
+            return self.tensor[place]
         if first[:-1] != last[:-1] or len(self.tile_shape) != 2:
             return None
         neighbours = self.tensor[limits[0], number : number + last[-1] - first[-1] + 1]
