@@ -30,6 +30,8 @@ EXTRA_OF_MODULE = {
     "orjson": "monitor",
     "textual": "monitor",
     "mcp": "agents",
+    "optuna": "tune",
+    "pebble": "tune",
     "dask": "cluster",
     "distributed": "cluster",
     "fsspec": "cluster",

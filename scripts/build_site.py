@@ -29,7 +29,7 @@ OUTSIDE = {
 CHAPTERS = {
     "Tutorials": "tutorial-pytorch pytorch-ways tutorial-jax tutorial-nki tutorial-distributed "
     "tutorial-vscode tutorial-monitor",
-    "Profiles": "explorer timeline advice agents look-back distributed import-export compiled-artifacts "
+    "Profiles": "explorer timeline advice tune agents look-back distributed import-export compiled-artifacts "
     "vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",
     "Reference": "commands python-api profile-format operators nki models plugins",

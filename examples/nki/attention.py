@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import ml_dtypes
 import numpy as np
@@ -36,13 +37,15 @@ def load(source):
     return tile
 
 
-def scores_of(query, keys, scale):
+def scores_of(query, keys, scale, engine=nisa.vector_engine):
     """scale * query.T @ keys for a block of queries: fp32 in SBUF, (BLOCK, sequence)."""
     scores = tile_of((BLOCK, keys.shape[1]), nl.float32)
     for start in range(0, keys.shape[1], WIDE):
         product = tile_of((BLOCK, WIDE), nl.float32, nl.psum)
         nisa.nc_matmul(dst=product, stationary=query, moving=keys[:, start : start + WIDE])
-        nisa.tensor_scalar(dst=scores[:, start : start + WIDE], data=product, op0=nl.multiply, operand0=scale)
+        nisa.tensor_scalar(
+            dst=scores[:, start : start + WIDE], data=product, op0=nl.multiply, operand0=scale, engine=engine
+        )
     return scores
 
 
@@ -59,7 +62,7 @@ def weights_of(scores, dtype):
     return weights, total
 
 
-def weighted(weights, total, values, group):
+def weighted(weights, total, values, group, engine=nisa.scalar_engine):
     """weights @ values / sum: blocks of weights are turned on the Tensor engine, `group` to one PSUM bank."""
     output = tile_of((BLOCK, values[0].shape[1]), nl.float32, nl.psum)
     for first in range(0, len(values), group):
@@ -68,7 +71,7 @@ def weighted(weights, total, values, group):
             block = slice((first + place) * BLOCK, (first + place + 1) * BLOCK)
             nisa.nc_transpose(dst=turned[:, place * BLOCK : (place + 1) * BLOCK], data=weights[:, block])
         staged = tile_of(turned.shape, weights.dtype)
-        nisa.tensor_copy(dst=staged, src=turned, engine=nisa.scalar_engine)
+        nisa.tensor_copy(dst=staged, src=turned, engine=engine)
         for place in range(group):
             part = staged[:, place * BLOCK : (place + 1) * BLOCK]
             nisa.nc_matmul(dst=output, stationary=part, moving=values[first + place])
@@ -142,14 +145,57 @@ def attention_pipelined(query_t, key_t, value):
     return result
 
 
-if __name__ == "__main__":
+@nki.jit
+def attention_tunable(
+    query_t,
+    key_t,
+    value,
+    *,
+    group: Literal[1, 2, 4, 8] = 1,
+    ahead: Literal[0, 1, 2, 3] = 0,
+    scaled_by: Literal["vector", "scalar"] = "vector",
+    staged_by: Literal["vector", "scalar"] = "scalar",
+    loads: Literal[1, 2, 4, 8] = 8,
+):
+    """For `neuron-profile tune`: blocks in a PSUM bank, blocks of scores ahead, engines, query loads."""
+    engines = {"vector": nisa.vector_engine, "scalar": nisa.scalar_engine}
+    width, sequence = query_t.shape
+    result = nl.ndarray((sequence, width), dtype=nl.float32, buffer=nl.shared_hbm)
+    keys = load(key_t)
+    piece = sequence // loads
+    queries = [load(query_t[:, start : start + piece]) for start in range(0, sequence, piece)]
+    values = [load(value[start : start + BLOCK]) for start in range(0, sequence, BLOCK)]
+    waiting = []
+    for row in range(0, sequence + ahead * BLOCK, BLOCK):
+        scores = None
+        if row < sequence:
+            query = queries[row // piece][:, row % piece : row % piece + BLOCK]
+            scores = scores_of(query, keys, width**-0.5, engines[scaled_by])
+            if not ahead:
+                waiting.append((row, *weights_of(scores, value.dtype)))
+        if len(waiting) > max(0, ahead - 1) or (waiting and row >= sequence):
+            place, weights, total = waiting.pop(0)
+            block = weighted(weights, total, values, group, engines[staged_by])
+            nisa.dma_copy(dst=result[place : place + BLOCK], src=block)
+        if ahead and scores is not None:
+            waiting.append((row, *weights_of(scores, value.dtype)))
+    return result
+
+
+def inputs():
+    """Queries and keys, turned, and values of one head."""
     random = np.random.default_rng(0)
     q, k, v = (random.standard_normal((1024, 128)).astype(ml_dtypes.bfloat16) for _ in range(3))
+    return np.ascontiguousarray(q.T), np.ascontiguousarray(k.T), v
+
+
+if __name__ == "__main__":
+    tensors = inputs()
+    q, k, v = tensors[0].T, tensors[1].T, tensors[2]
     wide_q, wide_k, wide_v = (x.astype(np.float32) for x in (q, k, v))
     power = wide_q @ wide_k.T / np.sqrt(128)
     power = np.exp(power - power.max(axis=1, keepdims=True))
     expected = power @ wide_v / power.sum(axis=1, keepdims=True)
-    tensors = (np.ascontiguousarray(q.T), np.ascontiguousarray(k.T), v)
     compare(
         [attention_through_hbm, attention_on_chip, attention_grouped, attention_pipelined],
         tensors,

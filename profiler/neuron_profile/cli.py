@@ -24,6 +24,7 @@ COMMANDS = (
     "ranks",
     "diff",
     "check",
+    "tune",
     "mcp",
     "recover",
     "import",
