@@ -62,9 +62,9 @@ def tune(
     computes other values or breaks a rule of the hardware is refused. The kernel's code runs here, in
     processes of its own.
     """
-    from neuron_profile.reports import tune_text
-    from neuron_profile.reports.progress_bar import ProgressBar
+        from neuron_profile.reports.progress_bar import ProgressBar
     from neuron_profile.reports.terminal import output_console
+    from neuron_profile.tune import report
     from neuron_profile.tune.measurement import Candidate
     from neuron_profile.tune.patch import as_patch, patched_text
     from neuron_profile.tune.search import Settings, search
@@ -76,9 +76,9 @@ def tune(
     with ProgressBar("Simulating candidates") as progress:
         outcome = search(named, chosen, settings, progress)
     if as_json:
-        click.echo(tune_text.as_json(outcome))
+        click.echo(report.as_json(outcome))
     else:
-        tune_text.print_outcome(output_console(), outcome)
+        report.print_outcome(output_console(), outcome)
     new = patched_text(outcome.best.candidate)
     patch = as_patch(named.path, new)
     if not patch:

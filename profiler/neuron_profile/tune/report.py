@@ -5,16 +5,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 from neuron_profile.reports.tables import data_table
-
-if TYPE_CHECKING:
-    from neuron_profile.tune.measurement import Measurement
-    from neuron_profile.tune.search import Outcome
+from neuron_profile.tune.measurement import Measurement
+from neuron_profile.tune.search import Outcome
 
 
 def as_json(outcome: Outcome) -> str:
