@@ -62,7 +62,7 @@ def tune(
     computes other values or breaks a rule of the hardware is refused. The kernel's code runs here, in
     processes of its own.
     """
-        from neuron_profile.reports.progress_bar import ProgressBar
+    from neuron_profile.reports.progress_bar import ProgressBar
     from neuron_profile.reports.terminal import output_console
     from neuron_profile.tune import report
     from neuron_profile.tune.measurement import Candidate
