@@ -7,12 +7,13 @@ from typing import Any
 from neuron_explorer.analyses import analysis
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.communication import Communication, measure_communication
+from neuron_profile.analysis.communication import Communication
 from neuron_profile.analysis.identity import Identity, identify
 from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
 from neuron_profile.analysis.overview import Overview, make_overview
 from neuron_profile.analysis.roofline import Roofline, make_roofline
 from neuron_profile.analysis.time.steps import Steps, find_steps
+from neuron_profile.analysis.traces.collectives import communication_of
 from neuron_tools.profile.reader import Profile
 
 IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
@@ -57,7 +58,7 @@ def _roofline(profile: Profile, level: str) -> Roofline:
 
 @analysis(COMMUNICATION, "Summing up collectives")
 def _communication(profile: Profile) -> Communication:
-    return measure_communication(profile)
+    return communication_of(profile)
 
 
 def rows(profile: Profile, query: str, parameters: Any = ()) -> list[dict[str, Any]]:

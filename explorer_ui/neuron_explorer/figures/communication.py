@@ -86,7 +86,7 @@ def bandwidth_figure(kinds: Sequence[CollectiveKind], theme: Theme) -> Any:
                 mode="markers", name=plain(operation),
                 marker={"size": 9, "color": CATEGORICAL[number % len(CATEGORICAL)]},
                 text=[
-                    f"{scaled(kind.input_bytes, 'B')}, {scaled(kind.bus_bandwidth, 'B/s')}, "
+                    f"{scaled(kind.input_bytes or 0, 'B')}, {scaled(kind.bus_bandwidth or 0, 'B/s')}, "
                     f"{kind.calls:,} calls"
                     for kind in chosen
                 ],

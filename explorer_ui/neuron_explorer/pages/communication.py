@@ -40,7 +40,8 @@ def COLLECTIVES(view: View) -> Any:
     if not found.kinds:
         return empty_state(
             "There are no collectives in this profile.",
-            "They appear where several NeuronCores work together: all-reduce, all-gather and the like.",
+            "They appear where several NeuronCores or other devices work together: all-reduce, all-gather "
+            "and the like.",
         )
     return [
         html.Div(

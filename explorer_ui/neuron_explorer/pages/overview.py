@@ -27,9 +27,11 @@ from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.analysis.overview import Overview
 from neuron_profile.analysis.source_frames import SourceLine
+from neuron_profile.analysis.traces.overview import TraceOverview
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
-from neuron_profile.reports.summary_text import notices, total_rows, verdict_text
+from neuron_profile.reports.summary_text import made_by, notices, total_rows, verdict_text
+from neuron_profile.reports.trace_text import trace_rows, trace_verdict
 
 ROWS = 10
 FINDINGS = 5
@@ -91,8 +93,11 @@ def SUMMARY(view: View) -> list[Any]:
     overview: Overview = view.result(results.OVERVIEW)
     return [
         *(html.P(notice, className="notice") for notice in notices(identity)),
-        html.P(_verdict(view, overview), className="verdict"),
-        *([] if _is_host_trace(view, overview) else [_figures(view, overview)]),
+        html.P(_verdict(overview), className="verdict"),
+        _trace_figures(overview.trace)
+        if overview.is_foreign and overview.trace is not None
+        else _figures(view, overview),
+        *_kernels(overview.trace),
         *(
             [
                 chart_card(
@@ -110,21 +115,15 @@ def _is_alone(overview: Overview) -> bool:
     return not overview.occupancy.executions and bool(overview.metrics.get("total_time"))
 
 
-def _is_host_trace(view: View, overview: Overview) -> bool:
-    """Whether another tool's trace has spans of a host, and nothing of a device."""
-    is_foreign = bool(view.profile.tables().get("TraceSpan"))
-    return is_foreign and not overview.occupancy.executions and not _is_alone(overview)
-
-
-def _verdict(view: View, overview: Overview) -> str:
+def _verdict(overview: Overview) -> str:
     """What the program waits for, in one sentence; of what has no host or no device, what there is."""
     if _is_alone(overview):
         total_ns, active = _alone(overview)
         return (
             f"The device alone was profiled: {duration(total_ns)}, of which it was active {percent(active)}."
         )
-    if _is_host_trace(view, overview):
-        return "This trace has no NeuronCore in it: its spans are on Timeline, and summed up on Operators."
+    if overview.is_foreign and overview.trace is not None:
+        return trace_verdict(overview.trace)
     return verdict_text(overview.occupancy)
 
 
@@ -156,6 +155,56 @@ def _figures(view: View, overview: Overview) -> Any:
             ("Matrix work", _known(metrics.get("model_flops"), "FLOP"), "of the model"),
         ]
     return html.Dl([_figure(*number) for number in numbers], className="figures")
+
+
+def _trace_figures(trace: TraceOverview) -> Any:
+    """Numbers of another tool's trace: what the devices did, and what the host did beside them."""
+    devices, times = trace.devices, [device.time for device in trace.devices]
+    work = sum(device.kernels for device in devices)
+    communication, hidden = (
+        sum(time.communication_ns for time in times),
+        sum(time.hidden_ns for time in times),
+    )
+    numbers = [("Host", duration(trace.host.window_ns), count(trace.host.threads, "thread"))]
+    if devices:
+        numbers = [
+            ("Devices", _device_names(trace), count(sum(device.streams for device in devices), "stream")),
+            ("Device busy", percent(trace.busy_share), f"of {duration(trace.window_ns)}"),
+            ("Computing", duration(sum(time.computing_ns for time in times)), count(work, "kernel")),
+            (
+                "Collectives",
+                duration(communication) if communication else "none",
+                f"{percent(hidden / communication)} hidden by computing"
+                if communication
+                else "in this trace",
+            ),
+            ("Idle", duration(trace.idle_ns), "neither computing, communicating nor copying"),
+            *numbers,
+        ]
+    return html.Dl([_figure(*number) for number in numbers], className="figures")
+
+
+def _device_names(trace: TraceOverview) -> str:
+    """Each model with how many there are of it."""
+    names = [device.name for device in trace.devices]
+    return ", ".join(
+        name if names.count(name) == 1 else f"{names.count(name)} × {name}" for name in dict.fromkeys(names)
+    )
+
+
+def _kernels(trace: TraceOverview | None) -> list[Any]:
+    """The kernels that take longest."""
+    if trace is None or not trace.kernels:
+        return []
+    whole_ns = sum(kernel.total_ns for kernel in trace.kernels)
+    rows = [
+        (
+            kernel.name, kernel.kind, share_cell(kernel.total_ns / whole_ns, bar=True) if whole_ns else "",
+            time_cell(kernel.total_ns), count_cell(kernel.calls), time_cell(kernel.mean_ns),
+        )
+        for kernel in trace.kernels[:ROWS]
+    ]  # fmt: skip
+    return [table_card("Kernels", ("Kernel", "Kind", "Share", "Time", "Calls", "Mean"), rows)]
 
 
 def _known(value: Any, unit: str) -> str:
@@ -265,10 +314,10 @@ def SYSTEM(view: View) -> Any:
         ("Logical NeuronCore", f"{identity.lnc} physical" if identity.lnc else ""),
         ("Host clock", identity.host_clock),
         ("Settings", ", ".join(identity.settings)),
-        ("Made by", identity.producer),
+        ("Made by", made_by(identity)),
         ("Schema", identity.schema_version),
         ("Folder", html.Code(str(identity.path))),
-        *(total_rows(overview) if view.range_ns is None else []),
+        *(_totals(overview) if view.range_ns is None else []),
     ]
     listed = [part for name, value in facts if value for part in (html.Dt(name), html.Dd(value))]
     warnings = [(row.category, row.message, count_cell(row.count)) for row in overview.warnings]
@@ -276,6 +325,12 @@ def SYSTEM(view: View) -> Any:
         card("What was captured", html.Dl(listed, className="facts")),
         *([table_card("Warnings", ("Kind", "Message", "Times"), warnings)] if warnings else []),
     ]
+
+
+def _totals(overview: Overview) -> list[tuple[str, str]]:
+    if overview.is_foreign and overview.trace is not None:
+        return trace_rows(overview.trace)
+    return total_rows(overview)
 
 
 PAGE = Page("/overview", "Overview", layout, group="Where time goes")

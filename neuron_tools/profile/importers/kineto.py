@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from neuron_tools.profile.importers.chrome_trace import ChromeReader
 from neuron_tools.profile.importers.collectives import CollectiveEnds
+from neuron_tools.profile.importers.devices import stage_devices
 from neuron_tools.profile.importers.dialect import CounterTracks, Dialect
 from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_document import JsonDocument
@@ -130,6 +131,7 @@ class KinetoDialect(Dialect):
         about = about if isinstance(about, dict) else {}
         recording.rank, recording.world_size = _small(about.get("rank")), _small(about.get("world_size"))
         recording.collectives = self._collectives.ends()
+        stage_devices(recording, self._headers.get("deviceProperties"))
 
 
 YEAR_2001_NS = 1_000_000_000 * 1_000_000_000

@@ -16,9 +16,11 @@ from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.memory import measure_memory
 from neuron_profile.analysis.recorded_path import find_recorded_path
 from neuron_profile.analysis.roofline import make_roofline
-from neuron_profile.analysis.traces.breakdown import TraceBreakdown, break_down
+from neuron_profile.analysis.traces.breakdown import break_down
+from neuron_profile.analysis.traces.collectives import measure_trace_communication
 from neuron_profile.analysis.traces.critical_path import find_trace_path
 from neuron_profile.analysis.traces.idle import find_stream_times
+from neuron_profile.analysis.traces.launches import find_stream_queues
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[[Profile, str], Any]
@@ -78,10 +80,8 @@ def _communication(profile: Profile, level: str) -> Any:
 
 
 def _trace_communication(profile: Profile, level: str) -> Any:
-    """Device times and the collectives among the kernels; nothing where there are none."""
-    whole = break_down(profile)
-    collectives = tuple(kernel for kernel in whole.kernels if kernel.kind == "communication")
-    return TraceBreakdown(whole.devices, collectives) if collectives else None
+    communication = measure_trace_communication(profile)
+    return communication if communication.kinds else None
 
 
 def _kernels(profile: Profile, level: str) -> Any:
@@ -99,6 +99,11 @@ HOST = ProfileAnalysis(
 )
 KERNELS = ProfileAnalysis(
     lambda profile, level: None, _kernels, "spans of a device from another tool's trace"
+)
+QUEUE = ProfileAnalysis(
+    lambda profile, level: None,
+    lambda profile, level: find_stream_queues(profile),
+    "launches of a device's work from another tool's trace",
 )
 ROOFLINE = ProfileAnalysis(_roofline, None, "HLO operations")
 CRITICAL_PATH = ProfileAnalysis(

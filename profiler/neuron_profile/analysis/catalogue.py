@@ -12,6 +12,7 @@ ANALYSES = Door(
         ("idle", f"{_HERE}:IDLE"),
         ("host", f"{_HERE}:HOST"),
         ("kernels", f"{_HERE}:KERNELS"),
+        ("queue", f"{_HERE}:QUEUE"),
         ("roofline", f"{_HERE}:ROOFLINE"),
         ("critical-path", f"{_HERE}:CRITICAL_PATH"),
         ("memory", f"{_HERE}:MEMORY"),

@@ -36,7 +36,7 @@ class CollectiveKind:
     """All calls of one operation with one algorithm and size.
 
     Attributes:
-        input_bytes, output_bytes: Of one rank, in one call.
+        input_bytes, output_bytes: Of one rank, in one call; these and what follows None where not known.
         duration_ns: Sum over the calls and ranks.
         shortest_ns: The quickest call: one that waited for nobody.
         algorithm_bandwidth, bus_bandwidth: Bytes per second, mean of the calls.
@@ -45,14 +45,14 @@ class CollectiveKind:
 
     operation: str
     algorithm: str
-    input_bytes: int
-    output_bytes: int
+    input_bytes: int | None
+    output_bytes: int | None
     calls: int
     duration_ns: int
     shortest_ns: int
-    algorithm_bandwidth: float
-    bus_bandwidth: float
-    wait_ns: int
+    algorithm_bandwidth: float | None
+    bus_bandwidth: float | None
+    wait_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)

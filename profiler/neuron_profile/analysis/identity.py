@@ -32,6 +32,7 @@ class Identity:
         interrupted: The user stopped the command.
         exit_status: Of the captured command.
         missing: What of it cannot be read, one sentence each.
+        formats: Of the traces it was imported from; () for a capture.
     """
 
     path: Path
@@ -47,6 +48,7 @@ class Identity:
     interrupted: bool
     exit_status: int | None
     missing: tuple[str, ...]
+    formats: tuple[str, ...]
     processes: tuple[ProcessIdentity, ...]
 
     @property
@@ -73,6 +75,7 @@ def identify(profile: Profile) -> Identity:
         interrupted=bool(facts.get("interrupted", False)),
         exit_status=facts.get("exit_status"),
         missing=(*profile.missing, *([notice] if notice else [])),
+        formats=tuple(map(str, facts.get("formats", ()))),
         processes=tuple(ProcessIdentity(**row) for row in profile.query(_PROCESSES).to_pylist()),
     )
 

@@ -12,6 +12,7 @@ from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, f
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.serving import Serving, measure_serving
 from neuron_profile.analysis.source_frames import SourceTexts
+from neuron_profile.analysis.traces.overview import TraceOverview, look_at_trace
 from neuron_profile.analysis.transfers import (
     HostTransfers,
     MemoryPeak,
@@ -60,6 +61,7 @@ class Overview:
         metrics: The published summary metrics.
         held: What the memory of each peak was held for.
         host_idle: What the host did while the device was idle; None where it was not sampled.
+        trace: What another tool's trace shows; None where there is none.
     """
 
     metrics: Mapping[str, Any]
@@ -73,11 +75,17 @@ class Overview:
     texts: SourceTexts
     serving: Serving | None = None
     host_idle: HostIdle | None = None
+    trace: TraceOverview | None = None
 
     @property
     def total_ns(self) -> float:
         """From the first to the last device span, idle gaps included."""
         return float(self.metrics.get("total_time") or 0.0) * 1e9
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether all that it shows is another tool's trace: nothing was executed on a NeuronCore."""
+        return self.trace is not None and not self.occupancy.executions and not self.metrics.get("total_time")
 
     def while_busy(self, metric: str) -> float:
         """A utilization metric of the total time, taken over the device time instead.
@@ -103,6 +111,7 @@ def make_overview(profile: Profile) -> Overview:
         texts=SourceTexts(profile),
         serving=measure_serving(profile),
         host_idle=find_host_idle(profile),
+        trace=look_at_trace(profile),
     )
 
 

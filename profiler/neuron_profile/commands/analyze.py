@@ -32,6 +32,7 @@ def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) 
     idle           busy and idle time of each engine, and why it was idle
     host           what the host did while the device was idle, by line and reason
     kernels        device time and kernels of an imported trace
+    queue          launches of an imported trace: how many wait, and how long
     roofline       achieved rates against what chip and memory allow
     critical-path  what made the program take as long as it did
     memory         HBM, SBUF and PSUM: peaks, tensors, spills

@@ -11,6 +11,8 @@ LEADS: Mapping[str, str] = {
     "A training program's first step does not count.",
     "StreamTime": "Each stream's time from its first span to its last. A gap is the host's where the next "
     "kernel was not launched yet, a launch's where it is short, and something else's otherwise.",
+    "StreamQueue": "What was launched on each stream and had not begun yet. A delay reaches from the end of "
+    "the host's call to the start on the device; a short launch took the host longer than the device.",
     "PathEntry": "What made the program take as long as it did, one after the other; the parts add up to its "
     "time. What is not listed could take longer without delaying the end.",
     "Point": "At best each is as fast as the Tensor engine, or as the memory that moves its bytes; it "
@@ -57,6 +59,14 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
         "host_ns": "Not launched",
         "launch_ns": "Launching",
         "other_ns": "Other",
+    },
+    "StreamQueue": {
+        "mean_waiting": "Waiting: mean",
+        "most_waiting": "most",
+        "median_delay_ns": "Delay: median",
+        "slowest_delay_ns": "99 of 100",
+        "short": "Short",
+        "call_ns": "Host time",
     },
     "HostActivity": {
         "kind": "Doing",

@@ -40,6 +40,7 @@ def _facts(identity: Identity) -> Iterator[tuple[str, str]]:
         ("Target", _target(identity)),
         ("Host clock", identity.host_clock),
         ("Settings", ", ".join(identity.settings)),
+        ("Imported from", ", ".join(identity.formats)),
         ("Written by", identity.producer),
         ("Format", identity.format_version),
         ("Schema", identity.schema_version),

@@ -16,10 +16,12 @@ from neuron_profile.analysis.occupancy import Bound, Occupancy
 from neuron_profile.analysis.overview import EngineUse, Overview
 from neuron_profile.analysis.serving import Serving
 from neuron_profile.analysis.source_frames import SourceTexts
+from neuron_profile.analysis.traces.overview import TraceOverview
 from neuron_profile.analysis.warnings import ProfileWarning
 from neuron_profile.reports.host_text import host_text
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
+from neuron_profile.reports.trace_text import kernel_table, trace_rows, trace_verdict
 
 UTILIZATIONS = {
     "MFU": "mfu_estimated_percent",
@@ -47,6 +49,10 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
     """The sections of the summary, in order."""
     hotspots = overview.hotspots
     yield heading(identity)
+    if overview.is_foreign and overview.trace is not None:
+        yield from _trace_parts(overview.trace)
+        yield warning_list(overview.warnings)
+        return
     if not overview.occupancy.executions:
         yield verdict(overview.occupancy)
         yield warning_list(overview.warnings)
@@ -61,12 +67,21 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
     yield warning_list(overview.warnings)
 
 
+def _trace_parts(trace: TraceOverview) -> Iterator[RenderableType]:
+    """What another tool's trace shows."""
+    yield _grid(trace_rows(trace))
+    yield Text(f"{trace_verdict(trace)}\n", style="bold")
+    if trace.kernels:
+        yield kernel_table(trace.kernels, sum(kernel.total_ns for kernel in trace.kernels))
+
+
 def heading(identity: Identity) -> RenderableType:
     """Name, command and circumstances; a notice where the profile is not whole."""
     facts = [
         f"{identity.target} (simulated)" if identity.target else "",
         f"LNC {identity.lnc}" if identity.lnc and identity.lnc > 1 else "",
         count(len(identity.processes), "process") if identity.processes else "",
+        ", ".join(identity.formats),
         f"host clock {identity.host_clock}" if identity.host_clock else "",
         *identity.settings,
     ]
@@ -74,6 +89,13 @@ def heading(identity: Identity) -> RenderableType:
     lines.append(Text(", ".join(filter(None, facts)), style="dim"))
     lines.extend(Text(notice, style="bold yellow") for notice in notices(identity))
     return Group(*lines, "")
+
+
+def made_by(identity: Identity) -> str:
+    """The tool that recorded a profile, and the one that imported it."""
+    if not identity.formats:
+        return identity.producer
+    return f"{', '.join(identity.formats)}, imported by {identity.producer}"
 
 
 def notices(identity: Identity) -> list[str]:
@@ -91,10 +113,14 @@ def notices(identity: Identity) -> list[str]:
 
 def totals(overview: Overview) -> RenderableType:
     """Times, work and traffic of the whole program."""
+    return _grid(total_rows(overview))
+
+
+def _grid(rows: Iterable[tuple[str, str]]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
-    for name, text in total_rows(overview):
+    for name, text in rows:
         table.add_row(name, text)
     return Group(table, "")
 

@@ -27,7 +27,7 @@ GIVE = {
     "nki_kernel": {"idle", "roofline", "critical-path", "memory"},
     "jax_program": {"idle", "roofline", "critical-path", "memory"},
     "host_trace": {"critical-path"},
-    "gpu_trace": {"idle", "kernels", "critical-path", "communication"},
+    "gpu_trace": {"idle", "kernels", "queue", "critical-path", "communication"},
     "device": {"idle", "critical-path", "memory"},
 }
 KINDS = pytest.mark.parametrize("kind", MAKERS)

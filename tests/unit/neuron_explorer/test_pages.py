@@ -24,7 +24,8 @@ from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
 from neuron_tools.profile.importers import import_traces
 from neuron_tools.profile.reader import Profile
-from tests.fixtures.foreign_traces import device_profile, kineto_document
+from tests.fixtures.foreign_traces import device_profile
+from tests.fixtures.gpu_trace import gpu_document, host
 
 
 @pytest.fixture(autouse=True)
@@ -98,9 +99,23 @@ def test_a_device_without_a_host_is_not_said_to_have_done_nothing(foreign_view) 
 
 
 def test_a_trace_of_a_host_is_not_measured_as_a_device(foreign_view) -> None:
-    shown = drawn(foreign_view(kineto_document()), "/overview")
-    assert "This trace has no NeuronCore in it" in shown
+    shown = drawn(foreign_view({"traceEvents": [host("aten::mm", "cpu_op", 0, 8)]}), "/overview")
+    assert "No device in this trace: 1 span of the host alone." in shown
     assert "Device busy" not in shown
+
+
+def test_a_gpu_trace_names_its_device_and_what_it_did(foreign_view) -> None:
+    shown = drawn(foreign_view(gpu_document()), "/overview")
+    assert "NVIDIA H100 80GB HBM3" in shown
+    assert "The device was busy 87.7 % of the time" in shown
+    assert "torch.profiler, imported by neuron-tools" in shown
+    assert "NeuronCore" not in shown
+
+
+def test_collectives_of_a_gpu_trace_are_on_the_page(foreign_view) -> None:
+    shown = drawn(foreign_view(gpu_document()), "/communication")
+    assert "AllReduce" in shown
+    assert "There are no collectives" not in shown
 
 
 def test_the_memory_page_says_who_holds_the_peak(make_profile, tiny_tables) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.time.charges import EXECUTION_EVENT, charge_device_time
-from neuron_profile.analysis.traces.breakdown import DeviceTime, device_times, find_kernels
+from neuron_profile.analysis.traces.breakdown import find_kernels, process_time
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.profile.reader import Profile, open_profile
 
@@ -154,7 +154,7 @@ def _of_trace(profile: Profile, key: RankKey) -> RankPartial:
     """Of an imported trace, or of a profile of nothing."""
     spans = load_device_spans(profile)
     spans = spans.chosen(spans.process == key.process)
-    device = device_times(spans)[0] if len(spans) else DeviceTime(key.process, 0, 0, 0, 0, 0, 0, 0)
+    device = process_time(key.process, spans)
     engines = {
         "compute": device.computing_ns,
         "communication": device.communication_ns,

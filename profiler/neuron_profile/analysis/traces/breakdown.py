@@ -21,7 +21,7 @@ FROM device JOIN kinds USING (name, category) GROUP BY ALL ORDER BY total_ns DES
 
 @dataclass(frozen=True, slots=True)
 class DeviceTime:
-    """How the devices of one process spent the time from their first to their last span.
+    """How a device spent the time from its first to its last span.
 
     The first four parts add up to `window_ns`.
 
@@ -35,6 +35,7 @@ class DeviceTime:
     """
 
     process: int
+    device_idx: int
     window_ns: int
     computing_ns: int
     exposed_communication_ns: int
@@ -82,11 +83,17 @@ def break_down(profile: Profile) -> TraceBreakdown:
 
 
 def device_times(spans: DeviceSpans) -> tuple[DeviceTime, ...]:
-    """Device time of each process."""
+    """Device time of each device of each process."""
+    pairs = np.unique(np.stack([spans.process, spans.device], axis=1), axis=0)
     return tuple(
-        _device_time(int(process), spans.chosen(spans.process == process))
-        for process in np.unique(spans.process)
+        _device_time(process, device, spans.chosen((spans.process == process) & (spans.device == device)))
+        for process, device in pairs.tolist()
     )
+
+
+def process_time(process: int, spans: DeviceSpans) -> DeviceTime:
+    """What all devices of a process together did; zeros without any span."""
+    return _device_time(process, 0, spans) if len(spans) else DeviceTime(process, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 def find_kernels(profile: Profile) -> tuple[Kernel, ...]:
@@ -95,7 +102,7 @@ def find_kernels(profile: Profile) -> tuple[Kernel, ...]:
     return tuple(Kernel(**{**row, "kind": Kind(row["kind"]).name.lower()}) for row in rows)
 
 
-def _device_time(process: int, spans: DeviceSpans) -> DeviceTime:
+def _device_time(process: int, device: int, spans: DeviceSpans) -> DeviceTime:
     computing = _union(spans, Kind.COMPUTE)
     communication, memory = _union(spans, Kind.COMMUNICATION), _union(spans, Kind.MEMORY)
     busy_first = union(*(np.concatenate(pair) for pair in zip(computing, communication)))
@@ -103,8 +110,8 @@ def _device_time(process: int, spans: DeviceSpans) -> DeviceTime:
     window_ns = int(spans.end_ns.max() - spans.start_ns.min())
     computing_ns, first_ns, busy_ns = (length_ns(each) for each in (computing, busy_first, busy))
     return DeviceTime(
-        process, window_ns, computing_ns, first_ns - computing_ns, busy_ns - first_ns, window_ns - busy_ns,
-        length_ns(communication), overlap_ns(communication, computing),
+        process, device, window_ns, computing_ns, first_ns - computing_ns, busy_ns - first_ns,
+        window_ns - busy_ns, length_ns(communication), overlap_ns(communication, computing),
     )  # fmt: skip
 
 

@@ -24,11 +24,16 @@ class Kind(IntEnum):
     OTHER = 3  # waits for other streams or the host
 
 
-# Spans that stand beside or around work: annotations, steps, modules of a compiler.
+# Spans that stand beside or around work: annotations, steps, modules of a compiler. XLA's profilers draw some
+# on lines of their own, which repeat what the streams and "XLA Ops" show.
 _NO_WORK = "('gpu_user_annotation', 'user_annotation', 'Trace', 'overhead')"
 _COLLECTIVES = (
     r"^(nccl|rccl|ccl|hccl|oneccl|c10d::).*|^(all-reduce|all-gather|reduce-scatter|all-to-all|"
     r"collective-permute|collective-broadcast)|^(AllReduce|AllGather|ReduceScatter|AllToAll|SendRecv)"
+)
+_NO_WORK_LINES = (
+    "('Steps', 'XLA Modules', 'XLA TraceMe', 'Framework Ops', 'Framework Name Scope', 'TensorFlow Ops', "
+    "'TensorFlow Name Scope', 'Source', 'Source code', 'Launch Stats')"
 )
 KIND = f"""
 CASE
@@ -42,17 +47,18 @@ END
 DEVICE_SPANS = f"""
 device AS (
     SELECT span.id, span.process_idx AS process, span.track_idx AS track, span.start_ts, span.end_ts,
-        span.name, coalesce(span.category, '') AS category, span.correlation_id
+        span.name, coalesce(span.category, '') AS category, span.correlation_id, track.device_idx
     FROM TraceSpan span JOIN TraceTrack track
         ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
     WHERE track.device_idx IS NOT NULL AND coalesce(span.category, '') NOT IN {_NO_WORK}
+        AND track.name NOT IN {_NO_WORK_LINES}
 ), kinds AS (
     SELECT name, category, {KIND} AS kind FROM (SELECT DISTINCT name, category FROM device)
 )
 """
 _SPANS = f"""
 WITH {DEVICE_SPANS}
-SELECT process, track, start_ts, end_ts, kind FROM device JOIN kinds USING (name, category)
+SELECT process, track, device_idx, start_ts, end_ts, kind FROM device JOIN kinds USING (name, category)
 ORDER BY process, track, start_ts
 """
 _LAUNCHED = f"""
@@ -62,7 +68,8 @@ WITH {DEVICE_SPANS}, launches AS (
         ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
     WHERE track.device_idx IS NULL AND span.correlation_id IS NOT NULL GROUP BY ALL
 )
-SELECT device.process, track, start_ts, end_ts, kind, coalesce(launch_ts, {NOT_LAUNCHED}) AS launch_ts
+SELECT device.process, track, device_idx, start_ts, end_ts, kind,
+    coalesce(launch_ts, {NOT_LAUNCHED}) AS launch_ts
 FROM device JOIN kinds USING (name, category)
 LEFT JOIN launches ON launches.process = device.process AND launches.correlation_id = device.correlation_id
 ORDER BY device.process, track, start_ts
@@ -75,6 +82,7 @@ class DeviceSpans:
 
     Attributes:
         process, track: (spans,) int64: whose, and TraceTrack.track_idx of its stream.
+        device: (spans,) int64, number of the device in its process.
         start_ns, end_ns: (spans,) int64.
         kind: (spans,) int64, a `Kind`.
         launch_ns: (spans,) int64, start of the host call that launched it, `NOT_LAUNCHED` = not known;
@@ -83,6 +91,7 @@ class DeviceSpans:
 
     process: Ints
     track: Ints
+    device: Ints
     start_ns: Ints
     end_ns: Ints
     kind: Ints
@@ -95,8 +104,8 @@ class DeviceSpans:
         """Some of the spans."""
         launch_ns = None if self.launch_ns is None else self.launch_ns[mask]
         return DeviceSpans(
-            self.process[mask], self.track[mask], self.start_ns[mask], self.end_ns[mask], self.kind[mask],
-            launch_ns,
+            self.process[mask], self.track[mask], self.device[mask], self.start_ns[mask], self.end_ns[mask],
+            self.kind[mask], launch_ns,
         )  # fmt: skip
 
 
@@ -108,8 +117,8 @@ def load_device_spans(profile: Profile, *, launches: bool = False) -> DeviceSpan
     """
     rows = profile.query(_LAUNCHED if launches else _SPANS)
     return DeviceSpans(
-        _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "start_ts"), _ints(rows, "end_ts"),
-        _ints(rows, "kind"), _ints(rows, "launch_ts") if launches else None,
+        _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "device_idx"), _ints(rows, "start_ts"),
+        _ints(rows, "end_ts"), _ints(rows, "kind"), _ints(rows, "launch_ts") if launches else None,
     )  # fmt: skip
 
 

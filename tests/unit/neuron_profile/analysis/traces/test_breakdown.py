@@ -45,7 +45,7 @@ def test_parts_add_up_and_equal_a_count_of_moments(rows):
     ends = starts + np.array([length for _, length, _ in rows], np.int64)
     kind = np.array([kind for _, _, kind in rows], np.int64)
     nothing = np.zeros(len(rows), np.int64)
-    (device,) = device_times(DeviceSpans(nothing, nothing, starts, ends, kind))
+    (device,) = device_times(DeviceSpans(nothing, nothing, nothing, starts, ends, kind))
     moments = np.zeros((4, 400), bool)
     for start, end, which in zip(starts, ends, kind):
         moments[which, start:end] = True

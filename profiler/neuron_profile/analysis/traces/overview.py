@@ -1,0 +1,178 @@
+"""What ran on the devices of an imported trace, how busy they were, and what the trace does not tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_profile.analysis.traces.breakdown import DeviceTime, Kernel, break_down
+from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind
+from neuron_profile.analysis.traces.idle import StreamTime, find_stream_times
+from neuron_tools.profile.reader import Profile
+
+_COUNTS = f"""
+WITH {DEVICE_SPANS}
+SELECT process, device_idx AS device, count(DISTINCT track) AS streams,
+    count(*) FILTER (kind = {int(Kind.COMPUTE)}) AS kernels,
+    count(*) FILTER (kind = {int(Kind.MEMORY)}) AS copies,
+    count(*) FILTER (kind = {int(Kind.COMMUNICATION)}) AS collectives,
+    count(*) FILTER (correlation_id IS NOT NULL) AS linked
+FROM device JOIN kinds USING (name, category) WHERE kind != {int(Kind.OTHER)} GROUP BY ALL ORDER BY ALL
+"""
+_NAMES = """
+SELECT process_idx AS process, device_idx AS device, name, memory_bytes FROM Device
+"""
+_LABELS = """
+SELECT DISTINCT ON (process_idx, device_idx) process_idx AS process, device_idx AS device, name
+FROM TraceTrack WHERE device_idx IS NOT NULL AND parent_track_idx IS NULL
+ORDER BY process_idx, device_idx, track_idx
+"""
+_RANKS = "SELECT process_idx AS process, rank FROM ProcessInfo"
+_HOST = """
+SELECT count(*) AS spans, count(DISTINCT (track.process_idx, track.track_idx)) AS threads,
+    coalesce(max(end_ts) - min(start_ts), 0) AS window_ns,
+    count(*) FILTER (category = 'cpu_op') AS operators,
+    count(*) FILTER (category = 'cpu_op' AND contains(arguments_json, '"Input Dims"')) AS shaped,
+    count(*) FILTER (category = 'python_function') AS functions,
+    count(*) FILTER (span.source_line IS NOT NULL) AS lines
+FROM TraceSpan span JOIN TraceTrack track
+    ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
+WHERE track.device_idx IS NULL AND track.kind != 'annotation'
+"""
+_MEMORY = "SELECT count(*) AS samples FROM TraceTrack WHERE kind = 'counter' AND name ILIKE '%allocated%'"
+_TORCH = "torch.profiler"
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceUse:
+    """One device of one process.
+
+    Attributes:
+        name: Its model, or the label that the trace gives it.
+        is_named: Whether the trace tells the model.
+        rank: Rank of the process; None where it has none.
+        memory_bytes: Size of its memory; None where the trace does not tell.
+        time: What it did from its first to its last span.
+    """
+
+    process: int
+    device: int
+    name: str
+    is_named: bool
+    rank: int | None
+    memory_bytes: int | None
+    streams: int
+    kernels: int
+    copies: int
+    collectives: int
+    time: DeviceTime
+
+
+@dataclass(frozen=True, slots=True)
+class TraceHost:
+    """The host's part: spans, threads, and from the first to the last."""
+
+    spans: int
+    threads: int
+    operators: int
+    window_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """Something that was not recorded, and how to record it."""
+
+    what: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class TraceOverview:
+    """An imported trace at a glance.
+
+    Attributes:
+        formats: What its files were.
+        streams: Streams with the reasons why they were idle.
+        kernels: By falling time.
+        lacks: What was not recorded.
+    """
+
+    formats: tuple[str, ...]
+    devices: tuple[DeviceUse, ...]
+    host: TraceHost
+    streams: tuple[StreamTime, ...]
+    kernels: tuple[Kernel, ...]
+    lacks: tuple[Lack, ...]
+
+    @property
+    def window_ns(self) -> int:
+        """Sum of the devices' times from the first to the last span."""
+        return sum(device.time.window_ns for device in self.devices)
+
+    @property
+    def idle_ns(self) -> int:
+        """Sum of the devices' idle times."""
+        return sum(device.time.idle_ns for device in self.devices)
+
+    @property
+    def busy_share(self) -> float:
+        """Part of the devices' time in which they were busy; 0 without devices."""
+        return 1 - self.idle_ns / self.window_ns if self.window_ns else 0.0
+
+
+def look_at_trace(profile: Profile) -> TraceOverview | None:
+    """The trace at a glance; None for a profile that holds no spans of another tool's trace."""
+    if not profile.tables().get("TraceSpan"):
+        return None
+    whole = break_down(profile)
+    formats = tuple(str(name) for name in profile.metadata.get("formats", ()))
+    host = profile.query(_HOST).to_pylist()[0]
+    devices = _devices(profile, whole.devices)
+    return TraceOverview(
+        formats,
+        devices,
+        TraceHost(host["spans"], host["threads"], host["operators"], host["window_ns"]),
+        find_stream_times(profile),
+        whole.kernels,
+        tuple(_lacks(profile, formats, devices, host)),
+    )
+
+
+def _devices(profile: Profile, times: tuple[DeviceTime, ...]) -> tuple[DeviceUse, ...]:
+    time_of = {(time.process, time.device_idx): time for time in times}
+    named = {(row["process"], row["device"]): row for row in profile.query(_NAMES).to_pylist()}
+    labels = {(row["process"], row["device"]): row["name"] for row in profile.query(_LABELS).to_pylist()}
+    ranks = {row["process"]: row["rank"] for row in profile.query(_RANKS).to_pylist()}
+    found = []
+    for row in profile.query(_COUNTS).to_pylist():
+        key = row["process"], row["device"]
+        about = named.get(key, {})
+        label = about.get("name") or labels.get(key) or f"device {row['device']}"
+        found.append(
+            DeviceUse(
+                *key, label, bool(about.get("name")), ranks.get(row["process"]), about.get("memory_bytes"),
+                row["streams"], row["kernels"], row["copies"], row["collectives"], time_of[key],
+            )
+        )  # fmt: skip
+    return tuple(found)
+
+
+def _lacks(
+    profile: Profile, formats: tuple[str, ...], devices: tuple[DeviceUse, ...], host: dict[str, int]
+) -> list[Lack]:
+    """What torch.profiler could have recorded and did not; of other tools only what is missing altogether."""
+    if _TORCH not in formats:
+        return [] if devices else [Lack("work on a device", "profile a program that uses one")]
+    found = []
+    if not devices:
+        found.append(Lack("kernels", "pass activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]"))
+    elif not any(device.is_named for device in devices):
+        found.append(Lack("device names", "keep the header deviceProperties when you filter the trace"))
+    if not host["operators"]:
+        found.append(Lack("operators", "add ProfilerActivity.CPU to activities"))
+    elif not host["shaped"]:
+        found.append(Lack("shapes of operators", "pass record_shapes=True"))
+    if not host["functions"]:
+        found.append(Lack("source lines and modules", "pass with_stack=True"))
+    if not profile.query(_MEMORY).to_pylist()[0]["samples"]:
+        found.append(Lack("memory", "pass profile_memory=True"))
+    return found
