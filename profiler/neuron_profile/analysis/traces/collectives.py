@@ -44,6 +44,13 @@ _DTYPE_BYTES = {
     "float64": 8, "long": 8, "int64": 8, "byte": 1, "char": 1, "int8": 1, "uint8": 1, "bool": 1,
     "float8_e4m3fn": 1, "float8_e5m2": 1,
 }  # fmt: skip
+
+
+def _once(ranks: int) -> float:
+    """Of collectives that every byte passes once."""
+    return 1.0
+
+
 # Bytes that each rank's link carries for each byte of the larger side, of n ranks: the factors of NVIDIA's
 # nccl-tests, doc/PERFORMANCE.md.
 _BUS: Mapping[str, Callable[[int], float]] = {
@@ -79,7 +86,7 @@ def _kind(row: Mapping[str, Any]) -> CollectiveKind:
     ranks = _whole(row["ranks"])
     seconds = row["duration_ns"] / row["calls"] / 1e9
     rate = largest / seconds if largest and seconds else None
-    factor = _BUS.get(operation, lambda ranks: 1.0)(ranks) if ranks else None
+    factor = _BUS.get(operation, _once)(ranks) if ranks else None
     return CollectiveKind(
         operation, _algorithm(row["name"]), inputs, outputs, row["calls"], row["duration_ns"],
         row["shortest_ns"], rate, None if rate is None or factor is None else rate * factor, None,

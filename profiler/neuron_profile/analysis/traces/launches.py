@@ -86,7 +86,8 @@ def waiting_over_time(launched: Ints, begun: Ints) -> tuple[Ints, Ints]:
 
 def launch_delays(call_end: Ints, begun: Ints) -> Ints:
     """From the end of each host call to the start on the device, 0 where that began earlier; int64 ns."""
-    return np.maximum(begun - call_end, 0)
+    delays: Ints = np.maximum(begun - call_end, 0)
+    return delays
 
 
 def _queue(process: int, stream: str, rows: pa.Table) -> StreamQueue:
