@@ -8,6 +8,7 @@ installation goes on without the inner loops, and Python does the same.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -57,13 +58,20 @@ def _run(command: list[str | Path], environment: dict[str, str]) -> None:
 
 
 class BuildPackages(build_py):
-    """Copies the packages, the front end built; an editable installation builds it with `make`."""
+    """Copies the packages, the front end built, and the examples; an editable installation has both."""
 
     def run(self) -> None:
         """Build the front end first."""
         if not self.editable_mode:
             build_front_end()
         super().run()
+        if not self.editable_mode:
+            self._copy_examples(Path(self.build_lib, "neuron_tools", "example_programs"))
+
+    def _copy_examples(self, target: Path) -> None:
+        shutil.rmtree(target, ignore_errors=True)
+        left_out = shutil.ignore_patterns("__pycache__", "*.nprof", "*.egg-info")
+        shutil.copytree(ROOT / "examples", target, ignore=left_out)
 
 
 class SourceArchive(sdist):

@@ -38,7 +38,7 @@ cp --dereference /etc/resolv.conf "$root/etc/resolv.conf"
 cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/" # those that this machine trusts, of a proxy too
 rm -rf "$root/work" "$root/root/.cache"
 mkdir -p "$root/work"
-cp -r "$wheel" examples "$root/work/"
+cp "$wheel" "$root/work/"
 
 # inside COMMAND: in the system, in the folder of the examples, with nothing of this environment but pip's index.
 inside() {
@@ -49,6 +49,7 @@ inside() {
 
 say "installing $(basename "$wheel")[all]"
 inside "python3 -m venv venv; pip install --quiet './$(basename "$wheel")[all]'"
+inside "neuron-profile examples"
 say "capturing for the first time"
 inside 'printf "import torch\nx = torch.ones(4, device=\"neuron\")\nimport time, resource\nbefore = resource.getrusage(resource.RUSAGE_SELF)\nprint(\"CPU\", before.ru_utime + before.ru_stime)\nx.add(1).sum().item()\n" >first.py
     TIMEFORMAT="%U %S"; { time neuron-profile capture -o first.nprof -- python first.py >first.out 2>first.err; } 2>first.time || { cat first.err; exit 1; }'
@@ -62,7 +63,5 @@ mapfile -t commands < <(grep -E '^neuron-profile ' README.md | sed 's/ *#.*//' |
 for command in "${commands[@]}"; do
     say "$command"
     inside "$command" >"$root/work/log" 2>&1 </dev/null || fail "$command failed: $(tail -3 "$root/work/log")"
-    # The README compares with a profile that its reader made before.
-    [ -e "$root/work/base.nprof" ] || cp -r "$root/work/run.nprof" "$root/work/base.nprof"
 done
 say "the README's commands work in a bare Debian 12"

@@ -32,6 +32,7 @@ COMMANDS = (
     "slice",
     "show",
     "show-schema",
+    "examples",
 )
 
 

@@ -76,5 +76,10 @@ def dashboard(
     )
     if record is not None:
         collector.recording = Recording(record, collector.history.columns, record_limit << 20)
-    threading.Thread(target=collector.run, args=(period_s, stopped), name="sampler", daemon=True).start()
-    serve(make_local_app(collector, period_s, socket.gethostname()), address, port, token, stopped)
+    sampler = threading.Thread(target=collector.run, args=(period_s, stopped), name="sampler", daemon=True)
+    sampler.start()
+    try:
+        serve(make_local_app(collector, period_s, socket.gethostname()), address, port, token, stopped)
+    finally:
+        stopped.set()
+        sampler.join()  # it writes the rows that are not in a file yet

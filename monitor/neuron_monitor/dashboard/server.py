@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import socket
 import threading
 from dataclasses import replace
@@ -44,9 +45,12 @@ def serve(app: Dash, address: str, port: int, token: str | None, stopped: thread
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         click.echo(f"The dashboard is at {access.url}")
         click.echo("Press Ctrl-C to stop.")
+        # A service manager's SIGTERM ends it as Ctrl-C does, with everything written.
+        before = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
             make_server(address, number, server, threaded=True, fd=listener.fileno()).serve_forever()
         finally:
+            signal.signal(signal.SIGTERM, before)
             stopped.set()
 
 

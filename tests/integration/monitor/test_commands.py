@@ -3,9 +3,12 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 
+import duckdb
 import pytest
 
 from tests.fixtures.neuron_sysfs import INFERENTIA2, SysfsTree
@@ -109,6 +112,21 @@ def test_a_reader_that_goes_away_ends_it_quietly(tree):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize("end", [signal.SIGINT, signal.SIGTERM])
+def test_a_dashboard_that_ends_writes_its_last_rows(tree, tmp_path, end):
+    command = [
+        "neuron-monitor", "dashboard", "--sysfs-root", str(tree.root), "--port", "0", "--period", "50ms",
+        "--record", str(tmp_path / "history"),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as dashboard:
+        assert "http://" in dashboard.stdout.readline()
+        time.sleep(1)
+        dashboard.send_signal(end)
+        assert dashboard.wait(timeout=60) in (0, 130)
+    ((rows,),) = duckdb.sql(f"SELECT count(*) FROM '{tmp_path}/history/*.parquet'").fetchall()
+    assert rows
+
+
 def test_a_full_disk_is_one_line(tree):
     with open("/dev/full", "w") as full:
         told = subprocess.run(

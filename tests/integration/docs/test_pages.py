@@ -1,0 +1,54 @@
+"""Every code block of these pages runs as written, in order, from an empty folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.integration.docs.pages import ROOT, Reader, blocks, commands, missing_lines
+
+PAGES = [
+    "README.md", "docs/tutorial-pytorch.md", "docs/tutorial-jax.md", "docs/tutorial-nki.md",
+    "docs/tutorial-distributed.md", "docs/tutorial-vscode.md", "docs/tutorial-monitor.md",
+]  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_runs_as_written(page: str, tmp_path: Path) -> None:
+    with Reader(tmp_path) as reader:
+        problems = reader.follow(ROOT / page)
+    assert not problems, "\n".join(problems)
+
+
+def test_a_page_whose_command_fails_is_noticed(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("Words.\n\n```bash\necho one\nneuron-profile info absent.nprof\n```\n")
+    with Reader(tmp_path) as reader:
+        (problem,) = reader.follow(page)
+    assert problem.startswith("page.md:3: ")
+    assert "absent.nprof" in problem
+
+
+def test_notes_files_and_console_blocks(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "<!-- file: sub/hello.py -->\n```python\nprint('value', 41.5)\n```\n"
+        "<!-- not run: it needs a cluster -->\n```bash\nfalse\n```\n"
+        '```console\n$ python sub/hello.py\nvalue   40\n$ echo "a\nb"\na\n...\n```\n'
+    )
+    assert [block.note for block in blocks(page)] == ["file: sub/hello.py", "not run: it needs a cluster", ""]
+    assert [command for command, _ in commands(blocks(page)[2].text)] == [
+        "python sub/hello.py",
+        'echo "a\nb"',
+    ]
+    with Reader(tmp_path) as reader:
+        assert not reader.follow(page)
+
+
+def test_other_words_or_far_numbers_are_missing_lines() -> None:
+    printed = "total   10.0 us   (3 of 4)\n"
+    assert not missing_lines("total 11 us (3 of 4)\n...\n", printed)
+    assert missing_lines("total 20 us (3 of 4)", printed)
+    assert missing_lines("sum 10 us (3 of 4)", printed)
