@@ -1,13 +1,13 @@
-"""The hierarchy as an icicle: height is device time, one column of depth after the other."""
+"""A tree as an icicle: height is time, one column of depth after the other."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import plotly.graph_objects as go
 
-from neuron_explorer.module_tree import TreeRow
 from neuron_explorer.parts.chart import plain
 from neuron_explorer.theme import Theme
 from neuron_profile.reports.quantities import duration, percent
@@ -19,27 +19,46 @@ TINTS = ("#9ccbe8", "#f3cf86", "#9fdcc4", "#e8c0d8", "#f2b48c", "#c3cbf0", "#eee
 """Okabe and Ito's colours, so light that dark text can be read on all of them."""
 
 
-def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
-    """Rows of the tree; parts of equal name, whatever number they have, are of one colour."""
-    total = rows[0].node.device_ns or 1.0
+@dataclass(frozen=True, slots=True)
+class IciclePart:
+    """A part of an icicle.
+
+    Attributes:
+        parent: Position of the part that it is in; -1 of the first.
+        time_ns: With all that is in it.
+        family: Parts of one family have one colour; "" is neutral.
+        note: What pointing at it tells besides its name and time.
+    """
+
+    parent: int
+    name: str
+    time_ns: float
+    family: str = ""
+    note: str = ""
+
+
+def icicle_figure(parts: Sequence[IciclePart], theme: Theme, depth: int = 5) -> Any:
+    """Parts, each behind the one that it is in; `depth` columns of them are shown at once."""
+    total = parts[0].time_ns or 1.0
     figure = go.Figure(
         go.Icicle(
-            ids=[str(place) for place in range(len(rows))],
-            labels=[plain(row.node.name) for row in rows],
-            parents=["" if row.parent < 0 else str(row.parent) for row in rows],
-            values=_own_parts(rows),
+            ids=[str(place) for place in range(len(parts))],
+            labels=[plain(part.name) for part in parts],
+            parents=["" if part.parent < 0 else str(part.parent) for part in parts],
+            values=_own_parts(parts),
             branchvalues="remainder",  # totals would have to agree to the last bit
-            text=[f"{duration(row.node.device_ns)} · {percent(row.node.device_ns / total)}" for row in rows],
+            text=[f"{duration(part.time_ns)} · {percent(part.time_ns / total)}" for part in parts],
             textinfo="label+text",
-            hovertemplate="%{label}<br>%{text}<extra></extra>",
+            customdata=[plain(part.note) for part in parts],
+            hovertemplate="%{label}<br>%{text}<br>%{customdata}<extra></extra>",
             marker={
-                "colors": _colours(rows),
+                "colors": _colours(parts),
                 "line": {"color": theme.paper, "width": 1},
             },
             textfont={"color": "#15202b"},
             tiling={"orientation": "h"},
             pathbar={"thickness": 24, "textfont": {"color": "#15202b"}},
-            maxdepth=5,
+            maxdepth=depth,
             sort=False,
         )
     )
@@ -53,22 +72,21 @@ def icicle_figure(rows: Sequence[TreeRow], theme: Theme) -> Any:
     return figure
 
 
-def _own_parts(rows: Sequence[TreeRow]) -> list[float]:
-    """Of each row, what its own rows below do not cover."""
-    parts = [row.node.device_ns for row in rows]
-    for row in rows:
-        if row.parent >= 0:
-            parts[row.parent] -= row.node.device_ns
-    return [round(max(0.0, part), 1) for part in parts]
+def _own_parts(parts: Sequence[IciclePart]) -> list[float]:
+    """Of each part, what those in it do not cover."""
+    rest = [part.time_ns for part in parts]
+    for part in parts:
+        if part.parent >= 0:
+            rest[part.parent] -= part.time_ns
+    return [round(max(0.0, time_ns), 1) for time_ns in rest]
 
 
-def _colours(rows: Sequence[TreeRow]) -> list[str]:
-    """Of each row the colour of its name: the names with the most time are told apart first."""
+def _colours(parts: Sequence[IciclePart]) -> list[str]:
+    """Of each part the colour of its family: the families with the most time are told apart first."""
     times: dict[str, float] = {}
-    for row in rows[1:]:
-        name = row.node.name
-        if not name.isdigit():
-            times[name] = max(times.get(name, 0.0), row.node.device_ns)
-    ordered = sorted(times, key=lambda name: -times[name])
-    colours = {name: TINTS[place % len(TINTS)] for place, name in enumerate(ordered)}
-    return [colours.get(row.node.name, NEUTRAL) if row.parent >= 0 else NEUTRAL for row in rows]
+    for part in parts[1:]:
+        if part.family:
+            times[part.family] = max(times.get(part.family, 0.0), part.time_ns)
+    ordered = sorted(times, key=lambda family: -times[family])
+    colours = {family: TINTS[place % len(TINTS)] for place, family in enumerate(ordered)}
+    return [colours.get(part.family, NEUTRAL) if part.parent >= 0 else NEUTRAL for part in parts]

@@ -18,6 +18,7 @@ PAGES = Door(
         ("source", "neuron_explorer.pages.source:PAGE"),
         ("operators", "neuron_explorer.pages.operators:PAGE"),
         ("roofline", "neuron_explorer.pages.roofline:PAGE"),
+        ("host", "neuron_explorer.pages.host:PAGE"),
         ("memory", "neuron_explorer.pages.memory:PAGE"),
         ("communication", "neuron_explorer.pages.communication:PAGE"),
         ("advice", "neuron_explorer.pages.advice:PAGE"),

@@ -8,7 +8,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, dcc, html
 
 from neuron_explorer import results
-from neuron_explorer.figures.icicle import icicle_figure
+from neuron_explorer.figures.icicle import IciclePart, icicle_figure
 from neuron_explorer.module_tree import OPERATION_WORK, TreeRow, count_nodes, make_tree, tree_rows
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.parts.card import card
@@ -62,7 +62,7 @@ def TREE(view: View) -> Any:
     return [
         chart_card(
             "Device time by module",
-            icicle_figure(tree_rows(root, CELLS), view.theme),
+            icicle_figure([_part(row) for row in tree_rows(root, CELLS)], view.theme),
             explains="Height is time. Equal names have one colour, numbers none. Click a part to go into it.",
         ),
         card(
@@ -77,6 +77,12 @@ def TREE(view: View) -> Any:
             flush=True,
         ),
     ]
+
+
+def _part(row: TreeRow) -> IciclePart:
+    """Parts of equal name, whatever number they have, are of one colour."""
+    name = row.node.name
+    return IciclePart(row.parent, name, row.node.device_ns, "" if name.isdigit() else name)
 
 
 def tree_data(view: View, rows: Sequence[TreeRow]) -> dict[str, Any]:

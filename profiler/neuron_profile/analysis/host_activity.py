@@ -149,6 +149,11 @@ def find_host_idle(profile: Profile) -> HostIdle | None:
     return HostIdle(window_ns, idle_ns, sampled_ns, tuple(found))
 
 
+def idle_spans(profile: Profile, process: int, window: tuple[int, int]) -> Union:
+    """When nothing runs on the device of a process, within a window of time in ns."""
+    return _gaps_in(window, _spans(profile, _BUSY, process))
+
+
 class _Process:
     """Charges the idle time of one process."""
 
@@ -160,7 +165,7 @@ class _Process:
         window = self._window()
         if window is None:
             return np.zeros(3, np.int64)
-        idle = _gaps_in(window, self._spans(_BUSY))
+        idle = idle_spans(self._profile, self._process, window)
         calls = self._rows(_CALLS)
         samples = self._rows(_LEADING)
         for rows, spans in ((calls, idle), (samples, _without(idle, calls))):
@@ -173,16 +178,12 @@ class _Process:
     def _window(self) -> tuple[int, int] | None:
         if self._profile.range_ns is not None:
             return self._profile.range_ns
-        starts, ends = self._spans(_BUSY)
+        starts, ends = _spans(self._profile, _BUSY, self._process)
         if not len(starts):
             return None
         warm = self._profile.query(_WARM_UP, [self._process]).to_pylist()
         first = int(starts[0]) if not warm else int(warm[0]["until_ns"])
         return (first, int(ends[-1])) if first < ends[-1] else (int(starts[0]), int(ends[-1]))
-
-    def _spans(self, query: str) -> Union:
-        rows = self._profile.query(query, [self._process])
-        return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
 
     def _rows(self, query: str) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = self._profile.query(query, [self._process]).to_pylist()
@@ -224,6 +225,11 @@ class _Process:
             # A worker whose own frames are the caller's waits for something to do.
             if place is not None and place.place != own.place:
                 charge.workers[place.place] += time_ns // count
+
+
+def _spans(profile: Profile, query: str, process: int) -> Union:
+    rows = profile.query(query, [process])
+    return union(*(rows[name].to_numpy().astype(np.int64) for name in ("start_ns", "end_ns")))
 
 
 def _most(times: dict[Any, int]) -> Any:

@@ -118,6 +118,22 @@ def test_collectives_of_a_gpu_trace_are_on_the_page(foreign_view) -> None:
     assert "There are no collectives" not in shown
 
 
+def test_the_host_page_has_the_calls_of_the_host(make_profile, tiny_tables) -> None:
+    times = {"start_ts": [0, 1100], "end_ts": [1100, 1200], "duration_ns": [1100, 100]}
+    samples = {
+        "worker_idx": [0, 0], "thread_idx": [0, 0], "process_idx": [0, 0], "is_leading": [True, True],
+        "kind": ["python", "data_loading"], "stack_frame_ids": ["2", "1"], **times,
+    }  # fmt: skip
+    path = make_profile(tables={**tiny_tables, "HostSample": samples})
+    with ProfileLibrary([path]) as library:
+        view = View(library, Analyses(library), Address("/", profile_id(path)))
+        shown, idle = drawn(view, "/host"), drawn(view, "/host", time="idle")
+    assert "main \\u00b7 train.py:2" in shown
+    assert "1.20 \\u00b5s" in shown
+    assert "1.10 \\u00b5s" in idle
+    assert "data loading" in shown
+
+
 def test_the_memory_page_says_who_holds_the_peak(make_profile, tiny_tables) -> None:
     events = {
         "event_idx": [0, 1], "timestamp": [10, 20], "kind": ["allocate"] * 2, "address": [1, 2],
