@@ -2,7 +2,8 @@
 
 The compiler adds spills and refills when live data exceeds a memory (NKI memory hierarchy). NKIBench's
 counters on Trn1 show the rest: only the excess goes, tile by tile; a value is saved once however often it
-comes back; a loaded input is loaded again and never saved.
+comes back; a loaded input is loaded again and never saved, and so goes before what would have to be saved
+(mamba saves 55 MB and reads an input 16 times; without this it would save 114 MB).
 """
 
 from __future__ import annotations

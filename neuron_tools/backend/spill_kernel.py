@@ -1,4 +1,6 @@
-"""Compiled spilling: walks the calls in order, and evicts what is needed again last."""
+"""Compiled spilling: walks the calls in order, and evicts what is needed again last.
+
+What HBM holds already is one transfer away from being back, anything else two: it counts as twice as far off."""
 
 from __future__ import annotations
 
@@ -107,8 +109,10 @@ def spill(
                 victim, furthest = np.int64(-1), np.int64(row)
                 for index in range(count):
                     other = members[index]
-                    if place[other] < start[other + 1] and uses[place[other]] > furthest:
-                        victim, furthest = other, uses[place[other]]
+                    if place[other] < start[other + 1] and uses[place[other]] > row:
+                        away = row + (uses[place[other]] - row) * (1 if dirty[other] else 2)
+                        if away > furthest:
+                            victim, furthest = other, away
                 if victim < 0:
                     return events[:used], versions, row
                 if used + 4 > events.shape[0]:
