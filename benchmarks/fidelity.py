@@ -6,11 +6,12 @@ import math
 import statistics
 import sys
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
 
+from benchmarks.fidelity_kernels import public
 from benchmarks.fidelity_kernels.measurement import measurements
 from benchmarks.fidelity_kernels.prediction import Prediction, predict
 from benchmarks.figures import Figure, Peer, Target
@@ -43,6 +44,29 @@ def run(quick: bool = False) -> list[Figure]:
             "", Target(">=", 0.97), note="one an execution",
         ),
         *(figure for label, group in _groups(built) for figure in _errors(label, group)[:1]),
+        *front_end_figures(list(public.rows())),
+    ]  # fmt: skip
+
+
+def front_end_figures(rows: Sequence[public.Row]) -> list[Figure]:
+    """Errors of published kernels as their authors wrote them; none without a checkout of them."""
+    times = [row for row in rows if row.quantity == "latency"]
+    moved = [row for row in rows if row.quantity.startswith("hbm_")]
+    if not times:
+        return []
+    errors = sorted(abs(row.error) for row in times)
+    kernels = {(row.kernel, row.parameters) for row in moved}
+    close = kernels - {(row.kernel, row.parameters) for row in moved if abs(row.error) > 0.1}
+    return [
+        Figure(
+            "through the front end: median error", statistics.median(errors), "", Target("<=", 0.06),
+            note=f"{len(errors)} times",
+        ),
+        Figure("through the front end: 90th percentile", _percentile(errors), "", Target("<=", 0.15)),
+        Figure(
+            "through the front end: HBM bytes within 10 %", len(close), "kernels",
+            Target(">=", len(kernels) - 1), note=f"of {len(kernels)}",
+        ),
     ]  # fmt: skip
 
 
@@ -130,6 +154,16 @@ def print_rows(predictions: Sequence[Prediction]) -> None:
             print(f"{p.measurement.name:>6} {p.measurement.target:5} {p.measurement.kernel:24} {p.reason}")
 
 
+def print_public_rows(rows: Iterable[public.Row]) -> None:
+    """Every published number of a kernel that went through the front end."""
+    for row in rows:
+        print(
+            f"{row.kernel:20} {row.study or row.repository:24} {row.parameters:24} {row.dtype} {row.target} "
+            f"{row.quantity:20} {row.predicted:14.5g} {row.measured:14.5g} {row.unit:8} {row.error:+8.1%}"
+        )
+
+
 if __name__ == "__main__":
     print_rows(predict(measurements()))
+    print_public_rows(public.rows())
     sys.exit(0)

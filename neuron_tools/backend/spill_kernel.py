@@ -1,6 +1,7 @@
 """Compiled spilling: walks the calls in order, and evicts what is needed again last.
 
-What HBM holds already is one transfer away from being back, anything else two: it counts as twice as far off."""
+What HBM holds already is one transfer away from being back, anything else two: it counts as twice as far off.
+"""
 
 from __future__ import annotations
 
