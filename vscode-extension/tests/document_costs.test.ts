@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it, vi } from "vitest";
 import type * as vscode from "vscode";
 import type { ProfileData } from "../src/profiles/data";
 import { DocumentCosts } from "../src/source/document_costs";
@@ -52,9 +52,7 @@ describe("DocumentCosts", () => {
     data.device_ns = 2;
     data.changed.fire();
     data.waiting[0]?.([]);
-    await Promise.resolve();
-    await Promise.resolve();
-    await Promise.resolve();
+    await vi.waitUntil(() => data.waiting.length > 1);
     data.waiting[1]?.(["/p/f.py"]);
     expect((await asked)?.deviceNs).toBe(2);
   });

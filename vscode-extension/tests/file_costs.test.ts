@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FileCosts, FunctionWork, LineWork, Work } from "../src/server/answers";
-import { hottestFirst, nextHottest, placeCosts } from "../src/source/file_costs";
+import { compareCosts, hottestFirst, nextHottest, placeCosts } from "../src/source/file_costs";
 
 const work = (ns: number): Work => ({
   device_ns: ns, share: ns / 1000, backward_ns: 0, calls: 1, instructions: 1, hbm_bytes: 0, flops: 0, engine_ns: {},
@@ -51,6 +51,24 @@ describe("placeCosts", () => {
     expect(placed.freshness).toBe("unknown");
     expect(placed.lines).toEqual([]);
     expect(placed.recorded(4)).toBe(5);
+  });
+});
+
+describe("compareCosts", () => {
+  const NEW_TEXT = "def f():\n    c()\n    b()\n";
+  const placed = placeCosts({ ...COSTS, lines: [line(2, 100), line(3, 450)] }, { ...captured, text: NEW_TEXT }, NEW_TEXT);
+
+  it("gives each line what it cost in the base, nothing where it is new", () => {
+    const base = placeCosts(COSTS, captured, NEW_TEXT);
+    const { lines } = compareCosts(placed, base);
+    expect(lines.map((row) => [row.line, row.shown.device_ns, row.before?.device_ns])).toEqual([[1, 100, 0], [2, 450, 600]]);
+  });
+
+  it("adds lines that cost something only in the base", () => {
+    const now = placeCosts({ ...COSTS, lines: [line(3, 450)] }, captured, TEXT);
+    const { lines } = compareCosts(now, placeCosts(COSTS, captured, TEXT));
+    expect(lines.map((row) => [row.line, row.shown.device_ns, row.before?.device_ns])).toEqual([[1, 0, 300], [2, 450, 600]]);
+    expect(hottestFirst(lines).map((row) => row.line)).toEqual([2]);
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FunctionWork, LineWork, Work } from "../src/server/answers";
-import { engineText, functionText, lineMarkdown, lineText, staleText } from "../src/text/line_text";
+import { changeText, engineText, functionText, lineMarkdown, lineText, staleText } from "../src/text/line_text";
 
 const WORK: Work = {
   device_ns: 197_140,
@@ -30,6 +30,29 @@ describe("lineText", () => {
     expect(lineText({ ...WORK, instructions: 0, hbm_bytes: 0, engine_ns: {} }, ["time", "instructions", "bytes", "engines"])).toBe("197 µs"));
 
   it("splits among engines", () => expect(engineText(WORK, 1)).toBe("Tensor 71 %"));
+});
+
+describe("changeText", () => {
+  const before = (ns: number): Work => ({ ...WORK, device_ns: ns });
+
+  it("says what became of a line's time", () => {
+    expect(changeText(WORK, before(166_140))).toBe("+31.0 µs, +18.7 %");
+    expect(changeText(WORK, before(394_280))).toBe("-197 µs, -50.0 %");
+    expect(changeText(WORK, before(197_150))).toBe("as before");
+    expect(changeText(WORK, before(0))).toBe("new");
+    expect(changeText(before(0), WORK)).toBe("was 197 µs");
+  });
+
+  it("stands before the costs, or in their place", () => {
+    expect(lineText(WORK, ["time", "share"], before(166_140))).toBe("+31.0 µs, +18.7 % · 197 µs · 37.5 %");
+    expect(lineText(before(0), ["time", "share"], WORK)).toBe("was 197 µs");
+    expect(lineText(WORK, ["time"])).toBe("197 µs");
+  });
+
+  it("has a sentence in the hover", () => {
+    const row = { line: 13, recordedLine: 14, work: LINE, shown: LINE, before: before(166_140) };
+    expect(lineMarkdown(row, "same", "new.nprof", [], "base.nprof")).toContain("In base\\.nprof: 166 µs; +31.0 µs, +18.7 %");
+  });
 });
 
 describe("functionText", () => {

@@ -47,6 +47,8 @@ export class ProfileCommands {
       "neuron.tagProfile": (given?: unknown) => this.tag(given),
       "neuron.compareWith": (given?: unknown) => this.compareWith(given),
       "neuron.compareSelected": (_: unknown, chosen?: readonly unknown[]) => this.compareSelected(chosen ?? []),
+      "neuron.compareLines": () => this.compareLines(),
+      "neuron.stopComparingLines": () => this.registry.compareWith(undefined),
       "neuron.query": (given?: unknown) => this.query(given),
       "neuron.exportPerfetto": (given?: unknown) => this.exportPerfetto(given),
       "neuron.selectTarget": () => this.selectTarget(),
@@ -104,6 +106,16 @@ export class ProfileCommands {
     const others = (await this.registry.list()).filter(({ path }) => path !== profile.path);
     const base = await pick(others, `Base to compare ${profile.name} with`, []);
     if (typeof base === "object") await this.compare(base, profile);
+  }
+
+  /** Show in the editor what each line took more or less than in another profile. */
+  private async compareLines(): Promise<void> {
+    const profile = this.registry.current ?? (await this.ask("Profile whose costs the editor shows"));
+    if (!profile) return;
+    await this.registry.choose(profile);
+    const others = (await this.registry.list()).filter(({ path }) => path !== profile.path);
+    const base = await pick(others, `Base to compare the lines of ${profile.name} with`, []);
+    if (typeof base === "object") await this.registry.compareWith(base);
   }
 
   private async compareSelected(chosen: readonly unknown[]): Promise<void> {

@@ -111,7 +111,7 @@ export class LineDecorations implements vscode.Disposable {
     const last = Math.max(...ranges.map(({ end }) => end.line), -Infinity) + margin;
     const sight = ranges.length > 0 ? { first, last } : { first: 0, last: FIRST_LINES };
     this.shown.set(editor, { costs, version: editor.document.version, ...sight });
-    const lines = costs.lines.filter(({ line, shown }) => shown.device_ns > 0 && line >= sight.first && line <= sight.last);
+    const lines = costs.lines.filter((row) => isShown(row) && row.line >= sight.first && row.line <= sight.last);
     editor.setDecorations(this.text, endTexts(editor.document, lines, costs.freshness === "unknown"));
     if (margin === 0) this.drawMarginSoon(editor);
   }
@@ -147,6 +147,11 @@ function heatDecoration(colour: string, step: number): vscode.TextEditorDecorati
   });
 }
 
+/** It costs something, or did in the profile that this one is compared with. */
+function isShown({ shown, before }: CostedLine): boolean {
+  return shown.device_ns > 0 || (before?.device_ns ?? 0) > 0;
+}
+
 function endTexts(
   document: vscode.TextDocument,
   lines: readonly CostedLine[],
@@ -155,9 +160,9 @@ function endTexts(
   const contents = settings.decorationContents();
   const least = settings.minimumShare();
   return lines
-    .filter(({ shown }) => shown.share >= least)
-    .map(({ line, shown }) => {
-      const contentText = `${isStale ? "stale? " : ""}${lineText(shown, contents)}`;
+    .filter(({ shown, before }) => Math.max(shown.share, before?.share ?? 0) >= least)
+    .map(({ line, shown, before }) => {
+      const contentText = `${isStale ? "stale? " : ""}${lineText(shown, contents, before)}`;
       return { range: document.lineAt(line).range, renderOptions: { after: { contentText } } };
     });
 }

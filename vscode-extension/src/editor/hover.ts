@@ -11,11 +11,11 @@ export class CostHover implements vscode.HoverProvider {
   async provideHover(document: vscode.TextDocument, position: vscode.Position): Promise<vscode.Hover | undefined> {
     const costs = await this.costs.of(document).catch(logError);
     const found = costs?.lines.find(({ line }) => line === position.line);
-    const profile = this.costs.data.registry.current;
+    const { current: profile, base } = this.costs.data.registry;
     if (!costs || !found || !profile) return undefined;
     const place = encodeURIComponent(JSON.stringify([document.uri, position.line, position.line]));
     const links = [`[Show spans](command:neuron.showSpans?${place})`, `[Zoom in](command:neuron.zoomIntoInstructions?${place})`];
-    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name, links));
+    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name, links, base?.name));
     text.isTrusted = { enabledCommands: ["neuron.showSpans", "neuron.zoomIntoInstructions"] };
     return new vscode.Hover(text, document.lineAt(position.line).range);
   }

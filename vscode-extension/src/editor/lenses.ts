@@ -6,6 +6,7 @@ import { settings } from "../settings";
 import type { DocumentCosts } from "../source/document_costs";
 import type { PlacedCosts } from "../source/file_costs";
 import { functionText, staleText } from "../text/line_text";
+import { shortened } from "../text/markdown";
 
 export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -24,9 +25,10 @@ export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposabl
   async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
     if (!settings.showsLenses()) return [];
     const costs = await this.costs.of(document).catch(logError);
-    const profile = this.costs.data.registry.current;
+    const { current: profile, base } = this.costs.data.registry;
     if (!costs || !profile) return [];
-    return [...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
+    const compared = base && costs.lines.some(({ before }) => before !== undefined) ? [comparisonLens(base.name)] : [];
+    return [...compared, ...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
   }
 
   dispose(): void {
@@ -43,6 +45,14 @@ function functionLenses(document: vscode.TextDocument, costs: PlacedCosts): vsco
       command: "neuron.showSpans",
       arguments: [document.uri, line, last],
     });
+  });
+}
+
+function comparisonLens(base: string): vscode.CodeLens {
+  return new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), {
+    title: `$(diff) Times compared with ${shortened(base, 60)}`,
+    tooltip: "Stop comparing",
+    command: "neuron.stopComparingLines",
   });
 }
 

@@ -4,7 +4,10 @@ import * as vscode from "vscode";
 import type { FileCosts, Finding, Hierarchy, SourceText, Sources } from "../server/answers";
 import type { Client } from "../server/client";
 import type { Connection } from "../server/connection";
-import type { ProfileRegistry } from "./registry";
+import type { ProfileRef, ProfileRegistry } from "./registry";
+
+/** The chosen profile, or the one that it is compared with. */
+export type Which = "chosen" | "base";
 
 export class ProfileData implements vscode.Disposable {
   private readonly kept = new Map<string, Promise<unknown>>();
@@ -33,16 +36,16 @@ export class ProfileData implements vscode.Disposable {
     ];
   }
 
-  sources(): Promise<Sources> {
-    return this.keep("sources", (client, id) => client.sources(id));
+  sources(which: Which = "chosen"): Promise<Sources> {
+    return this.keep("sources", (client, id) => client.sources(id), which);
   }
 
-  source(path: string): Promise<SourceText> {
-    return this.keep(`source ${path}`, (client, id) => client.source(id, path));
+  source(path: string, which: Which = "chosen"): Promise<SourceText> {
+    return this.keep(`source ${path}`, (client, id) => client.source(id, path), which);
   }
 
-  lines(path: string): Promise<FileCosts> {
-    return this.keep(`lines ${path}`, (client, id) => client.lines(id, path));
+  lines(path: string, which: Which = "chosen"): Promise<FileCosts> {
+    return this.keep(`lines ${path}`, (client, id) => client.lines(id, path), which);
   }
 
   findings(): Promise<readonly Finding[]> {
@@ -52,7 +55,7 @@ export class ProfileData implements vscode.Disposable {
 
   /** Whether the findings were asked for. */
   get hasFindings(): boolean {
-    return this.kept.has("findings");
+    return this.kept.has("chosen findings");
   }
 
   hierarchy(): Promise<Hierarchy> {
@@ -72,10 +75,15 @@ export class ProfileData implements vscode.Disposable {
   }
 
   /** @throws As `Connection.ask`; an error is not kept. */
-  private keep<T>(key: string, question: (client: Client, id: string) => Promise<T>): Promise<T> {
+  private keep<T>(
+    what: string,
+    question: (client: Client, id: string) => Promise<T>,
+    which: Which = "chosen",
+  ): Promise<T> {
+    const key = `${which} ${what}`;
     const known = this.kept.get(key) as Promise<T> | undefined;
     if (known) return known;
-    const answer = this.askCurrent(question);
+    const answer = this.ask(which === "base" ? this.registry.base : this.registry.current, question);
     this.kept.set(key, answer);
     answer.catch(() => {
       if (this.kept.get(key) === answer) this.kept.delete(key);
@@ -83,8 +91,10 @@ export class ProfileData implements vscode.Disposable {
     return answer;
   }
 
-  private async askCurrent<T>(question: (client: Client, id: string) => Promise<T>): Promise<T> {
-    const profile = this.registry.current;
+  private async ask<T>(
+    profile: ProfileRef | undefined,
+    question: (client: Client, id: string) => Promise<T>,
+  ): Promise<T> {
     if (!profile) throw new Error("No profile is chosen.");
     const id = await this.registry.idOf(profile);
     return this.connection.ask((client) => question(client, id));

@@ -11,6 +11,7 @@ const PATTERN = "**/*.nprof/profile.json";
 const MOST_FOUND = 500;
 const LARGEST_MANIFEST = 4 << 20;
 const CHOSEN_KEY = "neuron.profile";
+const BASE_KEY = "neuron.base";
 const TAGS_KEY = "neuron.tags";
 
 /** A profile that can be opened. */
@@ -32,10 +33,11 @@ export interface Manifest {
 
 export class ProfileRegistry implements vscode.Disposable {
   private chosen: ProfileRef | undefined;
+  private comparedWith: ProfileRef | undefined;
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly listChanged = new vscode.EventEmitter<void>();
   private readonly watcher = vscode.workspace.createFileSystemWatcher(PATTERN);
-  /** Another profile was chosen, or the chosen one was written again. */
+  /** Another profile was chosen, here or as base, or the chosen one was written again. */
   readonly onDidChange = this.changed.event;
   /** Profiles came, went or got tags. */
   readonly onDidChangeList = this.listChanged.event;
@@ -45,12 +47,13 @@ export class ProfileRegistry implements vscode.Disposable {
     private readonly memory: vscode.Memento,
   ) {
     this.chosen = memory.get<ProfileRef>(CHOSEN_KEY);
+    this.comparedWith = memory.get<ProfileRef>(BASE_KEY);
     this.tell();
     this.watcher.onDidCreate(() => this.listChanged.fire());
     this.watcher.onDidDelete((uri) => void this.deleted(uri).catch(logError));
     this.watcher.onDidChange((uri) => {
       this.listChanged.fire();
-      if (dirname(uri.fsPath) === this.chosen?.path) this.changed.fire();
+      if ([this.chosen?.path, this.comparedWith?.path].includes(dirname(uri.fsPath))) this.changed.fire();
     });
     connection.onDidRestart(() => this.changed.fire());
   }
@@ -60,8 +63,21 @@ export class ProfileRegistry implements vscode.Disposable {
     return this.chosen;
   }
 
+  /** The profile that the chosen one's lines are compared with; undefined where they are not. */
+  get base(): ProfileRef | undefined {
+    return this.comparedWith && !isSame(this.comparedWith, this.chosen) ? this.comparedWith : undefined;
+  }
+
+  /** Compare the lines of the chosen profile with those of another, or no longer. */
+  async compareWith(base: ProfileRef | undefined): Promise<void> {
+    this.comparedWith = base;
+    this.tell();
+    this.changed.fire();
+    await this.memory.update(BASE_KEY, base);
+  }
+
   async choose(profile: ProfileRef | undefined): Promise<void> {
-    if (profile?.path === this.chosen?.path && profile?.remoteId === this.chosen?.remoteId) return;
+    if (isSame(profile, this.chosen)) return;
     this.chosen = profile;
     this.tell();
     this.changed.fire();
@@ -108,12 +124,19 @@ export class ProfileRegistry implements vscode.Disposable {
   private async deleted(uri: vscode.Uri): Promise<void> {
     this.listChanged.fire();
     // A file that was written anew by renaming is told as deleted too.
-    if (dirname(uri.fsPath) === this.chosen?.path && !existsSync(uri.fsPath)) await this.choose(undefined);
+    if (existsSync(uri.fsPath)) return;
+    if (dirname(uri.fsPath) === this.comparedWith?.path) await this.compareWith(undefined);
+    if (dirname(uri.fsPath) === this.chosen?.path) await this.choose(undefined);
   }
 
   private tell(): void {
     void vscode.commands.executeCommand("setContext", "neuron.hasProfile", this.chosen !== undefined);
+    void vscode.commands.executeCommand("setContext", "neuron.comparesLines", this.base !== undefined);
   }
+}
+
+function isSame(one: ProfileRef | undefined, other: ProfileRef | undefined): boolean {
+  return one?.path === other?.path && one?.remoteId === other?.remoteId;
 }
 
 /** The profile of a `profile.json`, or of its folder. */

@@ -2,10 +2,11 @@
 
 import { createHash } from "node:crypto";
 import * as vscode from "vscode";
-import type { ProfileData } from "../profiles/data";
+import { logError } from "../log";
+import type { ProfileData, Which } from "../profiles/data";
 import { settings } from "../settings";
 import { CAPTURED_SCHEME, readCapturedUri } from "./captured";
-import { placeCosts, type PlacedCosts } from "./file_costs";
+import { compareCosts, placeCosts, type PlacedCosts } from "./file_costs";
 import { isInWorkspace } from "./locate";
 import { recordedPath } from "./paths";
 
@@ -72,7 +73,17 @@ export class DocumentCosts implements vscode.Disposable {
   }
 
   private async compute(document: vscode.TextDocument): Promise<PlacedCosts | undefined> {
-    const { files } = await this.data.sources();
+    const { base } = this.data.registry;
+    const [costs, before] = await Promise.all([
+      this.read(document, "chosen"),
+      // Costs are worth seeing without what they are compared with, too.
+      base && this.read(document, "base").catch(logError),
+    ]);
+    return costs && before ? compareCosts(costs, before) : costs;
+  }
+
+  private async read(document: vscode.TextDocument, which: Which): Promise<PlacedCosts | undefined> {
+    const { files } = await this.data.sources(which);
     const folder = vscode.workspace.getWorkspaceFolder(document.uri);
     const recorded = files.map((file) => file.path);
     const captured = readCapturedUri(document.uri)?.file;
@@ -82,8 +93,8 @@ export class DocumentCosts implements vscode.Disposable {
     const text = document.getText();
     const isSame = file?.sha256 != null && file.sha256 === sha256(text);
     const [costs, source] = await Promise.all([
-      this.data.lines(path),
-      isSame || file?.sha256 == null ? undefined : this.data.source(path),
+      this.data.lines(path, which),
+      isSame || file?.sha256 == null ? undefined : this.data.source(path, which),
     ]);
     return placeCosts(costs, isSame ? { path, sha256: file.sha256, text } : source, text);
   }

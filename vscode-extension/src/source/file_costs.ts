@@ -13,6 +13,8 @@ export interface CostedLine {
   readonly work: LineWork;
   /** What the line is shown with: its own code's cost; in a library's file, its own. */
   readonly shown: Work;
+  /** What it was shown with in the profile that this one is compared with; undefined where there is none. */
+  readonly before?: Work;
 }
 
 /** A function with its cost; `line` is that of its `def`, from 0. */
@@ -68,6 +70,25 @@ export function placeCosts(costs: FileCosts, source: SourceText | undefined, tex
     place,
     recorded: (line) => (places ? backwards.get(line) : line + 1),
   };
+}
+
+const NOTHING: Work = {
+  device_ns: 0, share: 0, backward_ns: 0, calls: 0, instructions: 0, hbm_bytes: 0, flops: 0, engine_ns: {},
+};
+
+/** Costs with what each line cost in another profile; lines that cost something only there are added. */
+export function compareCosts(costs: PlacedCosts, base: PlacedCosts): PlacedCosts {
+  const before = new Map(base.lines.map(({ line, shown }) => [line, shown]));
+  const known = new Set(costs.lines.map(({ line }) => line));
+  const gone = base.lines
+    .filter(({ line, shown }) => !known.has(line) && shown.device_ns > 0)
+    .map(({ line, shown }) => {
+      const recordedLine = costs.recorded(line) ?? line + 1;
+      const work = { ...NOTHING, line: recordedLine, own_code: NOTHING, total: NOTHING };
+      return { line, recordedLine, work, shown: NOTHING, before: shown };
+    });
+  const lines = costs.lines.map((row) => ({ ...row, before: before.get(row.line) ?? NOTHING }));
+  return { ...costs, lines: [...lines, ...gone].sort((one, other) => one.line - other.line) };
 }
 
 function freshness(before: readonly string[] | undefined, now: readonly string[]): Freshness {

@@ -7,6 +7,7 @@ import { plainText, shortened, table } from "./markdown";
 import { bytes, count, duration, flops, percent } from "./quantities";
 
 const MOST_ENGINES = 3;
+const SAME = 0.001;
 export const STALE_NOTE = "The profile does not keep this file's text, so the lines may have moved.";
 export const MOVED_NOTE = "The file changed since the capture; costs follow their lines.";
 
@@ -19,8 +20,21 @@ export function staleText({ freshness, lost }: Pick<PlacedCosts, "freshness" | "
   return `Changed since ${name} was captured${gone}`;
 }
 
+/** What became of a line's time: "+31.0 µs, +18.7 %", "new", "was 166 µs", "as before"; "" where nothing is compared. */
+export function changeText(now: Work, before: Work | undefined): string {
+  if (!before || (before.device_ns === 0 && now.device_ns === 0)) return "";
+  if (before.device_ns === 0) return "new";
+  if (now.device_ns === 0) return `was ${duration(before.device_ns)}`;
+  const change = now.device_ns - before.device_ns;
+  const sign = change < 0 ? "-" : "+";
+  if (Math.abs(change) < SAME * before.device_ns) return "as before";
+  return `${sign}${duration(Math.abs(change))}, ${sign}${percent(Math.abs(change) / before.device_ns)}`;
+}
+
 /** "197 µs · 37.5 % · 476 instr · 18.4 MB · Tensor 71 %, Vector 15 %". */
-export function lineText(work: Work, contents: readonly DecorationContent[]): string {
+export function lineText(work: Work, contents: readonly DecorationContent[], before?: Work): string {
+  const change = changeText(work, before);
+  if (work.device_ns === 0) return change;
   const parts: Record<DecorationContent, string> = {
     time: duration(work.device_ns),
     share: percent(work.share),
@@ -28,10 +42,7 @@ export function lineText(work: Work, contents: readonly DecorationContent[]): st
     bytes: work.hbm_bytes > 0 ? bytes(work.hbm_bytes) : "",
     engines: engineText(work),
   };
-  return contents
-    .map((content) => parts[content])
-    .filter((part) => part !== "")
-    .join(" · ");
+  return [change, ...contents.map((content) => parts[content])].filter((part) => part !== "").join(" · ");
 }
 
 /** Shares of the engines' time: "Tensor 71 %, Vector 15 %". */
@@ -58,18 +69,26 @@ export function functionText({ total, own_code: { device_ns: own }, is_kernel: i
  * @param links Markdown of links, which stand behind the title.
  */
 export function lineMarkdown(
-  { work, shown, recordedLine, line }: CostedLine,
+  { work, shown, before, recordedLine, line }: CostedLine,
   freshness: Freshness,
   profile: string,
   links: readonly string[] = [],
+  base = "the base",
 ): string {
   const title = [`**Device time of this line** in ${plainText(profile)}`, ...links].join(" · ");
   const parts = [title, workTable(work), enginesText(shown.device_ns > 0 ? shown : work.total)];
+  if (before) parts.splice(1, 0, comparisonText(shown, before, base));
   if (freshness === "unknown") parts.push(`*${STALE_NOTE}*`);
   if (freshness === "moved") {
     parts.push(`*${MOVED_NOTE}*${recordedLine === line + 1 ? "" : ` *It was line ${recordedLine}.*`}`);
   }
   return parts.filter((part) => part !== "").join("\n\n");
+}
+
+/** "In base.nprof: 166 µs; +31.0 µs, +18.7 %". */
+function comparisonText(now: Work, before: Work, base: string): string {
+  const change = before.device_ns > 0 && now.device_ns > 0 ? `; ${changeText(now, before)}` : "";
+  return `In ${plainText(base)}: ${duration(before.device_ns)}${change}`;
 }
 
 /** Rows in which neither column has anything are left out. */
