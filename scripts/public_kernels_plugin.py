@@ -125,9 +125,9 @@ def _write(row: dict[str, Any]) -> None:
 
 
 def _run_ranks_together() -> None:
-    """Let the library's orchestrator simulate cases whose inputs differ from rank to rank."""
+    """Let the library's orchestrator simulate cases of several ranks, with inputs that differ or not."""
     try:
-        from test.utils import common_dataclasses, test_orchestrator  # type: ignore[import-not-found]
+        from test.utils import test_orchestrator  # type: ignore[import-not-found]
     except ImportError:
         return
     orchestrator = test_orchestrator.Orchestrator
@@ -135,7 +135,7 @@ def _run_ranks_together() -> None:
     alone = orchestrator._run_simulator_inference
 
     def simulate(self: Any, case: Any) -> Any:
-        if not isinstance(case.kernel_input, common_dataclasses.PerRankLazyInputGenerator):
+        if case.inference_args.collective_ranks <= 1 and not hasattr(case.kernel_input, "for_rank"):
             return alone(self, case)
         try:
             return _simulate_ranks(self, case)
@@ -157,7 +157,9 @@ def _simulate_ranks(orchestrator: Any, case: Any) -> str:
     signature = inspect.signature(kernel.func)
     arguments = []
     for rank in range(ranks):
-        given = {k.removesuffix(".must_alias_input"): v for k, v in case.kernel_input.for_rank(rank).items()}
+        inputs = case.kernel_input
+        named_inputs = inputs.for_rank(rank) if hasattr(inputs, "for_rank") else inputs
+        given = {name.removesuffix(".must_alias_input"): value for name, value in named_inputs.items()}
         arguments.append(signature.bind(**given).args)
     base = os.path.join(orchestrator.fs_config.artifacts_output_directory_path, test_folder())
     for rank, run in enumerate(run_ranks(kernel, arguments)):
@@ -167,7 +169,7 @@ def _simulate_ranks(orchestrator: Any, case: Any) -> str:
         outputs = run.outputs if isinstance(run.outputs, (list, tuple)) else [run.outputs]
         named = {name: np.asarray(value) for name, value in zip(wanted, outputs)}
         folder = os.path.join(base, f"output_worker_{rank}") if ranks > 1 else base
-        orchestrator._Orchestrator__dump_tensors__(folder, named, lambda name: name)
+        orchestrator.__dump_tensors__(folder, named, lambda name: name)
     return base
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy.typing as npt
@@ -36,7 +38,9 @@ class Communicator(Protocol):
         ...
 
 
-_LOCAL = threading.local()
+_OWN: ContextVar[Communicator | None] = ContextVar("communicator", default=None)
+_FRUITLESS_TURNS = 8
+"""Turns per rank without progress after which its two cores have both been at work."""
 _PROCESS: list[Callable[[], Communicator | None]] = []
 
 
@@ -47,8 +51,7 @@ def register_communicator(find: Callable[[], Communicator | None]) -> None:
 
 def communicator() -> Communicator | None:
     """Who moves values for the kernel that is running; None where it is simulated on its own."""
-    own: Communicator | None = getattr(_LOCAL, "communicator", None)
-    return own or next((found for find in _PROCESS if (found := find()) is not None), None)
+    return _OWN.get() or next((found for find in _PROCESS if (found := find()) is not None), None)
 
 
 def run_ranks(kernel: Kernel, arguments: Sequence[tuple[Any, ...]], *, values: bool = True) -> list[Run]:
@@ -68,6 +71,21 @@ def run_ranks(kernel: Kernel, arguments: Sequence[tuple[Any, ...]], *, values: b
     return _RanksInTurn(kernel, arguments, values).run()
 
 
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """One collective of a group of ranks: of two cores of a rank each meets the same core of the others.
+
+    Attributes:
+        core: Physical core of the logical NeuronCore.
+        group: The ranks.
+        number: Counts that core's meetings with them.
+    """
+
+    core: int
+    group: tuple[int, ...]
+    number: int
+
+
 class _RanksInTurn:
     """Ranks as threads of which one runs at a time; it hands over when it waits for another."""
 
@@ -80,7 +98,8 @@ class _RanksInTurn:
         self._condition = threading.Condition()
         self._turn = 0
         self._ended: set[int] = set()
-        self._mail: dict[tuple[tuple[int, ...], int], dict[int, Array]] = {}
+        self._mail: dict[Meeting, dict[int, Array]] = {}
+        self._fruitless = 0  # turns since a rank gave something or ended
 
     def run(self) -> list[Run]:
         """Every rank to its end."""
@@ -97,7 +116,7 @@ class _RanksInTurn:
         return self._runs
 
     def _work(self, rank: int) -> None:
-        _LOCAL.communicator = _RankInTurn(rank, self)
+        _OWN.set(_RankInTurn(rank, self))
         try:
             self._wait_turn(rank)
             self._runs[rank] = self._kernel.run(*self._arguments[rank], values=self._values)
@@ -108,22 +127,40 @@ class _RanksInTurn:
         finally:
             with self._condition:
                 self._ended.add(rank)
+                self._fruitless = 0
             self._hand_over(rank)
 
-    def give(self, rank: int, group: tuple[int, ...], number: int, array: Array) -> list[Array]:
-        """Leave an array for a group's meeting of this number, and wait until all have."""
-        box = self._mail.setdefault((group, number), {})
+    def give(self, rank: int, meeting: Meeting, array: Array) -> list[Array]:
+        """Leave an array for a meeting, and wait until all of the group have."""
+        group, launch = meeting.group, tracing.active().launch
+        box = self._mail.setdefault(meeting, {})
         box[rank] = array
+        self._fruitless = 0
         while len(box) < len(group):
+            if launch is not None and launch.has_other_than(meeting.core):
+                launch.switch(meeting.core)  # the other core may have to come first, to a barrier say
+                if len(box) == len(group):
+                    break
             missing = next(member for member in group if member not in box)
             if missing in self._ended or missing >= len(self._arguments):
                 raise NkiValidationError(
                     f"rank {rank} waits in a collective for rank {missing}, which does not take part",
                     tracing.where(),
                 )
+            self._refuse_deadlock(rank, group)
             self._hand_over(rank)
             self._wait_turn(rank)
         return [box[member] for member in group]
+
+    def _refuse_deadlock(self, rank: int, group: tuple[int, ...]) -> None:
+        """Refuse to go on where every core of every rank has had turns and none has given anything."""
+        self._fruitless += 1
+        if self._fruitless > _FRUITLESS_TURNS * len(self._arguments):
+            raise NkiValidationError(
+                f"all ranks wait for one another, rank {rank} in a collective of {group}, others elsewhere "
+                "or at a barrier; let the cores of all ranks come to collectives and barriers in one order",
+                tracing.where(),
+            )
 
     def _wait_turn(self, rank: int) -> None:
         with self._condition:
@@ -147,9 +184,11 @@ class _RankInTurn:
     def __init__(self, rank: int, ranks: _RanksInTurn) -> None:
         self.rank = rank
         self._ranks = ranks
-        self._meetings: Counter[tuple[int, ...]] = Counter()
+        self._meetings: Counter[tuple[int, tuple[int, ...]]] = Counter()
 
     def exchange(self, group: Sequence[int], array: Array) -> list[Array]:
-        members = tuple(group)
-        self._meetings[members] += 1
-        return self._ranks.give(self.rank, members, self._meetings[members], array)
+        trace, members = tracing.active(), tuple(group)
+        core = trace.launch.rank[id(trace)] if trace.launch is not None else 0
+        self._meetings[core, members] += 1
+        meeting = Meeting(core, members, self._meetings[core, members])
+        return self._ranks.give(self.rank, meeting, array)

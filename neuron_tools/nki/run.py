@@ -8,6 +8,7 @@ import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -323,7 +324,7 @@ class SharedLaunch:
         self._arrived[number] = self._arrived.get(number, 0) + 1
         _note_meeting(trace)
         while self._arrived[number] < self.cores and len(self._ended) < self.cores - 1:
-            self._switch(rank)
+            self.switch(rank)
 
     def exchange(self, trace: Tracer, values: Any, to: int, source: int, pipe: int) -> Any:
         """Send values to a core and take those that another sent."""
@@ -337,10 +338,15 @@ class SharedLaunch:
                 raise NkiValidationError(
                     f"core {source} never sends what core {rank} waits for", tracing.where()
                 )
-            self._switch(rank)
+            self.switch(rank)
         return self._mail[wanted]
 
-    def _switch(self, rank: int) -> None:
+    def has_other_than(self, rank: int) -> bool:
+        """Whether another core's instance goes on."""
+        return len(self._ended - {rank}) < self.cores - 1
+
+    def switch(self, rank: int) -> None:
+        """Let the other cores run until it is this one's turn again."""
         self.hand_over(rank)
         self.wait_turn(rank)
 
@@ -376,7 +382,9 @@ def _run_side_by_side(launch: Launch, arguments: tuple[Any, ...], keywords: Mapp
         trace.launch = shared
         shared.rank[id(trace)] = rank
     with traced_ranges(launch.function):
-        threads = [threading.Thread(target=work, args=(rank,)) for rank in range(launch.cores)]
+        threads = [
+            threading.Thread(target=copy_context().run, args=(work, rank)) for rank in range(launch.cores)
+        ]
         for thread in threads:
             thread.start()
         for thread in threads:

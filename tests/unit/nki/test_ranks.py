@@ -287,3 +287,47 @@ def test_memories_that_a_collective_cannot_reach_are_refused(call, message, shar
 )
 def test_groups_from_a_partition_of_the_ranks(op, operand, groups):
     assert ncc.ReplicaGroup.from_partition_op(4, op, operand).groups == groups
+
+
+def test_two_cores_of_each_rank_meet_the_same_core_of_the_others():
+    """Core 1 takes part only after a barrier to which core 0 comes with its collective behind it."""
+
+    @jit
+    def kernel(x):
+        core = nl.program_id(0)
+        mine = nl.ndarray((8, 8), dtype=x.dtype, buffer=nl.sbuf)
+        others = nl.ndarray((8, 8 * RANKS), dtype=x.dtype, buffer=nl.sbuf)
+        result = nl.ndarray((2, 8, 8 * RANKS), dtype=x.dtype, buffer=nl.shared_hbm)
+        nisa.dma_copy(dst=mine, src=x[:, core * 8 : core * 8 + 8])
+        if core == 1:
+            nisa.core_barrier(result, (0, 1))
+        ncc.all_gather(dsts=[others], srcs=[mine], replica_group=ncc.ReplicaGroup(EVERY), collective_dim=1)
+        if core == 0:
+            nisa.core_barrier(result, (0, 1))
+        nisa.dma_copy(dst=result[core], src=others)
+        return result
+
+    given = [np.random.default_rng(rank).standard_normal(SHAPE).astype(np.float32) for rank in range(RANKS)]
+    runs = run_ranks(kernel[2], [(shard,) for shard in given])
+    wanted = [np.concatenate([shard[:, half] for shard in given], 1) for half in (slice(0, 8), slice(8, 16))]
+    for run in runs:
+        np.testing.assert_array_equal(run.outputs, wanted)
+
+
+def test_ranks_that_wait_for_each_other_are_told_apart_from_slow_ones():
+    @jit
+    def kernel(x):
+        core = nl.program_id(0)
+        result = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.shared_hbm)
+        late = (int(core) + ncc.rank_id()) % 2
+        if late:
+            nisa.core_barrier(result, (0, 1))
+        sent = nl.ndarray(x.shape, dtype=x.dtype, buffer=nl.hbm)
+        nisa.dma_copy(dst=sent, src=x)
+        ncc.all_reduce([sent], [sent], ncc.ReplicaGroup([[0, 1]]), op=nl.add)
+        if not late:
+            nisa.core_barrier(result, (0, 1))
+        return result
+
+    with pytest.raises(NkiValidationError, match="all ranks wait for one another"):
+        run_ranks(kernel[2], [(np.ones(SHAPE, np.float32),) for _ in range(2)])
