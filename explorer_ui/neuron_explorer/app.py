@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
-from dash import ClientsideFunction, Dash, Input, Output
+from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from neuron_explorer import sections, shell
-from neuron_explorer.page import Page, Site, View
+from neuron_explorer.drawing import draw_page
+from neuron_explorer.page import Site, View
 from neuron_explorer.pages import find_page, pages
-from neuron_explorer.parts.states import empty_state, error_state
 from neuron_explorer.steps import step_strip
-from neuron_tools.errors import NeuronToolsError
 
 INDEX = """<!DOCTYPE html>
 <html lang="en">
@@ -53,12 +51,14 @@ def make_app(site: Site) -> Dash:
         Output("heading", "children"),
         Output("window-title", "data"),
         Output("steps", "children"),
+        Output("shown", "data"),
         Input("address", "pathname"),
         Input("address", "search"),
         Input("address", "hash"),
+        State("shown", "data"),
     )
-    def show(pathname: str | None, search: str | None, _: str | None) -> tuple[Any, ...]:
-        return render(site.view(pathname, search))
+    def show(pathname: str | None, search: str | None, _: str | None, shown: str | None) -> tuple[Any, ...]:
+        return render(site.view(pathname, search), shown)
 
     app.clientside_callback(
         ClientsideFunction("explorer", "set_title"),
@@ -77,33 +77,23 @@ def make_app(site: Site) -> Dash:
     return app
 
 
-def render(view: View) -> tuple[Any, str, Any, Any, str, Any]:
-    """Page, its class, navigation, heading, window title and steps of a view."""
+def render(view: View, shown: str | None = None) -> tuple[Any, str, Any, Any, str, Any, str]:
+    """Page, its class, navigation, heading, window title and steps of a view, and what is shown now.
+
+    Args:
+        shown: What was shown before: a page that follows the address by itself is not drawn again.
+    """
     page = find_page(view.address.path)
     view = shell.with_default_profile(view, page)
+    now = f"{view.address.path} {view.address.profile}"
+    stays = page is not None and page.follows_address and now == shown
     fills = "fills" if page is not None and page.fills_window else ""
     return (
-        draw_page(page, view),
+        no_update if stays else draw_page(page, view),
         fills,
         shell.navigation(view, page),
         shell.heading(view, page),
         shell.window_title(view, page),
         step_strip(view.address, view.analyses) if page is not None and page.needs_profile else [],
+        now,
     )
-
-
-def draw_page(page: Page | None, view: View) -> Any:
-    """Components of a page; what goes wrong in it becomes a sentence."""
-    if page is None:
-        return empty_state("There is no such page.", "Choose one on the left.")
-    if page.needs_profile and not view.address.profile:
-        return empty_state("No profile is chosen.", shell.choose_profile(view))
-    try:
-        if page.needs_profile:
-            view.profile  # noqa: B018  opens it: a profile that cannot be opened is told here
-        return page.layout(view)
-    except NeuronToolsError as error:
-        return error_state(str(error), [shell.choose_profile(view)])
-    except Exception as error:
-        logging.getLogger(__name__).exception("A page could not be drawn: %s", page.path)
-        return error_state(f"This page cannot be shown ({type(error).__name__}).")

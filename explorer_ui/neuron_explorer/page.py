@@ -106,6 +106,8 @@ class Page:
         group: Heading in the navigation under which it stands.
         needs_profile: Whether it shows one profile; else it is drawn without.
         fills_window: Whether it takes the whole window beside the navigation, without margins.
+        heading: What stands in the place of its title.
+        follows_address: Whether the browser lets it follow the address by itself, once it is drawn.
         follows_range: Whether it shows the chosen range of time, not always all of the profile.
     """
 
@@ -117,3 +119,5 @@ class Page:
     needs_profile: bool = True
     fills_window: bool = False
     follows_range: bool = True
+    follows_address: bool = False
+    heading: Callable[[View], Any] | None = None

@@ -26,6 +26,7 @@ from neuron_explorer.page import Site
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
+from neuron_explorer.workspace import routes as workspace_routes
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.listening import require_token
 from neuron_tools.web_access import LOOPBACK, Access, new_token, protect
@@ -92,9 +93,9 @@ def access_to(place: Place, port: int) -> Access:
 
 
 def start_address(library: ProfileLibrary, access: Access) -> str:
-    """The address to open: of the only profile its overview, else the list."""
+    """The address to open: of the only profile its workspace, else the list."""
     entries = library.entries()
-    page = f"overview?{urlencode({'profile': entries[0].id})}&" if len(entries) == 1 else "?"
+    page = f"workspace?{urlencode({'profile': entries[0].id})}&" if len(entries) == 1 else "?"
     return access.url.replace("/?", f"/{page}", 1)
 
 
@@ -124,6 +125,7 @@ def make_guarded_server(
     uploads.register(server, site)
     timeline_routes.register(server, library)
     api_routes.register(server, library)
+    workspace_routes.register(server, site)
     hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]
     protect(server, replace(access, script_hashes=hashes))
     refuse_malformed(app)

@@ -25,11 +25,17 @@ def frame(root: str = "") -> Any:
             dcc.Location(id="address", refresh=False),
             dcc.Store(id="window-title"),
             dcc.Store(id="go-to"),
+            dcc.Store(id="shown"),
             html.A("Skip to the page", href="#page", className="skip"),
             html.Header(
                 [
                     html.A("Neuron Explorer", href=root + PROFILES, className="brand"),
                     html.Div(id="heading", className="heading"),
+                    html.Button(
+                        "Pages",
+                        className="button quiet pages-button",
+                        **{"data-action": "pages", "aria-expanded": "false", "aria-controls": "navigation"},
+                    ),
                     html.Button("Copy link", className="button quiet", **{"data-action": "copy-link"}),
                     html.Button(
                         "Theme", className="button quiet", title="Light or dark", **{"data-action": "theme"}
@@ -75,7 +81,7 @@ def heading(view: View, page: Page | None) -> Any:
     if page is None or not page.needs_profile or not view.address.profile:
         return [title]
     return [
-        title,
+        title if page.heading is None else page.heading(view),
         html.Span(_name(view), className="profile-name", title=_location(view)),
         *_range(view, page),
     ]

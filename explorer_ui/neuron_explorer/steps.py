@@ -50,7 +50,11 @@ def step_strip(address: Address, analyses: Analyses) -> Any:
     return [
         html.Div([html.B("Steps"), html.Span(_kinds(steps), className="note")], className="steps-title"),
         html.Div([*cells, *more], className="steps-cells"),
-        html.Div(_scope_text(address, steps, chosen), className="steps-scope"),
+        html.Div(
+            _scope_text(address, steps, chosen),
+            className="steps-scope",
+            **{"data-start-ns": address.start_ns, "data-end-ns": address.end_ns},
+        ),
     ]
 
 

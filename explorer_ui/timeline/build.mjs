@@ -1,4 +1,4 @@
-// Bundles the engine: an ES module for those who build on it, and a script for the Dash component.
+// Bundles the engine: an ES module for those who build on it, a script for the Dash component, and one for the workspace.
 import { mkdir } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,6 +21,14 @@ await build({
   entryPoints: [join(here, "src/dash/component.ts")],
   outfile: join(dashFolder, "neuron_timeline.js"),
   format: "iife",
+});
+
+await build({
+  ...shared,
+  entryPoints: [join(here, "src/workspace/index.ts")],
+  outfile: join(dashFolder, "neuron_workspace.js"),
+  format: "iife",
+  alias: { "dockview-core": "dockview-core/dist/dockview-core.min.js" }, // the build that brings its styles with it
 });
 
 if (process.argv.includes("--demo")) {

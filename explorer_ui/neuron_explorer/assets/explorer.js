@@ -178,6 +178,11 @@
       window.location.reload();
     },
     "copy-link": copyLink,
+    "pages": (button) => {
+      const isOpen = document.querySelector(".shell").classList.toggle("shows-pages");
+      button.setAttribute("aria-expanded", String(isOpen));
+      if (isOpen) document.querySelector("#navigation a")?.focus();
+    },
     "csv": (button) => saveTable(button.closest(".card").querySelector("table"), button.closest(".card").dataset.name),
     "grid-download": (button) => {
       const now = new URL(window.location.href).searchParams;
@@ -203,6 +208,11 @@
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("button[data-action]");
+    const pages = document.querySelector(".shell.shows-pages");
+    if (pages && !(button && button.dataset.action === "pages")) {
+      pages.classList.remove("shows-pages");
+      pages.querySelector(".pages-button").setAttribute("aria-expanded", "false");
+    }
     if (button && ACTIONS[button.dataset.action]) ACTIONS[button.dataset.action](button);
     else followLink(event);
   });

@@ -24,9 +24,10 @@
     return made;
   }
 
-  function lineRow([number, text, time, shownTime, instructions, shownBytes, bytes, parts, isHost], costliest) {
+  function lineRow([number, text, time, shownTime, instructions, shownBytes, bytes, parts, isHost], { costliest, file }) {
     const row = element("tr");
     row.id = `line-${number}`;
+    if (parts) row.dataset.select = `line:${file}:${number}`;
     const place = element("td", "number");
     if (parts) {
       const button = element("button", "line-button", String(number));
@@ -70,7 +71,7 @@
       head.append(heading);
     }
     const body = element("tbody");
-    body.append(...data.lines.map((entry) => lineRow(entry, data.costliest)));
+    body.append(...data.lines.map((entry) => lineRow(entry, data)));
     const top = element("thead");
     top.append(head);
     table.append(top, body);

@@ -23,6 +23,7 @@
       made.append(bar);
     }
     let shown;
+    if (extras.s) made.dataset.row = extras.s;
     if (extras.h) shown = link(text, extras.h, extras.c || "", "");
     else if (extras.m) shown = element("code", extras.c || "", text);
     else shown = extras.c ? element("span", extras.c, text) : document.createTextNode(text);
@@ -57,6 +58,11 @@
     for (const row of rows) {
       const line = element("tr");
       line.append(...row.map((packed, index) => cell(packed, index === 0)));
+      const named = line.querySelector("[data-row]");
+      if (named) {
+        line.dataset.select = named.dataset.row;
+        if (!named.querySelector("a, button")) named.firstElementChild?.setAttribute("tabindex", "0");
+      }
       body.append(line);
     }
     table.append(element("caption", "visually-hidden", caption), top, body);

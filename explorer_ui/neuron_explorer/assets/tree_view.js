@@ -48,6 +48,8 @@
       const following = data.rows[index + 1];
       const isParent = Boolean(following && following[0] > depth);
       row.setAttribute("aria-level", depth + 1);
+      if (path && depth) row.dataset.select = `module:${path}`;
+      else if (!path) row.dataset.select = `operation:${name}`;
       if (depth <= hiddenBelow) hiddenBelow = Infinity;
       row.hidden = depth > hiddenBelow;
       if (isParent && !open && hiddenBelow === Infinity) hiddenBelow = depth;

@@ -41,6 +41,7 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
             mode="markers+text",
             name=roofline.level,
             text=_labels(points),
+            customdata=[f"{roofline.level}:{point.name}" for point in points],
             textposition="middle right",
             textfont={"size": 11, "color": theme.faint},
             marker={

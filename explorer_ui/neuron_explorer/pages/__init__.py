@@ -12,6 +12,7 @@ PAGES = Door(
     "page",
     (
         ("profiles", "neuron_explorer.pages.profiles:PAGE"),
+        ("workspace", "neuron_explorer.workspace.page:PAGE"),
         ("overview", "neuron_explorer.pages.overview:PAGE"),
         ("timeline", "neuron_explorer.timeline.page:PAGE"),
         ("hierarchy", "neuron_explorer.pages.hierarchy:PAGE"),

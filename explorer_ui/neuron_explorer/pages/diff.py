@@ -150,8 +150,10 @@ def _row(view: View, delta: Delta) -> list[Any]:
     line = _line_cell(view, delta.file, delta.line, library)
     because = "; ".join(reason_text(reason) for reason in delta.reasons[:2]) or delta.change
     direction = " (backward)" if key.backward else ""
+    operation = Cell(key.operation + direction, select=f"operation:{key.operation}")
+    operation = Cell(key.operation + direction, select=f"operation:{key.operation}")
     return [
-        key.module or "-", key.operation + direction, time_cell(delta.base_ns), time_cell(delta.new_ns),
+        key.module or "-", operation, time_cell(delta.base_ns), time_cell(delta.new_ns),
         _change(delta.delta_ns, delta.base_ns), because, line,
     ]  # fmt: skip
 

@@ -83,7 +83,7 @@ def _draw(view: View) -> Any:
         **{"data-action": "grid-download", "data-grid": "operators-grid", "data-source": source.name},
     )  # fmt: skip
     about = _OVERLAPPING if source.name == "hlo" else ""
-    return grid_card(
+    card = grid_card(
         f"By {_lowered(source.title)}" if source.is_grouped else source.title,
         source_grid(source, "operators-grid", _state(view.address)),
         explains=(
@@ -92,6 +92,7 @@ def _draw(view: View) -> Any:
         ),
         actions=[html.Span(id="operators-count", className="faint", role="status"), download],
     )
+    return html.Div(card, **{"data-grid-kind": source.name})
 
 
 GRID = Section("operators/grid", _needs, _draw)

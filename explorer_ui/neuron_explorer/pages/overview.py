@@ -75,6 +75,11 @@ def _first(findings: Sequence[Finding]) -> Finding | None:
 
 def _headline(view: View, finding: Finding, of: str, before: str = "", advice: str | None = None) -> Any:
     more = html.A("Advice", href=advice or view.address.to("/advice"), className="button primary")
+    return html.Div([html.P([before, *finding_sentence(view, finding, of)]), more], className="headline")
+
+
+def finding_sentence(view: View, finding: Finding, of: str) -> list[Any]:
+    """A finding in one sentence: its cause, its line, and what fixing it saves of what."""
     at: list[Any] = []
     if finding.place.file:
         here = SourceLine(finding.place.file, finding.place.line)
@@ -82,8 +87,7 @@ def _headline(view: View, finding: Finding, of: str, before: str = "", advice: s
         link = html.A(name, href=source_link(view, here.file, here.line), title=place(here))
         at = [", at ", link]
     gain = f" Fixing it saves {duration(finding.gain_ns or 0)}, {percent(finding.gain)} of {of} (simulated)."
-    told = [before, html.B(finding.title), *at, ".", gain]
-    return html.Div([html.P(told), more], className="headline")
+    return [html.B(finding.title), *at, ".", gain]
 
 
 @section("overview/summary", results.IDENTITY, results.OVERVIEW)
@@ -274,7 +278,7 @@ def HOTSPOTS(view: View) -> Any:
 def _operations(hotspots: Hotspots) -> Any:
     rows = [
         (
-            row.name or "(unnamed)",
+            Cell(row.name or "(unnamed)", select=f"operation:{row.name}"),
             share_cell(row.cost.device_ns / hotspots.device_ns, bar=True),
             time_cell(row.cost.device_ns),
             count_cell(row.cost.count),
@@ -288,7 +292,10 @@ def _lines(view: View, hotspots: Hotspots) -> Any:
     rows = [
         (
             Cell(
-                place(row.place), href=source_link(view, row.place.file, row.place.line), title=row.place.file
+                place(row.place),
+                href=source_link(view, row.place.file, row.place.line),
+                title=row.place.file,
+                select=f"line:{row.place.file}:{row.place.line}",
             ),
             share_cell(row.cost.device_ns / hotspots.device_ns, bar=True),
             time_cell(row.cost.device_ns),

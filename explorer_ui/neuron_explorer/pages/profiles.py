@@ -83,7 +83,7 @@ def _row(view: View, entry: ProfileEntry) -> list[Any]:
     )
     command = command_text(manifest.get("command") or "")
     return [
-        Cell(entry.name, href=to("/overview", profile=here), title=entry.location, style="name"),
+        Cell(entry.name, href=to("/workspace", profile=here), title=entry.location, style="name"),
         replace(_status(manifest), title=f"Made by {manifest.get('producer', 'another tool')}"),
         Cell("", " ".join(link.text for link in tags), links=tags),
         str(manifest.get("target", "")),
@@ -277,7 +277,7 @@ def cancel_clicked(site: Site, button: str) -> None:
 
 
 def _open_link(view: View, task: Task) -> Any:
-    return html.A("Open", href=view.address.to("/overview", profile=task.job.result), className="button")
+    return html.A("Open", href=view.address.to("/workspace", profile=task.job.result), className="button")
 
 
 def _delete(site: Site, profile_id: str) -> None:

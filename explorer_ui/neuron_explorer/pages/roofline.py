@@ -42,7 +42,7 @@ def _draw(view: View) -> Any:
             "There is no work to relate to bytes.",
             "A roofline needs HLO operations with FLOPs and bytes; this profile has none.",
         )
-    rows = [_row(point) for point in roofline.points[:ROWS]]
+    rows = [_row(point, roofline.level) for point in roofline.points[:ROWS]]
     return [
         chart_card(
             "Roofline of one NeuronCore", roofline_figure(roofline, view.theme, POINTS),
@@ -55,9 +55,9 @@ def _draw(view: View) -> Any:
     ]  # fmt: skip
 
 
-def _row(point: Point) -> list[Any]:
+def _row(point: Point, level: str) -> list[Any]:
     return [
-        point.name or "(none)",
+        Cell(point.name or "(none)", select=f"{level}:{point.name}"),
         time_cell(point.charged_ns),
         rate_cell(point.flops_per_second or None, "FLOP/s"),
         Cell(f"{point.intensity:.3g}" if point.flops else "", point.intensity, True),

@@ -101,6 +101,7 @@ def _hot_lines(view: View, overview: Overview) -> Any:
                 f"{row.place.line} · {row.place.file.rpartition('/')[2] if several else row.function}",
                 href=view.address.to(file=row.place.file, line=row.place.line),
                 title=f"{row.place.file} in {row.function}",
+                select=f"line:{row.place.file}:{row.place.line}",
             ),
             share_cell(row.cost.device_ns / device_ns if device_ns else None),
             time_cell(row.cost.device_ns),
@@ -120,7 +121,7 @@ def _draw_file(view: View) -> Any:
     overview: Overview = view.result(results.OVERVIEW)
     times = line_times(overview.hotspots, file)
     texts = source_text(view.profile, file)
-    data = file_data(texts, work, times, asked_line(view.address))
+    data = {"file": file, **file_data(texts, work, times, asked_line(view.address))}
     notes = []
     if not texts:
         notes.append(

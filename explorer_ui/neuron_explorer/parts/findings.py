@@ -23,7 +23,19 @@ LEAST_SHARE = 0.0001  # what is less would be written as 0.00 %
 
 def finding_list(view: View, findings: Sequence[Finding]) -> Any:
     """The findings in the given order."""
-    return html.Ol([html.Li(_finding(view, finding)) for finding in findings], className="findings")
+    return html.Ol(
+        [html.Li(_finding(view, finding), **_selection(finding.place)) for finding in findings],
+        className="findings",
+    )
+
+
+def _selection(place: Place) -> dict[str, str]:
+    """What panels show as belonging to a finding: its line, else its operation or its module."""
+    if place.file:
+        return {"data-select": f"line:{place.file}:{place.line}"}
+    if place.operation:
+        return {"data-select": f"operation:{place.operation}"}
+    return {"data-select": f"module:{place.module}"} if place.module else {}
 
 
 def _finding(view: View, finding: Finding) -> Any:

@@ -29,6 +29,7 @@ class Cell:
         href: Where the text leads; "" = nowhere.
         is_code: Whether it is set as code.
         links: Links behind the text.
+        select: What the row is of, where panels show what belongs to it: "operation:aten::mm".
     """
 
     shown: str
@@ -40,6 +41,7 @@ class Cell:
     title: str = ""
     is_code: bool = False
     links: tuple[CellLink, ...] = ()
+    select: str = ""
 
 
 def time_cell(nanoseconds: float | None) -> Cell:

@@ -80,6 +80,7 @@ def _packed(cell: Cell) -> Any:
         "h": cell.href or None,
         "t": cell.title or None,
         "m": cell.is_code or None,
+        "s": cell.select or None,
         "l": [[link.text, link.href, link.style, link.label] for link in cell.links] or None,
     }
     kept = {name: value for name, value in extras.items() if value is not None}

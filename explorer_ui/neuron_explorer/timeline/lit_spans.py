@@ -20,7 +20,11 @@ from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 MOST_SPANS = 8_000_000
 KEPT = 4
 SPANS_LOOKED_AT = 50_000
-KEYS = ("layer", "raw_framework_id", "raw_hlo_id", "name")
+KEYS = ("layer", "operation", "line", "raw_framework_id", "raw_hlo_id", "name")
+_OWN_STACKS = "SELECT stack_frame_id FROM Frontier WHERE source_file || ':' || source_line = $value"
+_OWN_OPERATIONS = (
+    f"SELECT id FROM FrameworkInstruction WHERE split_part(stack_frame_ids, ',', 1) IN ({_OWN_STACKS})"
+)
 Ints = npt.NDArray[np.int64]
 
 
@@ -52,7 +56,9 @@ class LitSpans:
         """Lit spans by the track's place.
 
         Args:
-            by: One of `KEYS`: `layer` takes a module with all inside it, `name` a name on any track.
+            by: One of `KEYS`: `layer` takes a module with all inside it, `operation` an operation's name,
+                `line` a place "file:line", also where it only is the user's own line of a stack, and `name`
+                a name on any track.
 
         Raises:
             ParameterError: There is no such way, or the value does not fit it.
@@ -120,20 +126,44 @@ def _found_in(profile: Profile, source: SpanSource, by: str, value: str) -> dict
     held = columns_of(profile, source.table)
     columns = row_columns(source, held)
     places = places_by_row(profile, source.table)
-    if columns is None or not places or (by != "name" and by not in held):
+    condition = _condition(source.table, held, by, "" if columns is None else columns.name)
+    if columns is None or not places or not condition:
         return {}
-    condition = {
-        "layer": "(layer = $value OR starts_with(layer, $value || '/'))",
-        "name": f"{columns.name} = $value",
-    }.get(by, f'"{by}" = CAST($value AS BIGINT)')
     process = "CAST(coalesce(process_idx, 0) AS BIGINT)" if "process_idx" in held else "CAST(0 AS BIGINT)"
     rows = profile.query(
         f"SELECT {process} AS process, {columns.core} AS core, {columns.apart} AS apart,"
         f" CAST({columns.start} AS BIGINT) AS start_ns, CAST({columns.end} AS BIGINT) AS end_ns"
-        f' FROM "{source.table}" WHERE {condition} AND {columns.start} IS NOT NULL LIMIT {MOST_SPANS}',
+        f' FROM "{source.table}" WHERE ({condition}) AND {columns.start} IS NOT NULL LIMIT {MOST_SPANS}',
         {"value": value},
     )
     return _by_track(rows, places)
+
+
+def _condition(table: str, held: frozenset[str], by: str, name: str) -> str:
+    """Which rows of a table are lit, as SQL; "" where its rows tell nothing of it."""
+    if by == "name":
+        return f"{name} = $value"
+    if by == "operation":
+        return "framework_name = $value" if "framework_name" in held else ""
+    if by == "line":
+        return " OR ".join(_line_conditions(table, held))
+    if by not in held:
+        return ""
+    if by == "layer":
+        return "(layer = $value OR starts_with(layer, $value || '/'))"
+    return f'"{by}" = CAST($value AS BIGINT)'
+
+
+def _line_conditions(table: str, held: frozenset[str]) -> list[str]:
+    """Rows that name the line, and those whose stack has it as the user's own line."""
+    found = []
+    if {"source_file", "source_line"} <= held:
+        found.append("source_file || ':' || source_line = $value")
+    if "stack_frame_ids" in held:
+        found.append(f"split_part(stack_frame_ids, ',', 1) IN ({_OWN_STACKS})")
+    elif "raw_framework_id" in held:
+        found.append(f"raw_framework_id IN ({_OWN_OPERATIONS})")
+    return [f"({condition})" for condition in found]
 
 
 def _by_track(rows: pa.Table, places: dict[tuple[int, int, str], int]) -> dict[int, LitTrack]:

@@ -35,13 +35,19 @@ def timeline_page(view: View) -> Any:
         id="timeline",
         profile=address.profile,
         theme=view.theme.name,
-        writes_address=True,
-        source_address=_source_address(address),
+        **_tied(address),
         data_url=f"{address.root}/data/",
         style={"height": "100%"},
         **timeline_state(address),
     )
     return html.Div(timeline, style={"height": "100%"})
+
+
+def _tied(address: Address) -> dict[str, Any]:
+    """How the timeline is tied to the address: by itself, but in a panel by the workspace around it."""
+    if address.get("panel"):
+        return {"writes_address": False}
+    return {"writes_address": True, "source_address": _source_address(address)}
 
 
 def _with_device_work(view: View) -> Address:

@@ -68,6 +68,8 @@ export interface TimelineHandle {
   /** Search names, or `column=value`; an empty text stops. */
   searchFor(text: string): void;
   setTheme(theme: ThemeChoice): void;
+  /** Show the details of what is chosen in another element, not below the plot. */
+  detailsInto(place: HTMLElement): void;
   statistics(): TimelineStatistics;
   destroy(): void;
 }

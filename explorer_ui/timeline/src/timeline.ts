@@ -176,10 +176,17 @@ class Timeline implements TimelineHandle {
   setTheme(choice: ThemeChoice): void {
     this.core.theme = resolveTheme(choice);
     applyTheme(this.frame.root, this.core.theme);
+    applyTheme(this.frame.apart, this.core.theme);
     this.renderer.setTheme(this.core.theme);
     this.legend.setTheme(this.core.theme);
     this.map.redraw();
     this.core.redraw();
+  }
+
+  detailsInto(place: HTMLElement): void {
+    if (this.frame.panel.closest(".nt-apart")?.parentElement === place) return;
+    this.frame.setApart(place);
+    applyTheme(this.frame.apart, this.core.theme);
   }
 
   statistics(): TimelineStatistics {

@@ -82,11 +82,25 @@ function mount(container: HTMLElement, latest: { current: ComponentProps }, live
     source: new HttpSource(`${base}${encodeURIComponent(props.profile)}/`),
     ...(props.compare ? { compare: new HttpSource(`${base}${encodeURIComponent(props.compare)}/`) } : {}),
     view: told,
-    onViewChange: (view) => tell(latest.current, live.current, view),
-    onSelect: (selection) => tellSelection(latest.current, selection),
-    onOpenSource: (place) => openSource(latest.current, place),
+    onViewChange: (view) => {
+      tell(latest.current, live.current, view);
+      dispatch(container, "view", view);
+    },
+    onSelect: (selection) => {
+      tellSelection(latest.current, selection);
+      dispatch(container, "select", selection);
+    },
+    onOpenSource: (place) => {
+      openSource(latest.current, place);
+      dispatch(container, "source", place);
+    },
   });
   return { handle, told: [JSON.stringify(told)] };
+}
+
+/** Tell the page around the component, which need not be Dash's: events `neuron-timeline-...` of the element. */
+function dispatch(container: HTMLElement, name: string, detail: unknown): void {
+  container.dispatchEvent(new CustomEvent(`neuron-timeline-${name}`, { detail, bubbles: true }));
 }
 
 function openSource(props: ComponentProps, place: SourcePlace): void {

@@ -10,6 +10,8 @@ export class PageFrame {
   readonly scroll = element("div", "nt-scroll");
   readonly notice = element("div", "nt-notice", { role: "status" });
   readonly panel = element("section", "nt-panel", { label: "Details" });
+  /** What holds the details where they stand outside the timeline. */
+  readonly apart = element("div", "nt nt-apart");
   private readonly box = element("div", "nt-box");
   private readonly content = element("div", "");
   private readonly observer: ResizeObserver | null;
@@ -43,6 +45,12 @@ export class PageFrame {
     this.observer?.observe(this.stage);
   }
 
+  /** Put the details into another element. */
+  setApart(place: HTMLElement): void {
+    this.apart.replaceChildren(this.panel);
+    place.replaceChildren(this.apart);
+  }
+
   /** Tell the scroll bar how high everything is, and where the view stands. */
   setScroll(top: number, contentHeight: number): void {
     this.content.style.height = `${contentHeight}px`;
@@ -74,5 +82,6 @@ export class PageFrame {
   destroy(): void {
     this.observer?.disconnect();
     this.root.remove();
+    this.apart.remove();
   }
 }

@@ -97,6 +97,8 @@ export const STYLES = `
 .nt-notice .nt-button { margin-top: 8px; border-color: var(--nt-border); }
 .nt-panel { flex: none; max-height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
   padding: 8px 12px; }
+.nt-apart { min-height: 0; overflow: auto; }
+.nt-apart > .nt-panel { max-height: none; border-top: 0; }
 .nt-panel h3 { margin: 0 0 4px; font-size: 13px; overflow-wrap: anywhere; }
 .nt-panel table { border-collapse: collapse; font-variant-numeric: tabular-nums; }
 .nt-panel th { text-align: left; font-weight: 400; color: var(--nt-muted); padding: 1px 14px 1px 0; vertical-align: top; white-space: nowrap; }

@@ -24,7 +24,7 @@ export interface Marker {
 /** What belongs together across tracks. */
 export interface Highlight {
   /** By what: a column of the tables. */
-  readonly by: "layer" | "raw_framework_id" | "raw_hlo_id" | "name";
+  readonly by: "layer" | "operation" | "line" | "raw_framework_id" | "raw_hlo_id" | "name";
   readonly value: string;
   /** What to call it; the value by default. */
   readonly label?: string;

@@ -1,0 +1,123 @@
+"""The page Workspace: where its panels stand, and the callback that fills each when it is asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
+
+from neuron_explorer.drawing import draw_page, guarded
+from neuron_explorer.page import Page, Site, View
+from neuron_explorer.pages import find_page
+from neuron_explorer.parts.states import empty_state
+from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE
+from neuron_explorer.timeline.page import NOT_BUILT
+from neuron_explorer.workspace.arrangements import ARRANGEMENTS, arrangement_named
+from neuron_explorer.workspace.panels import PANELS, Panel, panel_named
+
+PATH = "/workspace"
+ARRANGEMENT = "a"
+"""Parameter of the address: name of the arrangement."""
+BUNDLE = TIMELINE_BUNDLE.with_name("neuron_workspace.js")
+CONTENT, AT = "panel-content", "panel-at"
+
+
+def workspace_page(view: View) -> Any:
+    """The frame of the workspace; the browser arranges the panels in it and asks for their contents."""
+    if not BUNDLE.is_file():
+        return empty_state(NOT_BUILT)
+    data = {
+        "root": view.address.root,
+        "path": PATH,
+        "arrangements": [{"name": one.name, "layout": one.layout} for one in ARRANGEMENTS],
+        "panels": [
+            {
+                "name": panel.name,
+                "title": panel.title,
+                "path": panel.path,
+                "parameters": list(panel.parameters),
+            }
+            for panel in PANELS
+        ],
+    }
+    headline, *docked = (_place(panel) for panel in PANELS)
+    return html.Div(
+        [
+            headline,
+            html.Div(id="workspace-crumbs", className="ws-crumbs"),
+            html.Div(id="workspace-dock", className="ws-dock"),
+            html.Div(docked, id="workspace-panels", hidden=True),
+            dcc.Store(id="workspace-data", data=data),
+        ],
+        id="workspace",
+        className="workspace",
+    )
+
+
+def arrangement_choice(view: View) -> Any:
+    """Links to the made arrangements; a layout of the user's own is left behind by each of them."""
+    chosen = arrangement_named(view.address.get(ARRANGEMENT))
+    links = [
+        html.A(
+            one.title,
+            href=view.address.to(**{ARRANGEMENT: one.name, "l": None, "max": None}),
+            className="choice",
+            **({"aria-current": "true"} if one is chosen else {}),
+        )
+        for one in ARRANGEMENTS
+    ]
+    return html.Nav(links, className="choices", **{"aria-label": "Arrangement"})
+
+
+def _place(panel: Panel) -> Any:
+    own = {"name": panel.name}
+    return html.Section(
+        [
+            html.Div(id={"type": CONTENT, **own}, className="panel-content"),
+            dcc.Store(id={"type": AT, **own}),
+        ],
+        id=f"panel-{panel.name}",
+        className=f"panel panel-{panel.name}",
+        **{"data-panel": panel.name, "aria-label": panel.title},
+    )
+
+
+def draw_panel(panel: Panel, view: View) -> Any:
+    """Content of a panel at a view."""
+    draw = panel.draw
+    if draw is not None:
+        return guarded(view, lambda: draw(view))
+    return draw_page(find_page(panel.path), view)
+
+
+def register(app: Dash, site: Site) -> None:
+    """Open the workspace in the browser, and fill the panels that it asks for."""
+    app.clientside_callback(
+        ClientsideFunction("explorer", "open_workspace"),
+        Output("workspace-data", "modified_timestamp"),
+        Input("workspace-data", "data"),
+    )
+
+    @app.callback(
+        Output({"type": CONTENT, "name": MATCH}, "children"),
+        Input({"type": AT, "name": MATCH}, "data"),
+        State({"type": AT, "name": MATCH}, "id"),
+        prevent_initial_call=True,
+    )
+    def fill(at: str | None, own: dict[str, str]) -> Any:
+        panel = panel_named(own["name"])
+        if panel is None or not isinstance(at, str):
+            return no_update
+        path, _, search = at.partition("?")
+        return draw_panel(panel, site.view(path, search))
+
+
+PAGE = Page(
+    PATH,
+    "Workspace",
+    workspace_page,
+    register,
+    fills_window=True,
+    follows_address=True,
+    heading=arrangement_choice,
+)

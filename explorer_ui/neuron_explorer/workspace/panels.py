@@ -1,0 +1,74 @@
+"""The panels of the workspace: which page each shows, and what of the address it depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from dash import html
+
+from neuron_explorer.page import View
+from neuron_explorer.pages.source_detail import DETAIL, asked_line
+from neuron_explorer.parts.states import empty_state
+from neuron_explorer.workspace.headline import HEADLINE
+
+PANEL = "panel"
+"""Parameter of the address under which a panel is drawn: the panel's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """A panel.
+
+    Attributes:
+        title: On its tab.
+        path: The page whose content it shows; "" = its own.
+        parameters: What of the address, besides profile and range, its content depends on.
+        draw: Its own content.
+    """
+
+    name: str
+    title: str
+    path: str = ""
+    parameters: tuple[str, ...] = ()
+    draw: Callable[[View], Any] | None = None
+
+
+def _headline(view: View) -> Any:
+    return HEADLINE.show(view)
+
+
+def _compiled(view: View) -> Any:
+    """What the chosen line became: its HLO operations and its instructions."""
+    if not view.address.get("file") or not asked_line(view.address):
+        return empty_state("No line is chosen.", "Choose one in Source: here stands what it became.")
+    return DETAIL.show(view)
+
+
+def _details(view: View) -> Any:
+    """What is there until the timeline is; it brings the details of the chosen span or range with it."""
+    return html.P("Choose a span on the timeline, or drag over a range with Shift.", className="faint")
+
+
+PANELS = (
+    Panel("headline", "Headline", parameters=("finding",), draw=_headline),
+    Panel("timeline", "Timeline", "/timeline", ("compare",)),
+    Panel("operators", "Operators", "/operators", ("by", "grid")),
+    Panel("source", "Source", "/source", ("file",)),
+    Panel("advice", "Advice", "/advice"),
+    Panel("details", "Details", draw=_details),
+    Panel("overview", "Summary", "/overview"),
+    Panel("hierarchy", "Hierarchy", "/hierarchy"),
+    Panel("roofline", "Roofline", "/roofline", ("level",)),
+    Panel("memory", "Memory", "/memory", ("program", "memory")),
+    Panel("communication", "Communication", "/communication"),
+    Panel("compiled", "Written and compiled", "", ("file", "line"), _compiled),
+    Panel("diff", "Differences", "/diff", ("base",)),
+    Panel("query", "SQL", "/query", ("sql", "chart")),
+)
+
+
+def panel_named(name: str) -> Panel | None:
+    """The panel of a name."""
+    return next((panel for panel in PANELS if panel.name == name), None)
