@@ -40,6 +40,11 @@ class View:
         return self.library.get(self.address.profile)
 
     @property
+    def is_panel(self) -> bool:
+        """Whether it is drawn into a panel of the workspace, where there is little room."""
+        return bool(self.address.get("panel"))
+
+    @property
     def range_ns(self) -> tuple[int, int] | None:
         """The chosen range; None for all of the profile."""
         start, end = self.address.start_ns, self.address.end_ns

@@ -85,7 +85,7 @@ def _draw(view: View) -> Any:
     about = _OVERLAPPING if source.name == "hlo" else ""
     card = grid_card(
         f"By {_lowered(source.title)}" if source.is_grouped else source.title,
-        source_grid(source, "operators-grid", _state(view.address)),
+        source_grid(source, "operators-grid", _state(view.address), filters=not view.is_panel),
         explains=(
             f"{about}Sort by a heading, filter in the row below it; times are filtered in ns. "
             f"The first {REACHABLE:,} rows of an order can be scrolled to; the CSV file has all."

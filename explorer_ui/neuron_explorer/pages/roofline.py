@@ -8,7 +8,7 @@ from typing import Any
 from neuron_explorer import results
 from neuron_explorer.figures.roofline import roofline_figure
 from neuron_explorer.page import Page, View
-from neuron_explorer.parts.chart import chart_card
+from neuron_explorer.parts.chart import chart_card, fitted_chart
 from neuron_explorer.parts.quantities import Cell, rate_cell, share_cell, time_cell
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.parts.table import table_card
@@ -23,7 +23,8 @@ _HEADINGS = ("Name", "Time", "Rate", "FLOPs per byte", "Bound by", "Of the bound
 def layout(view: View) -> list[Any]:
     """Components of the page; `level` in the address chooses what a point is."""
     choices = {name: name.upper() if name == "hlo" else name.capitalize() for name in LEVELS}
-    return [tabs(view, "level", "One point per", choices, _level(view)), CHART.show(view)]
+    label = "Points" if view.is_panel else "One point per"
+    return [tabs(view, "level", label, choices, _level(view)), CHART.show(view)]
 
 
 def _level(view: View) -> str:
@@ -42,6 +43,8 @@ def _draw(view: View) -> Any:
             "There is no work to relate to bytes.",
             "A roofline needs HLO operations with FLOPs and bytes; this profile has none.",
         )
+    if view.is_panel:
+        return fitted_chart(roofline_figure(roofline, view.theme, POINTS), "Roofline of one NeuronCore")
     rows = [_row(point, roofline.level) for point in roofline.points[:ROWS]]
     return [
         chart_card(

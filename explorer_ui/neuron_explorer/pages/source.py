@@ -50,6 +50,8 @@ def SOURCE(view: View) -> Any:
             "A capture by neuron-profile has them; other traces where Python stacks were recorded.",
         )
     file = chosen_file(view, files, overview.hotspots.lines)
+    if view.is_panel:
+        return [_file_choice(view, files, file), FILE.show(_with_file(view, file))]
     return [
         html.Div(
             [_aside(view, files, file, overview), FILE.show(_with_file(view, file))],
@@ -74,6 +76,17 @@ def _with_file(view: View, file: str) -> View:
 
 
 def _aside(view: View, files: Sequence[str], chosen: str, overview: Overview) -> Any:
+    listed = card("Files", _file_links(view, files, chosen))
+    return html.Div([listed, _hot_lines(view, overview)], className="stack")
+
+
+def _file_choice(view: View, files: Sequence[str], chosen: str) -> Any:
+    """The file that a panel shows, and a list of the others that opens."""
+    others = html.Div(_file_links(view, files, chosen), className="file-list")
+    return html.Details([html.Summary(short_path(chosen), title=chosen), others], className="file-choice")
+
+
+def _file_links(view: View, files: Sequence[str], chosen: str) -> list[Any]:
     links = [
         html.Li(
             html.A(
@@ -88,8 +101,7 @@ def _aside(view: View, files: Sequence[str], chosen: str, overview: Overview) ->
     ]
     hidden = len(files) - FILES
     more = [html.P(f"{hidden:,} further files are not listed.", className="explains")] if hidden > 0 else []
-    listed = card("Files", [html.Ul(links, className="plain"), *more])
-    return html.Div([listed, _hot_lines(view, overview)], className="stack")
+    return [html.Ul(links, className="plain"), *more]
 
 
 def _hot_lines(view: View, overview: Overview) -> Any:
@@ -141,6 +153,8 @@ def _draw_file(view: View) -> Any:
         ),
         dcc.Store(id="source-data", data=data),
     ]
+    if view.is_panel:
+        return [*body, dcc.Store(id="source-line", data=asked_line(view.address))]
     button = html.Button("CSV", className="button quiet", title="Save as CSV", **{"data-action": "csv"})
     return card(
         short_path(file), body, actions=[button], name=f"source {file.rpartition('/')[2]}", flush=True

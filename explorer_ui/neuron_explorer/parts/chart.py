@@ -39,6 +39,15 @@ def chart_card(
     return card(title, held, actions=[*actions, *_save_buttons()], explains=explains)
 
 
+def fitted_chart(figure: Any, description: str) -> Any:
+    """A chart that fills what holds it, without a legend: for panels, which may be small."""
+    figure.update_layout(
+        height=None, autosize=True, showlegend=False, margin={"l": 48, "r": 10, "t": 10, "b": 34}
+    )
+    graph = dcc.Graph(figure=figure, config=CONFIG, style={"height": "100%"}, responsive=True)
+    return html.Div(graph, className="fitted", role="img", **{"aria-label": description})
+
+
 def _save_buttons() -> list[Any]:
     return [
         html.Button(

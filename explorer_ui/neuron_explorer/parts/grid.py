@@ -29,7 +29,7 @@ def source_grid(
 
     Args:
         state: `sortModel` and `filterModel` to begin with.
-        filters: Whether there is a row of filters.
+        filters: Whether there is a row of filters; without, rows are lower too.
         block: Rows that are asked for at once.
     """
     sort = {entry.get("colId"): entry.get("sort") for entry in state.get("sortModel", ())}
@@ -46,6 +46,8 @@ def source_grid(
         },
         filterModel=dict(state.get("filterModel", {})),
         dashGridOptions={
+            "rowHeight": 28 if filters else 24,
+            "headerHeight": 32 if filters else 26,
             "cacheBlockSize": block,
             "maxBlocksInCache": 20,
             "rowBuffer": 0,

@@ -35,7 +35,7 @@ def timeline_page(view: View) -> Any:
         id="timeline",
         profile=address.profile,
         theme=view.theme.name,
-        **_tied(address),
+        **_tied(view, address),
         data_url=f"{address.root}/data/",
         style={"height": "100%"},
         **timeline_state(address),
@@ -43,9 +43,9 @@ def timeline_page(view: View) -> Any:
     return html.Div(timeline, style={"height": "100%"})
 
 
-def _tied(address: Address) -> dict[str, Any]:
+def _tied(view: View, address: Address) -> dict[str, Any]:
     """How the timeline is tied to the address: by itself, but in a panel by the workspace around it."""
-    if address.get("panel"):
+    if view.is_panel:
         return {"writes_address": False}
     return {"writes_address": True, "source_address": _source_address(address)}
 

@@ -1,8 +1,8 @@
 """The made arrangements of the workspace's panels.
 
-A layout is a text that fits an address: `60:(64:timeline*.operators;36:roofline);40:source.advice*` are two columns
-of 60 and 40 percent; brackets divide a part the other way, dots separate the tabs of one place, and a star marks
-the tab in front.
+A layout is a text that fits an address: `60:(64:timeline*.operators;36:roofline);40:source.advice*` are two
+columns of 60 and 40 percent; brackets divide a part the other way, dots separate the tabs of one place, a
+star marks the tab in front.
 """
 
 from __future__ import annotations

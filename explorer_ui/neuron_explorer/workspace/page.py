@@ -62,6 +62,7 @@ def arrangement_choice(view: View) -> Any:
             one.title,
             href=view.address.to(**{ARRANGEMENT: one.name, "l": None, "max": None}),
             className="choice",
+            **{"data-arrangement": one.name},
             **({"aria-current": "true"} if one is chosen else {}),
         )
         for one in ARRANGEMENTS

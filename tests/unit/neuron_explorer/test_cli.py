@@ -34,7 +34,7 @@ def test_it_serves_until_interrupted(make_profile, entry: str) -> None:
     assert process.stdout is not None
     try:
         line = process.stdout.readline()
-        url = re.search(r"http://127\.0\.0\.1:\d+/overview\?profile=\w+&token=\S+", line)
+        url = re.search(r"http://127\.0\.0\.1:\d+/workspace\?profile=\w+&token=\S+", line)
         assert url is not None, line
         with pytest.raises(urllib.error.HTTPError, match="403"):
             urllib.request.urlopen(url.group().replace("token=", "token=x"))

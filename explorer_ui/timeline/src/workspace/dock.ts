@@ -164,8 +164,8 @@ export class Dock {
   }
 
   private resize(): void {
-    const { clientWidth, clientHeight } = this.host;
-    if (clientWidth > 1 && clientHeight > 1) this.api.layout(clientWidth, clientHeight);
+    const { width, height } = this.host.getBoundingClientRect();
+    if (width > 1 && height > 1) this.api.layout(Math.floor(width), Math.floor(height));
   }
 
   private renderer(name: string): IContentRenderer {

@@ -35,12 +35,9 @@ export function meaningOf(url: URL, root: string, path: string, panels: readonly
   return { changes: { ...scopeChanges(url.searchParams), ...panelChanges(url.searchParams, panel) }, panel: panel.name };
 }
 
-/** A link within a panel names all of that panel's parameters; one around the panels, those of the whole. */
+/** A link within a panel names all of that panel's parameters; what stands around the panels leads to another scope only. */
 function ownChanges(params: URLSearchParams, from: PanelInfo | null): Changes {
-  const owned = from ? from.parameters : [];
-  const changes: Record<string, string | null> = from ? {} : Object.fromEntries([...params].filter(([name]) => name !== "panel"));
-  for (const name of owned) changes[name] = params.get(name);
-  return { ...changes, ...scopeChanges(params) };
+  return { ...Object.fromEntries((from?.parameters ?? []).map((name) => [name, params.get(name)])), ...scopeChanges(params) };
 }
 
 function scopeChanges(params: URLSearchParams): Changes {

@@ -18,7 +18,8 @@ export class Marks {
   private related: Related | null = null;
   private readonly observer: MutationObserver;
   private frame = 0;
-  private isScrollWanted = false;
+  /** Panels that have not yet scrolled to what was chosen. */
+  private readonly waiting = new Set<HTMLElement>();
 
   /** @param onChosen A point of a chart was clicked. */
   constructor(
@@ -32,7 +33,7 @@ export class Marks {
   show(chosen: Chosen | null, related: Related | null, isNew: boolean): void {
     this.chosen = chosen;
     this.related = related;
-    this.isScrollWanted ||= isNew;
+    if (isNew) for (const panel of this.panels) this.waiting.add(panel);
     this.draw();
   }
 
@@ -63,10 +64,12 @@ export class Marks {
         place.classList.toggle("is-chosen", isChosen);
         if (isChosen || (isLinked && first === null)) first = isChosen ? place : (first ?? place);
       }
-      if (this.isScrollWanted && first) revealIn(panel, first);
+      if (first && this.waiting.has(panel) && panel.offsetParent !== null) {
+        this.waiting.delete(panel);
+        revealIn(panel, first);
+      }
       for (const graph of panel.querySelectorAll<Graph>(".js-plotly-plot")) this.drawGraph(graph);
     }
-    this.isScrollWanted = false;
     this.observer.takeRecords(); // our own changes are none of the page's
   }
 

@@ -270,6 +270,12 @@ export class Workspace {
 
   private follow(event: MouseEvent, link: HTMLAnchorElement): void {
     if (link.target || link.classList.contains("nav-link") || link.origin !== location.origin) return;
+    const { arrangement } = link.dataset;
+    if (arrangement !== undefined) {
+      event.preventDefault();
+      this.history.push({ a: arrangement, l: null, max: null });
+      return;
+    }
     const { root, path, panels } = this.data;
     const from = panels.find((one) => one.name === panelOf(link)) ?? null;
     const meaning = meaningOf(new URL(link.href), root, path, panels, from);

@@ -77,7 +77,7 @@ def test_links_behind_a_proxy_stay_below_its_path(shown: Client, library: Profil
     (entry,) = library.entries()
     wanted = {
         "output": "..page.children...page.className...navigation.children...heading.children"
-        "...window-title.data...steps.children..",
+        "...window-title.data...steps.children...shown.data..",
         "outputs": [
             {"id": "page", "property": "children"},
             {"id": "page", "property": "className"},
@@ -85,12 +85,14 @@ def test_links_behind_a_proxy_stay_below_its_path(shown: Client, library: Profil
             {"id": "heading", "property": "children"},
             {"id": "window-title", "property": "data"},
             {"id": "steps", "property": "children"},
+            {"id": "shown", "property": "data"},
         ],
         "inputs": [
             {"id": "address", "property": "pathname", "value": "/proxy/3001/overview"},
             {"id": "address", "property": "search", "value": f"?profile={entry.id}"},
             {"id": "address", "property": "hash", "value": ""},
         ],
+        "state": [{"id": "shown", "property": "data", "value": None}],
         "changedPropIds": ["address.pathname"],
     }
     headers = {**TOKEN, "Origin": THERE}

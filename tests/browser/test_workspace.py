@@ -1,0 +1,153 @@
+"""The workspace in a real browser: panels that are arranged, and what is chosen in one shows in the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from neuron_explorer.library import profile_id
+from neuron_explorer.workspace.arrangements import ARRANGEMENTS
+from tests.browser.axe import serious_breaches
+from tests.browser.explorer import Visit, served, visit
+from tests.unit.neuron_profile.tiny_profile import TINY_TABLES
+
+pytestmark = pytest.mark.browser
+
+OPERATION = "aten::addmm"
+SHOWN = """() => [...document.querySelectorAll(".ws-dock .panel")].map((panel) => panel.dataset.panel).sort()"""
+# Panels that reach beyond the dock or lie over each other, and texts of the frame that are cut.
+MISPLACED = """() => {
+    const dock = document.querySelector(".ws-dock").getBoundingClientRect();
+    const boxes = [...document.querySelectorAll(".dv-groupview")].map((one) => one.getBoundingClientRect());
+    const outside = boxes.filter((box) =>
+        box.left < dock.left - 1 || box.right > dock.right + 1 || box.top < dock.top - 1 || box.bottom > dock.bottom + 1);
+    const overlapping = boxes.filter((one, at) => boxes.some((other, place) => place > at
+        && one.left < other.right - 1 && other.left < one.right - 1
+        && one.top < other.bottom - 1 && other.top < one.bottom - 1));
+    const wide = document.documentElement.scrollWidth > innerWidth || document.documentElement.scrollHeight > innerHeight;
+    return outside.length + overlapping.length + Number(wide) + Number(dock.bottom > innerHeight);
+}"""
+CENTRE = """(name) => {
+    const box = document.querySelector(`.ws-dock .panel-${name}`).closest(".dv-groupview").getBoundingClientRect();
+    return [box.left + box.width / 2, box.bottom - 12];
+}"""
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    from neuron_tools.profile.writer import ProfileWriter
+
+    folder = tmp_path_factory.mktemp("tiny")
+    with ProfileWriter(folder / "tiny.nprof", {"target": "trn2", "command": ["python", "train.py"]}) as writer:
+        for table, columns in TINY_TABLES.items():
+            writer.append(table, dict(columns))
+    return folder / "tiny.nprof"
+
+
+@pytest.fixture(scope="module")
+def visited(chromium: Any, tiny: Path, tmp_path_factory: Any) -> Iterator[Visit]:
+    with served([tiny], tmp_path_factory.mktemp("store")) as url, visit(chromium, url) as found:
+        yield found
+
+
+@pytest.fixture
+def explorer(visited: Visit, tiny: Path) -> Visit:
+    visited.begin()
+    visited.page.set_viewport_size({"width": 1280, "height": 800})
+    visited.go(f"/workspace?profile={profile_id(tiny)}")
+    return visited
+
+
+def _choose_operation(explorer: Visit) -> None:
+    explorer.page.click(f".panel-operators .ag-cell >> text={OPERATION}")
+    explorer.wait_for_query("sel=operation")
+    explorer.page.wait_for_selector(f".ws-chip >> text={OPERATION}")
+
+
+def test_the_printed_address_opens_the_workspace(explorer: Visit) -> None:
+    assert explorer.page.evaluate(SHOWN) == ["advice", "operators", "roofline", "source", "timeline"]
+    assert explorer.complaints == []
+    assert explorer.page.locator("#heading [aria-current]").inner_text() == ARRANGEMENTS[0].title
+    assert explorer.page.evaluate(MISPLACED) == 0
+
+
+def test_what_is_chosen_in_one_panel_is_marked_in_the_others_and_back_undoes_it(explorer: Visit) -> None:
+    _choose_operation(explorer)
+    explorer.page.wait_for_selector(".panel-operators .ag-row.is-chosen")
+    explorer.page.wait_for_selector(".panel-source tr.is-linked")
+    lit = "() => window.neuronTimelines.get('timeline').view.highlight?.value"
+    assert explorer.page.evaluate(lit) == OPERATION
+    explorer.page.click(".panel-source tr.is-linked .line-button >> nth=0")
+    explorer.wait_for_query("sel=line")
+    explorer.page.wait_for_selector(".panel-operators .ag-row.is-linked")
+    explorer.page.go_back()
+    explorer.wait_for_query("sel=operation")
+    explorer.page.wait_for_selector(".panel-operators .ag-row.is-chosen")
+    explorer.page.go_back()
+    explorer.page.wait_for_function("() => !location.search.includes('sel=')")
+    explorer.page.wait_for_selector(".is-linked", state="detached")
+
+
+def test_a_link_reproduces_arrangement_and_selection(explorer: Visit) -> None:
+    _choose_operation(explorer)
+    explorer.page.click(".ws-menu > summary")
+    explorer.page.click(".ws-menu-item >> text=Hierarchy")
+    explorer.page.click(".ws-menu-item >> text=Roofline")
+    explorer.wait_for_query("l=")
+    before = explorer.page.evaluate(SHOWN)
+    explorer.reload()
+    assert explorer.page.evaluate(SHOWN) == before
+    explorer.page.wait_for_selector(".panel-operators .ag-row.is-chosen")
+    explorer.page.click("text=Reset arrangement")
+    explorer.page.wait_for_function("() => !location.search.includes('l=')")
+    explorer.page.wait_for_selector(".ws-dock .panel-roofline")
+
+
+def test_a_panel_is_dragged_enlarged_and_put_back(explorer: Visit) -> None:
+    tab = explorer.page.locator(".dv-tab >> text=Roofline")
+    x, y = explorer.page.evaluate(CENTRE, "source")
+    tab.hover()
+    explorer.page.mouse.down()
+    explorer.page.mouse.move(x, y - 40, steps=6)
+    explorer.page.mouse.move(x, y, steps=6)
+    explorer.page.mouse.up()
+    explorer.wait_for_query("l=")
+    assert explorer.page.evaluate(MISPLACED) == 0
+    explorer.page.click(".panel-source")
+    explorer.page.keyboard.press("e")
+    explorer.wait_for_query("max=")
+    explorer.page.keyboard.press("e")
+    explorer.page.wait_for_function("() => !location.search.includes('max=')")
+
+
+@pytest.mark.parametrize("arrangement", [one.name for one in ARRANGEMENTS])
+@pytest.mark.parametrize("size", [(1280, 800), (1920, 1080)])
+def test_nothing_lies_over_anything_else(explorer: Visit, arrangement: str, size: tuple[int, int]) -> None:
+    explorer.page.set_viewport_size({"width": size[0], "height": size[1]})
+    explorer.page.click(f"#heading [data-arrangement={arrangement}]")
+    explorer.page.wait_for_selector(f"#heading [data-arrangement={arrangement}][aria-current]")
+    explorer.settle()
+    assert explorer.page.evaluate(MISPLACED) == 0
+    assert explorer.complaints == []
+
+
+def test_it_is_usable_without_a_mouse(explorer: Visit) -> None:
+    assert serious_breaches(explorer.page) == []
+    explorer.page.keyboard.press("F6")
+    focused = "() => document.activeElement.closest('[data-panel]')?.dataset.panel"
+    first = explorer.page.evaluate(focused)
+    explorer.page.keyboard.press("F6")
+    assert first and explorer.page.evaluate(focused) not in (None, first)
+
+
+def test_the_former_pages_are_reached_and_lead_back(explorer: Visit) -> None:
+    explorer.page.click("text=Pages")
+    explorer.page.click("#navigation >> text=Overview")
+    explorer.page.wait_for_selector(".figures")
+    explorer.page.click("#navigation >> text=Workspace")
+    explorer.settle()
+    assert "timeline" in explorer.page.evaluate(SHOWN)
+    assert explorer.complaints == []

@@ -1,0 +1,75 @@
+"""The workspace's frame and its panels, as the browser gets them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from neuron_explorer.address import Address
+from neuron_explorer.analyses import Analyses
+from neuron_explorer.app import render
+from neuron_explorer.library import ProfileLibrary, profile_id
+from neuron_explorer.page import View
+from neuron_explorer.pages import pages
+from neuron_explorer.workspace.arrangements import ARRANGEMENTS, arrangement_named
+from neuron_explorer.workspace.page import draw_panel, workspace_page
+from neuron_explorer.workspace.panels import PANELS, panel_named
+
+
+@pytest.fixture
+def view(make_profile, monkeypatch) -> Iterator[View]:
+    monkeypatch.setattr("neuron_explorer.sections.PATIENCE_S", 300.0)
+    path = make_profile()
+    with ProfileLibrary([path]) as library:
+        yield View(library, Analyses(library), Address("/workspace", profile_id(path)))
+
+
+def _text(shown: Any) -> str:
+    return json.dumps(shown, default=lambda part: part.to_plotly_json())
+
+
+def test_every_panel_of_an_arrangement_is_one_that_there_is() -> None:
+    known = {panel.name for panel in PANELS} - {"headline"}
+    for arrangement in ARRANGEMENTS:
+        named = re.findall(r"[a-z]+", arrangement.layout)
+        assert set(named) <= known
+        assert len(named) == len(set(named))
+    assert arrangement_named("nothing") is ARRANGEMENTS[0]
+
+
+def test_panels_show_pages_that_there_are() -> None:
+    paths = {page.path for page in pages()}
+    assert {panel.path for panel in PANELS if panel.path} <= paths
+
+
+@pytest.mark.parametrize("panel", PANELS, ids=lambda panel: panel.name)
+def test_a_panel_is_drawn_and_its_links_stay_in_the_workspace(view: View, panel: Any) -> None:
+    here = replace(view, address=replace(view.address, parameters={"panel": panel.name}))
+    shown = _text(draw_panel(panel, here))
+    assert '"className": "state error"' not in shown
+    assert '"children": ' in shown or "NeuronTimeline" in shown
+
+
+def test_the_frame_holds_every_panel_and_stays_while_the_address_changes(view: View) -> None:
+    frame = _text(workspace_page(view))
+    if "is not built" in frame:
+        pytest.skip("The front end is not built.")
+    assert all(f'"panel-{panel.name}"' in frame for panel in PANELS)
+    first = render(view)
+    again = render(view, shown=first[-1])
+    assert first[-1] == again[-1]
+    assert type(again[0]).__name__ == "NoUpdate"
+
+
+def test_the_headline_tells_the_finding_that_is_asked_for(view: View) -> None:
+    panel = panel_named("headline")
+    assert panel is not None
+    shown = _text(
+        draw_panel(panel, replace(view, address=replace(view.address, parameters={"panel": "headline"})))
+    )
+    assert "headline" in shown
