@@ -36,6 +36,7 @@ def workspace_page(view: View) -> Any:
                 "title": panel.title,
                 "path": panel.path,
                 "parameters": list(panel.parameters),
+                "kept": list(panel.kept),
             }
             for panel in PANELS
         ],

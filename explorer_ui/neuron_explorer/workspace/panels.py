@@ -26,6 +26,7 @@ class Panel:
         path: The page whose content it shows; "" = its own.
         parameters: What of the address, besides profile and range, its content depends on.
         draw: Its own content.
+        kept: Those of the parameters that it notes in the address by itself.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Panel:
     path: str = ""
     parameters: tuple[str, ...] = ()
     draw: Callable[[View], Any] | None = None
+    kept: tuple[str, ...] = ()
 
 
 def _headline(view: View) -> Any:
@@ -54,7 +56,7 @@ def _details(view: View) -> Any:
 PANELS = (
     Panel("headline", "Headline", parameters=("finding",), draw=_headline),
     Panel("timeline", "Timeline", "/timeline", ("compare",)),
-    Panel("operators", "Operators", "/operators", ("by", "grid")),
+    Panel("operators", "Operators", "/operators", ("by", "grid"), kept=("grid",)),
     Panel("source", "Source", "/source", ("file",)),
     Panel("advice", "Advice", "/advice"),
     Panel("details", "Details", draw=_details),
@@ -65,7 +67,7 @@ PANELS = (
     Panel("communication", "Communication", "/communication"),
     Panel("compiled", "Written and compiled", "", ("file", "line"), _compiled),
     Panel("diff", "Differences", "/diff", ("base",)),
-    Panel("query", "SQL", "/query", ("sql", "chart")),
+    Panel("query", "SQL", "/query", ("sql", "chart"), kept=("sql", "chart")),
 )
 
 

@@ -10,6 +10,8 @@ export interface PanelInfo {
   readonly path: string;
   /** Parameters of the address that are its own. */
   readonly parameters: readonly string[];
+  /** Those of them that the panel keeps by itself once it is there: it is not drawn anew when they change. */
+  readonly kept: readonly string[];
 }
 
 export interface Meaning {

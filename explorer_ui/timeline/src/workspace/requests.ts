@@ -24,6 +24,12 @@ export function contentAddress(path: string, panel: PanelInfo, params: URLSearch
   return `${path}?${asked.toString()}`;
 }
 
+/** What tells whether a panel shows what an address asks for. */
+export function contentKey(panel: PanelInfo, params: URLSearchParams): string {
+  const depended = panel.parameters.filter((name) => !panel.kept.includes(name));
+  return JSON.stringify(["profile", ...SCOPE, ...depended].map((name) => params.get(name)));
+}
+
 /** Ask for a panel's content; it comes when it is there. */
 export function requestContent(panel: string, address: string): void {
   window.dash_clientside?.set_props({ type: "panel-at", name: panel }, { data: address });

@@ -7,7 +7,7 @@ import { listenToKeys } from "./keys.js";
 import { layoutText, parseLayout, type Split } from "./layout.js";
 import { meaningOf, type PanelInfo } from "./links.js";
 import { Marks, shownBy } from "./marks.js";
-import { contentAddress, requestContent, requestRelated } from "./requests.js";
+import { contentAddress, contentKey, requestContent, requestRelated } from "./requests.js";
 import { type Chosen, chosenText, parseChosen, placeOf, type Related } from "./selection.js";
 import { TimelineLink } from "./timeline_link.js";
 
@@ -179,11 +179,11 @@ export class Workspace {
   private request(name: string, params: URLSearchParams): void {
     const panel = this.data.panels.find((one) => one.name === name);
     if (!panel || !params.get("profile")) return;
-    const address = contentAddress(this.data.path, panel, params);
-    if (this.requested.get(name) === address) return;
-    this.requested.set(name, address);
+    const key = contentKey(panel, params);
+    if (this.requested.get(name) === key) return;
+    this.requested.set(name, key);
     if (name === "timeline") this.timeline.reset();
-    requestContent(name, address);
+    requestContent(name, contentAddress(this.data.path, panel, params));
   }
 
   private applySelection(params: URLSearchParams): void {

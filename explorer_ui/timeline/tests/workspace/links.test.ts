@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { withChanges } from "../../src/workspace/address.js";
 import { meaningOf, type PanelInfo } from "../../src/workspace/links.js";
-import { contentAddress } from "../../src/workspace/requests.js";
+import { contentAddress, contentKey } from "../../src/workspace/requests.js";
 
-const OPERATORS: PanelInfo = { name: "operators", title: "Operators", path: "/operators", parameters: ["by", "grid"] };
-const SOURCE: PanelInfo = { name: "source", title: "Source", path: "/source", parameters: ["file"] };
-const TIMELINE: PanelInfo = { name: "timeline", title: "Timeline", path: "/timeline", parameters: ["compare"] };
+const OPERATORS: PanelInfo = { name: "operators", title: "Operators", path: "/operators", parameters: ["by", "grid"], kept: ["grid"] };
+const SOURCE: PanelInfo = { name: "source", title: "Source", path: "/source", parameters: ["file"], kept: [] };
+const TIMELINE: PanelInfo = { name: "timeline", title: "Timeline", path: "/timeline", parameters: ["compare"], kept: [] };
 const PANELS = [OPERATORS, SOURCE, TIMELINE];
 const NOW = "profile=p&start_ns=1&end_ns=9";
 
@@ -43,7 +43,8 @@ describe("a link in the workspace", () => {
 });
 
 it("a panel is drawn anew only for what it depends on", () => {
-  const before = contentAddress("/workspace", OPERATORS, new URLSearchParams(`${NOW}&by=line&sel=a&file=x`));
-  expect(before).toBe(`/workspace?panel=operators&${NOW}&by=line`);
-  expect(contentAddress("/workspace", OPERATORS, new URLSearchParams(`${NOW}&by=line&sel=b&t=1-2`))).toBe(before);
+  const before = new URLSearchParams(`${NOW}&by=line&sel=a&file=x&grid=1`);
+  expect(contentAddress("/workspace", OPERATORS, before)).toBe(`/workspace?panel=operators&${NOW}&by=line&grid=1`);
+  expect(contentKey(OPERATORS, new URLSearchParams(`${NOW}&by=line&sel=b&t=1-2&grid=2`))).toBe(contentKey(OPERATORS, before));
+  expect(contentKey(OPERATORS, new URLSearchParams(`${NOW}&by=module`))).not.toBe(contentKey(OPERATORS, before));
 });
