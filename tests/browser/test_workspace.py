@@ -1,4 +1,4 @@
-"""The workspace in a real browser: panels that are arranged, and what is chosen in one shows in the others."""
+"""The workspace in a real browser: panels that are arranged, and show what is chosen in one of them."""
 
 from __future__ import annotations
 
@@ -17,21 +17,23 @@ from tests.unit.neuron_profile.tiny_profile import TINY_TABLES
 pytestmark = pytest.mark.browser
 
 OPERATION = "aten::addmm"
-SHOWN = """() => [...document.querySelectorAll(".ws-dock .panel")].map((panel) => panel.dataset.panel).sort()"""
+SHOWN = """() => [...document.querySelectorAll(".ws-dock .panel")].map((one) => one.dataset.panel).sort()"""
 # Panels that reach beyond the dock or lie over each other, and texts of the frame that are cut.
 MISPLACED = """() => {
     const dock = document.querySelector(".ws-dock").getBoundingClientRect();
     const boxes = [...document.querySelectorAll(".dv-groupview")].map((one) => one.getBoundingClientRect());
-    const outside = boxes.filter((box) =>
-        box.left < dock.left - 1 || box.right > dock.right + 1 || box.top < dock.top - 1 || box.bottom > dock.bottom + 1);
+    const outside = boxes.filter((box) => box.left < dock.left - 1 || box.right > dock.right + 1
+        || box.top < dock.top - 1 || box.bottom > dock.bottom + 1);
     const overlapping = boxes.filter((one, at) => boxes.some((other, place) => place > at
         && one.left < other.right - 1 && other.left < one.right - 1
         && one.top < other.bottom - 1 && other.top < one.bottom - 1));
-    const wide = document.documentElement.scrollWidth > innerWidth || document.documentElement.scrollHeight > innerHeight;
+    const { scrollWidth, scrollHeight } = document.documentElement;
+    const wide = scrollWidth > innerWidth || scrollHeight > innerHeight;
     return outside.length + overlapping.length + Number(wide) + Number(dock.bottom > innerHeight);
 }"""
 CENTRE = """(name) => {
-    const box = document.querySelector(`.ws-dock .panel-${name}`).closest(".dv-groupview").getBoundingClientRect();
+    const panel = document.querySelector(`.ws-dock .panel-${name}`);
+    const box = panel.closest(".dv-groupview").getBoundingClientRect();
     return [box.left + box.width / 2, box.bottom - 12];
 }"""
 
@@ -41,7 +43,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from neuron_tools.profile.writer import ProfileWriter
 
     folder = tmp_path_factory.mktemp("tiny")
-    with ProfileWriter(folder / "tiny.nprof", {"target": "trn2", "command": ["python", "train.py"]}) as writer:
+    details = {"target": "trn2", "command": ["python", "train.py"]}
+    with ProfileWriter(folder / "tiny.nprof", details) as writer:
         for table, columns in TINY_TABLES.items():
             writer.append(table, dict(columns))
     return folder / "tiny.nprof"
@@ -140,7 +143,8 @@ def test_it_is_usable_without_a_mouse(explorer: Visit) -> None:
     focused = "() => document.activeElement.closest('[data-panel]')?.dataset.panel"
     first = explorer.page.evaluate(focused)
     explorer.page.keyboard.press("F6")
-    assert first and explorer.page.evaluate(focused) not in (None, first)
+    assert first is not None
+    assert explorer.page.evaluate(focused) not in (None, first)
 
 
 def test_the_former_pages_are_reached_and_lead_back(explorer: Visit) -> None:

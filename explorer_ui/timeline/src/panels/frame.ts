@@ -48,7 +48,7 @@ export class PageFrame {
   /** Put the details into another element. */
   setApart(place: HTMLElement): void {
     this.apart.replaceChildren(this.panel);
-    place.replaceChildren(this.apart);
+    place.append(this.apart);
   }
 
   /** Tell the scroll bar how high everything is, and where the view stands. */

@@ -99,7 +99,7 @@ export const STYLES = `
 .nt-notice .nt-button { margin-top: 8px; border-color: var(--nt-border); }
 .nt-panel { flex: none; max-height: 34%; overflow: auto; border-top: 1px solid var(--nt-border); background: var(--nt-surface);
   padding: 8px 12px; }
-.nt-apart { min-height: 0; overflow: auto; }
+.nt.nt-apart { height: auto; min-height: 0; overflow: auto; }
 .nt-apart > .nt-panel { max-height: none; border-top: 0; }
 .nt-panel h3 { margin: 0 0 4px; font-size: 13px; overflow-wrap: anywhere; }
 .nt-panel table { border-collapse: collapse; font-variant-numeric: tabular-nums; }

@@ -39,6 +39,8 @@ export class Workspace {
   private shownSelection = "";
   private asking: AbortController | null = null;
   private heard = "";
+  /** The timeline that was told what the address says. */
+  private arrived: unknown = null;
 
   constructor(
     private readonly host: HTMLElement,
@@ -310,7 +312,8 @@ export class Workspace {
   private timelineArrived(): void {
     const { handle } = this.timeline;
     const place = this.contents.get("details")?.content;
-    if (!handle || !place) return;
+    if (!handle || !place || handle === this.arrived) return;
+    this.arrived = handle;
     handle.detailsInto(place);
     this.timeline.show(current());
   }
