@@ -19,7 +19,7 @@ uv pip compile --quiet --universal --python-version 3.10 --all-extras --no-heade
     echo "# Exact versions for Python 3.10 to 3.13 on Linux; made by scripts/update_constraints.sh."
     # torch names the exact CUDA packages it wants, where it wants them; the rest is not for Linux.
     grep -v -E '^(nvidia-|cuda-|triton)|^neuron-tools|^#|^-e' "$resolved" |
-        grep -v -E "sys_platform == '(win32|emscripten)'" |
-        sed -E "s/ and sys_platform != 'emscripten'//; s/ ; sys_platform != 'emscripten'//" \
+        grep -v -E "sys_platform == '(win32|emscripten|darwin)'" |
+        sed -E "s/ ; sys_platform != 'emscripten' and / ; /; s/ and sys_platform != 'emscripten'//; s/ ; sys_platform != 'emscripten'//" \
         | grep -v -E "== 'emscripten'"
 } > constraints.txt

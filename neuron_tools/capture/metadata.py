@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import linecache
 import time
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -90,8 +91,13 @@ def _timestamp(nanoseconds: int) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """A regular file's content: a pipe or terminal that a script was read from would never end."""
+    """A regular file's content: a pipe or terminal that a script was read from would never end.
+
+    The cells of a notebook are no files: a program that records itself has their text in `linecache`.
+    """
     try:
-        return path.read_bytes() if path.is_file() else None
+        if path.is_file():
+            return path.read_bytes()
     except (OSError, ValueError):
         return None
+    return "".join(linecache.getlines(str(path))).encode() or None

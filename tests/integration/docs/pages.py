@@ -6,13 +6,14 @@ import math
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).parents[3]
 _BLOCK = re.compile(
@@ -95,6 +96,16 @@ def _alike(
     )
 
 
+def _family(session: int) -> list[psutil.Process]:
+    """What a shell left running, and what that started, in sessions of their own too."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            if os.getsid(process.pid) == session:
+                found += [process, *process.children(recursive=True)]
+    return found
+
+
 class Reader:
     """Does what a page says, in a folder; what it leaves running ends with it.
 
@@ -111,9 +122,11 @@ class Reader:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for session in self._sessions:
-            with suppress(ProcessLookupError):
-                os.killpg(session, signal.SIGKILL)
+        left = [process for session in self._sessions for process in _family(session)]
+        for process in left:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(left, timeout=30)
 
     def follow(self, page: Path) -> list[str]:
         """Run the blocks of a page in order; what went wrong, with the line of the block."""
