@@ -28,7 +28,7 @@ OUTSIDE = {
 """Path in the repository, and in the site."""
 CHAPTERS = {
     "Tutorials": "tutorial-pytorch pytorch-ways tutorial-jax tutorial-nki tutorial-distributed "
-    "tutorial-vscode tutorial-monitor",
+    "tutorial-vscode tutorial-monitor notebooks",
     "Profiles": "explorer timeline advice tune agents look-back distributed import-export compiled-artifacts "
     "vscode",
     "Monitor": "monitor monitor-fleet monitor-metrics simulated-driver",

@@ -48,8 +48,8 @@ def capture_cell(shell: Any, line: str, cell: str) -> Path | None:
         UsageError: An option is wrong, or the folder exists.
         NeuronToolsError: The framework is missing, or the profile cannot be written.
     """
-    import neuron_tools
     from neuron_profile.launch.destination import find_destination
+    from neuron_tools.capture.inline import profile
 
     try:
         options = _parser().parse_args(shlex.split(line))
@@ -57,9 +57,7 @@ def capture_cell(shell: Any, line: str, cell: str) -> Path | None:
         return None
     path = find_destination(options.output, "cell", Path.cwd())
     try:
-        with neuron_tools.profile(
-            path, target=options.target, host_clock=options.host_clock, settings=options.set
-        ):
+        with profile(path, target=options.target, host_clock=options.host_clock, settings=options.set):
             if shell.run_cell(cell).error_in_exec is not None:
                 raise _CellFailed
     except _CellFailed:
