@@ -14,6 +14,7 @@ from neuron_profile.analysis.overview import Overview, make_overview
 from neuron_profile.analysis.roofline import Roofline, make_roofline
 from neuron_profile.analysis.time.steps import Steps, find_steps
 from neuron_profile.analysis.traces.collectives import communication_of
+from neuron_profile.analysis.traces.roofline import make_trace_roofline
 from neuron_tools.profile.reader import Profile
 
 IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
@@ -53,7 +54,10 @@ def _idle(profile: Profile) -> tuple[EngineTime, ...]:
 
 @analysis(ROOFLINE, "Relating work to bytes moved")
 def _roofline(profile: Profile, level: str) -> Roofline:
-    return make_roofline(profile, level)
+    found = make_roofline(profile, level)
+    if found.points or not profile.tables().get("TraceSpan"):
+        return found
+    return make_trace_roofline(profile, level) or found
 
 
 @analysis(COMMUNICATION, "Summing up collectives")

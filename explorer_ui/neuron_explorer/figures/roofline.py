@@ -30,9 +30,9 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
     for dtype, peak in roofline.peak_flops.items():
         colour = _COLOURS.get(dtype, theme.faint)
         figure.add_trace(_roof(roofline, dtype, peak, colour, "solid", shown))
-        figure.add_trace(
-            _roof(roofline, f"{dtype}, throttled", roofline.throttled_flops[dtype], colour, "dot", shown)
-        )
+        throttled = roofline.throttled_flops.get(dtype)
+        if throttled:
+            figure.add_trace(_roof(roofline, f"{dtype}, throttled", throttled, colour, "dot", shown))
     longest = max((point.charged_ns for point in points), default=1)
     figure.add_trace(
         go.Scatter(

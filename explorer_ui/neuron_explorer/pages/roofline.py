@@ -41,14 +41,15 @@ def _draw(view: View) -> Any:
     if not roofline.points:
         return empty_state(
             "There is no work to relate to bytes.",
-            "A roofline needs HLO operations with FLOPs and bytes; this profile has none.",
+            "A roofline needs HLO operations with FLOPs and bytes, or a torch.profiler trace with shapes "
+            "(record_shapes=True) of a device whose peaks are known; this profile has neither.",
         )
     if view.is_panel:
         return fitted_chart(roofline_figure(roofline, view.theme, POINTS), "Roofline of one NeuronCore")
     rows = [_row(point, roofline.level) for point in roofline.points[:ROWS]]
     return [
         chart_card(
-            "Roofline of one NeuronCore", roofline_figure(roofline, view.theme, POINTS),
+            f"Roofline of {roofline.device}", roofline_figure(roofline, view.theme, POINTS),
             explains=(
                 "A point's size is its time. Roofs are the chip's limits, dotted while it is throttled. "
                 "What computes no FLOPs of the model stands in the table only."

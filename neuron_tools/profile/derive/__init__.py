@@ -6,7 +6,9 @@ wrote it. Time: a few seconds for ten million instructions; memory: that of the 
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from neuron_tools.profile import layout
 from neuron_tools.profile.derive.active_time import active_time
@@ -31,13 +33,20 @@ DERIVED_TABLES = (
 )
 
 
-def derive_tables(directory: Path, writer: ProfileWriter, *, is_active_time_given: bool = False) -> None:
-    """Compute the derived tables of a profile and put them in the place of what is there.
+def derive_tables(
+    directory: Path,
+    writer: ProfileWriter,
+    *,
+    is_active_time_given: bool = False,
+    wanted: Collection[str] = DERIVED_TABLES,
+) -> None:
+    """Compute derived tables of a profile and put them in the place of what is there.
 
     Args:
         directory: The profile; what `writer` holds is flushed first.
         writer: Writes the derived tables.
         is_active_time_given: Whether ActiveTime was recorded: what its tool says of an engine is kept.
+        wanted: Which of them; the others stay as they are.
 
     Raises:
         ProfileWriteError: The disk is full or the directory cannot be written.
@@ -47,20 +56,28 @@ def derive_tables(directory: Path, writer: ProfileWriter, *, is_active_time_give
         busy = read_busy_time(recorded, is_active_time_given=is_active_time_given)
         start_ns, end_ns = device_extent(recorded)
         metadata = completed_metadata(recorded, start_ns, end_ns)
-        _derive(recorded, busy, end_ns - start_ns, writer)
+        for table, rows in _derived(recorded, busy, end_ns - start_ns, wanted):
+            writer.replace(table, rows)
     if metadata is not None:
         writer.replace("Metadata", metadata)
     stored = {table for table, _ in layout.stored_tables(directory)}
     writer.replace("SchemaFields", schema_fields(sorted(stored | {"SchemaFields"})))
 
 
-def _derive(recorded: RecordedTables, busy: BusyTime, total_ns: int, writer: ProfileWriter) -> None:
-    writer.replace("ActiveTime", active_time(busy))
+def _derived(
+    recorded: RecordedTables, busy: BusyTime, total_ns: int, wanted: Collection[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Names and columns of the wanted tables."""
     peaks = read_peaks(recorded)
-    given = SummaryInput(recorded, busy, peaks, total_ns, DERIVED_TABLES)
-    writer.replace("OpcodeSummary", opcode_summary(recorded, busy, total_ns))
-    writer.replace("FrameworkNode", framework_nodes(recorded, busy, peaks))
-    writer.replace("Summary", {name: [value] for name, value in summary_metrics(given).items()})
-    throttling = throttle_summary(recorded, total_ns)
+    if "ActiveTime" in wanted:
+        yield "ActiveTime", active_time(busy)
+    if "OpcodeSummary" in wanted:
+        yield "OpcodeSummary", opcode_summary(recorded, busy, total_ns)
+    if "FrameworkNode" in wanted:
+        yield "FrameworkNode", framework_nodes(recorded, busy, peaks)
+    if "Summary" in wanted:
+        given = SummaryInput(recorded, busy, peaks, total_ns, DERIVED_TABLES)
+        yield "Summary", {name: [value] for name, value in summary_metrics(given).items()}
+    throttling = throttle_summary(recorded, total_ns) if "ThrottleSummary" in wanted else None
     if throttling:
-        writer.replace("ThrottleSummary", throttling)
+        yield "ThrottleSummary", throttling

@@ -256,6 +256,8 @@ DEVICE_SECTIONS = (
         },
     ),
     Section("warnings", "Warning", _same("message", "category")),
+    # Not of AWS's tool: what instructions depend on may be a DMA transfer, which `predecessors` do not tell.
+    Section("flow", "Flow", _same("in_id", "out_id", "in_table", "out_table", "process_idx")),
 )
 
 _SYSTEM_EVENT = {

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from neuron_tools.profile.importers.clocks import RelatedClocks, Relation
 from neuron_tools.profile.importers.recording import LANE, Recording
-from neuron_tools.profile.importers.renumber import renumber
+from neuron_tools.profile.importers.renumber import counts_rows, renumber
 from neuron_tools.profile.schema import TABLES
 from neuron_tools.profile.writer import ProfileWriter
 
@@ -29,11 +29,12 @@ def assemble(
     rows: Counter[str] = Counter()
     first_process = 0
     for file, (recording, relation) in enumerate(zip(recordings, related.relations, strict=True)):
+        in_order = counts_rows(recording) if file else True
         placed = _Placed(recording, relation, first_process, related.start_unix_ns)
         for table in recording.row_counts:
             for batch in recording.batches(table):
                 columns = placed.columns(table, batch)
-                renumber(table, columns, file)
+                renumber(table, columns, file, in_order=in_order)
                 writer.append(table, columns)
                 rows[table] += batch.num_rows
         _write_processes(recording, relation, first_process, related.start_unix_ns, writer)

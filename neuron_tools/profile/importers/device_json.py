@@ -10,6 +10,7 @@ import re
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.importers.device_sections import SECTIONS
@@ -74,6 +75,7 @@ class _Reader:
         self._recording = recording
         self._transfers = TransferSums()
         self._small: dict[str, list[dict[str, Any]]] = {}
+        self._edges: list[tuple[int, int]] = []
 
     def add(self, key: str, rows: JsonRows) -> None:
         """Sees the rows of a list after they were staged."""
@@ -93,6 +95,8 @@ class _Reader:
             recording.append_if_any("DmaPacketAggregated", self._transfers.transfers())
         for warning in self._small.get("warnings", ()):
             recording.warn(str(warning.get("message", "")), str(warning.get("category", "")))
+        if not recording.row_counts.get("Flow"):  # our own export tells them with their tables
+            self._stage_dependencies()
         self._add_summary()
         self._add_metadata()
         self._add_processes()
@@ -104,17 +108,36 @@ class _Reader:
     def _add_dependencies(self, rows: JsonRows) -> None:
         lists = rows.json("predecessors").to_pylist()
         ids = rows.integers("id").to_pylist()
-        edges = [
+        self._edges += [
             (int(found), own)
             for own, text in zip(ids, lists)
             if text is not None and own is not None
             for found in _PREDECESSOR.findall(text)
         ]
-        if edges:
-            before, after = zip(*edges)
-            tables = pa.array(["Instruction"] * len(edges)).dictionary_encode()
-            columns = {"in_id": pa.array(before), "out_id": pa.array(after)}
-            self._recording.append("Flow", {**columns, "in_table": tables, "out_table": tables})
+
+    def _stage_dependencies(self) -> None:
+        """Dependencies on rows that are in the file: instructions, or else DMA transfers."""
+        if not self._edges:
+            return
+        before, after = (np.array(column, np.int64) for column in zip(*self._edges))
+        self._edges.clear()
+        is_instruction = np.isin(before, self._ids("Instruction"))
+        is_known = is_instruction | np.isin(before, self._ids("DmaPacketAggregated"))
+        lost = int(np.count_nonzero(~is_known))
+        self._recording.warn(
+            f"{lost:,} dependencies on rows that are not in the file were left out.", count=min(lost, 1)
+        )
+        tables = np.where(is_instruction, "Instruction", "DmaPacketAggregated")[is_known]
+        own = pa.array(["Instruction"] * len(tables)).dictionary_encode()
+        columns = {"in_id": pa.array(before[is_known]), "out_id": pa.array(after[is_known])}
+        if len(tables):
+            in_tables = pa.array(tables.tolist()).dictionary_encode()
+            self._recording.append("Flow", {**columns, "in_table": in_tables, "out_table": own})
+
+    def _ids(self, table: str) -> npt.NDArray[np.int64]:
+        """Numbers of a table's staged rows."""
+        parts = [batch.column("id").to_numpy() for batch in self._recording.staged(table)]
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
 
     def _add_summary(self) -> None:
         for row in self._small.get("summary", ())[:1]:

@@ -162,6 +162,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
             },
         ),
     ),
+    "flow": (Section("Flow", _same("in_id", "out_id", "in_table", "out_table")),),
     "cpu_util": (_PROCESSOR_LOAD,),
     "mem_usage": (
         Section(

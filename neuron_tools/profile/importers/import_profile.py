@@ -22,6 +22,7 @@ from neuron_tools.profile.importers.trace_file import TraceFile
 from neuron_tools.profile.writer import ProfileWriter
 
 DEVICE_TABLES = frozenset({"Instruction", "DmaPacketAggregated", "DmaPacket"})
+_MAY_BE_EMPTY = frozenset({"ThrottleSummary", "SchemaFields"})
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all)."""
 
@@ -123,9 +124,16 @@ def _read(path: Path, folder: Path, *, is_alone: bool, with_arguments: bool) -> 
 
 
 def _derive(recordings: Sequence[Recording], rows: dict[str, int], writer: ProfileWriter) -> None:
-    """Tables that follow from device rows; a single file's own Summary is kept as its tool gave it."""
-    if DEVICE_TABLES & rows.keys() and not rows.keys() & (set(DERIVED_TABLES) - {"ActiveTime"}):
-        derive_tables(writer.directory, writer, is_active_time_given="ActiveTime" in rows)
+    """Tables that follow from device rows, as far as they were not given.
+
+    A single file's own Summary is kept as its tool gave it.
+    """
+    missing = set(DERIVED_TABLES) - rows.keys()
+    if DEVICE_TABLES & rows.keys() and missing - _MAY_BE_EMPTY:
+        is_given = "ActiveTime" in rows
+        derive_tables(
+            writer.directory, writer, is_active_time_given=is_given, wanted=missing | {"ActiveTime"}
+        )
         summary = recordings[0].summary if len(recordings) == 1 else None
         if summary is not None:
             writer.replace("Summary", {name: [value] for name, value in summary.items() if value is not None})

@@ -63,8 +63,11 @@ def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
         recording.warn(sentence)
     has_device_rows = "Instruction" in catalog.tables or "DmaPacketAggregated" in catalog.tables
     for name, stored in catalog.tables.items():
-        if name == "SchemaFields" or (name in DERIVED_TABLES and has_device_rows and not with_derived):
+        if name == "SchemaFields":
             continue
+        is_taken = with_derived and set(TABLES[name].required) <= stored.columns
+        if name in DERIVED_TABLES and has_device_rows and not is_taken:
+            continue  # computed again: the plain export lacks the columns that we add to it
         unknown = sorted(stored.columns - set(TABLES[name].column_names))
         if unknown:
             recording.warn(f"Columns of {name} that are not known were left out: {', '.join(unknown[:10])}.")

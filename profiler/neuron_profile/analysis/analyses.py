@@ -21,6 +21,7 @@ from neuron_profile.analysis.traces.collectives import measure_trace_communicati
 from neuron_profile.analysis.traces.critical_path import find_trace_path
 from neuron_profile.analysis.traces.idle import find_stream_times
 from neuron_profile.analysis.traces.launches import find_stream_queues
+from neuron_profile.analysis.traces.roofline import make_trace_roofline
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[[Profile, str], Any]
@@ -105,7 +106,9 @@ QUEUE = ProfileAnalysis(
     lambda profile, level: find_stream_queues(profile),
     "launches of a device's work from another tool's trace",
 )
-ROOFLINE = ProfileAnalysis(_roofline, None, "HLO operations")
+ROOFLINE = ProfileAnalysis(
+    _roofline, make_trace_roofline, "HLO operations, and no shapes of operators on a device with known peaks"
+)
 CRITICAL_PATH = ProfileAnalysis(
     _critical_path, lambda profile, level: find_trace_path(profile), "instructions and no spans"
 )

@@ -91,22 +91,24 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """The limits of one NeuronCore, and the points.
+    """The limits of one NeuronCore, or of another device, and the points.
 
     Attributes:
         peak_flops: FLOP/s by element type.
         throttled_flops: The same while the Tensor engine is held back.
         hbm_bytes_per_second, sbuf_bytes_per_second, psum_bytes_per_second: Bandwidths; of SBUF and PSUM what
-            engines and DMA move together at full rate.
+            engines and DMA move together at full rate; None for a device without them.
+        device: Whose limits they are.
     """
 
     level: str
     peak_flops: Mapping[str, float]
     throttled_flops: Mapping[str, float]
     hbm_bytes_per_second: float
-    sbuf_bytes_per_second: float
-    psum_bytes_per_second: float
+    sbuf_bytes_per_second: float | None
+    psum_bytes_per_second: float | None
     points: tuple[Point, ...]
+    device: str = "one NeuronCore"
 
 
 def make_roofline(profile: Profile, level: str = "operation") -> Roofline:

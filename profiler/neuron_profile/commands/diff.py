@@ -9,7 +9,8 @@ from neuron_tools.command_line import command
 
 @command(
     example="neuron-profile diff base.nprof new.nprof\n"
-    "neuron-profile diff base.nprof new.nprof --markdown > comment.md"
+    "neuron-profile diff base.nprof new.nprof --markdown > comment.md\n"
+    "neuron-profile diff gpu.pt.trace.json trn2.nprof"
 )
 @click.argument("base", metavar="BASE")
 @click.argument("new", metavar="NEW")
@@ -18,13 +19,16 @@ from neuron_tools.command_line import command
 @click.option("--each-layer", is_flag=True, help="A row for each numbered layer, not one for all alike.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Operations to list.")
 def diff(base: str, new: str, as_json: bool, as_markdown: bool, each_layer: bool, limit: int) -> None:
-    """Compare NEW with BASE by module and operation; the differences add up to that of the totals."""
+    """Compare NEW with BASE by module and operation; the differences add up to that of the totals.
+
+    Each is a profile or a trace of another tool, such as a torch.profiler trace of a GPU.
+    """
     from neuron_profile.analysis.comparison.difference import compare
     from neuron_profile.reports import difference_text
     from neuron_profile.reports.terminal import output_console
-    from neuron_tools import open_profile
+    from neuron_profile.trace_or_profile import open_trace_or_profile
 
-    with open_profile(base) as before, open_profile(new) as after:
+    with open_trace_or_profile(base) as before, open_trace_or_profile(new) as after:
         difference = compare(before, after)
     if as_json:
         click.echo(difference_text.as_json(difference))

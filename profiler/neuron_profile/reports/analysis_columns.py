@@ -15,7 +15,7 @@ LEADS: Mapping[str, str] = {
     "the host's call to the start on the device; a short launch took the host longer than the device.",
     "PathEntry": "What made the program take as long as it did, one after the other; the parts add up to its "
     "time. What is not listed could take longer without delaying the end.",
-    "Point": "At best each is as fast as the Tensor engine, or as the memory that moves its bytes; it "
+    "Point": "At best each is as fast as the device computes, or as the memory that moves its bytes; it "
     "reaches a part of that.",
     "MemoryPeak": "When a device's memory was fullest.",
     "CategoryBytes": "What that memory was held for.",
@@ -113,6 +113,8 @@ HIDDEN_WHERE_EMPTY = frozenset(
     {
         "process",
         "core",
+        "sbuf_bytes",
+        "psum_bytes",
         "device_idx",
         "host",
         "place",

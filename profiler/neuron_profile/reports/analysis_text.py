@@ -39,6 +39,8 @@ def print_analysis(console: Console, result: Any, limit: int) -> None:
     total_ns = getattr(result, "total_ns", None)
     for field in fields(result):
         value = getattr(result, field.name)
+        if value is None or value == {}:
+            continue
         if not isinstance(value, tuple):
             console.print(f"{_heading('', field.name)}: {_number_or_numbers(field.name, value)}")
         elif value:

@@ -21,10 +21,13 @@ from neuron_profile.analysis.comparison.operations import (
     OperationTotal,
     operation_totals,
 )
+from neuron_profile.analysis.comparison.trace_operations import in_order_of_time, is_trace, trace_totals
 from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.traces.breakdown import device_times
+from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.profile.reader import Profile
 
 _NOTHING = OperationTotal(0, Counters())
@@ -114,13 +117,21 @@ def compare(base: Profile, new: Profile) -> Difference:
         LacksDataError: In one of them nothing ran on a device.
     """
     before, after = _Device.of(base), _Device.of(new)
+    across = is_trace(base) != is_trace(new)
+    operations = [
+        in_order_of_time(profile, dict(device.operations)) if across and not is_trace(profile)
+        else device.operations
+        for profile, device in ((base, before), (new, after))
+    ]  # fmt: skip
     return Difference(
         before.device_ns,
         after.device_ns,
-        measure_occupancy(base).idle_ns,
-        measure_occupancy(new).idle_ns,
-        make_deltas(before.operations, after.operations),
-        line_deltas(
+        _idle_ns(base),
+        _idle_ns(new),
+        make_deltas(*operations, in_order=across),
+        ()
+        if across
+        else line_deltas(
             before.lines, after.lines, *(SourceTexts(each, stored_only=True) for each in (base, new))
         ),
     )
@@ -136,7 +147,14 @@ class _Device:
 
     @classmethod
     def of(cls, profile: Profile) -> _Device:
-        """Of a capture, else of a profile of the device alone."""
+        """Of a capture, else of another tool's trace, else of a profile of the device alone."""
+        if is_trace(profile):
+            totals, device_ns = trace_totals(profile)
+            if not device_ns:
+                raise LacksDataError(
+                    f"{profile.path} lacks the data for a comparison: it has no spans of a device."
+                )
+            return cls(device_ns, totals, {})
         charges = charge_device_time(profile)
         totals, device_ns = operation_totals(profile, charges)
         lines = times_of_own_lines(profile, charges)
@@ -150,13 +168,27 @@ class _Device:
         return cls(device_ns, totals, lines)
 
 
+def _idle_ns(profile: Profile) -> int:
+    """Time in which nothing ran on a device between the first and the last work."""
+    if is_trace(profile):
+        return sum(time.idle_ns for time in device_times(load_device_spans(profile)))
+    return measure_occupancy(profile).idle_ns
+
+
 def make_deltas(
-    base: Mapping[OperationKey, OperationTotal], new: Mapping[OperationKey, OperationTotal]
+    base: Mapping[OperationKey, OperationTotal],
+    new: Mapping[OperationKey, OperationTotal],
+    *,
+    in_order: bool = False,
 ) -> tuple[Delta, ...]:
-    """Every operation of both, aligned, by falling difference; the sum is that of the totals."""
+    """Every operation of both, aligned, by falling difference; the sum is that of the totals.
+
+    Args:
+        in_order: As `align` takes it.
+    """
     deltas = [
         _delta(old_key, new_key, base.get(old_key, _NOTHING), new.get(new_key, _NOTHING))  # type: ignore[arg-type]
-        for old_key, new_key in align(base, new)
+        for old_key, new_key in align(base, new, in_order=in_order)
     ]
     return tuple(sorted(deltas, key=lambda delta: (-abs(delta.delta_ns), delta.key)))
 
