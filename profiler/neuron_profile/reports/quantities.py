@@ -55,7 +55,7 @@ def count(number: int, noun: str) -> str:
 
 
 def _ending(noun: str) -> str:
-    return "es" if noun.endswith("s") else "s"
+    return "es" if noun.endswith(("s", "ch")) else "s"
 
 
 def _digits_reach(value: float, factor: float) -> bool:

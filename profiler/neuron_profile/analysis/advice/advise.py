@@ -33,6 +33,7 @@ _FILES = (
     "unoverlapped_collectives",
     "collective_skew",
     "serial_collectives",
+    "device_traces",
 )
 """Files of `rules/`."""
 RULES = Door(

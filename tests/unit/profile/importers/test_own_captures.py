@@ -12,7 +12,7 @@ from tests.fixtures.foreign_traces import device_profile
 from tests.unit.profile.importers.importing import imported, rows
 
 FLOWS = "SELECT in_table, in_id, out_table, out_id FROM Flow ORDER BY ALL"
-NODES = "SELECT id, parent_id, depth, name, instruction_count FROM FrameworkNode ORDER BY id"
+NODES = "SELECT id, parent_id, depth, node_name, instruction_count FROM FrameworkNode ORDER BY id"
 ORDER = (
     "SELECT process_idx, rank() OVER (PARTITION BY process_idx ORDER BY id) AS place, start_ts"
     " FROM Instruction ORDER BY 1, 2"
@@ -25,7 +25,7 @@ def capture(tmp_path):
     """A simulated device's profile: two modules, rows numbered in order, one waits for a transfer."""
     document = device_profile()
     transfer = document["dma"][0]["packet_aggregation_id"] = 500
-    document["dma"] = document["dma"][:1]
+    document["dma"] = [{**document["dma"][0], "id": 400}]
     document["metadata"][0]["is_simulation"] = True
     for number, instruction in enumerate(document["instruction"]):
         before = transfer if number == 1 else number
