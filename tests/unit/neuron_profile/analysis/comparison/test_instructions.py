@@ -44,9 +44,25 @@ def test_a_longer_matmul_is_the_difference(tmp_path):
     assert difference.new_device_ns - difference.base_device_ns == 40
 
 
-def test_a_trace_without_instructions_is_refused(tmp_path):
+def test_a_profile_without_work_on_a_device_is_refused(tmp_path):
     ProfileWriter(tmp_path / "empty.nprof", {"target": "trn2"}).close(True)
-    with open_trace(tmp_path) as trace, neuron_tools.open_profile(tmp_path / "empty.nprof") as empty:
-        for profile in (trace, empty):
-            with pytest.raises(LacksDataError, match="has no instructions of a device"):
-                compare(profile, profile)
+    with (
+        neuron_tools.open_profile(tmp_path / "empty.nprof") as empty,
+        pytest.raises(LacksDataError, match="has no instructions of a device"),
+    ):
+        compare(empty, empty)
+
+
+def test_a_trace_of_a_host_alone_is_refused(tmp_path):
+    with (
+        open_trace(tmp_path, [(0, "aten::mm", "cpu_op", 0, 40, None)]) as trace,
+        pytest.raises(LacksDataError, match="has no spans of a device"),
+    ):
+        compare(trace, trace)
+
+
+def test_a_trace_is_compared_with_itself_without_difference(tmp_path):
+    with open_trace(tmp_path) as trace:
+        difference = compare(trace, trace)
+    assert difference.base_device_ns == difference.new_device_ns == 260_000
+    assert {delta.change for delta in difference.deltas} == {"same"}
