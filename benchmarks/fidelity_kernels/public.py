@@ -25,10 +25,14 @@ from benchmarks.fidelity_kernels.outcome import Outcome, core_of, execute
 from neuron_tools.compat import install
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.lowering import lower
-from neuron_tools.records.program import Program, Purpose
+from neuron_tools.records.program import Engine, Program, Purpose
 
 FOLDER = "NEURON_TOOLS_PUBLIC_KERNELS"
 _DTYPES = {"fp32": np.dtype(np.float32), "bf16": np.dtype(ml_dtypes.bfloat16)}
+_ACTIVE = {
+    "scalar_active_share": Engine.SCALAR, "vector_active_share": Engine.VECTOR,
+    "gpsimd_active_share": Engine.GPSIMD,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,10 +100,9 @@ def _predicted(outcomes: list[Outcome], quantity: str) -> float:
     if quantity.startswith("spill_"):
         purpose = Purpose.SPILL_SAVE if "save" in quantity else Purpose.SPILL_RELOAD
         return float(sum(_bytes_for(o.programs[0], purpose) for o in outcomes))
-    if quantity == "gpsimd_active_share":
-        from neuron_tools.records.program import Engine
-
-        return sum(o.active_ns(Engine.GPSIMD) / o.profile_ns for o in outcomes)
+    engine = _ACTIVE.get(quantity)
+    if engine is not None:
+        return sum(outcome.active_ns(engine) / outcome.profile_ns for outcome in outcomes)
     return sum(outcome.quantity(quantity) for outcome in outcomes)
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.hardware import NeuronCore
+from neuron_tools.records.kernel_source import Transformation
 from neuron_tools.records.program import Memory
 
 Ints = npt.NDArray[np.int64]
@@ -87,6 +88,7 @@ class Body:
         ordered: (first, end) spans of the kernel's own calls that stay in their order.
         block_addresses: Addresses of the blocks of buffers that the kernel placed and that stayed whole.
         loops_open: Whether the compiler's passes over loops see the kernel: those of the older dialect do.
+        changes: What the passes so far changed.
     """
 
     core: NeuronCore
@@ -99,6 +101,7 @@ class Body:
     ordered: tuple[tuple[int, int], ...] = ()
     block_addresses: dict[int, tuple[int, ...]] = field(default_factory=dict)
     loops_open: bool = False
+    changes: tuple[Transformation, ...] = ()
 
     def __len__(self) -> int:
         return len(self.rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from neuron_tools.backend.allocate import NoPlaceError, Places, allocate
 from neuron_tools.backend.blocks import split_blocks
 from neuron_tools.backend.body import KIND, Body
 from neuron_tools.backend.broadcasts import spread_rows
+from neuron_tools.backend.changes import changes_of
 from neuron_tools.backend.copies import drop_copies
 from neuron_tools.backend.fills import drop_fills
 from neuron_tools.backend.kinds import Kind
@@ -18,10 +20,20 @@ from neuron_tools.backend.queues import choose_queues
 from neuron_tools.backend.redundant import drop_redundant
 from neuron_tools.backend.schedule import schedule, with_preferred_engines
 from neuron_tools.backend.spill import WorkingSetError, spill
+from neuron_tools.errors import UsageError
 from neuron_tools.records.program import Memory, Opcode
 
 PASSES = ("blocks", "broadcasts", "fills", "copies", "redundant", "merge", "spill", "queues", "schedule")
 """Names of the passes, in order."""
+_CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
+    ("blocks", split_blocks, False),
+    ("broadcasts", spread_rows, True),
+    ("fills", drop_fills, False),
+    ("copies", drop_copies, True),
+    ("redundant", drop_redundant, True),
+    ("merge", merge_transfers, True),
+)
+"""Passes that change calls: name, function, and whether they need open loops."""
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
 """Opcodes whose place among the others is their meaning."""
 _SHARES = (1.0, 0.87, 0.8, 0.7, 0.6, 0.5)
@@ -44,8 +56,22 @@ class Options:
         return name not in self.off
 
 
+SCHEDULES = ("compiled", "written")
+SCHEDULE_VARIABLE = "NEURON_TOOLS_SCHEDULE"
 WRITTEN = Options(frozenset({"copies", "redundant", "merge", "queues", "schedule"}))
 """The kernel's own order, on the engines that it names or the instruction set names first."""
+
+
+def asked_options(environment: Mapping[str, str]) -> Options:
+    """The passes that a capture asks for by `$NEURON_TOOLS_SCHEDULE`: "compiled", the default, or "written".
+
+    Raises:
+        UsageError: It asks for something else.
+    """
+    chosen = environment.get(SCHEDULE_VARIABLE) or "compiled"
+    if chosen not in SCHEDULES:
+        raise UsageError(f"{SCHEDULE_VARIABLE} is '{chosen}': choose compiled or written.")
+    return WRITTEN if chosen == "written" else Options()
 
 
 def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places]:
@@ -65,24 +91,21 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
 
 
 def _passed(body: Body, options: Options) -> tuple[Body, Places]:
-    if options.runs("blocks"):
-        body = split_blocks(body)
-    if options.runs("broadcasts") and body.loops_open:
-        body = spread_rows(body)
-    if options.runs("fills"):
-        body = drop_fills(body)
-    if options.runs("copies") and body.loops_open:
-        body = drop_copies(body)
-    if options.runs("redundant") and body.loops_open:
-        body = drop_redundant(body)
-    if options.runs("merge") and body.loops_open:
-        body = merge_transfers(body)
-    body, places = _placed(body, options)
+    for name, change, needs_open_loops in _CHANGES:
+        if options.runs(name) and (body.loops_open or not needs_open_loops):
+            body = _noted(name, body, change(body))
+    spilled, places = _placed(body, options)
+    body = _noted("spill", body, spilled)
     if options.runs("queues") and body.loops_open:
         body = choose_queues(body)
     if options.runs("schedule") and _may_move(body):
         return schedule(body, places), places
     return with_preferred_engines(body), places
+
+
+def _noted(name: str, before: Body, after: Body) -> Body:
+    """What a pass made, with a note of what it changed."""
+    return replace(after, changes=before.changes + changes_of(name, before, after))
 
 
 def _placed(body: Body, options: Options) -> tuple[Body, Places]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,25 @@ import numpy.typing as npt
 from neuron_tools.records.program import Frame, Program
 
 Int32Array = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Transformation:
+    """What one pass of the compiler changed of one line of a kernel.
+
+    Attributes:
+        name: The pass, e.g. "redundant".
+        stack: Row of the kernel's stacks.
+        calls: Instructions and transfers that fell away; negative where they were put in.
+        hbm_bytes: Bytes of HBM that are not moved any more; negative where more are.
+        busy_ns: Time of engines that they took; negative where more is taken.
+    """
+
+    name: str
+    stack: int
+    calls: int
+    hbm_bytes: int
+    busy_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +49,7 @@ class KernelSource:
         iterations: (iterations, 3): enclosing iteration or -1, row of `loops`, value of the variable.
         labels: Names that the kernel itself gave to calls (`name=`).
         call_label: (calls made,) row of `labels`, -1 for a call without a name; empty where none has one.
+        transformations: What the compiler changed of what is written.
     """
 
     names: tuple[str, ...]
@@ -43,6 +63,7 @@ class KernelSource:
     iterations: Int32Array
     labels: tuple[str, ...] = ()
     call_label: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
+    transformations: tuple[Transformation, ...] = ()
 
     def call_names(self) -> list[str]:
         """Name of each call: the kernel's own for it, or the instruction's."""
@@ -104,6 +125,7 @@ class _Joined:
         columns = {name: np.full(self._instructions, -1, np.int32) for name in ("stack", "iteration", "call")}
         shifts = dict.fromkeys(("stack", "iteration", "call", "loop", "kind", "label"), 0)
         iterations, kinds, labels = [], [], []
+        changes: list[Transformation] = []
         for rows, part in self.parts:
             for name, column in columns.items():
                 own = getattr(part, name)
@@ -113,6 +135,7 @@ class _Joined:
             moved[:, 1] += shifts["loop"]
             iterations.append(moved)
             kinds.append(part.call_kind + np.int32(shifts["kind"]))
+            changes += [replace(each, stack=each.stack + shifts["stack"]) for each in part.transformations]
             label = part.call_label if len(part.call_label) else np.full(len(part.call_kind), -1, np.int32)
             labels.append(np.where(label >= 0, label + shifts["label"], -1))
             shifts["label"] += len(part.labels)
@@ -133,4 +156,5 @@ class _Joined:
             iterations=np.concatenate(iterations),
             labels=tuple(label for _, part in self.parts for label in part.labels),
             call_label=np.concatenate(labels).astype(np.int32),
+            transformations=tuple(changes),
         )

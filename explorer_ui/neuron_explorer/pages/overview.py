@@ -28,6 +28,7 @@ from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.analysis.overview import Overview
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.analysis.traces.overview import TraceOverview
+from neuron_profile.reports.compiler_text import compiler_line
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 from neuron_profile.reports.summary_text import made_by, notices, total_rows, verdict_text
@@ -328,8 +329,10 @@ def SYSTEM(view: View) -> Any:
     ]
     listed = [part for name, value in facts if value for part in (html.Dt(name), html.Dd(value))]
     warnings = [(row.category, row.message, count_cell(row.count)) for row in overview.warnings]
+    changed = compiler_line(overview.compiler_changes)
     return [
         card("What was captured", html.Dl(listed, className="facts")),
+        *([card("What the compiler changed", html.P(changed))] if changed else []),
         *([table_card("Warnings", ("Kind", "Message", "Times"), warnings)] if warnings else []),
     ]
 

@@ -83,7 +83,7 @@ def with_kernel(table: TableTemplate, kernel: KernelColumns | None, pools: TextP
 
 
 def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapping[str, Any]]:
-    """Rows of the three kernel tables for one executable; none where it is no kernel."""
+    """Rows of the kernel tables for one executable; none where it is no kernel."""
     source = executable.kernel
     if source is None:
         return {}
@@ -94,7 +94,25 @@ def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapp
         executable, source, leaves, base, process_idx)}  # fmt: skip
     if len(source.iterations):
         tables["KernelIterationVariables"] = _iterations(source, base, process_idx)
+    if source.transformations:
+        tables["Transformation"] = _transformations(executable, source, process_idx)
     return tables
+
+
+def _transformations(executable: Executable, source: KernelSource, process_idx: int) -> dict[str, Any]:
+    """Transformation: one row for each pass and line of the kernel that it changed."""
+    changes = source.transformations
+    frames = [source.stacks[change.stack][:1] for change in changes]
+    return {
+        "pass_name": [change.name for change in changes],
+        "removed_instructions": np.array([change.calls for change in changes], np.int64),
+        "saved_hbm_bytes": np.array([change.hbm_bytes for change in changes], np.int64),
+        "saved_busy_ns": np.array([change.busy_ns for change in changes], np.int64),
+        "source_file": [frame[0].file if frame else None for frame in frames],
+        "source_line": np.array([frame[0].line if frame else 0 for frame in frames], np.int32),
+        "executable_idx": np.full(len(changes), executable.number, np.int32),
+        "process_idx": np.full(len(changes), process_idx, np.int32),
+    }
 
 
 def _call_names(executable: Executable, source: KernelSource) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from neuron_tools.backend.allocate import NoPlaceError, Places
 from neuron_tools.backend.body import CONSTANT, INPUT, OUTPUT, SPILL, Body
 from neuron_tools.backend.kinds import READS, Kind, Transfer
 from neuron_tools.backend.order import bucket_starts, written_buffers
-from neuron_tools.backend.pipeline import Options, run_passes
+from neuron_tools.backend.pipeline import Options, asked_options, run_passes
 from neuron_tools.backend.schedule import trigger_engine
 from neuron_tools.backend.spill import WorkingSetError
 from neuron_tools.nki.lowering.bank_check import check_banks
@@ -63,13 +64,13 @@ def lower(
         trace: The trace of one kernel instance (or of all that ran one after another).
         name: The kernel's name.
         framework: Operation of the framework that called it; default one named after the kernel.
-        options: Passes of the back end that run; all of them if None.
+        options: Passes of the back end that run; None: those that `$NEURON_TOOLS_SCHEDULE` asks for.
 
     Raises:
         OutOfMemoryError: The tiles that live at one time do not fit.
         RaceError: Tiles that the kernel placed at one address are used at the same time.
     """
-    return _Lowering(trace, name, framework, options).lowered()
+    return _Lowering(trace, name, framework, options or asked_options(os.environ)).lowered()
 
 
 @dataclass(frozen=True)
@@ -325,6 +326,7 @@ class _Lowering:
             call_kind=self.rows[:, 0].astype(np.int32).copy(),
             labels=labels,
             call_label=call_label,
+            transformations=self.body.changes,
         )
 
     def _labels(self) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from neuron_profile.analysis.compiler_changes import PassChange, find_compiler_changes
 from neuron_profile.analysis.host_activity import HostIdle, find_host_idle
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, find_memory_holders
@@ -61,6 +62,7 @@ class Overview:
         metrics: The published summary metrics.
         held: What the memory of each peak was held for.
         host_idle: What the host did while the device was idle; None where it was not sampled.
+        compiler_changes: What the compiler of NKI kernels changed of what is written.
         trace: What another tool's trace shows; None where there is none.
     """
 
@@ -75,6 +77,7 @@ class Overview:
     texts: SourceTexts
     serving: Serving | None = None
     host_idle: HostIdle | None = None
+    compiler_changes: tuple[PassChange, ...] = ()
     trace: TraceOverview | None = None
 
     @property
@@ -111,6 +114,7 @@ def make_overview(profile: Profile) -> Overview:
         texts=SourceTexts(profile),
         serving=measure_serving(profile),
         host_idle=find_host_idle(profile),
+        compiler_changes=find_compiler_changes(profile),
         trace=look_at_trace(profile),
     )
 

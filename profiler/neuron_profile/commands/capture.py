@@ -54,6 +54,12 @@ DEFAULT_TARGET = "trn2"
     "also those for which it is free; off, none.  [default: $NEURON_TOOLS_EAGER_FUSION, or off]",
 )
 @click.option(
+    "--schedule",
+    type=click.Choice(["compiled", "written"]),
+    help="How NKI kernels run: compiled, as neuronx-cc would change them; written, in their own order with "
+    "their own transfers.  [default: $NEURON_TOOLS_SCHEDULE, or compiled]",
+)
+@click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Change a hardware figure. Repeatable."
 )
 @click.option(
@@ -100,6 +106,7 @@ def capture(
     lnc: str,
     host_clock: str,
     eager_fusion: EagerFusion | None,
+    schedule: str | None,
     settings: tuple[str, ...],
     ranks: int | None,
     host_samples: bool,
@@ -117,6 +124,8 @@ def capture(
     What this prints goes to standard error. The folder is NAME.nprof after the script's name (then
     NAME-2.nprof, ...) unless -o names another. With -n a compiled artifact is executed instead.
     """
+    if schedule:
+        os.environ["NEURON_TOOLS_SCHEDULE"] = schedule
     chosen = (lnc, host_clock, settings)
     if neff is not None:
         from neuron_profile.launch.artifact import capture_sessions

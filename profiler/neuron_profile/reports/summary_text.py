@@ -18,6 +18,7 @@ from neuron_profile.analysis.serving import Serving
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.traces.overview import TraceOverview
 from neuron_profile.analysis.warnings import ProfileWarning
+from neuron_profile.reports.compiler_text import compiler_line
 from neuron_profile.reports.host_text import host_text
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
@@ -64,6 +65,8 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
     yield module_table(hotspots)
     yield operation_table(hotspots)
     yield line_table(hotspots, overview.texts)
+    if overview.compiler_changes:
+        yield Text(f"{compiler_line(overview.compiler_changes)}\n")
     yield warning_list(overview.warnings)
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from neuron_tools import hardware
 from neuron_tools.backend.allocate import Places
 from neuron_tools.backend.body import OUTPUT, SPILL, Body
-from neuron_tools.backend.pipeline import PASSES, Options, run_passes
+from neuron_tools.backend.pipeline import PASSES, WRITTEN, Options, asked_options, run_passes
+from neuron_tools.errors import UsageError
 from neuron_tools.nki import isa as nisa
 from neuron_tools.nki import language as nl
 from neuron_tools.nki.kernel import Kernel
@@ -243,6 +244,33 @@ def test_a_row_comes_to_all_partitions_by_a_product(width, products, copies):
     assert (opcodes == Opcode.MATMUL).sum() == 2 * products
     assert (opcodes == Opcode.TENSOR_COPY).sum() == copies
     check(program, CORE)
+
+
+def test_what_a_pass_changed_is_told_by_line():
+    def body(a):
+        result = nl.ndarray((512, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(4):
+            weight, part, total = tile((128, 64)), tile((128, 64)), tile((128, 64))
+            nisa.dma_copy(weight, a[0:128])
+            nisa.dma_copy(part, a[i * 128 : (i + 1) * 128])
+            nisa.tensor_tensor(total, part, weight, nl.add)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], total)
+        return result
+
+    source = lower(traced(body, floats(512, 64)), "kernel").source
+    assert {each.name for each in source.transformations} == {"redundant", "merge"}
+    again = next(each for each in source.transformations if each.name == "redundant")
+    assert again.calls >= 3
+    assert again.hbm_bytes == again.calls * 128 * 64 * 4
+    assert again.busy_ns > 0
+    assert source.stacks[again.stack][0].line > 0
+
+
+def test_a_capture_can_ask_for_the_schedule_as_written():
+    assert asked_options({}) == Options()
+    assert asked_options({"NEURON_TOOLS_SCHEDULE": "written"}) is WRITTEN
+    with pytest.raises(UsageError, match="choose compiled or written"):
+        asked_options({"NEURON_TOOLS_SCHEDULE": "best"})
 
 
 def test_a_row_loaded_once_comes_to_all_partitions_once():

@@ -17,6 +17,7 @@ def test_published_tables_come_first_and_ours_are_marked():
         "Compilation",
         "SourceFile",
         "FrameworkShare",
+        "Transformation",
         "MemoryEvent",
         "TensorName",
         "MfuUsage",

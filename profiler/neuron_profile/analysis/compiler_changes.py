@@ -1,0 +1,56 @@
+"""What the compiler of NKI kernels changed of what is written, pass by pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from neuron_tools.profile.reader import Profile
+
+_PASSES = """
+SELECT pass_name AS name,
+    sum(greatest(removed_instructions, 0))::BIGINT AS removed,
+    sum(greatest(-removed_instructions, 0))::BIGINT AS added,
+    sum(saved_hbm_bytes)::BIGINT AS saved_bytes,
+    sum(saved_busy_ns)::BIGINT AS saved_ns,
+    count(DISTINCT (source_file, source_line))::BIGINT AS lines
+FROM "Transformation" GROUP BY ALL ORDER BY abs(sum(saved_busy_ns)) DESC, name
+"""
+_TITLES = {
+    "blocks": "split block dimensions",
+    "broadcasts": "brought rows to all partitions",
+    "fills": "left out fills",
+    "copies": "left out copies and overwritten stores",
+    "redundant": "loaded once what does not change",
+    "merge": "joined transfers",
+    "spill": "spilled what SBUF does not hold",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PassChange:
+    """What one pass changed.
+
+    Attributes:
+        name: The pass.
+        removed, added: Instructions and transfers that fell away and that were put in.
+        saved_bytes: Bytes of HBM that are not moved any more; negative where more are.
+        saved_ns: Time of engines and DMA that falls away; negative where more is taken.
+        lines: Source lines that it changed.
+    """
+
+    name: str
+    removed: int
+    added: int
+    saved_bytes: int
+    saved_ns: int
+    lines: int
+
+    @property
+    def title(self) -> str:
+        """What it does, in words."""
+        return _TITLES.get(self.name, self.name)
+
+
+def find_compiler_changes(profile: Profile) -> tuple[PassChange, ...]:
+    """The passes that changed anything, by the time of engines that they save or take."""
+    return tuple(PassChange(**row) for row in profile.query(_PASSES).to_pylist())
