@@ -10,6 +10,9 @@ describe("readMessage", () => {
     const view = { range: { startNs: 1, endNs: 2 } };
     expect(readMessage({ type: "view", view, savedAt: 5, more: 1 })).toEqual({ type: "view", view, savedAt: 5 });
     expect(readMessage({ type: "cancel", id: 3 })).toEqual({ type: "cancel", id: 3 });
+    const range = { type: "range", range: { startNs: 5, endNs: 9 } };
+    expect(readMessage(range)).toEqual(range);
+    expect(readMessage({ type: "range", range: null })).toEqual({ type: "range", range: null });
     expect(readMessage({ type: "select", span: null })).toEqual({ type: "select", span: null });
     expect(readMessage({ type: "select", span: { track: "p0", row: 7, name: "x" } })).toEqual({
       type: "select",
@@ -36,6 +39,8 @@ describe("readMessage", () => {
     { ...REQUEST, params: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`p${n}`, ""])) },
     { type: "select", span: { track: 7, row: 1 } },
     { type: "select", span: { track: "t", row: Number.NaN } },
+    { type: "range", range: { startNs: 9, endNs: 5 } },
+    { type: "range", range: { startNs: "0", endNs: 5 } },
     { type: "cancel" },
     { type: "source", file: 7, line: 1 },
     { type: "source", file: "x".repeat(5000), line: 1 },

@@ -29,6 +29,9 @@ const BUDGET_BYTES = 96 << 20;
 /** After this time the page no longer says that it is busy, whatever still loads. */
 const LONGEST_BUSY_MS = 10_000;
 
+/** A range counts as chosen once it stays for so long: it changes with every move of the mouse. */
+const RANGE_PAUSE_MS = 250;
+
 const vscode = acquireVsCodeApi();
 const source = new HostSource((message) => vscode.postMessage(message));
 const container = document.getElementById("timeline")!;
@@ -38,6 +41,8 @@ let state: SavedState = remembered ?? { page: crypto.randomUUID(), profile: unde
 let timeline: TimelineHandle | undefined;
 let originNs = 0;
 let told: string | undefined;
+let toldRange: string | undefined;
+let rangeTimer: ReturnType<typeof setTimeout> | undefined;
 
 function open(profile: ProfileMessage, kept: ViewMessage | undefined): void {
   const view = timeline?.view ?? savedView(profile, kept);
@@ -53,7 +58,10 @@ function open(profile: ProfileMessage, kept: ViewMessage | undefined): void {
     budgetBytes: BUDGET_BYTES,
     ...(view && { view }),
     onViewChange: moved,
-    onSelect: tellOfSpan,
+    onSelect: (selection) => {
+      tellOfSpan(selection);
+      tellOfRangeSoon(selection);
+    },
     onOpenSource: ({ file, line }) => vscode.postMessage({ type: "source", file, line }),
     onError: (error) => console.error(error.message),
   });
@@ -101,6 +109,18 @@ function tellOfSpan({ span }: Selection): void {
   if (key === told) return;
   told = key;
   vscode.postMessage({ type: "select", span: span && { track: span.track, row: span.row } });
+}
+
+/** Tell the extension host which range was chosen, or that none is any more. */
+function tellOfRangeSoon({ range }: Selection): void {
+  clearTimeout(rangeTimer);
+  rangeTimer = setTimeout(() => {
+    const chosen = range && { startNs: Math.floor(range.startNs + originNs), endNs: Math.ceil(range.endNs + originNs) };
+    const key = chosen ? `${chosen.startNs} ${chosen.endNs}` : undefined;
+    if (key === toldRange) return;
+    toldRange = key;
+    vscode.postMessage({ type: "range", range: chosen });
+  }, RANGE_PAUSE_MS);
 }
 
 async function show({ range, search }: ShowMessage): Promise<void> {

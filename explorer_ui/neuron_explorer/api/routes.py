@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from flask import Blueprint, Flask, Response, request, send_file
@@ -145,7 +146,11 @@ class _Profiles:
         return answers.identity_json(identify(profile))
 
     def _lines(self, profile: Profile) -> Json:
-        return answers.file_json(self._costs(self._own(profile)), _argument("path"))
+        own, range_ns = self._own(profile), _range()
+        if range_ns is None:
+            return answers.file_json(self._costs(own), _argument("path"))
+        ranged = self._memo.get(own, "range", _RangeCosts)
+        return answers.file_json(ranged.costs(own, range_ns), _argument("path"))
 
     def _spans(self, profile: Profile) -> Json:
         first, last = _number("first", 1), _number("last", 0)
@@ -163,6 +168,30 @@ class _Profiles:
 
         own = self._own(profile)
         return answers.hierarchy_json(self._memo.get(own, "hierarchy", lambda: find_hotspots(own)))
+
+
+class _RangeCosts:
+    """Costs of the range of a profile that was asked for last: its files are asked for one by one."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._range_ns = (0, 0)
+        self._costs: SourceCosts | None = None
+
+    def costs(self, profile: Profile, range_ns: tuple[int, int]) -> SourceCosts:
+        """The costs of a range in ns."""
+        with self._lock:
+            if self._costs is None or self._range_ns != range_ns:
+                with profile.slice(*range_ns) as part:
+                    self._costs, self._range_ns = read_source_costs(part), range_ns
+            return self._costs
+
+
+def _range() -> tuple[int, int] | None:
+    """The range that the request names; None for all of the profile."""
+    if "start_ns" not in request.args:
+        return None
+    return _number("start_ns", 0), _number("end_ns", 0)
 
 
 def _seen_by(profile: Profile, folders: tuple[str, ...]) -> Profile | None:

@@ -49,6 +49,10 @@ export class ProfileCommands {
       "neuron.compareSelected": (_: unknown, chosen?: readonly unknown[]) => this.compareSelected(chosen ?? []),
       "neuron.compareLines": () => this.compareLines(),
       "neuron.stopComparingLines": () => this.registry.compareWith(undefined),
+      "neuron.showWholeProfile": () => {
+        const { current } = this.registry;
+        if (current) this.registry.chooseRange(current, undefined);
+      },
       "neuron.query": (given?: unknown) => this.query(given),
       "neuron.exportPerfetto": (given?: unknown) => this.exportPerfetto(given),
       "neuron.selectTarget": () => this.selectTarget(),

@@ -7,6 +7,7 @@ import type { DocumentCosts } from "../source/document_costs";
 import type { PlacedCosts } from "../source/file_costs";
 import { functionText, staleText } from "../text/line_text";
 import { shortened } from "../text/markdown";
+import { duration } from "../text/quantities";
 
 export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposable {
   private readonly changed = new vscode.EventEmitter<void>();
@@ -25,10 +26,11 @@ export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposabl
   async provideCodeLenses(document: vscode.TextDocument): Promise<vscode.CodeLens[]> {
     if (!settings.showsLenses()) return [];
     const costs = await this.costs.of(document).catch(logError);
-    const { current: profile, base } = this.costs.data.registry;
+    const { current: profile, base, range } = this.costs.data.registry;
     if (!costs || !profile) return [];
     const compared = base && costs.lines.some(({ before }) => before !== undefined) ? [comparisonLens(base.name)] : [];
-    return [...compared, ...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
+    const ranged = range ? [rangeLens(range.endNs - range.startNs)] : [];
+    return [...ranged, ...compared, ...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
   }
 
   dispose(): void {
@@ -45,6 +47,14 @@ function functionLenses(document: vscode.TextDocument, costs: PlacedCosts): vsco
       command: "neuron.showSpans",
       arguments: [document.uri, line, last],
     });
+  });
+}
+
+function rangeLens(lengthNs: number): vscode.CodeLens {
+  return new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), {
+    title: `$(watch) Costs of the ${duration(lengthNs)} chosen on the timeline`,
+    tooltip: "Show the costs of the whole profile",
+    command: "neuron.showWholeProfile",
   });
 }
 

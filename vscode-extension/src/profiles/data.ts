@@ -9,6 +9,8 @@ import type { ProfileRef, ProfileRegistry } from "./registry";
 /** The chosen profile, or the one that it is compared with. */
 export type Which = "chosen" | "base";
 
+const LINES = "chosen lines ";
+
 export class ProfileData implements vscode.Disposable {
   private readonly kept = new Map<string, Promise<unknown>>();
   private readonly changed = new vscode.EventEmitter<void>();
@@ -29,6 +31,10 @@ export class ProfileData implements vscode.Disposable {
     };
     this.subscriptions = [
       registry.onDidChange(forget),
+      registry.onDidChangeRange(() => {
+        for (const key of [...this.kept.keys()].filter((known) => known.startsWith(LINES))) this.kept.delete(key);
+        this.changed.fire();
+      }),
       vscode.workspace.onDidChangeWorkspaceFolders(forget),
       vscode.workspace.onDidChangeConfiguration((event) => {
         if (event.affectsConfiguration("neuron.ownCode") || event.affectsConfiguration("neuron.pathMappings")) forget();
@@ -45,7 +51,8 @@ export class ProfileData implements vscode.Disposable {
   }
 
   lines(path: string, which: Which = "chosen"): Promise<FileCosts> {
-    return this.keep(`lines ${path}`, (client, id) => client.lines(id, path), which);
+    const range = which === "chosen" ? this.registry.range : undefined;
+    return this.keep(`lines ${path}`, (client, id) => client.lines(id, path, range), which);
   }
 
   findings(): Promise<readonly Finding[]> {

@@ -23,6 +23,12 @@ export interface ProfileRef {
   readonly remoteId: string | undefined;
 }
 
+/** A range of time in ns from a profile's start. */
+export interface TimeRange {
+  readonly startNs: number;
+  readonly endNs: number;
+}
+
 /** What its `profile.json` says, as far as it is shown in lists. */
 export interface Manifest {
   readonly command: string;
@@ -34,11 +40,15 @@ export interface Manifest {
 export class ProfileRegistry implements vscode.Disposable {
   private chosen: ProfileRef | undefined;
   private comparedWith: ProfileRef | undefined;
+  private chosenRange: TimeRange | undefined;
+  private readonly rangeChanged = new vscode.EventEmitter<void>();
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly listChanged = new vscode.EventEmitter<void>();
   private readonly watcher = vscode.workspace.createFileSystemWatcher(PATTERN);
   /** Another profile was chosen, here or as base, or the chosen one was written again. */
   readonly onDidChange = this.changed.event;
+  /** Another range of the chosen profile was chosen, or all of it. */
+  readonly onDidChangeRange = this.rangeChanged.event;
   /** Profiles came, went or got tags. */
   readonly onDidChangeList = this.listChanged.event;
 
@@ -76,9 +86,23 @@ export class ProfileRegistry implements vscode.Disposable {
     await this.memory.update(BASE_KEY, base);
   }
 
+  /** The part of the chosen profile whose costs the editor shows; undefined for all of it. */
+  get range(): TimeRange | undefined {
+    return this.chosenRange;
+  }
+
+  /** Show the costs of a range of the chosen profile; of another profile's timeline it is nothing to the editor. */
+  chooseRange(profile: ProfileRef, range: TimeRange | undefined): void {
+    if (!isSame(profile, this.chosen)) return;
+    if (range?.startNs === this.chosenRange?.startNs && range?.endNs === this.chosenRange?.endNs) return;
+    this.chosenRange = range;
+    this.rangeChanged.fire();
+  }
+
   async choose(profile: ProfileRef | undefined): Promise<void> {
     if (isSame(profile, this.chosen)) return;
     this.chosen = profile;
+    this.chosenRange = undefined;
     this.tell();
     this.changed.fire();
     this.listChanged.fire();
@@ -118,6 +142,7 @@ export class ProfileRegistry implements vscode.Disposable {
   dispose(): void {
     this.watcher.dispose();
     this.changed.dispose();
+    this.rangeChanged.dispose();
     this.listChanged.dispose();
   }
 

@@ -69,8 +69,10 @@ export class Client {
     return this.json(`profiles/${id}/source`, { path });
   }
 
-  lines(id: string, path: string): Promise<FileCosts> {
-    return this.json(`profiles/${id}/lines`, { path, own: this.own() });
+  /** @param range Part of the profile in ns; all of it where it is undefined. */
+  lines(id: string, path: string, range?: { readonly startNs: number; readonly endNs: number }): Promise<FileCosts> {
+    const part = range ? { start_ns: range.startNs.toString(), end_ns: range.endNs.toString() } : {};
+    return this.json(`profiles/${id}/lines`, { path, own: this.own(), ...part });
   }
 
   spans(id: string, path: string, first: number, last: number): Promise<FoundSpans> {

@@ -73,7 +73,8 @@ export class DocumentCosts implements vscode.Disposable {
   }
 
   private async compute(document: vscode.TextDocument): Promise<PlacedCosts | undefined> {
-    const { base } = this.data.registry;
+    const { range } = this.data.registry;
+    const base = range ? undefined : this.data.registry.base; // a part is not compared with a whole
     const [costs, before] = await Promise.all([
       this.read(document, "chosen"),
       // Costs are worth seeing without what they are compared with, too.

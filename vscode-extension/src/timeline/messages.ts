@@ -6,18 +6,25 @@ export interface SpanMessage {
   readonly row: number;
 }
 
+/** A range of time in ns from the profile's start. */
+export interface RangeMessage {
+  readonly startNs: number;
+  readonly endNs: number;
+}
+
 export type FromWebview =
   | { readonly type: "ready"; readonly page: string; readonly isNew: boolean }
   | { readonly type: "view"; readonly view: Readonly<Record<string, unknown>>; readonly savedAt: number }
   | { readonly type: "request"; readonly id: number; readonly path: string; readonly params: Readonly<Record<string, string>> }
   | { readonly type: "cancel"; readonly id: number }
   | { readonly type: "select"; readonly span: SpanMessage | null }
+  | { readonly type: "range"; readonly range: RangeMessage | null }
   | { readonly type: "source"; readonly file: string; readonly line: number }
   | { readonly type: "painted"; readonly milliseconds: number };
 
 /** What a view should show: a range of time in ns, and spans to find. */
 export interface ShowMessage {
-  readonly range?: { readonly startNs: number; readonly endNs: number };
+  readonly range?: RangeMessage;
   readonly search?: string;
 }
 
@@ -62,6 +69,8 @@ export function readMessage(value: unknown): FromWebview | undefined {
       return isNumber(value["id"]) ? { type: "cancel", id: value["id"] } : undefined;
     case "select":
       return readSelect(value["span"]);
+    case "range":
+      return readRange(value["range"]);
     case "source":
       return readSource(value);
     case "request":
@@ -87,6 +96,14 @@ function readSelect(span: unknown): FromWebview | undefined {
   const { track, row } = span;
   if (typeof track !== "string" || !isNumber(row)) return undefined;
   return { type: "select", span: { track, row } };
+}
+
+function readRange(range: unknown): FromWebview | undefined {
+  if (range === null) return { type: "range", range: null };
+  if (!isRecord(range)) return undefined;
+  const { startNs, endNs } = range;
+  if (!isNumber(startNs) || !isNumber(endNs) || startNs < 0 || endNs <= startNs) return undefined;
+  return { type: "range", range: { startNs, endNs } };
 }
 
 function readSource({ file, line }: Record<string, unknown>): FromWebview | undefined {

@@ -76,6 +76,9 @@ export class TimelineSession implements vscode.Disposable {
           await this.opener.openSpan(this.profile, message.span.track, message.span.row, this.panel.viewColumn);
         }
         return;
+      case "range":
+        this.registry.chooseRange(this.profile, message.range ?? undefined);
+        return;
       case "source":
         return this.opener.openPlace(message.file, message.line, this.panel.viewColumn);
       case "painted":

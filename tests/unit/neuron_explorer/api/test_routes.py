@@ -70,6 +70,17 @@ def test_lines_are_charged_as_in_the_summary(client: FlaskClient) -> None:
     assert lines[2]["total"]["share"] == pytest.approx(0.75)  # line 3 was called from it
 
 
+def test_lines_of_a_range_have_what_lies_in_it(client: FlaskClient) -> None:
+    answer = view(client, f"lines?path={SOURCE_PATH}&start_ns=1200&end_ns=1300")
+    assert answer["device_ns"] == pytest.approx(100)
+    assert {row["line"]: row["device_ns"] for row in answer["lines"]} == pytest.approx({2: 0, 3: 50})
+    whole = view(client, f"lines?path={SOURCE_PATH}")
+    assert whole["device_ns"] == pytest.approx(200)
+    empty = client.get(f"{profile_url(client)}/lines?path={SOURCE_PATH}&start_ns=5&end_ns=5")
+    assert empty.status_code == 400
+    assert "is empty" in empty.get_json()["error"]
+
+
 def test_a_file_that_did_not_run_has_no_lines(client: FlaskClient) -> None:
     assert view(client, "lines?path=/etc/passwd")["lines"] == []
     answer = client.get(f"{profile_url(client)}/source?path=/etc/passwd")
