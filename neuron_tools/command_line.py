@@ -29,6 +29,7 @@ EXTRA_OF_MODULE = {
     "plotly": "explorer",
     "orjson": "monitor",
     "textual": "monitor",
+    "libcst": "fix",
     "mcp": "agents",
     "optuna": "tune",
     "pebble": "tune",

@@ -24,6 +24,7 @@ COMMANDS = (
     "ranks",
     "diff",
     "check",
+    "fix",
     "tune",
     "mcp",
     "recover",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from neuron_profile.analysis.advice.advise import RULES
 from neuron_tools.errors import UsageError
 
 if sys.version_info >= (3, 11):
@@ -70,7 +71,7 @@ def read_budget(path: Path) -> Budget:
     return Budget(
         total={name: _number(path, name, value) for name, value in total.items()},
         parts={kind: _parts(path, content, kind) for kind in ("module", "line", "operation")},
-        forbidden=tuple(str(rule) for rule in findings.get("forbid", ())),
+        forbidden=_rules(path, findings.get("forbid", [])),
         minimum_gain=_number(path, "minimum_gain", findings.get("minimum_gain", 0.0)),
         base=path.parent / str(base) if base is not None else None,
         most_percent=_number(path, "most_percent", regression.get("most_percent", 0.0)),
@@ -101,6 +102,26 @@ def _refuse_unknown(path: Path, section: Mapping[str, Any], known: tuple[str, ..
             raise UsageError(
                 f"The budget {path} has an unknown entry {name!r}: known are {', '.join(known)}."
             )
+
+
+def _rules(path: Path, names: Any) -> tuple[str, ...]:
+    """Names of rules, in either spelling, each of which there is."""
+    known = RULES.names()
+    if not isinstance(names, list):
+        raise UsageError(f"The budget {path} has a wrong entry: forbid must be a list of rules.")
+    spelled = {_american(rule): rule for rule in known}
+    for name in names:
+        if _american(str(name)) not in spelled:
+            raise UsageError(
+                f"The budget {path} forbids {name!r}, which is no rule of the advice: there are "
+                f"{', '.join(known)}."
+            )
+    return tuple(spelled[_american(str(name))] for name in names)
+
+
+def _american(name: str) -> str:
+    """A name as it is spelled with z: host_synchronization."""
+    return name.replace("isation", "ization")
 
 
 def _number(path: Path, name: str, value: Any) -> float:

@@ -1,0 +1,100 @@
+"""Finds the edit for a finding: the file it is about, how it was reached, and the editor of its rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.hotspots import find_hotspots
+from neuron_profile.analysis.source_frames import SourceTexts, load_frames, stack
+from neuron_profile.fix.proposal import Edit, Proposal, Request, Site
+from neuron_tools.doors import Door
+from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.profile.reader import Profile
+
+_HERE = "neuron_profile.fix.edits"
+EDITORS = Door(
+    "neuron_profile.fixes",
+    "editor",
+    (
+        ("host_synchronisation", f"{_HERE}.synchronisation:edit"),
+        ("fp32_matmul", f"{_HERE}.autocast:edit"),
+        ("recompilation", f"{_HERE}.recompilation:edit"),
+        ("tiny_operations", f"{_HERE}.compile_model:edit"),
+        ("host_bound", f"{_HERE}.compile_model:edit"),
+    ),
+)
+"""By rule, each an `Editor`."""
+Editor = Callable[[Request], "Edit | None"]
+
+
+class NoEditError(NeuronToolsError):
+    """No edit can be derived; the sentence says why."""
+
+
+def propose(profile: Profile, finding: Finding) -> Proposal:
+    """The edit that mends a finding.
+
+    Raises:
+        NoEditError: None can be derived, or the file is not what was captured.
+    """
+    if finding.rule not in EDITORS.names():
+        raise NoEditError(f"No edit can be derived for {finding.rule}: {finding.change}")
+    path = Path(finding.place.file)
+    text = _text(profile, path)
+    sites = tuple(_sites(profile, finding))
+    editor: Editor = EDITORS.load(finding.rule)
+    edit = editor(Request(finding, text, sites))
+    if edit is None or edit.text == text:
+        raise NoEditError(
+            f"No edit can be derived at {path.name}:{finding.place.line}, which is written otherwise than "
+            f"the editor of {finding.rule} knows: {finding.change}"
+        )
+    return Proposal(finding, path, text, edit)
+
+
+def choose(profile: Profile, findings: Sequence[Finding], number: int | None) -> tuple[int, Proposal]:
+    """The number of a finding and its edit; without a number, those of the first that an edit mends.
+
+    Raises:
+        UsageError: There is no such finding.
+        NoEditError: No edit can be derived.
+    """
+    if number is not None:
+        if number > len(findings):
+            raise UsageError(f"There is no finding {number}: the advice has {len(findings)}.")
+        return number, propose(profile, findings[number - 1])
+    reasons = []
+    for position, finding in enumerate(findings, 1):
+        try:
+            return position, propose(profile, finding)
+        except NoEditError as error:
+            reasons.append(str(error))
+    raise NoEditError(reasons[0] if reasons else "Nothing was found that would make the program faster.")
+
+
+def _text(profile: Profile, path: Path) -> str:
+    """The file's text, which must be the one that ran."""
+    kept = SourceTexts(profile, stored_only=True).lines(str(path))
+    try:
+        text = path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NoEditError(f"{path} cannot be read: edit where the program was captured.") from error
+    if kept and text.splitlines() != kept:
+        raise NoEditError(f"{path} has changed since the capture: capture it again.")
+    return text
+
+
+def _sites(profile: Profile, finding: Finding) -> Iterator[Site]:
+    """The frames in the finding's file through which most of the device time at its line was reached."""
+    place, frames = finding.place, load_frames(profile)
+    times: dict[str, float] = {}
+    for charge in find_hotspots(profile).charges:
+        leaf = charge.origin.stack
+        if any((frame.file, frame.line) == (place.file, place.line) for frame in stack(frames, leaf)):
+            times[leaf] = times.get(leaf, 0.0) + charge.device_ns
+    if times:
+        for frame in stack(frames, max(times, key=lambda leaf: (times[leaf], leaf))):
+            if frame.file == place.file:
+                yield Site(frame.file, frame.line, frame.function)

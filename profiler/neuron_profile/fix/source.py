@@ -1,0 +1,129 @@
+"""A Python file as LibCST sees it: statements by line, loops around them, edits that keep its formatting."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, ParentNodeProvider, PositionProvider
+
+Change = Callable[[cst.CSTNode], "cst.CSTNode | cst.FlattenSentinel[cst.CSTNode] | cst.RemovalSentinel"]
+Node = TypeVar("Node", bound=cst.CSTNode)
+LOOPS = (cst.For, cst.While)
+SCOPES = (cst.FunctionDef, cst.ClassDef, cst.Lambda)
+
+
+class Source:
+    """The syntax tree of a text.
+
+    Raises:
+        libcst.ParserSyntaxError: It is no Python.
+    """
+
+    def __init__(self, text: str) -> None:
+        wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
+        self.module = wrapper.module
+        self._positions = wrapper.resolve(PositionProvider)
+        self._parents = wrapper.resolve(ParentNodeProvider)
+
+    def lines(self, node: cst.CSTNode) -> tuple[int, int]:
+        """First and last line of a node."""
+        place = self._positions[node]
+        return place.start.line, place.end.line
+
+    def nodes(self, kind: type[Node], inside: cst.CSTNode | None = None) -> Iterator[Node]:
+        """All nodes of a kind, in order of the text."""
+        waiting: list[cst.CSTNode] = [inside or self.module]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, kind):
+                yield node
+            waiting.extend(reversed(node.children))
+
+    def statement_at(self, line: int) -> cst.SimpleStatementLine | None:
+        """The statement that stands on a line; of a compound one, that of its body."""
+        found = [
+            node
+            for node in self.nodes(cst.SimpleStatementLine)
+            if self.lines(node)[0] <= line <= self.lines(node)[1]
+        ]
+        return found[-1] if found else None
+
+    def parent(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """What a node stands in."""
+        found: cst.CSTNode | None = self._parents.get(node)
+        return found
+
+    def ancestors(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
+        """What a node stands in, from the inside."""
+        above = self.parent(node)
+        while above is not None:
+            yield above
+            above = self.parent(above)
+
+    def outermost_loop(self, node: cst.CSTNode) -> cst.For | cst.While | None:
+        """The outermost loop around a node within its function."""
+        found = None
+        for above in self.ancestors(node):
+            if isinstance(above, SCOPES):
+                break
+            if isinstance(above, LOOPS):
+                found = above
+        return found
+
+    def names(self, name: str, inside: cst.CSTNode) -> int:
+        """How often a name stands in a node."""
+        return sum(node.value == name for node in self.nodes(cst.Name, inside))
+
+    def imports(self, package: str) -> bool:
+        """Whether the file has `import PACKAGE`."""
+        return any(
+            alias.asname is None and dotted(alias.name) == package
+            for node in self.nodes(cst.Import)
+            for alias in node.names
+        )
+
+    def edited(self, changes: Mapping[cst.CSTNode, Change]) -> str:
+        """The text with nodes replaced."""
+        return str(self.module.visit(_Changes(changes)).code)
+
+
+class _Changes(cst.CSTTransformer):  # type: ignore[misc]  # its types are not followed
+    def __init__(self, changes: Mapping[cst.CSTNode, Change]) -> None:
+        super().__init__()
+        self._changes = changes
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> object:
+        change = self._changes.get(original_node)
+        return super().on_leave(original_node, updated_node) if change is None else change(updated_node)
+
+
+def statement(text: str) -> cst.BaseStatement:
+    """A statement of a line."""
+    return cst.ensure_type(cst.parse_statement(text), cst.SimpleStatementLine)
+
+
+def followed_by(*added: cst.BaseStatement) -> Change:
+    """Keeps a statement and puts others behind it."""
+    return lambda node: cst.FlattenSentinel([node, *added])
+
+
+def replaced_by(node: cst.CSTNode) -> Change:
+    """Puts another node in its place."""
+    return lambda _: node
+
+
+def dotted(node: cst.CSTNode) -> str:
+    """A dotted name as text; "" of anything else."""
+    if isinstance(node, cst.Name):
+        return str(node.value)
+    if isinstance(node, cst.Attribute):
+        before = dotted(node.value)
+        return f"{before}.{node.attr.value}" if before else ""
+    return ""
+
+
+def keyword(call: cst.Call, names: Sequence[str]) -> cst.Arg | None:
+    """The first of a call's keyword arguments with one of these names."""
+    return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value in names), None)

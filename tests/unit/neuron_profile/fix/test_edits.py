@@ -1,0 +1,127 @@
+"""Programs in, programs out: what each editor makes of a fault, and what it leaves alone."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("libcst")
+
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.fix.edits import autocast, compile_model, recompilation, synchronisation
+from neuron_profile.fix.proposal import Request, Site
+
+
+def edited(editor, text, line, *sites, function=""):
+    """The lines that an editor adds or changes; None where it derives nothing."""
+    finding = Finding("rule", "title", "change", Place("train.py", line, function))
+    found = editor.edit(Request(finding, text, tuple(Site("train.py", *site) for site in sites)))
+    if found is None:
+        return None
+    compile(found.text, "train.py", "exec")
+    return [each for each in found.text.splitlines() if each not in text.splitlines()]
+
+
+APPENDED = """import torch
+losses = []
+for epoch in range(3):
+    for batch in data:
+        loss = model(batch)
+        losses.append(loss.item())  # the loss
+print(losses)
+"""
+
+
+def test_a_list_of_values_is_read_once_behind_the_outermost_loop():
+    assert edited(synchronisation, APPENDED, 6) == [
+        "        losses.append(loss.detach().clone())  # the loss",
+        "losses = torch.stack(losses).tolist() if losses else []",
+    ]
+
+
+def test_a_sum_stays_on_the_device_until_the_loop_is_over():
+    text = "import torch\ndef run():\n    total = 0\n    for x in data:\n        total += f(x).item()\n"
+    assert edited(synchronisation, text, 5) == [
+        "        total += f(x).detach()",
+        "    total = torch.as_tensor(total).item()",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        APPENDED.replace("losses = []", "losses = [1.0]"),  # not all of it comes from the device
+        APPENDED.replace("# the loss", "\n        print(losses[-1])"),  # the loop reads it
+        APPENDED.replace("import torch", "from torch import nn"),  # no name to call
+        APPENDED.replace("losses.append(loss.item())", "print(loss.item()) "),  # it must be read here
+    ],
+)
+def test_a_value_that_the_loop_needs_is_left_there(text):
+    assert edited(synchronisation, text, 6) is None
+
+
+def test_outside_of_a_loop_there_is_nothing_to_move():
+    assert edited(synchronisation, "import torch\nx = []\nx.append(y.item())\n", 3) is None
+
+
+MODEL = """import torch
+class Net(torch.nn.Module):
+    def forward(self, x):
+        return x @ self.weight
+model = Net().to("neuron")
+for x in data:
+    # one step
+    loss = model(x).sum()
+    loss.backward()
+"""
+SITES = ((4, "Net.forward"), (8, "<module>"))
+
+
+def test_autocast_goes_around_the_call_of_the_model_not_inside_it():
+    text = autocast.edit(
+        Request(
+            Finding("fp32_matmul", "", "", Place("train.py", 4, "forward")),
+            MODEL,
+            tuple(Site("train.py", *site) for site in SITES),
+        )
+    ).text
+    assert (
+        '    # one step\n    with torch.autocast("neuron", torch.bfloat16):\n'
+        "        loss = model(x).sum()\n    loss.backward()\n"
+    ) in text
+
+
+def test_autocast_is_not_put_around_autocast():
+    text = MODEL.replace(
+        "    loss = model(x).sum()", "    with torch.autocast('neuron'):\n        loss = model(x).sum()"
+    )
+    assert edited(autocast, text, 4, (4, "forward"), (9, "<module>")) is None
+
+
+def test_the_model_is_compiled_where_it_is_made():
+    assert edited(compile_model, MODEL, 4, *SITES) == ["model = torch.compile(model)"]
+
+
+def test_what_is_made_in_the_loop_or_compiled_already_is_left_alone():
+    assert edited(compile_model, MODEL.replace("Net()", "torch.compile(Net())"), 4, *SITES) is None
+    assert edited(compile_model, MODEL.replace("model(x)", "Net()(x)"), 4, *SITES) is None
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("@functools.partial(jax.jit, static_argnums=1)", "@jax.jit"),
+        ("@functools.partial(jax.jit, static_argnums=1, donate_argnums=0)",
+         "@functools.partial(jax.jit, donate_argnums=0)"),
+        ("@torch.compile", "@torch.compile(dynamic=True)"),
+        ("@torch.compile(fullgraph=True)", "@torch.compile(fullgraph=True, dynamic=True)"),
+    ],
+)  # fmt: skip
+def test_what_changes_is_no_constant_of_the_compiled_function(before, after):
+    assert edited(recompilation, f"{before}\ndef step(x, n):\n    return x * n\n", 2) == [after]
+
+
+@pytest.mark.parametrize(
+    "text", ["torch.compile(f, dynamic=True)\n", "torch.compile(f)\ntorch.compile(g)\n", "f()\n"]
+)
+def test_which_function_is_compiled_again_must_be_clear(text):
+    assert edited(recompilation, text, 1) is None
