@@ -96,6 +96,29 @@ def findings(profile: Profile, limit: int) -> Json:
     }
 
 
+def proposal(profile: Profile, number: int) -> Json:
+    """The edit that mends a finding, as a diff; nothing is written or run.
+
+    Args:
+        number: Of `findings`; 0 = the first that an edit mends.
+
+    Raises:
+        NoEditError: No edit can be derived.
+    """
+    from neuron_profile.fix.propose import choose
+
+    chosen, found = choose(profile, find_all(Context(profile)), number or None)
+    diff = found.diff(found.path.name)
+    return {
+        "finding": chosen,
+        "rule": found.finding.rule,
+        "file": str(found.path),
+        "edit": found.edit.title,
+        "diff": diff.splitlines(),
+        "promised_ns": found.finding.gain_ns,
+    }
+
+
 def _finding(finding: Finding) -> Json:
     return {
         "rule": finding.rule,

@@ -28,7 +28,7 @@ def make_server(tools: Tools) -> MCPServer:
     server = MCPServer(NAME, instructions=INSTRUCTIONS, version=version_text(), log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (
-        tools.profiles, tools.summary, tools.hotspots, tools.lines, tools.steps, tools.findings,
+        tools.profiles, tools.summary, tools.hotspots, tools.lines, tools.steps, tools.findings, tools.fix,
         tools.what_if, tools.diff, tools.schema, tools.sql,
     ):  # fmt: skip
         server.add_tool(_telling_errors(tool), structured_output=False, annotations=reads)

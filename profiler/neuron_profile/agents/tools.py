@@ -70,6 +70,15 @@ class Tools:
             answer = questions.findings(opened, _bounded(limit))
         return as_text(answer, ["lines(file, first, last) around a place", "what_if([a finding's what_if])"])
 
+    def fix(self, finding: int = 0, profile: str = "") -> str:
+        """Propose the edit that mends a finding, as a diff; nothing is written or run.
+
+        finding: a number of `findings`; 0 = the first that an edit mends.
+        """
+        with self._open(profile) as opened:
+            answer = questions.proposal(opened, finding)
+        return as_text(answer, ["neuron-profile fix PROFILE --finding N measures it", "diff(base, new)"])
+
     def what_if(self, changes: list[str], profile: str = "") -> str:
         """Simulate the captured programs again with changes, all together; nothing is edited.
 

@@ -81,8 +81,8 @@ def _text(profile: Profile, path: Path) -> str:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise NoEditError(f"{path} cannot be read: edit where the program was captured.") from error
-    if kept and text.splitlines() != kept:
-        raise NoEditError(f"{path} has changed since the capture: capture it again.")
+    if text.splitlines() != kept:  # what a profile does not know by itself is not edited, nor shown
+        raise NoEditError(f"{path} is not as it was when it was captured: capture it again.")
     return text
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from neuron_explorer.library import ProfileEntry, ProfileLibrary
 from neuron_profile.agents.tools import MOST_ROWS, Tools, choose
-from neuron_tools.errors import UsageError
+from neuron_tools.errors import NeuronToolsError, UsageError
 from tests.unit.neuron_profile.tiny_profile import SOURCE_PATH
 
 ENTRIES = (ProfileEntry("a1", "/runs/a.nprof"), ProfileEntry("b1", "/runs/b.nprof"))
@@ -106,3 +106,9 @@ def test_a_summary_says_what_decides(tools):
     answer = asked(tools.summary())
     assert answer["device_ns"] == 200
     assert answer["command"] == "python train.py --name 'a b'"
+
+
+def test_without_an_edit_a_proposal_says_so(tools):
+    pytest.importorskip("libcst")
+    with pytest.raises(NeuronToolsError, match="Nothing was found"):
+        tools.fix()

@@ -18,7 +18,9 @@ def test_a_rule_is_forbidden_in_either_spelling(tmp_path, name):
 
 
 def test_a_rule_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    with pytest.raises(UsageError, match="'nonsense', which is no rule of the advice: there are .*small_dma"):
+    with pytest.raises(
+        UsageError, match=r"'nonsense', which is no rule of the advice: there are .*small_dma"
+    ):
         forbidding(tmp_path, '["nonsense"]')
 
 
