@@ -18,9 +18,7 @@ def test_a_rule_is_forbidden_in_either_spelling(tmp_path, name):
 
 
 def test_a_rule_that_does_not_exist_is_refused_with_those_that_do(tmp_path):
-    with pytest.raises(
-        UsageError, match=r"'nonsense', which is no rule of the advice: .*small_dma"
-    ):
+    with pytest.raises(UsageError, match=r"'nonsense', which is no rule of the advice: .*small_dma"):
         forbidding(tmp_path, '["nonsense"]')
 
 
