@@ -11,6 +11,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from neuron_tools.compiler.hlo import Module, Operation
 
 LAZY_OPCODES = frozenset({"constant", "iota", "broadcast_in_dim", "reshape", "slice", "transpose"})
@@ -92,6 +95,22 @@ def spread(blocks: Sequence[Block], stretch: int) -> Spread | None:
         if remaining == 1:
             break
     return Spread(count, stretch > 1 and bool(blocks) and not blocks[-1].real) if remaining == 1 else None
+
+
+def real_positions(blocks: Sequence[Block], positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Which of an operand's different elements stand at positions of the reader's index space.
+
+    Example:
+        >>> real_positions([Block(2, True), Block(3, False), Block(4, True)], np.array([0, 4, 12]))
+        array([0, 0, 4])
+    """
+    found, stride, left = np.zeros_like(positions), 1, positions
+    for block in reversed(blocks):
+        if block.real:
+            found = found + left % block.extent * stride
+            stride *= block.extent
+        left = left // block.extent
+    return found
 
 
 def merged_blocks(extents: Sequence[tuple[int, bool]]) -> tuple[Block, ...]:

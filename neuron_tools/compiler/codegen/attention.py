@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.codegen.attention_residents import AttentionResidents
 from neuron_tools.compiler.codegen.attention_softmax import AttentionSoftmax
-from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations, shared_heads
+from neuron_tools.compiler.codegen.attention_tiles import Shapes, first_seen, iterations, shared_heads
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.micro import External, Key
 from neuron_tools.compiler.codegen.operands import Operand, describe
@@ -25,6 +25,7 @@ from neuron_tools.compiler.codegen.tables import load_tables
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group, Shape
+from neuron_tools.compiler.views import real_positions
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
@@ -32,6 +33,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 CHUNK_BANKS = 2
 """PSUM banks that a chunk of scores takes; two chunks, turned weights and results share the eight."""
+SHARED_SHARE = 0.125
+"""Part of SBUF that an operand may take which several heads share: it is loaded once for all of them."""
 QUERY_TILES = 8
 """Tiles of queries loaded together."""
 
@@ -223,16 +226,31 @@ class _Attention(AttentionSoftmax, AttentionResidents):
 
     # Operands from outside
 
+    def _shared_contents(self, external: External, dtype: DType) -> IntArray | None:
+        """(iterations,) content of an operand that several heads read (a mask), where all of it fits SBUF."""
+        at, shapes = self._at, self._shapes
+        starts = np.arange(shapes.batch) * shapes.rows * shapes.columns
+        different, head = np.unique(real_positions(external.view.blocks, starts), return_inverse=True)
+        tiles = shapes.row_tiles(self._tile) * self._chunks
+        size = len(different) * tiles * self._chunk * dtype.byte_count
+        limit = SHARED_SHARE * self._context.core.sbuf_bytes_per_partition
+        if len(different) == shapes.batch or size > limit or external.view.root < 0:
+            return None
+        return np.asarray(head[at.head] * tiles + at.row * self._chunks + at.chunk, np.int64)
+
     def _external(self, key: Key, external: External) -> None:
         at = self._at
         dtype = chip_dtype(self._context.type_of(external.stored_value).dtype)
         per_chunk = external.form not in ("scalar", "row", "iota_row")
         width = at.width if per_chunk else np.ones_like(at.width)
-        name = "operand" if per_chunk else "row"
-        slot = self._loop.slot(name, (self._chunk if per_chunk else 1) * dtype.byte_count, dtype,
-                               version=None if per_chunk else at.tile, extra_buffers=1)  # fmt: skip
+        contents = self._shared_contents(external, dtype) if per_chunk else at.tile
+        shared = per_chunk and contents is not None
+        slot = self._loop.slot(
+            "operand" if per_chunk else "row", (self._chunk if per_chunk else 1) * dtype.byte_count, dtype,
+            version=contents, extra_buffers=1, whole=shared,
+        )  # fmt: skip
         self._slots[key] = slot
-        active = self._loop.first_of(slot.version)
+        active = first_seen(slot.version) if shared else self._loop.first_of(slot.version)
         if external.view.root < 0:
             self._loop.step(Engine.GPSIMD, Opcode.IOTA, writes=(slot,), partitions=at.rows, elements=width,
                             active=active)  # fmt: skip

@@ -73,6 +73,13 @@ def iterations(shapes: Shapes, tile: int, chunk: int, is_causal: bool) -> Iterat
     )
 
 
+def first_seen(contents: IntArray) -> BoolArray:
+    """(iterations,) where each content appears for the first time."""
+    seen = np.zeros(len(contents), bool)
+    seen[np.unique(contents, return_index=True)[1]] = True
+    return seen
+
+
 def shared_heads(context: Context, value: int, batch: int) -> int:
     """Consecutive heads that read the same keys: trailing repeated factors of the batch axes."""
     layout = context.plan.views.layout(value)

@@ -102,6 +102,18 @@ def assign_engines(
     return tuple(tuple(spread[index * phases : (index + 1) * phases]) for index in range(len(costs)))
 
 
+def quickest_engines(
+    micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType]
+) -> tuple[tuple[Engine, ...], ...]:
+    """The engine that does each instruction soonest: for so few tiles that they do not overlap."""
+    found = []
+    for micro in micros:
+        count, dtype = elements if micro.shape is not Shape.ROW else 1, dtype_of(micro)
+        times = {engine: instruction_ns(core, engine, micro.opcode, count, dtype) for engine in micro.engines}
+        found.append((min(micro.engines, key=lambda engine: times[engine]),))
+    return tuple(found)
+
+
 def busiest_ns(
     micros: Sequence[Micro], engines: Sequence[Sequence[Engine]], core: NeuronCore, elements: int,
     dtype_of: Callable[[Micro], DType], added: Mapping[Engine, float] | None = None,

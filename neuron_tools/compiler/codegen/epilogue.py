@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import latest
+from neuron_tools.compiler.codegen.added_rows import AddedRow, take_added_row
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, instruction_ns
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
@@ -53,6 +54,7 @@ class Epilogue:
         width: int,
         last: BoolArray,
         row_version: IntArray | None = None,
+        adds_rows: bool = False,
     ) -> None:
         self._context = context
         self._group = group
@@ -70,6 +72,12 @@ class Epilogue:
         domain = group.domain or Domain(1, row_count, columns)
         self._selection = select(group, context.module, context.plan.views, domain)
         self._product = group.operations[0].results[0]
+        self.added_row: AddedRow | None = None
+        if adds_rows:
+            row_tiles = -(-row_count // context.core.tensor_columns)
+            self._selection, self.added_row = take_added_row(
+                context, self._selection, self._product, columns, row_tiles
+            )
         micros = self._selection.micros
         first = next(
             (i for i, m in enumerate(micros) if m.reduces is not None or m.shape is Shape.ROW), len(micros)

@@ -10,7 +10,13 @@ import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import latest
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, assign_engines, busiest_ns, joins_scalar
+from neuron_tools.compiler.codegen.engines import (
+    AS_ACTIVATION,
+    assign_engines,
+    busiest_ns,
+    joins_scalar,
+    quickest_engines,
+)
 from neuron_tools.compiler.codegen.loop_operands import LoopOperands
 from neuron_tools.compiler.codegen.loop_space import group_space
 from neuron_tools.compiler.codegen.micro import Key, Micro
@@ -36,6 +42,8 @@ BoolArray = npt.NDArray[np.bool_]
 
 LEAST_TURNED_GAIN = 0.95
 """Rows' statistics move to the Tensor engine where a tile then takes at most this part of its time."""
+FEW_TILES = 2
+"""With no more tiles than this the engines work one after the other: each instruction should end soon."""
 ENGINE_PHASES = 8
 """Tiles in turn over which work that no single engine has room for is spread."""
 
@@ -171,6 +179,8 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
     # Engines and tables
 
     def _engines(self, micros: Sequence[Micro]) -> tuple[tuple[Engine, ...], ...]:
+        if self._space.row_tiles <= FEW_TILES:
+            return quickest_engines(micros, self._context.core, int(self._elements.max()), self._widest)
         return assign_engines(
             micros,
             self._context.core,

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.compiler.allocate import OutOfOnChipMemory, latest
+from neuron_tools.compiler.codegen.added_rows import RowAddition
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.epilogue import Epilogue
 from neuron_tools.compiler.codegen.joined_batches import (
@@ -89,6 +90,7 @@ class Matmul(OperandBlocks):
     ) -> None:  # fmt: skip
         self._context = context
         self._joined = joined
+        self._addition: RowAddition | None = None
         self._group = group
         self._left, self._right = left, right
         self._sizes = sizes
@@ -127,9 +129,12 @@ class Matmul(OperandBlocks):
             width=self._blocking.column_tiles * self._moving if own is None else own,
             last=self._is_last_depth,
             row_version=self._batch * self._row_blocks + self._row_block,
+            adds_rows=self._sizes.batch == 1 and self._joined is None,
         )
         if epilogue.needs_whole_rows and (self._column_blocks > 1 or self._chunks > 1):
             raise OutOfOnChipMemory("The rows of a product with reductions do not fit PSUM.")
+        added = epilogue.added_row
+        self._addition = None if added is None else RowAddition(self._context, self._loop, added)
         left = self._stationary()
         right = self._moving_block()
         for row_tile in range(self._blocking.row_tiles):
@@ -278,6 +283,10 @@ class Matmul(OperandBlocks):
         blocking, loop = self._blocking, self._loop
         sums = [self._psum("sums", self._output_version) for _ in range(blocking.column_tiles)]
         rows = self._rows_of(row_tile)
+        if self._addition is not None:
+            widths = [self._columns(moving) for moving in range(blocking.column_tiles)]
+            self._addition.start(sums, rows, widths, (self._chunk == 0) & (rows > 0))
+        starts = self._addition is None
         for tile in range(blocking.depth_tiles):
             depth = self._depth(tile)
             live = (depth > 0) & (rows > 0)
@@ -295,6 +304,6 @@ class Matmul(OperandBlocks):
                     elements=columns,
                     active=live & (columns > 0),
                     accumulates=True,
-                    flags=Flag.ACCUMULATE if tile else Flag.NONE,
+                    flags=Flag.NONE if starts and not tile else Flag.ACCUMULATE,
                 )
         return sums

@@ -45,11 +45,15 @@ _KEEP_SPLAT = frozenset(
 
 
 def fold_constants(module: Module) -> Module:
-    """Replace operations on splat constants by splat constants."""
+    """Replace operations on splat constants, and comparisons that always come out alike, by constants."""
     rewriter = Rewriter(module)
     splats: dict[int, Any] = {}
+    counted: dict[int, tuple[int, int]] = {}
     for operation in module.operations:
+        _note_range(operation, counted, rewriter)
         value = _splat(operation, splats, rewriter)
+        if value is None:
+            value = _always(operation, splats, counted)
         if value is None:
             rewriter.operations.append(operation)
             continue
@@ -79,6 +83,33 @@ def _splat(operation: Operation, splats: Mapping[int, Any], rewriter: Rewriter) 
         return _evaluate(operation, [splats[operand] for operand in operation.operands], rewriter)
     except (ArithmeticError, ValueError, TypeError):
         return None
+
+
+def _note_range(operation: Operation, counted: dict[int, tuple[int, int]], rewriter: Rewriter) -> None:
+    """Remember the smallest and the largest element of what counts through an axis."""
+    if operation.opcode == "iota":
+        extent = rewriter.type_of(operation.results[0]).shape[int(operation.attributes["iota_dimension"])]
+        counted[operation.results[0]] = (0, extent - 1)
+    elif operation.opcode in _KEEP_SPLAT | {"convert"} and operation.operands[0] in counted:
+        counted[operation.results[0]] = counted[operation.operands[0]]
+
+
+def _always(
+    operation: Operation, splats: Mapping[int, Any], counted: Mapping[int, tuple[int, int]]
+) -> bool | None:
+    """What a comparison of a counter with a number comes to, where that is the same for all elements."""
+    if operation.opcode != "compare":
+        return None
+    direction = str(operation.attributes["comparison_direction"])
+    left, right = (
+        counted.get(value, (splats[value],) * 2 if value in splats else None) for value in operation.operands
+    )
+    if left is None or right is None or direction in ("EQ", "NE"):
+        return None
+    if any(isinstance(number, complex) for number in (*left, *right)):
+        return None
+    found = {_COMPARE[direction](first, second) for first in left for second in right}
+    return found.pop() if len(found) == 1 else None
 
 
 def _evaluate(operation: Operation, values: list[Any], rewriter: Rewriter) -> Any | None:

@@ -3,7 +3,15 @@ import pytest
 
 from neuron_tools.compiler.codegen.attention_tiles import Shapes, iterations
 from neuron_tools.records.program import Memory, Opcode
-from tests.unit.compiler.modules import attention, compiled, computed, moved, multiply_accumulates, tile_races
+from tests.unit.compiler.modules import (
+    attention,
+    compiled,
+    computed,
+    moved,
+    multiply_accumulates,
+    tensor,
+    tile_races,
+)
 
 HEADS, ROWS, DEPTH = 2, 2048, 64
 IO_BYTES = HEADS * ROWS * DEPTH * 2
@@ -65,3 +73,19 @@ def test_causal_iterations_cover_every_visible_score_once():
     visible = np.tril(np.ones((700, 700), bool))
     assert np.all(seen[:, visible] == 1)
     assert seen.max() == 1
+
+
+@pytest.mark.parametrize("rows", [256, 384])
+def test_a_mask_that_heads_share_is_loaded_once(rows):
+    mask, full = tensor((1, rows, rows)), tensor((HEADS, rows, rows))
+    text = attention(HEADS, rows, rows, DEPTH).replace("%q:", f"%mask: {mask}, %q:")
+    text = text.replace(
+        f"%x = stablehlo.add %s2, %s2 : {full}",
+        f"%mm = stablehlo.broadcast_in_dim %mask, dims = [0, 1, 2] : ({mask}) -> {full}\n"
+        f"%x = stablehlo.add %s2, %mm : {full}",
+    )
+    program = compiled(text)
+    loads = program.dmas[program.dmas["destination_memory"] == Memory.SBUF]
+    shared = next(i for i, item in enumerate(program.tensors) if item.shape == (1, rows, rows))
+    assert loads["bytes"][loads["tensor"] == shared].sum() == rows * rows * 4
+    assert tile_races(program) == 0

@@ -1,4 +1,4 @@
-from neuron_tools.compiler.codegen.engines import assign_engines, instruction_ns
+from neuron_tools.compiler.codegen.engines import assign_engines, instruction_ns, quickest_engines
 from neuron_tools.compiler.codegen.micro import Micro
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Shape
@@ -62,3 +62,14 @@ def test_gpsimd_is_no_help_while_the_vector_engine_holds_their_port():
     body = [micro(Engine.VECTOR, Engine.GPSIMD, opcode=Opcode.TENSOR_SCALAR)] * 4
     chosen = assign_engines(body, CORE, 4096, 0.0, lambda _: DType.BF16, phases=4)
     assert {engine for engines in chosen for engine in engines} == {Engine.VECTOR}
+
+
+def test_few_tiles_take_the_engine_that_is_done_first():
+    body = [micro(Engine.SCALAR, Engine.VECTOR, opcode=Opcode.BN_STATS), micro(Engine.GPSIMD, Engine.VECTOR)]
+    for instruction, chosen in zip(body, quickest_engines(body, CORE, 768, lambda _: DType.F32)):
+        times = {
+            engine: instruction_ns(CORE, engine, instruction.opcode, 768, DType.F32)
+            for engine in instruction.engines
+        }
+        assert len(chosen) == 1
+        assert times[chosen[0]] == min(times.values())

@@ -10,7 +10,7 @@ from neuron_tools.compiler.codegen.joined_batches import FULL_RATE_BYTES
 from neuron_tools.compiler.compile import compile_module
 from neuron_tools.records.program import Memory, Opcode
 from neuron_tools.simulator import simulate
-from tests.unit.compiler.modules import CORE, compiled, function, module, moved, tensor
+from tests.unit.compiler.modules import CORE, compiled, function, module, moved, tensor, tile_races
 
 POSITIONS, BATCH, SIZE = 4096, 8, 128
 CACHE = tensor((POSITIONS, BATCH, SIZE), "bf16")
@@ -48,6 +48,11 @@ def test_a_cache_is_loaded_once_in_rows_of_all_batches(text):
 @pytest.mark.parametrize("text", [KEYS, VALUES], ids=["keys", "values"])
 def test_model_flops_are_those_of_the_batches(text):
     assert sum(operation.model_flops for operation in compiled(text).hlo) == 2 * BATCH * SIZE * POSITIONS
+
+
+@pytest.mark.parametrize("text", [KEYS, VALUES], ids=["keys", "values"])
+def test_no_tile_is_overwritten_while_in_use(text):
+    assert tile_races(compiled(text)) == 0
 
 
 def test_rows_meet_only_their_own_part_of_the_contraction():

@@ -1,5 +1,7 @@
 """Before and after of the module-to-module passes on small modules."""
 
+import pytest
+
 from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
@@ -44,6 +46,21 @@ def test_division_of_constants_by_zero_is_left_alone():
         f"%r = stablehlo.multiply %a, %0 : {V4}",
     ))  # fmt: skip
     assert opcode_names(fold_constants(before)) == ["constant", "rsqrt", "multiply"]
+
+
+@pytest.mark.parametrize(
+    ("direction", "bound", "always"),
+    [("GE", 0, True), ("LT", 4, True), ("GT", 3, False), ("LE", 2, None), ("EQ", 1, None), ("LT", 0, False)],
+)
+def test_comparisons_of_a_counter_with_a_bound_that_it_never_crosses_are_constants(direction, bound, always):
+    counter, truth = "tensor<4xi32>", "tensor<4xi1>"
+    folded = fold_constants(module(function(
+        "", truth, f"%i = stablehlo.iota dim = 0 : {counter}",
+        f"%c = stablehlo.constant dense<{bound}> : {counter}",
+        f"%r = stablehlo.compare {direction}, %i, %c : ({counter}, {counter}) -> {truth}",
+    )))  # fmt: skip
+    last = folded.operations[-1]
+    assert (last.attributes["value"] if last.opcode == "constant" else None) is always
 
 
 def test_chains_of_reshapes_and_back_transposes_vanish():
