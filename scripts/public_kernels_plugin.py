@@ -160,7 +160,9 @@ def _simulate_ranks(orchestrator: Any, case: Any) -> str:
         inputs = case.kernel_input
         named_inputs = inputs.for_rank(rank) if hasattr(inputs, "for_rank") else inputs
         given = {name.removesuffix(".must_alias_input"): value for name, value in named_inputs.items()}
-        arguments.append(signature.bind(**given).args)
+        bound = signature.bind(**given)
+        bound.apply_defaults()  # `args` ends at the first argument that is left out
+        arguments.append(bound.args)
     base = os.path.join(orchestrator.fs_config.artifacts_output_directory_path, test_folder())
     for rank, run in enumerate(run_ranks(kernel, arguments)):
         golden = case.validation_args.golden_output
