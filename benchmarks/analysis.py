@@ -1,6 +1,6 @@
 # distributed has no types:
 # mypy: disable-error-code="no-untyped-call"
-"""Analyses: breakdowns of a torch.profiler trace against HTA, ten million instructions, many ranks.
+"""Analyses: breakdowns and queues of a torch.profiler trace against HTA, ten million instructions, ranks.
 
 Each measurement runs in a process of its own, so that its peak memory is its own. Loading the libraries and
 compiling kernels, which happens once per installation, are not counted. HTA's times and ours both hold the
@@ -37,7 +37,7 @@ HTA_BLOCKING = (
     "cudaDeviceSynchronize", "cudaStreamSynchronize", "cudaEventQuery", "cudaEventSynchronize", "cudaMemcpy",
     "cudaMemcpyAsync",
 )  # fmt: skip
-BREAKDOWNS = ("idle", "kernels", "communication", "critical path")
+BREAKDOWNS = ("idle", "kernels", "communication", "queue", "critical path")
 ROUNDS = 2
 OTHER_ANALYSES = ("idle", "critical path", "memory", "roofline", "diff")
 INSTRUCTIONS, QUICK_INSTRUCTIONS = 10_000_000, 400_000
@@ -64,6 +64,8 @@ def timed(name, run):
 idle = timed("idle", lambda: analysis.get_idle_time_breakdown(ranks=[0], visualize=False))[0]
 kernels = timed("kernels", lambda: analysis.get_gpu_kernel_breakdown(visualize=False))[1]
 overlap = timed("communication", lambda: analysis.get_comm_comp_overlap(visualize=False))
+queue = timed("queue", lambda: analysis.get_queue_length_summary(ranks=[0]))
+launches = analysis.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)[0]
 temporal = analysis.get_temporal_breakdown(visualize=False)
 whole = {"rank": 0, "annotation": "", "instance_id": None}
 timed("critical path", lambda: analysis.critical_path_analysis(**whole))
@@ -75,6 +77,9 @@ found["numbers"] = {
     "kernels_us": float(kernels["sum (us)"].sum()),
     "idle_us": float(temporal["idle_time(us)"].sum()),
     "computing_us": float(temporal["compute_time(us)"].sum()),
+    "longest_queue": float(queue["queue_length"]["max"].max()),
+    "calls_us": float(launches.cpu_duration.sum()),
+    "short_launches": float((launches.cpu_duration > launches.gpu_duration).sum()),
     "hidden_percent": float(overlap["comp_comm_overlap_pctg"].iloc[0]),
 }
 bound = path.get_critical_path_breakdown().groupby("bound_by").duration.sum()
@@ -99,7 +104,7 @@ def run(quick: bool = False) -> list[Figure]:
 
 
 def trace_figures(folder: Path, events: int) -> list[Figure]:
-    """Four breakdowns of one trace, ours and HTA's in turn, reading included."""
+    """Breakdowns of one trace, ours and HTA's in turn, reading included."""
     trace, short = folder / "trace.json", folder / "short.json"
     training_trace.write(trace, events)
     training_trace.write(short, SHORT_EVENTS)
@@ -244,7 +249,7 @@ def _timed(run: Callable[[], Any]) -> tuple[Any, list[float]]:
 
 
 def _traces(trace: str, short: str, folder: str) -> dict[str, Any]:
-    """Reading and the four breakdowns of a trace, after a short one has loaded all libraries and kernels."""
+    """Reading and the breakdowns of a trace, after a short one has loaded all libraries and kernels."""
     from neuron_profile.analysis.analyses import run_analysis
     from neuron_tools import open_profile
     from neuron_tools.profile.importers import import_traces
@@ -270,6 +275,9 @@ def _traces(trace: str, short: str, folder: str) -> dict[str, Any]:
                       / 1e3,
         "idle_us": device.idle_ns / 1e3,
         "computing_us": device.computing_ns / 1e3,
+        "longest_queue": max(stream.most_waiting for stream in results["queue"]),
+        "calls_us": sum(stream.call_ns for stream in results["queue"]) / 1e3,
+        "short_launches": sum(stream.short for stream in results["queue"]),
         "hidden_percent": 100 * device.hidden_share,
     }  # fmt: skip
     found["numbers"] |= _path_parts(brief["critical path"], brief["kernels"])
