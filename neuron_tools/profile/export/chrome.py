@@ -67,14 +67,13 @@ class ChromeSink:
         pid, tid = _process_number(track), _thread_number(track)
         if track is _process_like(track):
             path = _names(track)
-            about = {"name": " / ".join(path), "path": path, "process_id": track.process_id}
+            about = {"name": " / ".join(path), "path": path, "process_id": track.process_id, **_device(track)}
             self._metadata("process_name", pid, tid, about)
             self._metadata("process_sort_index", pid, tid, {"sort_index": track.uid})
         elif track.kind in (TrackKind.THREAD, TrackKind.SLICES):
             own = _names(track)[len(_names(_process_like(track))) :]
-            self._metadata(
-                "thread_name", pid, tid, {"name": " / ".join(own), "path": own, "kind": track.kind.value}
-            )
+            about = {"name": " / ".join(own), "path": own, "kind": track.kind.value, **_device(track)}
+            self._metadata("thread_name", pid, tid, about)
             self._metadata("thread_sort_index", pid, tid, {"sort_index": _sort_index(track)})
         elif track.kind is TrackKind.COUNTER:
             own = _names(track)[len(_names(_process_like(track))) :]
@@ -150,6 +149,12 @@ def _arguments(slices: Slices) -> pa.Array:
         )
     own = json_objects(columns, len(slices))
     return own if slices.arguments_json is None else merged_objects(slices.arguments_json, own)
+
+
+def _device(track: Track) -> dict[str, int]:
+    """What a track of a device tells of it."""
+    numbers = {"device": track.device_idx, "stream": track.stream}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _process_like(track: Track) -> Track:

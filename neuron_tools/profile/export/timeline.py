@@ -43,6 +43,8 @@ class Track:
         process_id: Of the process that it belongs to.
         thread_id: Of a THREAD; unique in the export. 0 elsewhere.
         unit: Of a COUNTER's values.
+        device_idx: Device whose work an imported trace's track shows; None for the host.
+        stream: Number of the device's stream; None if it is none.
     """
 
     uid: int
@@ -53,6 +55,8 @@ class Track:
     process_id: int
     thread_id: int = 0
     unit: str = ""
+    device_idx: int | None = None
+    stream: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,8 @@ class TrackTree:
             process.process_id,
             thread_id=thread_id,
             unit=known.unit,
+            device_idx=known.device_idx,
+            stream=known.stream,
         )
 
     def _trace_kind(self, known: TraceTrack, process: Track, key: tuple[object, ...]) -> TrackKind:
@@ -121,10 +123,14 @@ class TrackTree:
         *,
         thread_id: int = 0,
         unit: str = "",
+        device_idx: int | None = None,
+        stream: int | None = None,
     ) -> Track:
         if key not in self._tracks:
             uid = len(self._tracks) + 1
-            self._tracks[key] = Track(uid, name, kind, parent, rank, process_id, thread_id, unit)
+            self._tracks[key] = Track(
+                uid, name, kind, parent, rank, process_id, thread_id, unit, device_idx, stream
+            )
             self._sink.add_track(self._tracks[key])
         return self._tracks[key]
 
@@ -138,6 +144,8 @@ class TraceTrack:
         thread_id: Of the operating system; 0 = not known.
         rank: Place among its siblings.
         has_rows: Whether spans stand on it, not only tracks under it.
+        device_idx: Device whose work it shows; None for the host.
+        stream: Number of the device's stream; None if it is none.
     """
 
     name: str
@@ -147,6 +155,8 @@ class TraceTrack:
     rank: int = 0
     unit: str = ""
     has_rows: bool = True
+    device_idx: int | None = None
+    stream: int | None = None
 
 
 def trace_tracks(tables: Tables) -> dict[tuple[int, int], TraceTrack]:
@@ -156,7 +166,8 @@ def trace_tracks(tables: Tables) -> dict[tuple[int, int], TraceTrack]:
     rows = tables.rows(
         "SELECT process_idx, track_idx, name, kind, parent_track_idx, coalesce(thread_id, 0),"
         " coalesce(sort_index, 0), coalesce(unit, ''), (process_idx, track_idx) IN"
-        " (SELECT (process_idx, track_idx) FROM TraceSpan) FROM TraceTrack ORDER BY 1, 2"
+        " (SELECT (process_idx, track_idx) FROM TraceSpan), device_idx,"
+        " CASE WHEN kind = 'stream' THEN coalesce(thread_id, -1) END FROM TraceTrack ORDER BY 1, 2"
     )
     parents = {(row[0], row[1]): row[4] for row in rows}
     return {
@@ -168,8 +179,10 @@ def trace_tracks(tables: Tables) -> dict[tuple[int, int], TraceTrack]:
             min(max(rank, -LARGEST_RANK), LARGEST_RANK),
             unit,
             bool(has_rows),
+            device_idx,
+            stream,
         )
-        for process, number, name, kind, parent, thread_id, rank, unit, has_rows in rows
+        for process, number, name, kind, parent, thread_id, rank, unit, has_rows, device_idx, stream in rows
     }
 
 

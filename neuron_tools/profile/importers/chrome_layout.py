@@ -164,7 +164,7 @@ class ChromeLayout:
         named = self._of("process_name", pid)
         path = _path(named) or [_text(named.get("name")) or _default_name("Process", pid)]
         device = self._device(pid)
-        if device is not None or self._dialect.is_annotation(pid):
+        if (device is not None and len(path) < 2) or self._dialect.is_annotation(pid):
             labels = _text(self._of("process_labels", pid).get("labels"))
             label = labels or (path[0] if device is None else f"GPU {device}")
             owner = (
@@ -180,7 +180,8 @@ class ChromeLayout:
         process = self._processes[key]
         group: int | None = None
         for length in range(1, len(path)):
-            group = self._group(process, tuple(path[1 : length + 1]), None, group)
+            own = device if length == len(path) - 1 else None
+            group = self._group(process, tuple(path[1 : length + 1]), own, group)
         return process, group
 
     def _new_process(self, key: str, process: Process) -> int:
@@ -211,10 +212,14 @@ class ChromeLayout:
         if path:
             kind, name = _text(named.get("kind")) or "other", path[-1]
             kind = kind if kind in ("thread", "other") else "other"
+            device, stream = _integer(named.get("device")), _integer(named.get("stream"))
+            kind = kind if stream is None else "stream"
             for heading in path[:-1]:
                 group = self._group(process, (*self._path_of(group), heading), None, group)
         sort_index = _integer(self._of("thread_sort_index", key.pid, key.name).get("sort_index"))
         number = _number(key.name) if kind != "other" else None
+        if path and kind == "stream":
+            number = stream if stream is not None and stream >= 0 else None
         return Track(process, name, kind, group, device, number, sort_index)
 
     def _path_of(self, group: int | None) -> tuple[str, ...]:
