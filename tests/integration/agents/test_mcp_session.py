@@ -65,13 +65,25 @@ def test_a_whole_session(runs):
         place = finding["place"]
         change = f"line:{place['file']}:{place['line']}=0.5"
         promised = await ask("what_if", profile="small", changes=[change])
+        assert "No edit can be derived" in await ask("fix", profile="small")
         difference = await ask("diff", base="base", new="new")
         schema = await ask("schema", profile="base", table="Instruction")
         rows = await ask("sql", profile="small", query="SELECT count(*) AS n FROM ExecutionInfo")
         return tools, names, finding, promised, difference, schema, rows
 
     tools, names, finding, promised, difference, schema, rows = session(runs, talk)
-    assert {"summary", "hotspots", "lines", "steps", "findings", "what_if", "diff", "schema", "sql"} <= tools
+    assert {
+        "summary",
+        "hotspots",
+        "lines",
+        "steps",
+        "findings",
+        "fix",
+        "what_if",
+        "diff",
+        "schema",
+        "sql",
+    } <= tools
     assert names == ["base.nprof", "new.nprof", "small.nprof"]
     assert finding["gain_ns"] > 0
     assert finding["place"]["line"] == 6
