@@ -28,6 +28,7 @@ VIEWPORT = {"width": 1280, "height": 800}
 QUERY = "SELECT engine, opcode, count(*) AS instructions FROM Instruction GROUP BY ALL ORDER BY 3 DESC"
 PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "profiles": ("/", {}),
+    "workspace": ("/workspace", {}),
     "overview": ("/overview", {}),
     "timeline": ("/timeline", {}),
     "hierarchy": ("/hierarchy", {}),

@@ -79,6 +79,18 @@ def opening_ns(address: Address, analyses: Analyses) -> tuple[int, int] | None:
     return steps.opening_ns if steps is not None else None
 
 
+def typical_step(profile: str, analyses: Analyses) -> Step | None:
+    """The step of a profile that it opens with; None where it has none."""
+    steps = _steps(Address(profile=profile), analyses)
+    return steps.typical if steps is not None else None
+
+
+def step_of(address: Address, analyses: Analyses) -> Step | None:
+    """The step that an address shows, else the typical one; None where the profile has none."""
+    steps = _steps(address, analyses)
+    return None if steps is None else chosen_step(address, steps) or steps.typical
+
+
 def _steps(address: Address, analyses: Analyses) -> Steps | None:
     try:
         found: Steps = analyses.now(address.profile, results.STEPS)

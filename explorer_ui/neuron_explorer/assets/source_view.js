@@ -55,8 +55,9 @@
     if (!row) return;
     row.classList.add("chosen");
     if (scroll) {
-      const frame = row.closest(".table-wrap");
-      frame.scrollTop = row.offsetTop - frame.clientHeight / 3;
+      const frame = row.closest(".panel") ?? row.closest(".table-wrap"); // a panel scrolls as a whole
+      const top = row.getBoundingClientRect().top - frame.getBoundingClientRect().top;
+      frame.scrollTop += top - frame.clientHeight / 3;
     }
   }
 

@@ -36,7 +36,7 @@ def layout(view: View) -> list[Any]:
                 "Open a second one: neuron-explorer base.nprof new.nprof, or import it on the page Profiles.",
             )
         ]
-    base = _base(view)
+    base = other_profile(view)
     if not base:
         return [_choice(view, others, base), empty_state("Choose the profile to compare with.")]
     beside = view.address.to("/timeline", compare=base)
@@ -44,7 +44,7 @@ def layout(view: View) -> list[Any]:
     return [html.Div([_choice(view, others, base), shown], className="bar"), CHANGES.show(view)]
 
 
-def _base(view: View) -> str:
+def other_profile(view: View) -> str:
     """Id of the profile to compare with: the asked one, else the only other one; "" = none."""
     others = [entry.id for entry in view.library.entries() if entry.id != view.address.profile]
     asked = view.address.get("base")
@@ -77,11 +77,11 @@ def difference(profile: Profile, base: Profile) -> Difference:
 
 
 def _needs(view: View) -> Sequence[Need]:
-    return [(DIFFERENCE, _base(view))]
+    return [(DIFFERENCE, other_profile(view))]
 
 
 def _draw(view: View) -> Any:
-    found: Difference = view.result(DIFFERENCE, _base(view))
+    found: Difference = view.result(DIFFERENCE, other_profile(view))
     changed = [delta for delta in found.deltas if delta.delta_ns]
     parts = [_totals(found)]
     if not changed:

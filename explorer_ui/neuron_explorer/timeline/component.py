@@ -25,6 +25,8 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
         id: Id of the component.
         profile: Id of the profile in the library.
         compare: Id of a second profile, shown below the first, aligned by hierarchy.
+        compare_shift: How much later, in ns, the second profile's time is at the same point of the axis;
+            None = both begin there.
         data_url: Where the routes stand; "/data/" by default.
         range: `[start_ns, end_ns]` in sight; None = all. Changes when the user has moved.
         selection: Chosen range, `[start_ns, end_ns]`.
@@ -59,6 +61,7 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
         id: str | Mapping[str, Any] | None = None,
         profile: str | None = None,
         compare: str | None = None,
+        compare_shift: float | None = None,
         data_url: str | None = None,
         range: Sequence[float] | None = None,
         selection: Sequence[float] | None = None,
@@ -93,7 +96,7 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
 
 
 PROPERTIES = (
-    "id", "profile", "compare", "data_url", "range", "selection", "span", "pinned", "collapsed", "expanded",
-    "highlight", "markers", "search", "theme", "painter", "chrome", "writes_address", "source_address",
-    "details", "source", "open_source", "className", "style",
+    "id", "profile", "compare", "compare_shift", "data_url", "range", "selection", "span", "pinned",
+    "collapsed", "expanded", "highlight", "markers", "search", "theme", "painter", "chrome",
+    "writes_address", "source_address", "details", "source", "open_source", "className", "style",
 )  # fmt: skip

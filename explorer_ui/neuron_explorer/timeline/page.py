@@ -14,7 +14,7 @@ from dash import html
 from neuron_explorer.address import SCOPE, WHOLE, Address
 from neuron_explorer.page import Page, View
 from neuron_explorer.parts.states import empty_state
-from neuron_explorer.steps import opening_ns
+from neuron_explorer.steps import opening_ns, step_of, typical_step
 from neuron_explorer.timeline.component import NeuronTimeline
 
 LISTS = ("pinned", "collapsed", "expanded")
@@ -38,6 +38,7 @@ def timeline_page(view: View) -> Any:
         **_tied(view, address),
         data_url=f"{address.root}/data/",
         style={"height": "100%"},
+        **_aligned(view, address),
         **timeline_state(address),
     )
     return html.Div(timeline, style={"height": "100%"})
@@ -48,6 +49,16 @@ def _tied(view: View, address: Address) -> dict[str, Any]:
     if view.is_panel:
         return {"writes_address": False}
     return {"writes_address": True, "source_address": _source_address(address)}
+
+
+def _aligned(view: View, address: Address) -> dict[str, Any]:
+    """Where a second profile stands below the first: their steps begin together, where both have steps."""
+    compare = address.get("compare")
+    other = typical_step(compare, view.analyses) if compare else None
+    here = step_of(view.address, view.analyses) if compare else None
+    if other is None or here is None:
+        return {}
+    return {"compare_shift": other.begin_ns - here.begin_ns}
 
 
 def _with_device_work(view: View) -> Address:

@@ -9,6 +9,7 @@ from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, dcc, htm
 from neuron_explorer.drawing import draw_page, guarded
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page
+from neuron_explorer.pages.diff import other_profile
 from neuron_explorer.parts.states import empty_state
 from neuron_explorer.timeline.page import BUNDLE as TIMELINE_BUNDLE
 from neuron_explorer.timeline.page import NOT_BUILT
@@ -29,6 +30,7 @@ def workspace_page(view: View) -> Any:
     data = {
         "root": view.address.root,
         "path": PATH,
+        "other": other_profile(view),
         "arrangements": [{"name": one.name, "layout": one.layout} for one in ARRANGEMENTS],
         "panels": [
             {

@@ -27,6 +27,8 @@ export interface TimelineOptions {
   readonly source: DataSource;
   /** A second profile to compare with: its tracks stand below those of the first, aligned by their hierarchy. */
   readonly compare?: DataSource;
+  /** How much later, in ns, the second profile's time is at the same point of the axis; both begin there by default. */
+  readonly compareShiftNs?: number;
   readonly theme?: ThemeChoice;
   readonly view?: Partial<TimelineView>;
   readonly painter?: PainterChoice;

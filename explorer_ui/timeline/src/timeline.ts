@@ -258,7 +258,7 @@ class Timeline implements TimelineHandle {
     if (!compare) return summary;
     const { core } = this;
     const answer = await requestJson<TracksAnswer>(compare, "tracks", {}, core.abort.signal);
-    const comparison = new Comparison(compare, summary, readSummary(answer), core.names);
+    const comparison = new Comparison(compare, summary, readSummary(answer), core.names, this.options.compareShiftNs);
     core.comparison = comparison;
     comparison.load(core.source, core.abort.signal).then(
       () => {

@@ -7,7 +7,7 @@ import pytest
 from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.library import ProfileLibrary
-from neuron_explorer.steps import opening_address, step_strip
+from neuron_explorer.steps import opening_address, step_of, step_strip, typical_step
 from tests.unit.neuron_profile.analysis.time.test_steps import host_spans, spans_of
 
 
@@ -43,3 +43,13 @@ def test_the_strip_marks_what_is_shown_and_says_so(opened):
     assert shown.count("aria-current") == 1
     assert shown.count("className='step ") == 6
     assert step_strip(Address.parse("/overview", "?profile=other"), analyses) == []
+
+
+def test_a_step_is_named_for_what_is_compared(opened):
+    profile, analyses = opened
+    typical = typical_step(profile, analyses)
+    assert typical is not None
+    assert step_of(Address.parse("/timeline", f"?profile={profile}"), analyses) == typical
+    strip = str(step_strip(Address.parse("/timeline", f"?profile={profile}"), analyses))
+    assert "steps-cells" in strip
+    assert typical_step("other", analyses) is None

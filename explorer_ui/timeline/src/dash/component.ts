@@ -47,7 +47,7 @@ function NeuronTimeline(props: ComponentProps): unknown {
       live.current = null;
       window.neuronTimelines?.delete(id);
     };
-  }, [props.profile, props.compare, props.data_url]);
+  }, [props.profile, props.compare, props.compare_shift, props.data_url]);
   const view = JSON.stringify(viewFrom(props));
   useEffect(() => {
     const current = live.current;
@@ -81,6 +81,7 @@ function mount(container: HTMLElement, latest: { current: ComponentProps }, live
     ...optionsFrom(props),
     source: new HttpSource(`${base}${encodeURIComponent(props.profile)}/`),
     ...(props.compare ? { compare: new HttpSource(`${base}${encodeURIComponent(props.compare)}/`) } : {}),
+    ...(typeof props.compare_shift === "number" ? { compareShiftNs: props.compare_shift } : {}),
     view: told,
     onViewChange: (view) => {
       tell(latest.current, live.current, view);

@@ -9,6 +9,7 @@ export interface ComponentProps {
   readonly id?: string;
   readonly profile: string;
   readonly compare?: string;
+  readonly compare_shift?: number | null;
   readonly data_url?: string;
   readonly range?: readonly [number, number] | null;
   readonly selection?: readonly [number, number] | null;

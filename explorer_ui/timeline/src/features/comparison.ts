@@ -30,14 +30,15 @@ export class Comparison {
   private readonly slots = new Map<string, ReadonlyMap<number, number>>();
   private readonly ratios = new Map<string, ReadonlyMap<number, number>>();
 
-  /** Both profiles begin at the same point of the axis. */
+  /** @param shiftNs How much later the other profile's time is at the same point of the axis; both begin there by default. */
   constructor(
     source: DataSource,
     private readonly summary: ProfileSummary,
     private readonly base: ProfileSummary,
     private readonly names: NameTable,
+    shiftNs?: number,
   ) {
-    this.origin = { source, params: { shift: String(Math.round(base.startNs - summary.startNs)) } };
+    this.origin = { source, params: { shift: String(Math.round(shiftNs ?? base.startNs - summary.startNs)) } };
   }
 
   /** The profile with the other one's tracks below those of the same id; what only that one has comes last. */

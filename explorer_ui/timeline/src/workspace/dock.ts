@@ -39,6 +39,7 @@ const SMALLEST = 140;
 export class Dock {
   private readonly api: DockviewApi;
   private readonly observer: ResizeObserver;
+  private readonly frames = new Map<string, HTMLElement>();
   private isApplying = false;
   private groups = 0;
 
@@ -64,8 +65,11 @@ export class Dock {
       noPanelsOverlay: "emptyGroup",
     });
     this.api.onDidLayoutChange(() => {
-      if (!this.isApplying) events.onLayout();
+      if (this.isApplying) return;
+      this.settle();
+      events.onLayout();
     });
+    this.api.onDidActivePanelChange(() => !this.isApplying && this.settle());
     this.api.onDidMaximizedGroupChange(() => events.onMaximised(this.maximised));
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(host);
@@ -81,6 +85,7 @@ export class Dock {
     } finally {
       this.isApplying = false;
     }
+    this.settle();
   }
 
   /** How the panels are arranged now. */
@@ -168,22 +173,31 @@ export class Dock {
     if (width > 1 && height > 1) this.api.layout(Math.floor(width), Math.floor(height));
   }
 
+  /** Put the content of each panel that is in front of its place there, and all others where they are kept. */
+  private settle(): void {
+    const inFront = new Set(this.api.groups.map((group) => group.activePanel?.id));
+    for (const [name, { content }] of this.panels) {
+      const frame = inFront.has(name) ? this.frames.get(name) : undefined;
+      const place = frame ?? this.holder;
+      if (content.parentElement === place) continue;
+      place.append(content);
+      this.events.onShown(name, frame !== undefined);
+    }
+  }
+
   private renderer(name: string): IContentRenderer {
     const frame = element("div", "ws-content");
-    const content = this.panels.get(name)?.content;
-    const show = (isShown: boolean): void => {
-      if (!content) return;
-      (isShown ? frame : this.holder).append(content);
-      this.events.onShown(name, isShown);
-    };
+    this.frames.set(name, frame);
     return {
       element: frame,
-      init: ({ api }) => {
-        show(api.isVisible);
-        api.onDidVisibilityChange(({ isVisible }) => show(isVisible));
-      },
+      init: () => undefined,
       dispose: () => {
-        if (content?.parentElement === frame) show(false);
+        const content = this.panels.get(name)?.content;
+        if (content?.parentElement === frame) {
+          this.holder.append(content);
+          this.events.onShown(name, false);
+        }
+        if (this.frames.get(name) === frame) this.frames.delete(name);
       },
     };
   }

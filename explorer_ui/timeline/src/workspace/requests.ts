@@ -27,7 +27,8 @@ export function contentAddress(path: string, panel: PanelInfo, params: URLSearch
 /** What tells whether a panel shows what an address asks for. */
 export function contentKey(panel: PanelInfo, params: URLSearchParams): string {
   const depended = panel.parameters.filter((name) => !panel.kept.includes(name));
-  return JSON.stringify(["profile", ...SCOPE, ...depended].map((name) => params.get(name)));
+  const scope = panel.name === "timeline" && !params.has("compare") ? [] : SCOPE; // it moves there by itself
+  return JSON.stringify(["profile", ...scope, ...depended].map((name) => params.get(name)));
 }
 
 /** Ask for a panel's content; it comes when it is there. */

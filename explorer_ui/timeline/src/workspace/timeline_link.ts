@@ -46,6 +46,10 @@ export class TimelineLink {
       span,
       highlight: chosen && !span ? highlightOf(chosen) : null,
       search: params.get("search") ?? "",
+      pinned: listOf(params.get("pinned")),
+      collapsed: listOf(params.get("collapsed")),
+      expanded: listOf(params.get("expanded")),
+      markers: listOf(params.get("markers")),
     };
     const text = JSON.stringify(view);
     if (text === this.shownView) return;
@@ -111,6 +115,11 @@ function textOf(range: TimeRange | null): string {
 function pairOf(value: unknown): TimeRange | null {
   const [start, end] = Array.isArray(value) ? (value as unknown[]) : [];
   return typeof start === "number" && typeof end === "number" && end > start ? { startNs: start, endNs: end } : null;
+}
+
+function listOf<T>(text: string | null): T[] {
+  const value = parsed(text);
+  return Array.isArray(value) ? (value as T[]) : [];
 }
 
 function parsed(text: string | null): unknown {

@@ -17,6 +17,8 @@ export interface WorkspaceData {
   /** The workspace's own path. */
   readonly path: string;
   readonly panels: readonly PanelInfo[];
+  /** The only other profile that there is; "" where there are none or several. */
+  readonly other: string;
   /** Made arrangements; the first is what a profile opens with. */
   readonly arrangements: readonly { readonly name: string; readonly layout: string }[];
 }
@@ -24,6 +26,7 @@ export interface WorkspaceData {
 /** Parts of the address that the server need not hear of. */
 const UNHEARD = new Set(["t", "pinned", "collapsed", "expanded", "markers", "span", "selection", "sel", "l", "max", "focus"]);
 const HEADLINE = "headline";
+const COMPARE = "compare";
 
 export class Workspace {
   private readonly abort = new AbortController();
@@ -129,7 +132,7 @@ export class Workspace {
     document.querySelector(".shell")?.classList.toggle("is-focused", params.has("focus"));
     this.applyLayout(params);
     this.dock.maximise(params.get("max"));
-    for (const name of this.shown) this.request(name, params);
+    for (const name of this.shown) this.request(name, new URLSearchParams(params));
     this.request(HEADLINE, params);
     this.applySelection(params);
     this.timeline.show(params);
@@ -143,6 +146,7 @@ export class Workspace {
       const split = parseLayout(asked, known) ?? parseLayout(made, known);
       if (split) this.dock.apply(split);
       this.shownLayout = asked;
+      this.shownSelection = ""; // panels that come into sight scroll to what is chosen
     }
     this.showPanels();
   }
@@ -181,11 +185,18 @@ export class Workspace {
   private request(name: string, params: URLSearchParams): void {
     const panel = this.data.panels.find((one) => one.name === name);
     if (!panel || !params.get("profile")) return;
+    if (name === "timeline") this.compare(params);
     const key = contentKey(panel, params);
     if (this.requested.get(name) === key) return;
     this.requested.set(name, key);
     if (name === "timeline") this.timeline.reset();
     requestContent(name, contentAddress(this.data.path, panel, params));
+  }
+
+  /** In the arrangement that compares, the timeline shows both profiles. */
+  private compare(params: URLSearchParams): void {
+    const other = params.get("base") ?? this.data.other;
+    if (params.get("a") === COMPARE && !params.has("compare") && other) params.set("compare", other);
   }
 
   private applySelection(params: URLSearchParams): void {

@@ -63,4 +63,9 @@ describe("a comparison", () => {
     [0, UNKNOWN_SLOT],
     [NaN, UNKNOWN_SLOT],
   ])("has the slot of a ratio of %d", (ratio, slot) => expect(deltaSlot(ratio)).toBe(slot));
+
+  it("lets steps begin at the same point where it is told how far they are apart", () => {
+    const apart = new Comparison(source, summary("new", 1000, 2000, []), summary("base", 400, 2400, []), names, 70);
+    expect(apart.origin.params["shift"]).toBe("70");
+  });
 });
