@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 
 import numpy as np
@@ -13,23 +15,21 @@ from neuron_tools.records.program import Memory, Program
 
 MINIMUM_REPEATS = 2.0
 MINIMUM_SHARE = 0.05  # of all bytes loaded
+_NUMBER = re.compile(r"\d+")
+"""What tells the tensors of one layer from those of the next."""
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """One finding for all tensors that are loaded at least twice, named after the worst."""
+    """One finding for all tensors that are loaded at least twice, named after the worst in all layers."""
     extra = sum(use.count * int(_extra_bytes(use.program).sum()) for use in context.programs)
     loaded = sum(use.count * int(_loaded_bytes(use.program).sum()) for use in context.programs)
     if not loaded or extra < MINIMUM_SHARE * loaded:
         return
-    uses = [use for use in context.programs if len(use.program.tensors)]
-    worst = max(uses, key=lambda use: use.count * int(_extra_bytes(use.program).max()))
-    row = int(np.argmax(_extra_bytes(worst.program)))
-    tensor = worst.program.tensors[row]
-    repeats = _loaded_bytes(worst.program)[row] / tensor.byte_count
+    name, repeats = _worst(context)
     hot = context.hotspot(_repeated)
     yield context.finding(
         "repeated_loads",
-        f"{extra / 1e6:,.1f} MB are loaded again: {tensor.name or 'a tensor'} is read {repeats:.1f} "
+        f"{extra / 1e6:,.1f} MB are loaded again: {name or 'a tensor'} is read {repeats:.1f} "
         "times an execution",
         "Keep the tensor in SBUF while it is needed: reorder the loops so that what is loaded is used "
         "by all tiles that need it, or make the tiles that stay resident larger.",
@@ -38,10 +38,30 @@ def find(context: Context) -> Iterator[Finding]:
         evidence={
             "extra_bytes": extra,
             "loaded_bytes": loaded,
-            "tensor": tensor.name,
-            "repeats": round(float(repeats), 2),
+            "tensor": name,
+            "repeats": round(repeats, 2),
         },
     )
+
+
+def _worst(context: Context) -> tuple[str, float]:
+    """The tensor that costs most bytes again, and how often it is read; those of all layers are one."""
+    extra: Counter[str] = Counter()
+    loaded: Counter[str] = Counter()
+    size: Counter[str] = Counter()
+    names: defaultdict[str, set[str]] = defaultdict(set)
+    for use in context.programs:
+        again, read = _extra_bytes(use.program), _loaded_bytes(use.program)
+        for row in np.flatnonzero(again > 0):
+            tensor = use.program.tensors[row]
+            kind = _NUMBER.sub("*", tensor.name)
+            names[kind].add(tensor.name)
+            extra[kind] += use.count * int(again[row])
+            loaded[kind] += use.count * int(read[row])
+            size[kind] += use.count * tensor.byte_count
+    worst = max(extra, key=lambda kind: (extra[kind], kind))
+    alike = names[worst]
+    return (worst if len(alike) > 1 else next(iter(alike))), loaded[worst] / max(1, size[worst])
 
 
 def _loads(program: Program) -> Mask:

@@ -40,6 +40,19 @@ def transfers(tensors: int, purpose: Purpose = Purpose.WEIGHT):
     return build
 
 
+def layers_and_a_mask(builder, hlo):
+    """Biases of six layers, of which each is loaded three times, and a mask that is loaded seven times."""
+    queue = builder.queue("qSyncInput0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
+    names = {f"layers.{number}.bias": 3 for number in range(6)} | {"mask": 7}
+    for name, times in names.items():
+        row = builder.tensor(name, TensorKind.WEIGHT, DType.F32, (128, 512))
+        for _ in range(times):
+            builder.dma(
+                queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=TENSOR_BYTES,
+                descriptor_bytes=2048, partitions=128, tensor=row, hlo=hlo[0], purpose=Purpose.WEIGHT,
+            )  # fmt: skip
+
+
 def flagged(flag: Flag, opcode: Opcode = Opcode.TENSOR_COPY, engine: Engine = Engine.VECTOR):
     """Instructions with a flag."""
 
@@ -79,6 +92,12 @@ def test_it_fires_at_its_line(name, tmp_path):
     assert (finding.place.file, finding.place.line) == (FILE, line)
     assert finding.gain_ns > 0
     assert finding.evidence
+
+
+def test_repeated_loads_are_named_after_the_tensor_of_all_layers_with_most_bytes(tmp_path):
+    (finding,) = findings("repeated_loads", tmp_path, program([("load", 4)], layers_and_a_mask))
+    assert finding.evidence["tensor"] == "layers.*.bias"
+    assert finding.evidence["repeats"] == 3.0
 
 
 @pytest.mark.parametrize("name", CASES)
