@@ -2,6 +2,8 @@
 
 import importlib.util
 import io
+import os
+import subprocess
 import sys
 
 import pytest
@@ -94,3 +96,82 @@ def test_a_compiled_function_is_a_step_of_its_own(xm):
     met.clear_all()
     assert double(ones).tolist() == [2.0, 2.0]
     assert "UncachedCompile" in met.metrics_report() or "CachedCompile" in met.metrics_report()
+
+
+def test_closures_of_a_step_run_when_it_has_ended(xm):
+    value = torch.ones(3, device=xm.xla_device()) * 2
+    seen = []
+    xm.add_step_closure(lambda result: seen.append(result.sum().item()), args=(value,))
+    assert seen == []
+    xm.mark_step()
+    assert seen == [6.0]
+    xm.mark_step()
+    assert seen == [6.0]
+
+
+def test_a_short_report_tells_what_was_asked_for(xm):
+    import torch_xla.debug.metrics as met
+
+    met.clear_all()
+    torch.ones(3, device=xm.xla_device()).add_(1)
+    xm.mark_step()
+    short = met.short_metrics_report(counter_names=["MarkStep"], metric_names=[])
+    assert short.splitlines() == ["Counter: MarkStep", "  Value: 1"]
+    assert "Counter: MarkStep" in met.metrics_report()
+
+
+ASKED_FOR_BF16 = """
+import torch
+import torch_xla.core.xla_model as xm
+
+value = torch.full((4,), 1.001, device=xm.xla_device())
+wide = torch.full((4,), 1.001, dtype=torch.float64, device=xm.xla_device())
+print(value.dtype, (value * 1).cpu()[0].item(), (wide * 1).cpu()[0].item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("variable", "expected"),
+    [
+        ("", (1.001, 1.001)),
+        ("XLA_USE_BF16", (1.0, 1.0)),
+        ("XLA_DOWNCAST_BF16", (1.0, 1.001)),
+    ],
+)
+def test_narrow_types_on_the_device_and_the_programs_own_in_the_program(tmp_path, variable, expected):
+    program = tmp_path / "program.py"
+    program.write_text(ASKED_FOR_BF16)
+    environment = {**os.environ, **({variable: "1"} if variable else {})}
+    printed = subprocess.run(
+        [sys.executable, program], env=environment, capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert printed[0] == "torch.float32"
+    assert tuple(map(float, printed[1:])) == pytest.approx(expected, abs=1e-6)
+
+
+SPAWNS = """
+import torch
+import torch_xla.core.xla_model as xm
+import torch_xla.distributed.xla_multiprocessing as xmp
+
+
+def run(index, folder):
+    value = torch.full((2,), float(index + 1), device=xm.xla_device())
+    total = xm.all_reduce(xm.REDUCE_SUM, value)
+    xm.mark_step()
+    with open(f"{folder}/{index}", "w") as file:
+        print(xm.get_ordinal(), xm.xrt_world_size(), total.cpu().tolist(), file=file)
+
+
+if __name__ == "__main__":
+    xmp.spawn(run, args=("FOLDER",), nprocs=2)
+"""
+
+
+def test_spawned_processes_reduce_together(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(SPAWNS.replace("FOLDER", str(tmp_path)))
+    ended = subprocess.run([sys.executable, program], capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    assert (tmp_path / "0").read_text() == "0 2 [3.0, 3.0]\n"
+    assert (tmp_path / "1").read_text() == "1 2 [3.0, 3.0]\n"
