@@ -16,7 +16,6 @@ from tests.unit.neuron_profile.tiny_profile import TINY_TABLES
 
 pytestmark = pytest.mark.browser
 
-OPERATION = "aten::addmm"
 SHOWN = """() => [...document.querySelectorAll(".ws-dock .panel")].map((one) => one.dataset.panel).sort()"""
 # Panels that reach beyond the dock or lie over each other, and texts of the frame that are cut.
 MISPLACED = """() => {
@@ -64,10 +63,10 @@ def explorer(visited: Visit, tiny: Path) -> Visit:
     return visited
 
 
-def _choose_operation(explorer: Visit) -> None:
-    explorer.page.click(f".panel-operators .ag-cell >> text={OPERATION}")
-    explorer.wait_for_query("sel=operation")
-    explorer.page.wait_for_selector(f".ws-chip >> text={OPERATION}")
+def _choose_line(explorer: Visit) -> None:
+    explorer.page.click(".panel-source .line-button >> nth=0")
+    explorer.wait_for_query("sel=line")
+    explorer.page.wait_for_selector(".panel-source tr.is-chosen")
 
 
 def test_the_printed_address_opens_the_workspace(explorer: Visit) -> None:
@@ -77,25 +76,20 @@ def test_the_printed_address_opens_the_workspace(explorer: Visit) -> None:
     assert explorer.page.evaluate(MISPLACED) == 0
 
 
-def test_what_is_chosen_in_one_panel_is_marked_in_the_others_and_back_undoes_it(explorer: Visit) -> None:
-    _choose_operation(explorer)
-    explorer.page.wait_for_selector(".panel-operators .ag-row.is-chosen")
-    explorer.page.wait_for_selector(".panel-source tr.is-linked")
-    lit = "() => window.neuronTimelines.get('timeline').view.highlight?.value"
-    assert explorer.page.evaluate(lit) == OPERATION
-    explorer.page.click(".panel-source tr.is-linked .line-button >> nth=0")
-    explorer.wait_for_query("sel=line")
-    explorer.page.wait_for_selector(".panel-operators .ag-row.is-linked")
-    explorer.page.go_back()
-    explorer.wait_for_query("sel=operation")
-    explorer.page.wait_for_selector(".panel-operators .ag-row.is-chosen")
+def test_what_is_chosen_in_one_panel_is_shown_by_the_others_and_back_undoes_it(explorer: Visit) -> None:
+    _choose_line(explorer)
+    lit = "() => window.neuronTimelines.get('timeline').view.highlight?.by"
+    assert explorer.page.evaluate(lit) == "line"
+    explorer.page.wait_for_function(
+        "() => document.querySelector('.ws-told').textContent.includes('1 operation')"
+    )
     explorer.page.go_back()
     explorer.page.wait_for_function("() => !location.search.includes('sel=')")
     explorer.page.wait_for_selector(".is-linked", state="detached")
 
 
 def test_a_link_reproduces_arrangement_and_selection(explorer: Visit) -> None:
-    _choose_operation(explorer)
+    _choose_line(explorer)
     explorer.page.click(".ws-menu > summary")
     explorer.page.click(".ws-menu-item >> text=Hierarchy")
     explorer.page.click(".ws-menu-item >> text=Roofline")
@@ -103,7 +97,7 @@ def test_a_link_reproduces_arrangement_and_selection(explorer: Visit) -> None:
     before = explorer.page.evaluate(SHOWN)
     explorer.reload()
     assert explorer.page.evaluate(SHOWN) == before
-    explorer.page.wait_for_selector(".panel-operators .ag-row.is-chosen")
+    explorer.page.wait_for_selector(".panel-source tr.is-chosen")
     explorer.page.click("text=Reset arrangement")
     explorer.page.wait_for_function("() => !location.search.includes('l=')")
     explorer.page.wait_for_selector(".ws-dock .panel-roofline")
