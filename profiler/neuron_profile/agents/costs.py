@@ -43,7 +43,7 @@ def lines(profile: Profile, file: str, first: int, last: int) -> Json:
     Raises:
         UsageError: The profile knows no such file, or several.
     """
-    texts = SourceTexts(profile, stored_only=True)
+    texts = SourceTexts(profile)
     path = _file(texts, file)
     found = find_hotspots(profile)
     times = {row.place.line: row.cost.device_ns for row in found.lines if row.place.file == path}
@@ -83,7 +83,7 @@ def _rows(profile: Profile, found: Hotspots, level: str) -> Iterator[Json]:
         for module in sorted(_modules(found.modules), key=lambda node: (-node.cost.device_ns, node.path)):
             yield {"module": module.path, **_cost(module.cost, found), "own_ns": round(module.own_ns)}
     else:
-        texts = SourceTexts(profile, stored_only=True)
+        texts = SourceTexts(profile)
         for line in found.lines:
             yield _line(line.place, line.function, texts) | _cost(line.cost, found)
 

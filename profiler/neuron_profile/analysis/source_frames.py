@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -53,15 +52,13 @@ def stack(frames: Mapping[str, SourceFrame], leaf: str) -> list[SourceFrame]:
 
 
 class SourceTexts:
-    """Texts of the source files that a profile lists: as it keeps them, else as they read now.
+    """Texts of the source files that a profile keeps.
 
-    Args:
-        stored_only: Never read a file of this machine: a profile of somebody else may list any.
+    Never those of this machine's files: a profile of somebody else may list any.
     """
 
-    def __init__(self, profile: Profile, *, stored_only: bool = False) -> None:
+    def __init__(self, profile: Profile) -> None:
         self._profile = profile
-        self._stored_only = stored_only
         self._lines: dict[str, list[str]] = {}
 
     def files(self) -> list[str]:
@@ -70,7 +67,7 @@ class SourceTexts:
         return [row["path"] for row in rows]
 
     def lines(self, file: str) -> list[str]:
-        """The lines of a listed file; empty where it is not listed or cannot be read."""
+        """The lines of a file; empty where the profile does not keep them."""
         if file not in self._lines:
             self._lines[file] = self._read(file)
         return self._lines[file]
@@ -82,9 +79,5 @@ class SourceTexts:
 
     def _read(self, file: str) -> list[str]:
         rows = self._profile.query("SELECT text FROM SourceFile WHERE path = ? LIMIT 1", [file]).to_pylist()
-        if not rows:
-            return []
-        text = rows[0]["text"]
-        if text is not None:
-            return list(text.splitlines())
-        return [] if self._stored_only else [line.rstrip("\n") for line in linecache.getlines(file)]
+        text = rows[0]["text"] if rows else None
+        return [] if text is None else list(text.splitlines())

@@ -76,7 +76,7 @@ def choose(profile: Profile, findings: Sequence[Finding], number: int | None) ->
 
 def _text(profile: Profile, path: Path) -> str:
     """The file's text, which must be the one that ran."""
-    kept = SourceTexts(profile, stored_only=True).lines(str(path))
+    kept = SourceTexts(profile).lines(str(path))
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:

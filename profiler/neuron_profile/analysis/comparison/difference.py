@@ -131,9 +131,7 @@ def compare(base: Profile, new: Profile) -> Difference:
         make_deltas(*operations, in_order=across),
         ()
         if across
-        else line_deltas(
-            before.lines, after.lines, *(SourceTexts(each, stored_only=True) for each in (base, new))
-        ),
+        else line_deltas(before.lines, after.lines, *(SourceTexts(each) for each in (base, new))),
     )
 
 

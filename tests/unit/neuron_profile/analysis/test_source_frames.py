@@ -27,14 +27,12 @@ def test_the_text_kept_in_the_profile(make_profile) -> None:
         assert texts.line(SourceLine("/project/train.py", 99)) == ""
 
 
-def test_a_file_listed_without_text_is_read_and_others_are_not(
+def test_a_file_listed_without_text_is_not_read_from_the_disk(
     make_profile, tiny_tables, tmp_path: Path
 ) -> None:
-    listed, secret = tmp_path / "listed.py", tmp_path / "secret.py"
-    listed.write_text("a = 1\nb = 2\n")
-    secret.write_text("password\n")
+    listed = tmp_path / "secret.py"
+    listed.write_text("password\n")
     source = {"path": [str(listed)], "sha256": ["00"], "text": [None]}
     with open_profile(make_profile(tables={**tiny_tables, "SourceFile": source})) as profile:
-        texts = SourceTexts(profile)
-        assert texts.lines(str(listed)) == ["a = 1", "b = 2"]
-        assert texts.lines(str(secret)) == []
+        assert SourceTexts(profile).files() == [str(listed)]
+        assert SourceTexts(profile).lines(str(listed)) == []
