@@ -59,7 +59,10 @@ def _is_tensor(value: Any) -> bool:
 
 
 def _is_traced(tensors: list[Any]) -> bool:
-    """Whether what happens to the tensors is being traced, by a dispatch mode or by wrapped tensors."""
+    """Whether operations on the tensors are traced: by a dispatch mode, by wrapping, or on `xla`."""
     if torch._C._len_torch_dispatch_stack():
         return True
-    return any(isinstance(tensor, FakeTensor) or torch._is_functional_tensor(tensor) for tensor in tensors)
+    return any(
+        isinstance(tensor, FakeTensor) or torch._is_functional_tensor(tensor) or tensor.device.type == "xla"
+        for tensor in tensors
+    )

@@ -98,6 +98,26 @@ def test_a_compiled_function_is_a_step_of_its_own(xm):
     assert "UncachedCompile" in met.metrics_report() or "CachedCompile" in met.metrics_report()
 
 
+def test_an_nki_kernel_is_an_operation_of_the_step(xm):
+    import nki
+    import nki.isa as nisa
+    import nki.language as nl
+
+    @nki.jit
+    def doubled(given):
+        result = nl.ndarray(given.shape, dtype=given.dtype, buffer=nl.shared_hbm)
+        tile = nl.ndarray(given.shape, dtype=given.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=tile, src=given)
+        nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=2.0)
+        nisa.dma_copy(dst=result, src=tile)
+        return result
+
+    value = torch.arange(512, dtype=torch.float32).reshape(128, 4)
+    result = doubled(value.to(xm.xla_device()) + 1)
+    assert result.device.type == "xla"
+    torch.testing.assert_close((result * 3).cpu(), (value + 1) * 6)
+
+
 def test_closures_of_a_step_run_when_it_has_ended(xm):
     value = torch.ones(3, device=xm.xla_device()) * 2
     seen = []
