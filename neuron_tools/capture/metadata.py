@@ -100,4 +100,5 @@ def _read(path: Path) -> bytes | None:
             return path.read_bytes()
     except (OSError, ValueError):
         return None
-    return "".join(linecache.getlines(str(path))).encode() or None
+    known = linecache.cache.get(str(path), ())  # asking linecache itself would open the pipe
+    return "".join(known[2]).encode() if len(known) == 4 else None

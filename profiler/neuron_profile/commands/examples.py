@@ -16,7 +16,9 @@ _PACKAGE = Path(neuron_tools.__file__).parent
 _PLACES = (_PACKAGE / "example_programs", _PACKAGE.parent / "examples")
 
 
-@command(example="neuron-profile examples\n  neuron-profile capture -- python examples/train_transformer.py")
+@command(
+    example="neuron-profile examples tutorial\nneuron-profile capture -- python tutorial/train_transformer.py"
+)
 @click.argument("folder", metavar="[FOLDER]", default="examples", type=click.Path(path_type=Path))
 def examples(folder: Path) -> None:
     """Write the example programs to FOLDER, examples by default.

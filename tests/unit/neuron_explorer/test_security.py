@@ -216,11 +216,12 @@ def page(client: FlaskClient, address: str) -> Any:
     values = {"pathname": pathname, "search": f"?{search}", "hash": ""}
     outputs = [("page", "children"), ("page", "className"), ("navigation", "children"),
                ("heading", "children"),
-               ("window-title", "data"), ("steps", "children")]  # fmt: skip
+               ("window-title", "data"), ("steps", "children"), ("shown", "data")]  # fmt: skip
     body = {
         "output": ".." + "...".join(".".join(output) for output in outputs) + "..",
         "outputs": [{"id": name, "property": part} for name, part in outputs],
         "inputs": [{"id": "address", "property": name, "value": value} for name, value in values.items()],
+        "state": [{"id": "shown", "property": "data", "value": None}],
         "changedPropIds": ["address.pathname"],
     }
     answer = client.post("/_dash-update-component", json=body, base_url=BASE, headers={"Origin": BASE})

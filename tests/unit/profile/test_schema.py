@@ -14,6 +14,7 @@ def test_published_tables_come_first_and_ours_are_marked():
         "TraceTrack",
         "TraceSpan",
         "TraceCounter",
+        "Device",
         "Compilation",
         "SourceFile",
         "FrameworkShare",
