@@ -65,7 +65,8 @@ _LOADING = (
 # What calls a compiled function is on every stack below it, and neither traces nor compiles.
 _TRACING = (
     _files(
-        r"/neuron_tools/(compiler|backend|simulator|frontends/torch_compile|frontends/torch_lowering|nki)/",
+        r"/neuron_tools/(compiler|backend|simulator|nki|frontends/torch_lowering)/"
+        r"|/neuron_tools/frontends/torch_compile/(?!compiled_graph)",
         "compilation",
     ),
     _files(r"/torch/_inductor/", "compilation"),
@@ -75,7 +76,7 @@ _TRACING = (
         "torch.compile traces a function",
     ),
     _files(
-        r"/torch/_functorch/_aot_autograd/(?!runtime_wrappers|utils)",
+        r"/torch/_functorch/_aot_autograd/(?!runtime_wrappers|subclass_codegen|utils)",
         "tracing",
         "torch.compile traces a function",
     ),
