@@ -229,7 +229,7 @@ def test_a_trace_is_imported_by_its_path(explorer: Visit, profiles: dict[str, Pa
     explorer.page.fill("#import-path", str(trace))
     explorer.page.click("#import-button")
     explorer.page.click("#import-tasks >> text=Open")
-    explorer.page.wait_for_selector("h1 >> text=Overview")
+    explorer.page.wait_for_selector(".ws-dock")
 
 
 def test_a_trace_is_imported_by_choosing_its_file(explorer: Visit, profiles: dict[str, Path]) -> None:
@@ -246,7 +246,7 @@ def test_a_trace_is_imported_by_dropping_it(explorer: Visit) -> None:
     explorer.page.evaluate(DROP, json.dumps(kineto_document()))
     explorer.page.wait_for_selector("#import-tasks li:first-child >> text=dropped.nprof")
     explorer.page.click("#import-tasks li:first-child >> text=Open")
-    explorer.page.wait_for_selector("h1 >> text=Overview")
+    explorer.page.wait_for_selector(".ws-dock")
     assert explorer.complaints == []
 
 

@@ -28,8 +28,8 @@ export class Crumbs {
   ) {
     const back = button("button quiet", "‹", "Back (Alt+←)", () => history.back());
     const forward = button("button quiet", "›", "Forward (Alt+→)", () => history.forward());
-    this.reset = button("button quiet", "Reset arrangement", "Arrange the panels as they were made", () => target.onReset());
-    const focus = button("button quiet", "Focus", "Only the panels; again for everything (Shift+E)", () => target.onFocusMode());
+    this.reset = button("button quiet", "Reset arrangement", "Reset arrangement: the panels as they were made", () => target.onReset());
+    const focus = button("button quiet", "Focus", "Focus: only the panels; again for everything (Shift+E)", () => target.onFocusMode());
     this.menu.append(element("summary", "button quiet", { text: "Panels" }), this.list);
     document.addEventListener("pointerdown", this.closeMenu);
     this.chip.hidden = true;
@@ -73,7 +73,7 @@ export class Crumbs {
       toggle.setAttribute("aria-pressed", String(open.has(name)));
       return toggle;
     });
-    const moves = SIDES.map((side) => button("ws-menu-item", `Move it ${side}`, `Move the panel that was used last ${side}`, () => this.target.onMove(side)));
+    const moves = SIDES.map((side) => button("ws-menu-item", `Move it ${side}`, `Move it ${side}: the panel that was used last`, () => this.target.onMove(side)));
     this.list.replaceChildren(...toggles, element("hr", ""), ...moves);
   }
 

@@ -1,6 +1,6 @@
 /** The docking library behind an interface of our own, so that another one could take its place. */
 
-import { createDockview, type DockviewApi, type DockviewGroupPanel, type IContentRenderer, type SerializedDockview } from "dockview-core";
+import { createDockview, type DockviewApi, type DockviewGroupPanel, type IContentRenderer, type ITabRenderer, type TabPartInitParameters, type SerializedDockview } from "dockview-core";
 import { button, element } from "../panels/dom.js";
 import { type Group, isGroup, namesIn, type Part, type Split } from "./layout.js";
 
@@ -35,6 +35,25 @@ interface Leaf {
 const GAP = 6;
 const SMALLEST = 140;
 
+/**
+ * A panel's title with a cross that closes it. The cross is for the mouse alone: a button within a tab is none that
+ * a screen reader finds, and the list of panels closes them by keyboard.
+ */
+class Tab implements ITabRenderer {
+  readonly element = document.createElement("div");
+
+  init({ title, api }: TabPartInitParameters): void {
+    const cross = document.createElement("span");
+    cross.className = "ws-close";
+    cross.title = `Close ${title}`;
+    cross.setAttribute("aria-hidden", "true");
+    cross.addEventListener("pointerdown", (event) => event.stopPropagation());
+    cross.addEventListener("click", () => api.close());
+    this.element.className = "ws-tab";
+    this.element.append(title, cross);
+  }
+}
+
 /** Panels that can be dragged, resized, maximised, closed and opened again. */
 export class Dock {
   private readonly api: DockviewApi;
@@ -52,6 +71,8 @@ export class Dock {
   ) {
     this.api = createDockview(host, {
       createComponent: ({ name }) => this.renderer(name),
+      createTabComponent: () => new Tab(),
+      defaultTabComponent: "tab",
       createRightHeaderActionComponent: (group) => {
         const maximise = button("ws-maximise", "", "Enlarge this panel (M)", () => {
           const shown = group.activePanel;
