@@ -93,13 +93,13 @@ def test_a_link_reproduces_arrangement_and_selection(explorer: Visit) -> None:
     explorer.page.click(".ws-menu > summary")
     explorer.page.click(".ws-menu-item >> text=Hierarchy")
     explorer.page.click(".ws-menu-item >> text=Roofline")
-    explorer.wait_for_query("l=")
+    explorer.page.wait_for_function("() => new URLSearchParams(location.search).has('l')")
     before = explorer.page.evaluate(SHOWN)
     explorer.reload()
     assert explorer.page.evaluate(SHOWN) == before
     explorer.page.wait_for_selector(".panel-source tr.is-chosen")
     explorer.page.click("text=Reset arrangement")
-    explorer.page.wait_for_function("() => !location.search.includes('l=')")
+    explorer.page.wait_for_function("() => !new URLSearchParams(location.search).has('l')")
     explorer.page.wait_for_selector(".ws-dock .panel-roofline")
 
 
