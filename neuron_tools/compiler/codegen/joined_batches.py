@@ -106,7 +106,6 @@ class JoinedBatches:
         """Of each row the columns of its own batch: the others masked, then all added up."""
         assert self._joined is not None
         joined, loop, last = self._joined, self._loop, self._is_last_depth
-        mask = self._mask(joined.count * joined.columns, DType.F32)
         columns, bank = joined.count * joined.columns, self._context.core.psum_bank_bytes // 4
         mask = self._mask(columns, DType.F32)
         masked = loop.slot("masked", columns * 4, DType.F32, version=self._output_version)
