@@ -79,13 +79,18 @@ def _covered_ps(start: npt.NDArray[np.int64], end: npt.NDArray[np.int64]) -> int
     return int(end[0] - start[0] + np.maximum(end[1:] - begin, 0).sum())
 
 
-def time_kernel(kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]) -> KernelTiming:
+def time_kernel(
+    kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any], values: bool = True
+) -> KernelTiming:
     """Run a kernel once, for its values and its times.
+
+    Args:
+        values: Compute values; without them only the times are right.
 
     Raises:
         NkiError: The kernel breaks a rule; the text names its line.
     """
-    done = kernel.run(*arguments, **keywords)
+    done = kernel.run(*arguments, values=values, **keywords)
     kernels = tuple(lower(trace, kernel.name) for trace in done.traces)
     core = done.traces[0].core
     simulations = simulate_cores([lowered.program for lowered in kernels], device_of(core))

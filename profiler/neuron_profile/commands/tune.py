@@ -10,7 +10,7 @@ from neuron_tools.command_line import command
 
 
 @command(
-    example="neuron-profile tune examples/nki/tunable.py:matmul\n"
+    example="neuron-profile tune examples/nki/softmax.py:softmax_tunable\n"
     "neuron-profile tune kernels.py:softmax --space softmax.toml -o softmax.patch"
 )
 @click.argument("kernel", metavar="FILE.py:FUNCTION")

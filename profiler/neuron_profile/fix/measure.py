@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from neuron_profile.analysis.compilation import find_compilations
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_profile.fix.proposal import Proposal
 from neuron_profile.fix.values import Agreement, RunValues, compare_values
+from neuron_tools.__main__ import DEFAULT_TARGET, TIMED_VARIABLE
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile, open_profile
 
@@ -65,10 +66,12 @@ class Program:
 
     Attributes:
         arguments: Script and arguments.
-        options: Options of `neuron-profile capture` with which it was captured.
+        target: What was simulated.
+        options: Further options of `neuron-profile capture` with which it was captured.
     """
 
     arguments: tuple[str, ...]
+    target: str
     options: tuple[str, ...]
 
 
@@ -93,10 +96,11 @@ def program_of(profile: Profile, tree: Path) -> Program:
             f"The script {command[0]} is not below {tree}: run this where the program was captured, or name "
             "its folder with --tree."
         )
-    options = ["--target", str(facts.get("target") or "trn2"), "--lnc", str(facts.get("lnc") or 1)]
+    options = ["--lnc", str(facts.get("lnc") or 1)]
     for setting in facts.get("settings", ()):
         options += ["--set", str(setting)]
-    return Program((str(script.relative_to(tree)), *command[1:]), tuple(options))
+    target = str(facts.get("target") or DEFAULT_TARGET)
+    return Program((str(script.relative_to(tree)), *command[1:]), target, tuple(options))
 
 
 def measure(profile: Profile, proposal: Proposal, tree: Path) -> Measured:
@@ -175,9 +179,9 @@ def _copy(tree: Path) -> Iterator[Path]:
 def _captured(program: Program, copy: Path, name: str) -> Path:
     """A capture of the program with the fixed clock."""
     path = copy.parent / f"{name}.nprof"
-    options = [*program.options, "--host-clock", "fixed", "-o", str(path)]
+    options = ["--target", program.target, *program.options, "--host-clock", "fixed", "-o", str(path)]
     command = ["-m", "neuron_profile.cli", "capture", *options, "--", sys.executable, *program.arguments]
-    _run([sys.executable, *command], copy, "captured again")
+    _run([sys.executable, *command], copy, "captured again", {})
     return path
 
 
@@ -185,13 +189,13 @@ def _values(program: Program, copy: Path) -> RunValues:
     """What the program computes."""
     path = copy.parent / "values.npz"
     command = [sys.executable, "-m", "neuron_profile.fix.value_run", str(path), *program.arguments]
-    printed = _run(command, copy, "run for its values")
+    printed = _run(command, copy, "run for its values", {TIMED_VARIABLE: program.target})
     with np.load(path) as arrays:
         return RunValues(dict(arrays), printed)
 
 
-def _run(command: Sequence[str], folder: Path, what: str) -> str:
-    environment = {**os.environ, "PYTHONHASHSEED": "0"}
+def _run(command: Sequence[str], folder: Path, what: str, variables: Mapping[str, str]) -> str:
+    environment = {**os.environ, "PYTHONHASHSEED": "0", **variables}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, stdin=subprocess.DEVNULL
     )

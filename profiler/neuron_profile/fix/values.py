@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from neuron_profile.closeness import largest_difference
+
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 
 
@@ -59,18 +61,7 @@ def compare_values(before: RunValues, after: RunValues, tolerance: float) -> Agr
     worst, where, compared = 0.0, "", 0
     for name, old, new in pairs:
         compared += old.size
-        difference = _difference(old, new)
+        difference = largest_difference([new], [old])
         if difference > worst:
             worst, where = difference, name
     return Agreement(compared, worst, where, tolerance)
-
-
-def _difference(old: npt.NDArray[np.float64], new: npt.NDArray[np.float64]) -> float:
-    if old.shape != new.shape:
-        return float("inf")
-    same = (old == new) | (np.isnan(old) & np.isnan(new))
-    with np.errstate(invalid="ignore"):
-        distance = np.where(same, 0.0, np.abs(old - new))
-    scale = float(np.max(np.abs(old[np.isfinite(old)]), initial=0.0)) or 1.0
-    largest = float(np.max(distance, initial=0.0)) / scale
-    return largest if np.isfinite(largest) else float("inf")

@@ -7,11 +7,12 @@ import os
 import resource
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from neuron_profile.closeness import largest_difference
 from neuron_profile.tune.load import load_module
 from neuron_profile.tune.measurement import Arrays, Candidate, Measurement, Refusal
 from neuron_tools import compat
@@ -19,10 +20,8 @@ from neuron_tools.errors import UsageError
 from neuron_tools.hardware import NeuronCore, get
 from neuron_tools.nki.errors import NkiError
 from neuron_tools.nki.kernel import Kernel, jit
-from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.target import set_core
-from neuron_tools.nki.timing import KernelTiming
-from neuron_tools.simulator.multi_core import simulate_cores
+from neuron_tools.nki.timing import KernelTiming, time_kernel
 from neuron_tools.simulator.occupancy import sbuf_occupancy
 
 
@@ -75,7 +74,7 @@ def _measured(candidate: Candidate, values: bool, keep_outputs: bool) -> Measure
     if folder not in sys.path:
         sys.path.insert(0, folder)
     kernel, keywords = _kernel(candidate)
-    timing = _timed(kernel, _inputs(job, candidate), keywords, values)
+    timing = time_kernel(kernel, _inputs(job, candidate), keywords, values)
     result = _result(candidate, timing)
     if not values:
         return result
@@ -83,18 +82,12 @@ def _measured(candidate: Candidate, values: bool, keep_outputs: bool) -> Measure
     kept = outputs if keep_outputs else None
     expected = _expected(job, candidate)
     if expected is None:
-        return _with(result, outputs=kept)
+        return replace(result, outputs=kept)
     difference = largest_difference(outputs, expected)
     if difference <= job.tolerance:
-        return _with(result, outputs=kept, difference=difference)
+        return replace(result, outputs=kept, difference=difference)
     error = f"its values differ by {difference:.3g} of the largest; {job.tolerance:g} is allowed"
-    return _with(result, outputs=kept, difference=difference, refusal=Refusal.VALUES, error=error)
-
-
-def _with(result: Measurement, **changes: Any) -> Measurement:
-    from dataclasses import replace
-
-    return replace(result, **changes)
+    return replace(result, outputs=kept, difference=difference, refusal=Refusal.VALUES, error=error)
 
 
 def _kernel(candidate: Candidate) -> tuple[Kernel, dict[str, Any]]:
@@ -135,19 +128,6 @@ def _function(candidate: Candidate, name: str) -> Any:
     return found
 
 
-def _timed(kernel: Kernel, inputs: tuple[Any, ...], keywords: dict[str, Any], values: bool) -> KernelTiming:
-    done = kernel.run(*inputs, values=values, **keywords)
-    kernels = tuple(lower(trace, kernel.name) for trace in done.traces)
-    core = done.traces[0].core
-    return KernelTiming(done.outputs, kernels, _simulated(kernels, core), core.launch_overhead_ns)
-
-
-def _simulated(kernels: Any, core: NeuronCore) -> Any:
-    from neuron_tools.hardware import device_of
-
-    return simulate_cores([lowered.program for lowered in kernels], device_of(core))
-
-
 def _result(candidate: Candidate, timing: KernelTiming) -> Measurement:
     facts = timing.summary()
     counters = {name: float(facts[name]) for name in ("instructions", "dma_transfers")}
@@ -174,19 +154,3 @@ def _arrays(value: Any) -> Iterator[Any]:
         return
     for each in value:
         yield from _arrays(each)
-
-
-def largest_difference(found: Arrays, expected: Arrays) -> float:
-    """Largest difference of all elements, relative to the largest expected magnitude; infinite where shapes
-    differ or one has a number where the other has none."""
-    if [each.shape for each in found] != [each.shape for each in expected]:
-        return float("inf")
-    worst = 0.0
-    for ours, theirs in zip(found, expected):
-        left, right = np.asarray(ours, np.float64), np.asarray(theirs, np.float64)
-        same = (left == right) | (np.isnan(left) & np.isnan(right))
-        distance = np.where(same, 0.0, np.abs(left - right))
-        scale = float(np.max(np.abs(right[np.isfinite(right)]), initial=0.0)) or 1.0
-        largest = float(np.max(distance, initial=0.0)) / scale
-        worst = max(worst, largest if np.isfinite(largest) else float("inf"))
-    return worst

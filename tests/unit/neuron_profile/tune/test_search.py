@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from neuron_profile.tune.measurement import Candidate, Measurement, Refusal
@@ -13,7 +12,6 @@ pytest.importorskip("pebble")
 from neuron_profile.tune.proposals import Proposals
 from neuron_profile.tune.search import pareto_front
 from neuron_profile.tune.space import Space
-from neuron_profile.tune.worker import largest_difference
 
 KERNEL = Candidate(Path("kernel.py"), "kernel")
 
@@ -54,12 +52,3 @@ def test_no_candidate_is_proposed_twice_and_good_ones_are_found():
             proposals.tell(each, seen[key])
     assert len(seen) == 200
     assert min(seen.values()) <= 1
-
-
-@pytest.mark.parametrize(
-    ("found", "difference"),
-    [([1.0, 2.0], 0.0), ([1.0, 2.2], 0.1), ([np.nan, 2.0], np.inf), ([1.0], np.inf)],
-)
-def test_how_far_values_are_off(found, difference):
-    expected = (np.array([1.0, 2.0]),)
-    assert largest_difference((np.array(found),), expected) == pytest.approx(difference)
