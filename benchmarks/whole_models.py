@@ -17,7 +17,7 @@ from benchmarks.whole_model_rows import decoder
 from benchmarks.whole_model_rows.encoders import traced
 from benchmarks.whole_model_rows.row import Row, newest
 from neuron_tools import hardware
-from neuron_tools.compiler import CompilerOptions, compile_module
+from neuron_tools.compiler import compile_module
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program, TensorKind
 from neuron_tools.simulator import simulate
@@ -113,7 +113,7 @@ def _token(name: str, batch: int, *, prefill: bool) -> Prediction:
     found = []
     for count in SAMPLED_LAYERS:
         module = decoder.step(name, batch, layers=count, prefill=prefill)
-        program = compile_module(module, core, CompilerOptions(inline_weights=True))
+        program = compile_module(module, core)  # the host hands the weights over
         found.append((simulate(program, core).duration_ps / 1000, roofline_ns(program, core)))
     times, roofs = zip(*found)
     return Prediction(_line(times, layers) + TOKEN_NS, _line(roofs, layers))

@@ -20,6 +20,7 @@ from neuron_tools.compiler.codegen.loop import work_of
 from neuron_tools.compiler.codegen.matmul import Matmul
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.stored_weights import as_stored
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.records.program import Memory
@@ -90,6 +91,7 @@ def generate_convolution(context: Context, group: Group) -> None:
     depth = window.inputs * window.taps
     sizes = Sizes(window.groups, window.outputs, depth, window.images * window.output_pixels)
     left = _operand(context, kernel, turned=numbers["kernel"][-1] != "o", run=depth)
+    left = as_stored(context, left, depth, window.outputs) if window.groups == 1 else left
     right = _operand(context, image, turned=False, run=window.input_pixels)
     if window.channels_last:
         right = _operand(context, image, turned=right.dtype.byte_count <= 2, run=window.inputs)

@@ -35,6 +35,7 @@ from neuron_tools.compiler.codegen.operands import Operand, Sizes, describe
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.row_order import left_order
 from neuron_tools.compiler.codegen.slot import Slot
+from neuron_tools.compiler.codegen.stored_weights import as_stored
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.transpose import turn_matrices
 from neuron_tools.compiler.hlo import TensorType
@@ -67,6 +68,9 @@ def generate_dot(context: Context, group: Group) -> None:
         context.define(output)
     if min(sizes.batch, sizes.rows, sizes.depth, sizes.columns) == 0:
         return
+    if sizes.batch == 1:
+        left = as_stored(context, left, sizes.depth, sizes.rows)
+        right = as_stored(context, right, sizes.depth, sizes.columns)
     joined = join_batches(context, left, right, sizes)
     if joined is not None:
         sides, whole = joined_operands(left, right, joined), joined_sizes(sizes, joined)

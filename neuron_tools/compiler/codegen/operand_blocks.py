@@ -170,7 +170,7 @@ class OperandBlocks(JoinedBatches):
             location.dtype,
             location.tensor,
             transpose=turned,
-            strided=not turned and run < operand.run,
+            strided=not turned and run < operand.run and not operand.is_tiled,
         )
         self._loop.load(slot, transfer, active=active, after=location.tokens)
 

@@ -42,6 +42,7 @@ class Operand:
         resident: Where it is in SBUF, rows on partitions: the Tensor engine turns it.
         together: Last batches that lie next to one another: of each its contraction if `turned`, else its
             free dimensions.
+        is_tiled: What is loaded at once lies together: the compiler wrote the operand so.
     """
 
     value: int
@@ -54,6 +55,7 @@ class Operand:
     turned_copy: Location | None = None
     resident: Resident | None = None
     together: int = 1
+    is_tiled: bool = False
 
     @property
     def method(self) -> str:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cached_property
 
+from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Module, Operation
 from neuron_tools.compiler.passes.attention import AttentionBlock
 from neuron_tools.compiler.views import Block, Views, merged_blocks
@@ -67,6 +70,17 @@ class FusionPlan:
     views: Views
     made_by: Mapping[int, Operation]
     in_place: Mapping[int, int] = field(default_factory=dict)
+
+    @cached_property
+    def reader_counts(self) -> Counter[int]:
+        """How many operations read each value in memory, directly or through what moves it lazily."""
+        counts: Counter[int] = Counter()
+        for group in self.groups:
+            for operation in group.operations:
+                read = {self.views.layout(value).root for value in operands_of(operation)}
+                counts.update(read | {self.views.of(value).root for value in operands_of(operation)})
+        counts.update({self.views.layout(value).root for value in self.module.results})
+        return counts
 
 
 def reduction_domain(operation: Operation, module: Module) -> tuple[Domain | None, Shape] | None:
