@@ -7,9 +7,7 @@ copied. Convolutions of very few input channels put several taps on the partitio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -19,58 +17,16 @@ from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.codegen.loop import work_of
 from neuron_tools.compiler.codegen.matmul import Matmul
 from neuron_tools.compiler.codegen.operands import Operand, Sizes
+from neuron_tools.compiler.codegen.residency import image_order
+from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.slot import Slot, Transfer
 from neuron_tools.compiler.codegen.stored_weights import as_stored
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.codegen.windows import Window, describe_window
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.records.program import Memory
 
 IntArray = npt.NDArray[np.int64]
-
-FEW_CHANNELS = 32
-"""Fewer input channels than this leave the array so empty that taps are put on partitions too."""
-MANY_TAPS = 64
-"""More taps than this (gradients of kernels: the window is the image) are packed as well."""
-
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """Sizes of a convolution.
-
-    Attributes:
-        images, groups: Batch size; feature groups (each a product of its own).
-        inputs, outputs: Channels per group.
-        taps: Kernel positions; `tap_rows` of them along the outermost spatial axis.
-        input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis.
-        stride: Of the outermost spatial axis.
-        channels_last: The image's channels lie together in memory.
-        dilation: Of the image (transposed convolutions): one in so many pixels is not zero.
-    """
-
-    images: int
-    groups: int
-    inputs: int
-    outputs: int
-    taps: int
-    tap_rows: int
-    input_pixels: int
-    output_pixels: int
-    input_row: int
-    output_row: int
-    stride: int
-    channels_last: bool
-    dilation: int = 1
-
-    @property
-    def packs_taps(self) -> bool:
-        """Whether taps share the partitions with channels."""
-        return self.taps > MANY_TAPS or (self.inputs < FEW_CHANNELS and self.taps > 1)
-
-    @property
-    def flops(self) -> int:
-        """2 x multiply-accumulates, padding included, the zeros of a dilated image not."""
-        taps = -(-self.taps // self.dilation)
-        return 2 * self.images * self.groups * self.outputs * self.output_pixels * self.inputs * taps
 
 
 def generate_convolution(context: Context, group: Group) -> None:
@@ -98,38 +54,6 @@ def generate_convolution(context: Context, group: Group) -> None:
     Convolution(context, group, left, right, sizes, hlo, window).generate()
 
 
-def describe_window(
-    context: Context, operands: Sequence[int], result: int, attributes: Mapping[str, Any]
-) -> Window:
-    """Sizes of a convolution from its dimension numbers."""
-    numbers = attributes["dimension_numbers"]
-    image, kernel = (context.type_of(value).shape for value in operands[:2])
-    output = context.type_of(result).shape
-    spatial = sorted((name for name in numbers["input"] if name.isdigit()), key=int)
-    image_extents = [image[numbers["input"].index(name)] for name in spatial] or [1]
-    output_extents = [output[numbers["output"].index(name)] for name in spatial] or [1]
-    kernel_extents = [kernel[numbers["kernel"].index(name)] for name in spatial] or [1]
-    groups = int(attributes.get("feature_group_count", 1)) * int(attributes.get("batch_group_count", 1))
-    strides = tuple(attributes.get("window_strides", ())) or (1,)
-    return Window(
-        images=output[numbers["output"].index("b")], groups=groups,
-        inputs=kernel[numbers["kernel"].index("i")],
-        outputs=max(1, output[numbers["output"].index("f")] // groups),
-        taps=_product(kernel_extents), tap_rows=kernel_extents[0],
-        input_pixels=_product(image_extents), output_pixels=_product(output_extents),
-        input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
-        channels_last=numbers["input"][-1] == "f",
-        dilation=_product(tuple(attributes.get("lhs_dilation", ()))),
-    )  # fmt: skip
-
-
-def _product(extents: Sequence[int]) -> int:
-    result = 1
-    for extent in extents:
-        result *= extent
-    return result
-
-
 def _operand(context: Context, value: int, *, turned: bool, run: int) -> Operand:
     layout = context.plan.views.layout(value)
     innermost = [extent for extent, stride in layout.factors if stride == 1]
@@ -153,6 +77,7 @@ class Convolution(Matmul):
         window: Window,
     ) -> None:
         self._window = window
+        self._image = context.residency.find_order(right.root, image_order(context, group.operations[0]))
         super().__init__(context, group, left, right, sizes, hlo)
 
     def _count_depth_tiles(self) -> int:
@@ -176,7 +101,7 @@ class Convolution(Matmul):
         total = super()._resident_bytes(column_tiles, depth_tiles, rows_loaded)
         width = min(column_tiles * self._moving, self._sizes.columns)
         item = self._right.dtype.byte_count
-        once = self._image_tiles(depth_tiles) * self._image_width(width) * item
+        once = 0 if self._image else self._image_tiles(depth_tiles) * self._image_width(width) * item
         return total - 2 * depth_tiles * width * item + 2 * once
 
     def _image_tiles(self, depth_tiles: int) -> int:
@@ -197,6 +122,8 @@ class Convolution(Matmul):
         return max(1, min(pixels, images * window.input_pixels))
 
     def _moving_block(self) -> list[Slot]:
+        if self._image is not None:
+            return self._image_in_sbuf(self._image)
         blocking = self._blocking
         width = min(blocking.column_tiles * self._moving, self._sizes.columns)
         held = self._image_width(width)
@@ -211,6 +138,21 @@ class Convolution(Matmul):
             self._load_image(slot, tile, held)
             slots.append(slot)
         return [slots[tile % len(slots)] for tile in range(blocking.depth_tiles)]
+
+    def _image_in_sbuf(self, resident: Resident) -> list[Slot]:
+        """The image that stayed in SBUF, a tile of channels per tile of the contraction."""
+        channel_tiles, depth_tiles = len(resident.tiles), self._blocking.depth_tiles
+        slots: dict[tuple[int, ...], Slot] = {}
+        found = []
+        for tile in range(depth_tiles):
+            version = (self._chunk * depth_tiles + tile) % channel_tiles
+            key = tuple(np.unique(version).tolist()) if self._chunks == 1 else (-tile - 1,)
+            if key not in slots:
+                slots[key] = resident.read(version)
+                self._loop.given(slots[key])
+                self._read_residents.append((resident, slots[key]))
+            found.append(slots[key])
+        return found
 
     def _load_image(self, slot: Slot, tile: int, held: int) -> None:
         if self._right.root < 0:

@@ -14,6 +14,7 @@ from neuron_tools.compiler.codegen.engines import AS_ACTIVATION, instruction_ns
 from neuron_tools.compiler.codegen.micro import External, Key, Micro
 from neuron_tools.compiler.codegen.residency import may_stay, settle
 from neuron_tools.compiler.codegen.residents import Resident
+from neuron_tools.compiler.codegen.row_order import RowOrder
 from neuron_tools.compiler.codegen.selection import select
 from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tables import load_tables
@@ -36,6 +37,7 @@ class Epilogue:
         column_version: (iterations,) number of the block of columns an iteration works on.
         width: Columns of a block.
         last: (iterations,) where the sums are complete.
+        order: How the rows and columns lie in a result.
         row_version: (iterations,) number of the block of rows; needed for results to stay that are made a few
             columns at a time.
     """
@@ -50,6 +52,7 @@ class Epilogue:
         place: Callable[[int], IntArray],
         row_count: int,
         columns: int,
+        order: RowOrder | None,
         column_version: IntArray,
         width: int,
         last: BoolArray,
@@ -64,6 +67,7 @@ class Epilogue:
         self._staying: dict[int, list[tuple[Slot, IntArray]]] = {}
         self._residents: list[tuple[Resident, Slot]] = []
         self._row_count = row_count
+        self._order = order
         self._columns = columns
         self._width = min(width, columns)
         self._column_version = column_version
@@ -127,9 +131,9 @@ class Epilogue:
 
     def _resident(self, external: External, row_tile: int) -> Slot | None:
         """An operand that is in SBUF already, as rows of the result are."""
-        if external.form != "full" or not external.view.is_plain or self._width != self._columns:
+        if external.form != "full" or not external.view.is_plain:
             return None
-        found = self._context.residency.find(external.view.root, self._row_count, self._columns)
+        found = self._context.residency.find_order(external.view.root, self._order)
         if found is None:
             return None
         slot = found.read(np.minimum(self._place(row_tile), len(found.tiles) - 1))

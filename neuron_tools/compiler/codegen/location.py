@@ -9,7 +9,11 @@ from neuron_tools.compiler.codegen.types import memory_dtype
 from neuron_tools.compiler.hlo import TensorType
 from neuron_tools.records.program import DType, Purpose, TensorKind
 
-_KINDS = {TensorKind.INPUT: Purpose.INPUT, TensorKind.WEIGHT: Purpose.WEIGHT}
+_KINDS = {
+    TensorKind.INPUT: Purpose.INPUT,
+    TensorKind.WEIGHT: Purpose.WEIGHT,
+    TensorKind.CONSTANT: Purpose.WEIGHT,
+}
 
 
 @dataclass

@@ -32,6 +32,7 @@ from neuron_tools.compiler.codegen.operand_blocks import (
     content_version,
 )
 from neuron_tools.compiler.codegen.operands import Operand, Sizes, describe
+from neuron_tools.compiler.codegen.residency import order_of_group
 from neuron_tools.compiler.codegen.residents import Resident
 from neuron_tools.compiler.codegen.row_order import left_order
 from neuron_tools.compiler.codegen.slot import Slot
@@ -129,6 +130,7 @@ class Matmul(OperandBlocks):
             place=self._place_of,
             row_count=self._sizes.batch * self._sizes.rows,
             columns=self._sizes.columns if own is None else own,
+            order=order_of_group(self._context, self._group),
             column_version=self._column_version,
             width=self._blocking.column_tiles * self._moving if own is None else own,
             last=self._is_last_depth,

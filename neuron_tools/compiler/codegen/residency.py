@@ -9,7 +9,7 @@ is spilled: saved to HBM, and reloaded by whoever still reads it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -21,12 +21,14 @@ from neuron_tools.compiler.codegen.row_order import (
     Heads,
     RowOrder,
     attention_operands,
+    channel_order,
     heads_result,
     left_order,
     plain_order,
 )
 from neuron_tools.compiler.codegen.slot import IntArray, Slot, Transfer
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
+from neuron_tools.compiler.codegen.windows import describe_window, feature_groups
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group, Shape
@@ -38,38 +40,58 @@ TOTAL_SHARE = 0.375
 """Part of SBUF that all of them together may take."""
 _PASSED_BY = frozenset(
     {"loop", "dot", "attention", "transpose", "slice", "pad", "concatenate", "pieces", "gather", "scatter",
-     "reduce", "convolution"}
+     "reduce", "reduce_window", "convolution"}
 )  # fmt: skip
 """Groups that may stand between: their code is made for where it stands, around what is in use."""
 
 
-def rows_and_columns(context: Context, group: Group) -> tuple[int, int] | None:
-    """Rows x columns of a group that works on whole rows, 128 of them a tile; None for other groups."""
+def order_of_group(context: Context, group: Group) -> RowOrder | None:
+    """The rows of the results of a group that works on whole rows, 128 of them a tile; None for others."""
     partitions = context.core.sbuf_partitions
     if group.kind == "loop" and group.domain is not None:
         space = group_space(context, group)
         whole = space.rows_per_partition == 1 and space.chunk == space.columns == space.run
-        return (space.rows, space.columns) if whole and space.segment in (space.rows,) else None
+        return plain_order(space.rows, space.columns) if whole and space.segment == space.rows else None
     if group.kind == "dot" and group.domain is not None:
         numbers = group.operations[0].attributes.get("dot_dimension_numbers", {})
         shape = context.type_of(group.operations[0].operands[0]).shape
         batching = numbers.get("lhs_batching_dimensions", ())
         batch = math.prod(shape[axis] for axis in batching)
         if batch == 1 or (group.domain.rows // batch) % partitions == 0:
-            return group.domain.rows, group.domain.columns
-    return None
+            return plain_order(group.domain.rows, group.domain.columns)
+    return convolution_order(context, group) if group.kind == "convolution" else None
+
+
+def convolution_order(context: Context, group: Group) -> RowOrder | None:
+    """Channels of a convolution's result, which lie on partitions; None with several feature groups."""
+    operation = group.operations[0]
+    numbers = operation.attributes.get("dimension_numbers")
+    if not isinstance(numbers, Mapping) or group.domain is None or feature_groups(operation) > 1:
+        return None
+    return channel_order(context.plan.views.layout(operation.results[0]), numbers["output"])
+
+
+def image_order(context: Context, operation: Operation) -> RowOrder | None:
+    """Channels of the image as a convolution can read them in SBUF; None where it has to load them."""
+    numbers = operation.attributes.get("dimension_numbers")
+    if not isinstance(numbers, Mapping) or feature_groups(operation) > 1:
+        return None
+    image, kernel = operation.operands[:2]
+    window = describe_window(context, (image, kernel), operation.results[0], operation.attributes)
+    order = channel_order(context.plan.views.layout(image), numbers["input"])
+    return None if order is None or window.packs_taps or order.row_count != window.inputs else order
 
 
 def plan_stays(context: Context, groups: Sequence[Group]) -> dict[int, Stay]:
     """The results of a run of groups that should stay in SBUF."""
-    shapes = [rows_and_columns(context, group) for group in groups]
-    reads = _reads(context, groups, shapes)
+    orders = [order_of_group(context, group) for group in groups]
+    reads = _reads(context, groups, orders)
     outside = _outside_reads(context, {id(group) for group in groups})
     stays: dict[int, Stay] = {}
     for index, group in enumerate(groups):
         for value in group.outputs:
             later = [(reader, order) for reader, order in reads.get(value, ()) if reader != index]
-            made = _order_made(context, group, value, shapes[index], [order for _, order in later])
+            made = _order_made(context, group, value, orders[index], [order for _, order in later])
             fitting = [reader for reader, order in later if order is not None and order == made]
             if made is None or not fitting:
                 continue
@@ -81,7 +103,7 @@ def plan_stays(context: Context, groups: Sequence[Group]) -> dict[int, Stay]:
 
 
 def _order_made(
-    context: Context, group: Group, value: int, shape: tuple[int, int] | None,
+    context: Context, group: Group, value: int, order: RowOrder | None,
     wanted: Sequence[RowOrder | None],
 ) -> RowOrder | None:  # fmt: skip
     """The rows of a result as its group makes them, tiles of 128; None where it does not."""
@@ -92,9 +114,9 @@ def _order_made(
         whole = value in group.attention.values.results and heads is not None
         return first if whole and heads is not None and fills_tiles(context, heads) else None
     count = context.type_of(value).element_count
-    if shape is None or group.shapes[value] is not Shape.FULL or count != shape[0] * shape[1]:
+    if order is None or group.shapes[value] is not Shape.FULL:
         return None
-    return plain_order(*shape)
+    return order if count == order.row_count * order.column_count else None
 
 
 def fills_tiles(context: Context, heads: Heads) -> bool:
@@ -103,7 +125,7 @@ def fills_tiles(context: Context, heads: Heads) -> bool:
 
 
 def _reads(
-    context: Context, groups: Sequence[Group], shapes: Sequence[tuple[int, int] | None]
+    context: Context, groups: Sequence[Group], orders: Sequence[RowOrder | None]
 ) -> dict[int, list[tuple[int, RowOrder | None]]]:
     """Value -> (group that reads it, the rows that it reads tile by tile; None where it reads otherwise)."""
     views = context.plan.views
@@ -116,8 +138,8 @@ def _reads(
                 order = None
                 if product or operation.opcode == "dot_general":
                     order = _order_in_product(context, group, operation, value)
-                elif view.is_plain and group.kind in ("loop", "dot") and shapes[index] is not None:
-                    order = plain_order(*shapes[index])  # type: ignore[misc]
+                elif view.is_plain and group.kind in ("loop", "dot", "convolution"):
+                    order = orders[index]
                 for root in {value, view.root, views.layout(value).root}:
                     table.setdefault(root, []).append((index, order))
     return {value: _agreed(entries) for value, entries in table.items()}
@@ -128,7 +150,11 @@ def _order_in_product(context: Context, group: Group, operation: Operation, valu
     if group.attention is not None:
         heads = attention_operands(context, group).get(value)
         return heads.order() if heads is not None and fills_tiles(context, heads) else None
-    if group.kind != "dot" or operation.operands.count(value) > 1 or value != operation.operands[0]:
+    if operation.operands.count(value) > 1 or value != operation.operands[0]:
+        return None
+    if group.kind == "convolution":
+        return image_order(context, operation)
+    if group.kind != "dot":
         return None
     if context.type_of(value).dtype in ("f32", "f64"):
         return None
@@ -209,7 +235,7 @@ def spill(context: Context, resident: Resident) -> None:
     partitions = np.minimum(context.core.sbuf_partitions, rows - index * context.core.sbuf_partitions)
     size = partitions * resident.columns * place.dtype.byte_count
     save = Transfer(
-        context.store_queue(), Memory.SBUF, Memory.HBM, size, resident.columns * place.dtype.byte_count,
+        context.store_queue(), Memory.SBUF, Memory.HBM, size, resident.order.run * place.dtype.byte_count,
         partitions, Purpose.SPILL_SAVE, place.dtype, place.tensor,
     )  # fmt: skip
     saved = loop.store(slot, save)

@@ -42,6 +42,11 @@ class RowOrder:
         """Columns of the matrix."""
         return math.prod(extent for extent, _ in self.columns)
 
+    @property
+    def run(self) -> int:
+        """Elements of a row that lie together in the value."""
+        return self.columns[-1][0] if self.columns and self.columns[-1][1] == 1 else 1
+
 
 @dataclass(frozen=True, slots=True)
 class Heads:
@@ -60,6 +65,20 @@ class Heads:
 def plain_order(rows: int, columns: int) -> RowOrder:
     """A matrix as it lies in memory."""
     return RowOrder(merged([(rows, columns)]), merged([(columns, 1)]))
+
+
+def channel_order(layout: Layout, numbers: Sequence[str]) -> RowOrder | None:
+    """Channels x (images x pixels) of an image or a convolution's result, in its root.
+
+    Args:
+        layout: Where its elements lie.
+        numbers: Name of each of its dimensions, "b", "f", "0", "1" and so on, as convolutions state them.
+    """
+    if "f" not in numbers or "b" not in numbers or len(numbers) != len(layout.dims):
+        return None
+    spatial = sorted((name for name in numbers if name.isdigit()), key=int)
+    columns = [numbers.index(name) for name in ("b", *spatial)]
+    return _order_of(layout, [numbers.index("f")], columns)
 
 
 def merged(factors: Iterable[Factor]) -> tuple[Factor, ...]:

@@ -9,6 +9,7 @@ from neuron_tools.compiler.passes.algebra import simplify_algebra
 from neuron_tools.compiler.passes.common_subexpressions import eliminate_common_subexpressions
 from neuron_tools.compiler.passes.dead_code import eliminate_dead_code
 from neuron_tools.compiler.passes.fold_constants import fold_constants
+from neuron_tools.compiler.passes.fold_weights import fold_weights
 from neuron_tools.compiler.passes.fusion import fuse
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.narrow_types import narrow_types
@@ -65,4 +66,7 @@ def optimise(module: Module) -> Module:
 
 def plan_module(module: Module, options: CompilerOptions) -> FusionPlan:
     """The groups of a module that become one loop each."""
-    return fuse(optimise(module), fuse_operations=options.fuse)
+    module = optimise(module)
+    if options.inline_weights and options.fuse:
+        module = fold_weights(module)
+    return fuse(module, fuse_operations=options.fuse)

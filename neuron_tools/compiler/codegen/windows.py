@@ -1,0 +1,96 @@
+"""Sizes of convolutions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from neuron_tools.compiler.codegen.context import Context
+from neuron_tools.compiler.hlo import Operation
+
+FEW_CHANNELS = 32
+"""Fewer input channels than this leave the array so empty that taps are put on partitions too."""
+MANY_TAPS = 64
+"""More taps than this (gradients of kernels: the window is the image) are packed as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Sizes of a convolution.
+
+    Attributes:
+        images, groups: Batch size; feature groups (each a product of its own).
+        inputs, outputs: Channels per group.
+        taps: Kernel positions; `tap_rows` of them along the outermost spatial axis.
+        input_pixels, output_pixels: Per image; `input_row` and `output_row` along the innermost axis.
+        stride: Of the outermost spatial axis.
+        channels_last: The image's channels lie together in memory.
+        dilation: Of the image (transposed convolutions): one in so many pixels is not zero.
+    """
+
+    images: int
+    groups: int
+    inputs: int
+    outputs: int
+    taps: int
+    tap_rows: int
+    input_pixels: int
+    output_pixels: int
+    input_row: int
+    output_row: int
+    stride: int
+    channels_last: bool
+    dilation: int = 1
+
+    @property
+    def packs_taps(self) -> bool:
+        """Whether taps share the partitions with channels."""
+        return self.taps > MANY_TAPS or (self.inputs < FEW_CHANNELS and self.taps > 1)
+
+    @property
+    def flops(self) -> int:
+        """2 x multiply-accumulates, padding included, the zeros of a dilated image not."""
+        taps = -(-self.taps // self.dilation)
+        return 2 * self.images * self.groups * self.outputs * self.output_pixels * self.inputs * taps
+
+
+def describe_window(
+    context: Context, operands: Sequence[int], result: int, attributes: Mapping[str, Any]
+) -> Window:
+    """Sizes of a convolution from its dimension numbers."""
+    numbers = attributes["dimension_numbers"]
+    image, kernel = (context.type_of(value).shape for value in operands[:2])
+    output = context.type_of(result).shape
+    spatial = sorted((name for name in numbers["input"] if name.isdigit()), key=int)
+    image_extents = [image[numbers["input"].index(name)] for name in spatial] or [1]
+    output_extents = [output[numbers["output"].index(name)] for name in spatial] or [1]
+    kernel_extents = [kernel[numbers["kernel"].index(name)] for name in spatial] or [1]
+    groups = _groups(attributes)
+    strides = tuple(attributes.get("window_strides", ())) or (1,)
+    return Window(
+        images=output[numbers["output"].index("b")], groups=groups,
+        inputs=kernel[numbers["kernel"].index("i")],
+        outputs=max(1, output[numbers["output"].index("f")] // groups),
+        taps=_product(kernel_extents), tap_rows=kernel_extents[0],
+        input_pixels=_product(image_extents), output_pixels=_product(output_extents),
+        input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
+        channels_last=numbers["input"][-1] == "f",
+        dilation=_product(tuple(attributes.get("lhs_dilation", ()))),
+    )  # fmt: skip
+
+
+def _product(extents: Sequence[int]) -> int:
+    result = 1
+    for extent in extents:
+        result *= extent
+    return result
+
+
+def feature_groups(operation: Operation) -> int:
+    """Products that a convolution is, each of its own channels."""
+    return _groups(operation.attributes)
+
+
+def _groups(attributes: Mapping[str, Any]) -> int:
+    return int(attributes.get("feature_group_count", 1)) * int(attributes.get("batch_group_count", 1))

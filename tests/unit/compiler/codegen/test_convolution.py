@@ -1,0 +1,89 @@
+"""Convolutions: what stays in SBUF between them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from neuron_tools.compiler.compile import compile_module
+from neuron_tools.compiler.options import CompilerOptions
+from neuron_tools.records.program import Memory, Program, TensorKind
+from neuron_tools.simulator import simulate
+from tests.unit.compiler.modules import CORE, function, module, tensor, tile_races
+
+CHANNELS, SIDE = 256, 28
+
+
+def convolved(result: str, image: str, kernel: str, types: tuple[str, str, str], pad: int) -> str:
+    """A line of a module: a convolution of stride 1."""
+    return (
+        f"%{result} = stablehlo.convolution(%{image}, %{kernel}) "
+        "dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], "
+        f"window = {{stride = [1, 1], pad = [[{pad}, {pad}], [{pad}, {pad}]], rhs_dilate = [1, 1]}} "
+        "{batch_group_count = 1 : i64, feature_group_count = 1 : i64} "
+        f": ({types[0]}, {types[1]}) -> {types[2]}"
+    )
+
+
+def block(images: int, **options: bool) -> Program:
+    """Two convolutions and the sum with what the first of them read, which a third made."""
+    image = tensor((images, CHANNELS, SIDE, SIDE), "bf16")
+    small, large = tensor((CHANNELS, CHANNELS, 1, 1), "bf16"), tensor((CHANNELS, CHANNELS, 3, 3), "bf16")
+    text = function(
+        f"%a: {image}, %u: {small}, %v: {large}, %w: {small}", image,
+        convolved("x", "a", "u", (image, small, image), 0),
+        convolved("y", "x", "v", (image, large, image), 1),
+        convolved("z", "y", "w", (image, small, image), 0),
+        f"%r = stablehlo.add %z, %x : {image}",
+    )  # fmt: skip
+    made = module(text, parameter_kinds=["input", "weight", "weight", "weight"])
+    return compile_module(made, CORE, CompilerOptions(**options))
+
+
+def intermediate_bytes(program: Program) -> int:
+    """Bytes of intermediate results that go to HBM or come from there."""
+    kinds = np.array([item.kind for item in program.tensors])
+    return int(program.dmas["bytes"][kinds[program.dmas["tensor"]] == TensorKind.INTERMEDIATE].sum())
+
+
+@pytest.mark.parametrize("images", [1, 3])
+def test_what_the_next_convolution_and_a_sum_read_stays_in_sbuf(images):
+    program = block(images)
+    assert intermediate_bytes(program) == 0
+    assert tile_races(program) == 0
+    apart = block(images, keep_on_chip=False)
+    assert intermediate_bytes(apart) > 0
+    assert simulate(program, CORE).duration_ps < simulate(apart, CORE).duration_ps
+
+
+def test_what_does_not_fit_goes_through_hbm():
+    assert intermediate_bytes(block(32)) > 0
+
+
+def normalised(*, inline: bool) -> Program:
+    """A convolution and its batch norm at inference: (x - mean) / sqrt(variance) * scale + shift."""
+    image, kernel = tensor((1, CHANNELS, SIDE, SIDE)), tensor((CHANNELS, CHANNELS, 1, 1))
+    vector = tensor((CHANNELS,))
+    spread = f"dims = [1] : ({vector}) -> {image}"
+    text = function(
+        f"%a: {image}, %w: {kernel}, %m: {vector}, %v: {vector}, %g: {vector}, %s: {vector}", image,
+        convolved("x", "a", "w", (image, kernel, image), 0),
+        f"%i = stablehlo.rsqrt %v : {vector}",
+        *(f"%{name}b = stablehlo.broadcast_in_dim %{name}, {spread}" for name in ("m", "i", "g", "s")),
+        f"%c = stablehlo.subtract %x, %mb : {image}",
+        f"%n = stablehlo.multiply %c, %ib : {image}",
+        f"%t = stablehlo.multiply %n, %gb : {image}",
+        f"%r = stablehlo.add %t, %sb : {image}",
+    )  # fmt: skip
+    made = module(text, parameter_kinds=["input", *["weight"] * 5])
+    return compile_module(made, CORE, CompilerOptions(inline_weights=inline))
+
+
+def test_a_batch_norm_of_stored_statistics_is_one_scale_and_one_shift():
+    folded, apart = normalised(inline=True), normalised(inline=False)
+    assert len(folded.hlo) == 1
+    assert len(apart.hlo) > 1
+    vectors = [item.kind for item in folded.tensors if item.shape == (CHANNELS,)]
+    assert vectors.count(TensorKind.CONSTANT) == 2
+    loaded = folded.dmas[folded.dmas["destination_memory"] == Memory.SBUF]["bytes"].sum()
+    assert loaded < apart.dmas[apart.dmas["destination_memory"] == Memory.SBUF]["bytes"].sum()
