@@ -141,6 +141,27 @@ def test_it_is_usable_without_a_mouse(explorer: Visit) -> None:
     assert explorer.page.evaluate(focused) not in (None, first)
 
 
+def test_panels_are_closed_moved_and_enlarged_by_keyboard(explorer: Visit) -> None:
+    press = explorer.page.keyboard.press
+    explorer.page.focus(".dv-tab >> text=Operators >> xpath=ancestor::*[contains(@class,'dv-tab ')]")
+    press("Delete")
+    explorer.page.wait_for_function("() => !document.querySelector('.ws-dock .panel-operators')")
+    assert explorer.page.evaluate("() => document.activeElement.closest('[data-panel]') !== null")
+    press("e")
+    explorer.wait_for_query("max=")
+    press("e")
+    explorer.page.wait_for_function("() => !location.search.includes('max=')")
+    before = explorer.page.evaluate("() => new URLSearchParams(location.search).get('l')")
+    explorer.page.focus(".ws-menu > summary")
+    press("Enter")
+    explorer.page.focus(".ws-menu-item >> text=Move it left")
+    press("Enter")
+    explorer.page.wait_for_function(
+        "(before) => new URLSearchParams(location.search).get('l') !== before", arg=before
+    )
+    assert explorer.page.evaluate(MISPLACED) == 0
+
+
 def test_the_former_pages_are_reached_and_lead_back(explorer: Visit) -> None:
     explorer.page.click("text=Pages")
     explorer.page.click("#navigation >> text=Overview")

@@ -23,6 +23,8 @@
   const none = (value) => value === null || value === undefined || value === "";
 
   window.dashAgGridFunctions = Object.assign(window.dashAgGridFunctions || {}, {
+    /** Tab leaves the cells for what stands behind the grid, as it does any other table; arrow keys walk them. */
+    neuronLeaveGrid: () => false,
     neuronTime: (value) => (none(value) ? "" : scaled(Number(value), TIMES, "ns")),
     neuronBytes: (value) => (none(value) ? "" : scaled(Number(value), BYTES, "B")),
     neuronCount: (value) => (none(value) ? "" : Number(value).toLocaleString("en-US")),

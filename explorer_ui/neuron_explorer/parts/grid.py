@@ -57,6 +57,7 @@ def source_grid(
             "maxBlocksInCache": 20,
             "rowBuffer": 0,
             "suppressCellFocus": False,
+            "tabToNextCell": {"function": "neuronLeaveGrid(params)"},
             "enableCellTextSelection": True,
             "ensureDomOrder": True,
             "animateRows": False,

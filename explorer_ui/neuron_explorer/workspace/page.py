@@ -82,6 +82,7 @@ def _place(panel: Panel) -> Any:
         ],
         id=f"panel-{panel.name}",
         className=f"panel panel-{panel.name}",
+        tabIndex=-1,
         **{"data-panel": panel.name, "aria-label": panel.title},
     )
 

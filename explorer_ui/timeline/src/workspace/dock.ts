@@ -37,7 +37,7 @@ const SMALLEST = 140;
 
 /**
  * A panel's title with a cross that closes it. The cross is for the mouse alone: a button within a tab is none that
- * a screen reader finds, and the list of panels closes them by keyboard.
+ * a screen reader finds; by keyboard Delete closes a tab, and the list of panels any panel.
  */
 class Tab implements ITabRenderer {
   readonly element = document.createElement("div");
@@ -50,6 +50,7 @@ class Tab implements ITabRenderer {
     cross.addEventListener("pointerdown", (event) => event.stopPropagation());
     cross.addEventListener("click", () => api.close());
     this.element.className = "ws-tab";
+    this.element.dataset["tab"] = api.id;
     this.element.append(title, cross);
   }
 }
@@ -74,7 +75,7 @@ export class Dock {
       createTabComponent: () => new Tab(),
       defaultTabComponent: "tab",
       createRightHeaderActionComponent: (group) => {
-        const maximise = button("ws-maximise", "", "Enlarge this panel (M)", () => {
+        const maximise = button("ws-maximise", "", "Enlarge this panel (E)", () => {
           const shown = group.activePanel;
           if (shown) this.toggleMaximised(shown.id);
         });
@@ -92,6 +93,7 @@ export class Dock {
     });
     this.api.onDidActivePanelChange(() => !this.isApplying && this.settle());
     this.api.onDidMaximizedGroupChange(() => events.onMaximised(this.maximised));
+    host.addEventListener("keydown", (event) => this.press(event));
     this.observer = new ResizeObserver(() => this.resize());
     this.observer.observe(host);
     this.resize();
@@ -176,7 +178,13 @@ export class Dock {
     return namesIn(this.layout());
   }
 
-  /** Put the focus into a panel. */
+  /** Panels that are in sight, in the layout's order. */
+  get inSight(): string[] {
+    const inFront = new Set(this.api.groups.map((group) => group.activePanel?.id));
+    return this.open.filter((name) => inFront.has(name));
+  }
+
+  /** Put the focus into a panel: on the first thing in it that takes it, else on the panel itself. */
   focus(name: string): void {
     this.show(name);
     const content = this.panels.get(name)?.content;
@@ -189,6 +197,16 @@ export class Dock {
     this.api.dispose();
   }
 
+  /** Delete closes the tab that has the focus; the focus goes on to what stands in its place. */
+  private press(event: KeyboardEvent): void {
+    if (event.key !== "Delete" || !(event.target instanceof Element) || !event.target.matches(".dv-tab")) return;
+    const name = event.target.querySelector<HTMLElement>("[data-tab]")?.dataset["tab"];
+    if (!name) return;
+    event.preventDefault();
+    this.close(name);
+    if (this.active) this.focus(this.active);
+  }
+
   private resize(): void {
     const { width, height } = this.host.getBoundingClientRect();
     if (width > 1 && height > 1) this.api.layout(Math.floor(width), Math.floor(height));
@@ -196,9 +214,9 @@ export class Dock {
 
   /** Put the content of each panel that is in front of its place there, and all others where they are kept. */
   private settle(): void {
-    const inFront = new Set(this.api.groups.map((group) => group.activePanel?.id));
+    const inSight = new Set(this.inSight);
     for (const [name, { content }] of this.panels) {
-      const frame = inFront.has(name) ? this.frames.get(name) : undefined;
+      const frame = inSight.has(name) ? this.frames.get(name) : undefined;
       const place = frame ?? this.holder;
       if (content.parentElement === place) continue;
       place.append(content);

@@ -260,7 +260,7 @@ export class Workspace {
   }
 
   private nextPanel(by: 1 | -1): void {
-    const names = this.dock.open;
+    const names = this.dock.inSight;
     const at = names.indexOf(panelOf(document.activeElement) ?? this.dock.active ?? "");
     const name = names[(at + by + names.length) % names.length];
     if (name) this.dock.focus(name);
