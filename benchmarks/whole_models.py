@@ -2,20 +2,21 @@
 
 A call of a traced module is what the device does, what a call costs the runtime, and what crosses PCIe
 beyond the outputs inside that figure. A token of a decoder is what one rank does with its cache's whole
-bucket, the all-reduces in between, and the host's part: it embeds and samples there.
+bucket, the all-reduces in between, and the host's part: it embeds and samples there. The roofline is given
+the same host's part, and counts of a weight no more than what is loaded: of an embedding some rows.
 """
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
-from benchmarks.figures import Figure, Peer, Target
+import numpy as np
+
+from benchmarks.figures import Figure
 from benchmarks.whole_model_rows import decoder
 from benchmarks.whole_model_rows.encoders import traced
-from benchmarks.whole_model_rows.row import Row, newest
+from benchmarks.whole_model_rows.judged import Case, Prediction, row_figure, summary
+from benchmarks.whole_model_rows.row import newest
 from neuron_tools import hardware
 from neuron_tools.compiler import compile_module
 from neuron_tools.hardware import NeuronCore
@@ -31,45 +32,13 @@ TOKEN_NS = 1.5e6
 """The host's part of a token. An estimate chosen on the four `tpot` rows: nobody publishes it."""
 SAMPLED_LAYERS = (2, 4)
 """A decoder is as long as the line through two short ones: its layers are equal."""
-MEDIAN, LARGEST = 0.10, 0.25
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """A row, its time, and how that is predicted."""
-
-    row: Row
-    predict: Callable[[], Prediction]
-    measured_ns: float
-
-
-@dataclass(frozen=True, slots=True)
-class Prediction:
-    """Times in ns: simulated, and by max(FLOPs / peak, bytes / what a core draws)."""
-
-    time_ns: float
-    roofline_ns: float
 
 
 def run(quick: bool = False) -> list[Figure]:
     """Errors of all rows; `quick` takes one encoder."""
     chosen = encoders()[:1] if quick else [*encoders(), *decoders()]
     predictions = [(case, case.predict()) for case in chosen]
-    figures = [_figure(case, found) for case, found in predictions]
-    errors = [abs(found.time_ns / case.measured_ns - 1) for case, found in predictions]
-    peers = [abs(found.roofline_ns / case.measured_ns - 1) for case, found in predictions]
-    peer = Peer("roofline", 100 * statistics.median(peers))
-    summary = Figure("median error", 100 * statistics.median(errors), "%", Target("<=", 100 * MEDIAN), peer)
-    return [*figures, summary]
-
-
-def _figure(case: Case, found: Prediction) -> Figure:
-    error = 100 * (found.time_ns / case.measured_ns - 1)
-    roofline = 100 * (found.roofline_ns / case.measured_ns - 1)
-    note = (f"{found.time_ns / 1e3:,.0f} us, measured {case.measured_ns / 1e3:,.0f} us, "
-            f"Neuron {case.row.version}; held where within {100 * LARGEST:.0f} %")  # fmt: skip
-    target = Target("<=", 100 * LARGEST) if error >= 0 else Target(">=", -100 * LARGEST)
-    return Figure(case.row.label, error, "%", target, Peer("roofline", roofline), note)
+    return [*(row_figure(case, found) for case, found in predictions), *summary(predictions)]
 
 
 def encoders() -> list[Case]:
@@ -101,11 +70,12 @@ def decoders() -> list[Case]:
 
 def _call(name: str, batch: int, target: str, *, alone: bool) -> Prediction:
     core, program = hardware.get(target), traced(name, batch, target)
-    time_ns = simulate(program, core).duration_ps / 1000
+    host_ns = 0.0
     if alone:
         moved = _byte_count(program, TensorKind.INPUT, TensorKind.OUTPUT)
-        time_ns += CALL_NS[target] + max(moved - OUTPUTS_INSIDE_BYTES, 0) / core.host_link_bandwidth * 1e9
-    return Prediction(time_ns, roofline_ns(program, core))
+        host_ns = CALL_NS[target] + max(moved - OUTPUTS_INSIDE_BYTES, 0) / core.host_link_bandwidth * 1e9
+    time_ns = simulate(program, core).duration_ps / 1000
+    return Prediction(time_ns + host_ns, roofline_ns(program, core) + host_ns)
 
 
 def _token(name: str, batch: int, *, prefill: bool) -> Prediction:
@@ -116,7 +86,7 @@ def _token(name: str, batch: int, *, prefill: bool) -> Prediction:
         program = compile_module(module, core)  # the host hands the weights over
         found.append((simulate(program, core).duration_ps / 1000, roofline_ns(program, core)))
     times, roofs = zip(*found)
-    return Prediction(_line(times, layers) + TOKEN_NS, _line(roofs, layers))
+    return Prediction(_line(times, layers) + TOKEN_NS, _line(roofs, layers) + TOKEN_NS)
 
 
 def _line(values: tuple[float, ...], layers: int) -> float:
@@ -127,16 +97,13 @@ def _line(values: tuple[float, ...], layers: int) -> float:
 def roofline_ns(program: Program, core: NeuronCore) -> float:
     """max(FLOPs / peak, bytes of weights, inputs and outputs / what a core draws)."""
     flops = sum(operation.model_flops for operation in program.hlo)
-    moved = _byte_count(program, TensorKind.WEIGHT, TensorKind.INPUT, TensorKind.OUTPUT)
+    kinds = (TensorKind.WEIGHT, TensorKind.CONSTANT, TensorKind.INPUT, TensorKind.OUTPUT)
+    tensors, dmas = program.tensors, program.dmas
+    known = dmas["tensor"] >= 0
+    loaded = np.bincount(dmas["tensor"][known], dmas["bytes"][known].astype(float), len(tensors))
+    moved = sum(min(item.byte_count, most) for item, most in zip(tensors, loaded) if item.kind in kinds)
     return max(flops / core.peak_tensor_flops, moved / DRAWN_BYTES_PER_S) * 1e9
 
 
 def _byte_count(program: Program, *kinds: TensorKind) -> int:
-    total = 0
-    for tensor in program.tensors:
-        if tensor.kind in kinds:
-            count = 1
-            for extent in tensor.shape:
-                count *= extent
-            total += count * tensor.dtype.byte_count
-    return total
+    return sum(tensor.byte_count for tensor in program.tensors if tensor.kind in kinds)

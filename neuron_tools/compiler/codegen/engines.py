@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.compiler.codegen.micro import Micro
+from neuron_tools.compiler.codegen.micro import Key, Micro
 from neuron_tools.compiler.passes.groups import Shape
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.records.program import INSTRUCTION_DTYPE, DType, Engine, Memory, Opcode, empty_table
@@ -103,15 +103,38 @@ def assign_engines(
 
 
 def quickest_engines(
-    micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType]
-) -> tuple[tuple[Engine, ...], ...]:
-    """The engine that does each instruction soonest: for so few tiles that they do not overlap."""
+    micros: Sequence[Micro], core: NeuronCore, elements: int, dtype_of: Callable[[Micro], DType],
+    tiles: int = 1,
+) -> tuple[tuple[Engine, ...], ...]:  # fmt: skip
+    """The engine that is done first with each instruction, for each of a few tiles one after the other."""
+    costs = [
+        {
+            engine: instruction_ns(
+                core, engine, micro.opcode, elements if micro.shape is not Shape.ROW else 1, dtype_of(micro)
+            )
+            for engine in micro.engines
+        }
+        for micro in micros
+    ]
+    free: dict[Engine, float] = {}
+    chosen = [_soonest(micros, costs, free) for _ in range(tiles)]
+    return tuple(zip(*chosen)) if micros else ()
+
+
+def _soonest(
+    micros: Sequence[Micro], costs: Sequence[Mapping[Engine, float]], free: dict[Engine, float]
+) -> list[Engine]:
+    """Engines of one tile's instructions; `free` is when each engine has done what it was given before."""
+    made: dict[Key, float] = {}
     found = []
-    for micro in micros:
-        count, dtype = elements if micro.shape is not Shape.ROW else 1, dtype_of(micro)
-        times = {engine: instruction_ns(core, engine, micro.opcode, count, dtype) for engine in micro.engines}
-        found.append((min(micro.engines, key=lambda engine: times[engine]),))
-    return tuple(found)
+    for micro, cost in zip(micros, costs):
+        ready = max((made.get(key, 0.0) for key in micro.reads), default=0.0)
+        ends = {engine: max(ready, free.get(engine, 0.0)) + cost[engine] for engine in micro.engines}
+        engine = min(micro.engines, key=lambda engine: ends[engine])
+        free[engine] = ends[engine]
+        made.update((key, ends[engine]) for key in (micro.writes, micro.reduces) if key is not None)
+        found.append(engine)
+    return found
 
 
 def busiest_ns(

@@ -180,7 +180,9 @@ class _Body(LoopOperands, RowSums, TurnedMoments):
 
     def _engines(self, micros: Sequence[Micro]) -> tuple[tuple[Engine, ...], ...]:
         if self._space.row_tiles <= FEW_TILES:
-            return quickest_engines(micros, self._context.core, int(self._elements.max()), self._widest)
+            return quickest_engines(
+                micros, self._context.core, int(self._elements.max()), self._widest, self._space.row_tiles
+            )
         return assign_engines(
             micros,
             self._context.core,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.whole_model_rows.judged import Case, Prediction, summary
 from benchmarks.whole_model_rows.row import newest, rows
 
 
@@ -14,3 +15,24 @@ def test_every_row_names_its_source_and_version() -> None:
 @pytest.mark.parametrize(("model", "batch", "version"), [("vit", 1, "2.21.0"), ("bert", 8, "2.27.0")])
 def test_the_newest_software_is_what_counts(model: str, batch: int, version: str) -> None:
     assert newest(model, "inf2", batch, "latency").version == version
+
+
+def cases(*pairs: tuple[float, float, float]) -> list[tuple[Case, Prediction]]:
+    """Cases of (measured, simulated, roofline) times."""
+    row = newest("vit", "inf2", 1, "latency")
+    return [
+        (Case(row, lambda: Prediction(0, 0), measured), Prediction(simulated, roofline))
+        for measured, simulated, roofline in pairs
+    ]
+
+
+def test_the_summary_tells_median_worst_row_order_and_who_is_nearer() -> None:
+    figures = {item.name: item for item in summary(cases((100, 110, 50), (200, 160, 190), (300, 300, 40)))}
+    assert figures["median error"].value == pytest.approx(10)
+    assert figures["largest error"].value == pytest.approx(20)
+    assert figures["rows nearer than the roofline"].value == 2
+    assert figures["rank correlation"].value == pytest.approx(1)
+    assert figures["rank correlation"].holds
+    peer = figures["rank correlation"].peer
+    assert peer is not None
+    assert peer.value < 1

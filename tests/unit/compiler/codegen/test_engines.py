@@ -73,3 +73,10 @@ def test_few_tiles_take_the_engine_that_is_done_first():
         }
         assert len(chosen) == 1
         assert times[chosen[0]] == min(times.values())
+
+
+def test_a_second_tile_takes_an_engine_that_the_first_leaves_free():
+    body = [micro(Engine.GPSIMD, Engine.VECTOR, opcode=Opcode.TENSOR_TENSOR)]
+    (one,), (two,) = (quickest_engines(body, CORE, 768, lambda _: DType.F32, tiles) for tiles in (1, 2))
+    assert len(one) == 1
+    assert set(two) == {Engine.GPSIMD, Engine.VECTOR}
