@@ -17,16 +17,17 @@ _TYPES = {
 }  # fmt: skip
 
 
-def stage_devices(recording: Recording, properties: Any) -> None:
+def stage_devices(recording: Recording, properties: Any, process: int = 0) -> None:
     """Stages a row for each object with a number and a name; anything else is left out.
 
     Args:
-        recording: Receives the rows, of its first process.
+        recording: Receives the rows.
         properties: What the trace has, as `deviceProperties` of torch.profiler: objects with `id`, `name`,
             `totalGlobalMem`, `numSms`.
+        process: Index of the process whose devices they are.
     """
     found = properties if isinstance(properties, list) else []
-    rows = [row for row in map(_row, found) if row is not None]
+    rows = [row | {"process_idx": process} for row in map(_row, found) if row is not None]
     if rows:
         columns = {name: pa.array([row[name] for row in rows], kind) for name, kind in _TYPES.items()}
         recording.append("Device", columns)
@@ -41,8 +42,7 @@ def _row(device: Any) -> dict[str, Any] | None:
         for keys in (_MEMORY_KEYS, _UNIT_KEYS)
     )
     return {
-        "process_idx": 0, "device_idx": number, "name": device["name"], "memory_bytes": memory,
-        "compute_unit_count": units,
+        "device_idx": number, "name": device["name"], "memory_bytes": memory, "compute_unit_count": units,
     }  # fmt: skip
 
 

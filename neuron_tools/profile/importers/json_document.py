@@ -88,6 +88,32 @@ class JsonDocument:
             return
         if first != b"{":
             raise TraceError(f"{self._file.path} is no JSON document.")
+        yield from self._keys()
+
+    def descend(self) -> Iterator[str]:
+        """Keys of the object that is the current member's value, or of each object of its list in turn.
+
+        As `members`: take the values of those that are wanted; the others are skipped.
+        """
+        self._pending_value = False
+        first = self._byte()
+        if first == b"{":
+            yield from self._keys()
+        elif first == b"[":
+            self._position += 1
+            while (byte := self._byte()) not in (b"]", b""):
+                if byte == b"{":
+                    yield from self._keys()
+                elif byte == b",":
+                    self._position += 1
+                else:
+                    self._skip_value()
+            self._position += bool(byte)
+        else:
+            self._skip_value()
+
+    def _keys(self) -> Iterator[str]:
+        """Keys of the object at the current position, which is passed."""
         self._position += 1
         while (byte := self._byte()) != b"}":
             if byte == b",":
@@ -99,6 +125,7 @@ class JsonDocument:
             self._pending_value = True
             yield key
             self._skip_pending()
+        self._position += 1
 
     def value(self) -> Any:
         """The value of the current member; None where it is damaged or larger than 32 MiB."""

@@ -1,0 +1,144 @@
+"""SQLite databases of unknown origin, read without running anything that they bring along.
+
+Only stored tables are read, never views, virtual tables, functions or triggers; the database is opened
+read-only, and values have the limits of `LARGEST_VALUE_BYTES`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+
+from neuron_tools.profile.importers.errors import TraceError
+from neuron_tools.profile.importers.trace_file import TraceFile
+
+MAGIC = b"SQLite format 3\x00"
+ROWS_PER_BATCH = 1 << 16
+LARGEST_VALUE_BYTES = 16 << 20
+LARGEST_FILE_BYTES = 256 << 30
+_ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
+_PLAIN_TABLE = re.compile(r"^\s*CREATE\s+TABLE\s", re.IGNORECASE)
+_MOST_TABLES = 4096
+
+
+class SqliteFile:
+    """The stored tables of a database.
+
+    Args:
+        connection: Open, and allowed to read only.
+        path: Named in errors.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self._connection = connection
+        self._path = path
+        self.columns = self._tables()
+
+    def has(self, table: str, *columns: str) -> bool:
+        """Whether a table is there with these columns."""
+        return set(columns) <= self.columns.get(table, frozenset())
+
+    def count(self, table: str) -> int:
+        """Rows of a table, 0 where it is absent."""
+        if table not in self.columns:
+            return 0
+        return sum(batch.num_rows for batch in self.batches(table, [next(iter(self.columns[table]))], ()))
+
+    def batches(
+        self, table: str, integers: Sequence[str], texts: Sequence[str], numbers: Sequence[str] = ()
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of a table in chunks, none where it is absent: int64, string and float64 columns.
+
+        A column that the table lacks is null.
+        Values of another type than the column's become null.
+
+        Raises:
+            TraceError: The database is damaged.
+        """
+        if table not in self.columns:
+            return
+        known = self.columns[table]
+        wanted = [*integers, *texts, *numbers]
+        shown = ", ".join(f'"{name}"' if name in known else "NULL" for name in wanted)
+        kinds = [*(pa.int64() for _ in integers), *(pa.string() for _ in texts)]
+        kinds += [pa.float64() for _ in numbers]
+        try:
+            with closing(self._connection.execute(f'SELECT {shown} FROM "{table}"')) as cursor:
+                while rows := cursor.fetchmany(ROWS_PER_BATCH):
+                    columns = [_column(values, kind) for values, kind in zip(zip(*rows), kinds)]
+                    yield pa.RecordBatch.from_arrays(columns, names=wanted)
+        except (sqlite3.Error, OverflowError) as error:
+            raise TraceError(f"{self._path} is damaged ({error}): export it again.") from error
+
+    def _tables(self) -> dict[str, frozenset[str]]:
+        query = f"SELECT name, sql FROM sqlite_master WHERE type = 'table' LIMIT {_MOST_TABLES}"
+        try:
+            return {
+                name: self._columns_of(name)
+                for name, sql in self._connection.execute(query).fetchall()
+                if isinstance(name, str) and '"' not in name and _PLAIN_TABLE.match(str(sql))
+            }
+        except sqlite3.Error as error:
+            raise TraceError(f"{self._path} is damaged ({error}): export it again.") from error
+
+    def _columns_of(self, table: str) -> frozenset[str]:
+        """Columns that are stored; those that are computed would run what the database brings along."""
+        rows = self._connection.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
+        return frozenset(str(name) for _, name, *_, hidden in rows if not hidden and '"' not in str(name))
+
+
+@contextmanager
+def opened(file: TraceFile, folder: Path) -> Iterator[SqliteFile]:
+    """The database in a file, which is unpacked into the folder where it is packed.
+
+    Raises:
+        TraceError: It cannot be opened or unpacked.
+    """
+    path = _unpacked(file, folder) if file.is_packed else file.path
+    try:
+        connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?mode=ro&immutable=1", uri=True)
+    except sqlite3.Error as error:
+        raise TraceError(f"{file.path} cannot be opened ({error}).") from error
+    with closing(connection):
+        connection.text_factory = lambda content: content.decode(errors="replace")
+        _limit(connection)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA cell_size_check = ON")
+        database = SqliteFile(connection, file.path)
+        connection.set_authorizer(
+            lambda action, *_: sqlite3.SQLITE_OK if action in _ALLOWED else sqlite3.SQLITE_DENY
+        )
+        yield database
+
+
+def _limit(connection: sqlite3.Connection) -> None:
+    """Bounds the size of a value; Python 3.10 cannot."""
+    if sys.version_info >= (3, 11):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, LARGEST_VALUE_BYTES)
+
+
+def _unpacked(file: TraceFile, folder: Path) -> Path:
+    path, size = folder / "unpacked.sqlite", 0
+    with path.open("wb") as target:
+        for block in file.blocks():
+            size += len(block)
+            if size > min(LARGEST_FILE_BYTES, shutil.disk_usage(folder).free // 2 + size):
+                raise TraceError(f"{file.path} unpacks to more than the disk has room for.")
+            target.write(block)
+    return path
+
+
+def _column(values: Sequence[object], kind: pa.DataType) -> pa.Array:
+    try:
+        return pa.array(values, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+        wanted = {pa.int64(): int, pa.string(): str}.get(kind, (int, float))
+        return pa.array([value if isinstance(value, wanted) else None for value in values], kind)
