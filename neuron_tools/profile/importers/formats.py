@@ -11,7 +11,7 @@ from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 _MODULES = (
-    "device_json", "rocprofiler", "memory_timeline", "kineto", "xla_trace", "chrome", "xplane", "perfetto",
+    "device_json", "kineto", "rocprofiler", "memory_timeline", "xla_trace", "chrome", "xplane", "perfetto",
     "sqlite_trace", "rocprof_csv", "monitor_lines",
 )  # fmt: skip
 """In the order in which they are asked: producers with marks of their own before the general format."""
