@@ -32,6 +32,7 @@ NAMES = (
     "explorer",
     "vscode",
     "monitor",
+    "untrusted",
 )
 HEADINGS = ("figure", "value", "target", "held", "peer", "peer's value", "ratio", "note")
 

@@ -6,6 +6,7 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from tokenize import TokenError
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,10 @@ def _array(data: bytes) -> np.ndarray[Any, Any]:
     version = np.lib.format.read_magic(file)
     if version not in _HEADERS:
         raise ValueError("The table is of a newer NumPy format.")
-    shape, _, dtype = _HEADERS[version](file)
+    try:
+        shape, _, dtype = _HEADERS[version](file)
+    except (SyntaxError, TokenError, RecursionError, MemoryError) as error:  # it is read as Python's own text
+        raise ValueError("The table's header is no such thing.") from error
     rows = shape[0] if len(shape) == 1 else -1
     if dtype.hasobject or rows * dtype.itemsize != len(data) - file.tell():
         raise ValueError("The table is not what its header promises.")

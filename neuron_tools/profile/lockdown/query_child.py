@@ -106,6 +106,7 @@ def _answer(
         with database.cursor() as cursor, sandbox.bounded(cursor, timeout_s):
             relation = cursor.sql(query, params=parameters or None)
             table = (relation if most_rows is None else relation.limit(most_rows)).to_arrow_table()
+        _check_times(table)
     except NeuronToolsError as error:
         _send(stream, {"error": str(error)})
         return
@@ -119,6 +120,28 @@ def _answer(
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
     stream.flush()
+
+
+def _check_times(table: pa.Table) -> None:
+    """Refuse times that Python has not, which nothing that shows the table could show.
+
+    Raises:
+        QueryError: A column holds some.
+    """
+    for name, column in zip(table.column_names, table.columns):
+        try:
+            if _has_times(column.type):
+                column.to_pylist()
+        except (OverflowError, ValueError) as error:
+            raise sandbox.QueryError(
+                f"Column '{name}' holds times before the year 1 or after 9999: write CAST(... AS VARCHAR)."
+            ) from error
+
+
+def _has_times(kind: pa.DataType) -> bool:
+    if pa.types.is_temporal(kind):
+        return True
+    return any(_has_times(kind.field(number).type) for number in range(kind.num_fields))
 
 
 def _receive(stream: BufferedRWPair) -> Any:

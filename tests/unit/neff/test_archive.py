@@ -186,3 +186,16 @@ def test_deeply_nested_json_is_refused(neff, tmp_path):
     path = archive_of({**pieces_of(neff), "program.json": b"[" * 100_000}, tmp_path / "b.neff")
     with pytest.raises(NeffError, match="is damaged"):
         read_neff(path)
+
+
+def test_a_header_that_is_no_text_of_a_table_is_damage(neff, tmp_path):
+    with zipfile.ZipFile(io.BytesIO(neff.to_bytes())) as archive:
+        pieces = {name: archive.read(name) for name in archive.namelist()}
+    name = next(name for name in pieces if name.endswith(".npy"))
+    pieces[name] = pieces[name].replace(b"}", b"(", 1)
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as archive:
+        for each, data in pieces.items():
+            archive.writestr(each, data)
+    with pytest.raises(NeffError, match="damaged"):
+        Neff.from_bytes(made.getvalue())

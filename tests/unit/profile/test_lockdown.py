@@ -55,6 +55,14 @@ def test_memory_that_the_database_does_not_count_is_refused_alike(profile, query
         profile.query(query, timeout_s=60)
 
 
+@pytest.mark.parametrize(
+    "value", ["TIMESTAMP '290000-01-01'", "[DATE '5877642-06-25']", "{'a': '-infinity'::DATE}"]
+)
+def test_times_that_python_has_not_are_refused_in_a_sentence(profile, value):
+    with pytest.raises(QueryError, match="Column 't' holds times before the year 1 or after 9999"):
+        profile.query(f"SELECT {value} AS t", timeout_s=60)
+
+
 def test_a_cancelled_query_ends(profile):
     @contextmanager
     def cancelled_at_once(stop):

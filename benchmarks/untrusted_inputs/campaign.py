@@ -1,0 +1,116 @@
+"""Tries many inputs of a kind, some hundred in each process, and counts how they ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+IN_ONE_PROCESS = 500
+START_S = 120.0
+
+
+@dataclass
+class Outcome:
+    """What came of the inputs of one kind.
+
+    Attributes:
+        tried, read, refused: How many.
+        findings: Those that ended in anything but a result or a sentence, each with its input.
+        slowest_s: The longest that one took, by the clock.
+        peak_bytes: The most memory of a process that read them, beyond what it had before the first.
+        children_bytes: The same of the processes that they started.
+    """
+
+    kind: str
+    tried: int = 0
+    read: int = 0
+    refused: int = 0
+    findings: list[str] = field(default_factory=list)
+    slowest_s: float = 0.0
+    peak_bytes: int = 0
+    children_bytes: int = 0
+
+
+def campaign(kind: str, count: int, deadline_s: float, seed: int = 0) -> Outcome:
+    """Try `count` inputs of a kind, made from a seed; a process that is over the deadline is ended."""
+    outcome = Outcome(kind)
+    while outcome.tried < count:
+        few = min(IN_ONE_PROCESS, count - outcome.tried)
+        _try_some(outcome, seed + outcome.tried, few, deadline_s)
+    return outcome
+
+
+def _try_some(outcome: Outcome, seed: int, count: int, deadline_s: float) -> None:
+    with tempfile.TemporaryDirectory(prefix="neuron-untrusted-") as name:
+        folder = Path(name)
+        (folder / "home").mkdir()
+        (folder / "work").mkdir()
+        command = [
+            sys.executable,
+            "-m",
+            "benchmarks.untrusted_inputs.child",
+            outcome.kind,
+            str(seed),
+            str(count),
+        ]
+        environment = {**os.environ, "HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join(sys.path)}
+        with subprocess.Popen(
+            [*command, str(folder / "work")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            cwd=folder / "home", env=environment, bufsize=0,
+        ) as process:  # fmt: skip
+            before = outcome.tried
+            _follow(process, outcome, deadline_s)
+        if outcome.tried == before:
+            raise RuntimeError(f"No input of {outcome.kind} could be tried.")
+        outcome.findings += [f"made {path}" for path in _made_outside(folder)]
+
+
+def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: float) -> None:
+    """Take in what the process tells until it ends; end it where it tells nothing for too long."""
+    assert process.stdout is not None
+    trying, first_kib = "", 0
+    while True:
+        ready, _, _ = select.select([process.stdout], [], [], deadline_s if trying else START_S)
+        line = process.stdout.readline() if ready else b""
+        if not line:
+            process.kill()
+            if trying:
+                how = "ended the process" if ready else f"took longer than {deadline_s:g} s"
+                outcome.tried += 1
+                outcome.findings.append(f"{how}: {trying}")
+            return
+        told: dict[str, Any] = json.loads(line)
+        if "input" in told:
+            trying = str(told["input"])
+        elif "ending" in told:
+            first_kib = first_kib or int(told["peak_kib"])
+            _count(outcome, trying, told, first_kib)
+            trying = ""
+        else:
+            outcome.children_bytes = max(outcome.children_bytes, int(told["children_kib"]) << 10)
+
+
+def _count(outcome: Outcome, trying: str, told: dict[str, Any], first_kib: int) -> None:
+    outcome.tried += 1
+    outcome.read += told["ending"] == "read"
+    outcome.refused += told["ending"] == "refused"
+    if told["ending"].startswith("finding"):
+        outcome.findings.append(f"{told['ending']}: {trying}")
+    outcome.slowest_s = max(outcome.slowest_s, told["seconds"])
+    outcome.peak_bytes = max(outcome.peak_bytes, (int(told["peak_kib"]) - first_kib) << 10)
+
+
+def _made_outside(folder: Path) -> list[str]:
+    """Files where no input has any business: the home, the folder above, and beside what was to be read."""
+    expected = {"home", "work"}
+    outside = [path.name for path in folder.iterdir() if path.name not in expected]
+    outside += [str(path) for path in (folder / "home").rglob("*") if ".cache" not in path.parts]
+    others = folder / "work" / "others"
+    return outside + [str(path) for path in others.rglob("*") if path.name != "secret.csv"]

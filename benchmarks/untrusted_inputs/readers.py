@@ -1,0 +1,157 @@
+"""What is read of others: an example of each kind, and the reading of one as far as a command reads it."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from benchmarks.untrusted_inputs.damage import damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A kind of input.
+
+    Attributes:
+        make: Writes a sound example below an empty folder.
+        files: Patterns of the example's files of which one is damaged.
+        read: Reads the example in that folder.
+    """
+
+    make: Callable[[Path], None]
+    files: tuple[str, ...]
+    read: Callable[[Path], None]
+
+    def damage(self, sound: Path, folder: Path, chance: random.Random) -> None:
+        """Make the example anew in a folder, with one file damaged."""
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(sound, folder)
+        chosen = chance.choice(sorted(path for pattern in self.files for path in folder.glob(pattern)))
+        chosen.write_bytes(damaged(chosen.read_bytes(), chance))
+
+
+def _trace(name: str) -> Reader:
+    def make(folder: Path) -> None:
+        (folder / "trace").write_bytes(_of_tests("fixtures.foreign_traces").all_traces()[name])
+
+    def read(folder: Path) -> None:
+        from neuron_tools.profile.importers import import_traces
+        from neuron_tools.profile.reader import open_profile
+
+        import_traces([folder / "trace"], folder / "out.nprof", force=True)
+        with open_profile(folder / "out.nprof") as profile:
+            for table in profile.tables():
+                profile.arrow(table)
+
+    return Reader(make, ("trace",), read)
+
+
+def _make_artifact(folder: Path) -> None:
+    from neuron_tools.neff import write_neff
+
+    write_neff(_of_tests("unit.neff.computation").artifact(), folder / "model.neff")
+
+
+def _read_artifact(folder: Path) -> None:
+    from neuron_tools import hardware
+    from neuron_tools.neff import read_neff
+    from neuron_tools.simulator.simulation import simulate
+
+    simulate(read_neff(folder / "model.neff").program, hardware.get("trn2"))
+
+
+def _make_log(folder: Path) -> None:
+    """A capture that was killed: part of its tables, and its log."""
+    from neuron_tools.capture.assembler import Assembler
+    from neuron_tools.capture.options import CaptureOptions
+
+    profile = folder / "run.nprof"
+    assembler = Assembler(CaptureOptions(profile), ["python", "train.py"])
+    _of_tests("unit.capture.logs").write_log(
+        profile / "log/process-0000", _records(), _executables(), ended=False
+    )
+    assembler.poll()
+    assembler._lock.release()
+
+
+def _make_profile(folder: Path) -> None:
+    from neuron_tools.capture.assembler import Assembler
+    from neuron_tools.capture.options import CaptureOptions
+
+    options = CaptureOptions(folder / "run.nprof")
+    assembler = Assembler(options, ["python", "train.py"])
+    _of_tests("unit.capture.logs").write_log(
+        options.log_directory / "process-0000", _records(), _executables()
+    )
+    assembler.finish(complete=True, exit_status=0)
+
+
+def _of_tests(name: str) -> Any:
+    """A module of the tests that makes sound examples."""
+    return import_module(f"tests.{name}")
+
+
+def _records() -> list[Any]:
+    one_step = _of_tests("unit.capture.logs").one_step
+    return [row for step in range(2) for row in one_step(1_000 + 40_000 * step)]
+
+
+def _executables() -> tuple[Any, ...]:
+    make = _of_tests("unit.capture.programs").fused_executable
+    return make(7, "eager"), make(8, "graph")
+
+
+def _read_log(folder: Path) -> None:
+    from neuron_tools.capture.recovery import recover
+    from neuron_tools.profile.reader import open_profile
+
+    recover(folder / "run.nprof")
+    with open_profile(folder / "run.nprof") as profile:
+        profile.summary()
+
+
+def _read_tables(folder: Path) -> None:
+    from neuron_tools.profile.reader import open_profile
+
+    with open_profile(folder / "run.nprof") as profile:
+        for table in profile.tables():
+            profile.arrow(table)
+        profile.summary()
+
+
+def _advise(folder: Path) -> None:
+    from neuron_profile.analysis.advice.advise import advise
+    from neuron_tools.profile.reader import open_profile
+
+    with open_profile(folder / "run.nprof") as profile:
+        advise(profile)
+
+
+def _draw(folder: Path) -> None:
+    from neuron_tools.profile.reader import open_profile
+
+    with open_profile(folder / "run.nprof") as profile:
+        spans = [track for track in profile.tracks() if track.level != "counter"]
+        start_ns, end_ns = profile.time_range_ns()
+        profile.timelines(spans, start_ns, end_ns, PIXELS)
+        profile.timelines(spans, start_ns, start_ns + (end_ns - start_ns) // 7, PIXELS)
+
+
+PIXELS = 500
+TRACES = (
+    "torch.profiler", "Chrome trace", "XLA trace JSON", "AWS Neuron profile JSON", "Perfetto trace",
+    "XLA XSpace", "monitor JSON lines",
+)  # fmt: skip
+READERS = {
+    **{name: _trace(name) for name in TRACES},
+    "artifact (.neff)": Reader(_make_artifact, ("model.neff",), _read_artifact),
+    "capture log": Reader(_make_log, ("run.nprof/log/**/*.*", "run.nprof/profile.json"), _read_log),
+    "profile": Reader(_make_profile, ("run.nprof/*.json", "run.nprof/*/*.parquet"), _read_tables),
+    "timeline index": Reader(_make_profile, ("run.nprof/timeline/*",), _draw),
+    "profile's programs": Reader(_make_profile, ("run.nprof/programs/*",), _advise),
+}
