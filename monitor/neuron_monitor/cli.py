@@ -11,7 +11,7 @@ import click
 from neuron_monitor.commands.options import host_option, pods_option, spelling_option, tree_option
 from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 
-COMMANDS = ("prometheus", "dashboard")
+COMMANDS = ("prometheus", "dashboard", "watch")
 
 
 class CommandFolder(click.Group):

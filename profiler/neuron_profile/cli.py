@@ -13,6 +13,7 @@ from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
 COMMANDS = (
     "capture",
     "snapshot",
+    "respond",
     "view",
     "query",
     "info",

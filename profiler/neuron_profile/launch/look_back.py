@@ -75,13 +75,13 @@ class _Session:
         self._raised: list[Alert] = []
         self._watch = LookBackWatch(options, rules, self._raised.append)
         self._alerts = 0
+        self._reasons: list[str] = []
         self._writing: subprocess.Popen[bytes] | None = None
 
     def run(self, command: Sequence[str]) -> int:
         ending = run(command, {**os.environ, **child_environment(self._options)}, self._look)
         self._look()
-        if self._writing is not None:
-            self._writing.wait()
+        self._write_waiting()
         failed = ending.exit_status != 0 and not ending.interrupted
         if failed and any(rule.series == "error" for rule in self._rules):
             self._write_last(ending)
@@ -94,15 +94,28 @@ class _Session:
     def _look(self) -> None:
         """Write one profile for all rules met now, beside the running command, which must not wait for it."""
         self._watch.look()
-        if not self._raised:
-            return
+        if self._raised:
+            reason = "; ".join(f"{alert.rule}: {alert.what}" for alert in self._raised)
+            self._raised.clear()
+            click.echo(f"neuron-profile: alert: {reason}", err=True)
+            self._reasons.append(reason)
+        if self._reasons and (self._writing is None or self._writing.poll() is not None):
+            self._write_next()
+
+    def _write_waiting(self) -> None:
+        """The command is gone: write what was met while the last profile was written."""
+        while self._writing is not None:
+            self._writing.wait()
+            self._writing = None
+            if self._reasons:
+                self._write_next()
+
+    def _write_next(self) -> None:
+        """One profile for all rules that were met since the last began."""
+        reason = "; ".join(self._reasons)
+        self._reasons.clear()
         self._alerts += 1
-        reason = "; ".join(f"{alert.rule}: {alert.what}" for alert in self._raised)
-        self._raised.clear()
-        click.echo(f"neuron-profile: alert: {reason}", err=True)
-        if self._writing is not None and self._writing.poll() is None:
-            click.echo("neuron-profile: the last alert's profile is still being written.", err=True)
-        elif self._alerts > MOST_ALERTS:
+        if self._alerts > MOST_ALERTS:
             click.echo(f"neuron-profile: {MOST_ALERTS} profiles were written: no more are.", err=True)
         else:
             self._writing = self._start_writing(reason)

@@ -1,0 +1,1 @@
+"""The monitor's own alerts, for hosts without Prometheus."""
