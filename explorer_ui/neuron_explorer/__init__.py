@@ -5,10 +5,11 @@ from pathlib import Path
 from neuron_tools.command_line import version_text
 
 __version__ = version_text()  # Dash puts it into the addresses of scripts
-# Dash looks here for the scripts of this package's components. The bundle is built from explorer_ui/timeline.
-_BUNDLES = ("timeline/static/neuron_timeline.js", "timeline/static/neuron_workspace.js")
+# Dash looks here for the scripts of this package's components, built from explorer_ui/timeline. What is
+# dynamic it serves, but no page begins with it: the workspace asks for its own when it is opened.
+_BUNDLES = {"timeline/static/neuron_timeline.js": False, "timeline/static/neuron_workspace.js": True}
 _js_dist = [
-    {"relative_package_path": bundle, "namespace": "neuron_explorer"}
-    for bundle in _BUNDLES
+    {"relative_package_path": bundle, "namespace": "neuron_explorer", "dynamic": is_dynamic}
+    for bundle, is_dynamic in _BUNDLES.items()
     if (Path(__file__).parent / bundle).is_file()
 ]

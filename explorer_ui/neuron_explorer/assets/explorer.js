@@ -220,11 +220,38 @@
     if (["ArrowRight", "ArrowLeft", "ArrowDown", "ArrowUp"].includes(event.key)) moveInTree(event);
   });
 
+  // --- the workspace -----------------------------------------------------------------------------
+  const scripts = new Map();
+
+  /** Load a script once; whoever needs it waits for the same. */
+  function load(address) {
+    if (!scripts.has(address)) {
+      scripts.set(address, new Promise((resolve, reject) => {
+        const script = document.createElement("script");
+        script.addEventListener("load", resolve);
+        script.addEventListener("error", () => {
+          scripts.delete(address);
+          reject(new Error(`${address} did not load: load the page again.`));
+        });
+        script.src = address;
+        document.head.append(script);
+      }));
+    }
+    return scripts.get(address);
+  }
+
   window.neuronExplorer = { navigate, setAddress, say, save, root };
   window.dash_clientside = Object.assign({}, window.dash_clientside);
   window.dash_clientside.explorer = Object.assign({}, window.dash_clientside.explorer, {
     go_to(wanted) {
       if (wanted) navigate(wanted.href);
+      return window.dash_clientside.no_update;
+    },
+    async open_workspace(data) {
+      if (data) {
+        await load(data.script);
+        window.neuronWorkspace.open(data);
+      }
       return window.dash_clientside.no_update;
     },
     set_title(title) {

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dash import MATCH, ClientsideFunction, Dash, Input, Output, State, dcc, html, no_update
+from dash.fingerprint import build_fingerprint
 
+from neuron_explorer import __version__
 from neuron_explorer.drawing import draw_page, guarded
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page
@@ -29,6 +31,7 @@ def workspace_page(view: View) -> Any:
         return empty_state(NOT_BUILT)
     data = {
         "root": view.address.root,
+        "script": _script(view.address.root),
         "path": PATH,
         "other": other_profile(view),
         "arrangements": [{"name": one.name, "layout": one.layout} for one in ARRANGEMENTS],
@@ -55,6 +58,12 @@ def workspace_page(view: View) -> Any:
         id="workspace",
         className="workspace",
     )
+
+
+def _script(root: str) -> str:
+    """Where the browser gets the workspace's script: elsewhere when it was built anew, so it may be kept."""
+    path = build_fingerprint(f"timeline/static/{BUNDLE.name}", __version__, int(BUNDLE.stat().st_mtime))
+    return f"{root}/_dash-component-suites/neuron_explorer/{path}"
 
 
 def arrangement_choice(view: View) -> Any:

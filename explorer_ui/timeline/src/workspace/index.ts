@@ -1,18 +1,23 @@
-/** The script of the workspace: the page's data opens it. */
+/** The script of the workspace; it is loaded when the first one is opened. */
 
 import { Workspace, type WorkspaceData } from "./workspace.js";
 
 let shown: Workspace | null = null;
 
-/** Open the workspace that stands in the page; called by Dash when its data has come. */
-function openWorkspace(data: WorkspaceData | null): unknown {
+declare global {
+  interface Window {
+    neuronWorkspace?: { readonly open: (data: WorkspaceData | null) => void };
+  }
+}
+
+/** Open the workspace that stands in the page. */
+function open(data: WorkspaceData | null): void {
   const host = document.getElementById("workspace");
   if (shown && !shown.isShown) {
     shown.destroy();
     shown = null;
   }
   if (host && data && !shown) shown = new Workspace(host, data);
-  return window.dash_clientside?.no_update;
 }
 
 /** The page may become another one: then the workspace is gone, and what it listens to with it. */
@@ -24,6 +29,4 @@ window.addEventListener("_dashprivate_historychange", () => {
   });
 });
 
-const known = Object.assign({}, window.dash_clientside);
-known.explorer = Object.assign({}, known.explorer, { open_workspace: openWorkspace });
-window.dash_clientside = known;
+window.neuronWorkspace = { open };

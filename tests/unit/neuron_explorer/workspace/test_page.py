@@ -12,9 +12,9 @@ import pytest
 
 from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
-from neuron_explorer.app import render
+from neuron_explorer.app import make_app, render
 from neuron_explorer.library import ProfileLibrary, profile_id
-from neuron_explorer.page import View
+from neuron_explorer.page import Site, View
 from neuron_explorer.pages import pages
 from neuron_explorer.workspace.arrangements import ARRANGEMENTS, arrangement_named
 from neuron_explorer.workspace.page import draw_panel, workspace_page
@@ -64,6 +64,20 @@ def test_the_frame_holds_every_panel_and_stays_while_the_address_changes(view: V
     again = render(view, shown=first[-1])
     assert first[-1] == again[-1]
     assert type(again[0]).__name__ == "NoUpdate"
+
+
+def test_the_workspaces_script_is_loaded_by_the_workspace_alone(view: View) -> None:
+    page = workspace_page(view)
+    if "is not built" in _text(page):
+        pytest.skip("The front end is not built.")
+    (script,) = re.findall(r'"script": "([^"]+)"', _text(page))
+    client = make_app(Site(view.library, view.analyses, view.tasks, view.store)).server.test_client()
+    begun = client.get("/").get_data(as_text=True)
+    assert "neuron_timeline" in begun
+    assert "neuron_workspace" not in begun
+    answer = client.get(script)
+    assert answer.status_code == 200
+    assert "max-age=31536000" in answer.headers["Cache-Control"]
 
 
 def test_the_headline_tells_the_finding_that_is_asked_for(view: View) -> None:
