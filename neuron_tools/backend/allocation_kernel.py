@@ -11,6 +11,8 @@ Int64Array = npt.NDArray[np.int64]
 
 LOWEST, NEXT, MATCHING = 0, 1, 2
 """Where the search for a place begins: at the bottom, behind the last tile, or with places of the size."""
+PLACES = 2
+"""Places at which the blocks of one loaded tensor take turns."""
 _RECENT_ROWS = 64
 """A place that was in use so shortly before would make its next tile wait."""
 
@@ -44,6 +46,7 @@ def allocate(
     bank: int,
     alignment: int,
     search: int,
+    turns_of: Int64Array,
 ) -> tuple[Int64Array, Int64Array, Int64Array, int]:
     """Addresses of tiles, and whose place each takes over.
 
@@ -61,6 +64,7 @@ def allocate(
         bank: Tiles no larger than this do not cross its multiples; 0: no banks.
         alignment: Addresses are multiples of this.
         search: LOWEST, NEXT or MATCHING.
+        turns_of: (buffers,) tensor whose blocks take turns at `PLACES` places with NEXT; -1: none.
 
     Returns:
         (address (buffers,), predecessor pairs (n, 2): tile and the earlier tile whose place it takes, failed
@@ -82,7 +86,9 @@ def allocate(
         now = first[tile]
         found = fixed[tile]
         if found < 0:
-            if search == MATCHING and bank == 0:
+            if search == NEXT and bank == 0 and turns_of[tile] >= 0:
+                found = _turn(start, owner, segments, capacity, last, now, need, turns_of, turns_of[tile])
+            if found < 0 and search == MATCHING and bank == 0:
                 found = _matching_fit(start, owner, segments, capacity, last, now, need)
             if found < 0:
                 found = _next_fit(start, owner, segments, capacity, last, now, need, pointer, bank)
@@ -125,6 +131,23 @@ def allocate(
             if owner[index] >= 0 and last[owner[index]] >= now:
                 live += high - start[index]
     return address, pairs[:pair_count], failed, live
+
+
+@compiled
+def _turn(
+    start: Int64Array, owner: Int64Array, segments: int, capacity: int, last: Int64Array, now: int,
+    need: int, turns_of: Int64Array, tensor: int,
+) -> int:  # fmt: skip
+    """The longest free of a tensor's own places, where it has as many as it may; -1: take another."""
+    places, best, since = 0, -1, np.int64(now)
+    for index in range(segments):
+        if owner[index] >= 0 and turns_of[owner[index]] == tensor:
+            high = start[index + 1] if index + 1 < segments else capacity
+            if high - start[index] == need:
+                places += 1
+                if last[owner[index]] < since:
+                    best, since = start[index], last[owner[index]]
+    return best if places >= PLACES else -1
 
 
 @compiled

@@ -29,6 +29,7 @@ from neuron_tools.backend.body import (
     Buffers,
     Ints,
 )
+from neuron_tools.backend.in_psum import reading_psum, reads_one_in_psum
 from neuron_tools.backend.kinds import READS, Kind, Step
 from neuron_tools.backend.schedule import add_kind
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
@@ -101,11 +102,12 @@ class _Spreading:
             self.rows[row, FIRST_READ + slot] = self._kept[box]
             return
         reaches_psum = step.engine is not Engine.GPSIMD or bool(self.kinds[int(self.rows[row, KIND])].engines)
+        reaches_psum &= not reads_one_in_psum(step)
         if elements <= most and buffer not in self._repeated and reaches_psum:
             target = self._product(row, source, buffer, step.partitions, elements, item)
             self.rows[row, FIRST_READ + slot] = target
             reader = int(self.rows[row, KIND])
-            self.rows[row, KIND] = self._kind(partial(self._reading_psum, reader, slot))
+            self.rows[row, KIND] = self._kind(partial(self._reading, reader, slot))
             return
         tile = self._tile(Memory.SBUF, step.partitions, elements * item, buffer)
         for first in range(0, elements, most):
@@ -145,17 +147,8 @@ class _Spreading:
             self._made[key] = add_kind(self.kinds, make())
         return self._made[key]
 
-    def _reading_psum(self, number: int, slot: int) -> Kind:
-        """The call with one operand in PSUM."""
-        kind = self.kinds[number]
-        step = kind.steps[0]
-        flags = step.flags
-        if step.opcode is Opcode.TENSOR_TENSOR:
-            flags ^= Flag.SECOND_OPERAND_PSUM
-        first = Memory.PSUM if slot == 0 else step.source_memory
-        engines = tuple(engine for engine in kind.engines if engine is not Engine.GPSIMD)
-        return replace(kind, steps=(replace(step, flags=flags, source_memory=first),), engines=engines,
-                       straight=False)  # fmt: skip
+    def _reading(self, number: int, slot: int) -> Kind:
+        return reading_psum(self.kinds[number], slot)
 
     def _region(self, buffer: int, first: int, last: int, low: int, high: int) -> int:
         self.regions.append((buffer, first, last, low, high))

@@ -102,3 +102,54 @@ def join_copies(
         last[root] = last[into]
         dropped[row] = True
     return same, dropped
+
+
+@compiled
+def join_results(
+    rows: Int32Array,
+    regions: Int32Array,
+    elementwise: Bools,
+    free: Bools,
+    gives: Bools,
+    form: Int64Array,
+    area: Int64Array,
+) -> Int64Array:
+    """The buffer that each becomes part of: results become part of an operand that ends with them.
+
+    Args:
+        rows: (calls, COLUMNS).
+        regions: (regions, 5).
+        elementwise: (calls,) whether each reads an element before it writes the one in its place.
+        gives: (buffers,) whether a result may take the place of each.
+        free, form, area: As for `join_copies`.
+    """
+    count, buffers = rows.shape[0], area.shape[0]
+    first, last = np.full(buffers, count, np.int64), np.full(buffers, -1, np.int64)
+    for row in range(count):
+        for slot in range(3, 9):
+            region = rows[row, slot]
+            if region >= 0:
+                buffer = regions[region, 0]
+                first[buffer] = min(first[buffer], row)
+                last[buffer] = row
+    same = np.arange(buffers)
+    for row in range(count):
+        if not elementwise[row] or rows[row, 3] < 0:
+            continue
+        target = rows[row, 3]
+        into = regions[target, 0]
+        if not free[into] or first[into] != row or _area(regions[target]) != area[into]:
+            continue
+        for slot in range(5, 9):
+            source = rows[row, slot]
+            if source < 0:
+                continue
+            root = same[regions[source, 0]]
+            if root == into or not gives[root] or last[root] != row or not (form[into] == form[root]).all():
+                continue
+            if _area(regions[source]) != area[root]:
+                continue
+            same[into] = root
+            last[root] = last[into]
+            break
+    return same

@@ -14,6 +14,7 @@ from neuron_tools.backend.broadcasts import spread_rows
 from neuron_tools.backend.changes import changes_of
 from neuron_tools.backend.copies import drop_copies
 from neuron_tools.backend.fills import drop_fills
+from neuron_tools.backend.in_psum import keep_in_psum
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.merge import merge_transfers
 from neuron_tools.backend.queues import choose_queues
@@ -23,10 +24,22 @@ from neuron_tools.backend.spill import WorkingSetError, spill
 from neuron_tools.errors import UsageError
 from neuron_tools.records.program import Memory, Opcode
 
-PASSES = ("blocks", "broadcasts", "fills", "copies", "redundant", "merge", "spill", "queues", "schedule")
+PASSES = (
+    "blocks",
+    "in_psum",
+    "broadcasts",
+    "fills",
+    "copies",
+    "redundant",
+    "merge",
+    "spill",
+    "queues",
+    "schedule",
+)
 """Names of the passes, in order."""
 _CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
     ("blocks", split_blocks, False),
+    ("in_psum", keep_in_psum, True),
     ("broadcasts", spread_rows, True),
     ("fills", drop_fills, False),
     ("copies", drop_copies, True),
@@ -58,7 +71,7 @@ class Options:
 
 SCHEDULES = ("compiled", "written")
 SCHEDULE_VARIABLE = "NEURON_TOOLS_SCHEDULE"
-WRITTEN = Options(frozenset({"copies", "redundant", "merge", "queues", "schedule"}))
+WRITTEN = Options(frozenset({"in_psum", "copies", "redundant", "merge", "queues", "schedule"}))
 """The kernel's own order, on the engines that it names or the instruction set names first."""
 
 
@@ -87,7 +100,8 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
     except NoPlaceError as error:
         if error.memory is not Memory.PSUM or not options.runs("broadcasts"):
             raise
-        return _passed(body, replace(options, off=options.off | {"broadcasts"}))  # it needs PSUM of its own
+        needs_psum = {"in_psum"} if options.runs("in_psum") else {"broadcasts"}
+        return run_passes(body, replace(options, off=options.off | needs_psum))
 
 
 def _passed(body: Body, options: Options) -> tuple[Body, Places]:

@@ -25,9 +25,9 @@ def drop_redundant(body: Body) -> Body:
     if not len(body) or (body.buffers.address >= 0).any():
         return body
     buffers = body.buffers
-    moves = body.kind_column([_moves(kind) for kind in body.kinds]) != 0
+    does = body.kind_column([_does(kind) for kind in body.kinds])
     same = equal_buffers(
-        body.rows, body.regions, moves, buffers.on_chip, ~buffers.on_chip & ~written_buffers(body),
+        body.rows, body.regions, does, buffers.on_chip, ~buffers.on_chip & ~written_buffers(body),
         buffers.lines * buffers.pitch_bytes,
     )  # fmt: skip
     repeated = same != np.arange(len(buffers))
@@ -54,16 +54,23 @@ def _keep_in_psum(body: Body, repeated: np.ndarray, kept: np.ndarray, writes: np
     kept |= target & needed[writes]
 
 
-def _moves(kind: Kind) -> bool:
-    """Whether it is a load, a transpose or a copy, whole and as it stands in memory."""
+def _does(kind: Kind) -> int:
+    """Whether it moves, turns or computes, whole and as it stands in memory; 0: none of them."""
+    from neuron_tools.backend.value_kernel import COMPUTES, MOVES, TURNS
+
     transfer = kind.transfer
     if transfer is not None:
-        return (
+        loads = (
             kind.name in ("dma_copy", "dma_transpose")
             and transfer.descriptors_by != "software"
             and transfer.source_memory is Memory.HBM
             and transfer.destination_memory is Memory.SBUF
         )
-    return kind.name in ("nc_transpose", "tensor_copy") or (
-        len(kind.steps) == 1 and kind.steps[0].opcode is Opcode.MEMSET and kind.constant is not None
-    )
+        return MOVES if loads else 0
+    if kind.name in _DOES:
+        return {"tensor_tensor": COMPUTES, "nc_transpose": TURNS, "tensor_copy": MOVES}[kind.name]
+    fills = len(kind.steps) == 1 and kind.steps[0].opcode is Opcode.MEMSET and kind.constant is not None
+    return MOVES if fills else 0
+
+
+_DOES = ("tensor_tensor", "nc_transpose", "tensor_copy")

@@ -1,6 +1,7 @@
 """Compiled spilling: walks the calls in order, and evicts what is needed again last.
 
 What HBM holds already is one transfer away from being back, anything else two: it counts as twice as far off.
+So does what takes more room than its transfer has bytes: a row of one partition is back at once.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ def spill(
     start: Int64Array,
     uses: Int64Array,
     loaded_by: Int64Array,
+    freed: Int64Array,
     capacity: int,
 ) -> tuple[Int64Array, Int32Array, int]:
     """Which buffers leave the memory when, and come back when.
@@ -79,6 +81,8 @@ def spill(
         size: (buffers,) bytes of each partition; 0 for buffers of other memories or with a fixed place.
         start, uses: `uses_of`.
         loaded_by: (buffers,) the one load that fills a buffer with what HBM keeps; -1: there is none.
+        freed: (buffers,) bytes of SBUF that each takes for one that a transfer moves: rows on few partitions
+            take as much as whole tiles.
         capacity: Bytes of a partition that may be taken.
 
     Returns:
@@ -111,7 +115,7 @@ def spill(
                 for index in range(count):
                     other = members[index]
                     if place[other] < start[other + 1] and uses[place[other]] > row:
-                        away = row + (uses[place[other]] - row) * (1 if dirty[other] else 2)
+                        away = row + (uses[place[other]] - row) * (1 if dirty[other] else 2) * freed[other]
                         if away > furthest:
                             victim, furthest = other, away
                 if victim < 0:

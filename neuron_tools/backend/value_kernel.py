@@ -11,6 +11,9 @@ Int64Array = npt.NDArray[np.int64]
 Int32Array = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
+MOVES, TURNS, COMPUTES = 1, 2, 3
+"""What a call does that is followed: it moves, it moves and turns, it computes element by element."""
+
 
 @compiled
 def _mixed(value: int, other: int) -> int:
@@ -29,17 +32,18 @@ def _box(region: Int32Array) -> int:
 
 @compiled
 def equal_buffers(
-    rows: Int32Array, regions: Int32Array, moves: Bools, on_chip: Bools, constant: Bools, area: Int64Array
+    rows: Int32Array, regions: Int32Array, does: Int64Array, on_chip: Bools, constant: Bools, area: Int64Array
 ) -> Int64Array:
     """The first buffer that holds what each holds; itself where there is none before it.
 
-    A buffer is followed where only moves write it, none of them after somebody has read it: loads of tensors
-    that the kernel never writes, and copies and transposes of buffers that are followed.
+    A buffer is followed where only calls that `does` names write it, none of them after somebody has read it:
+    loads of tensors that the kernel never writes, and copies, sums and transposes of buffers that are
+    followed, but no transposes of what was computed.
 
     Args:
         rows: (calls, COLUMNS).
         regions: (regions, 5).
-        moves: (calls,) whether each only moves data.
+        does: (calls,) MOVES, TURNS or COMPUTES; 0: anything else.
         on_chip: (buffers,) whether each lies in SBUF or PSUM.
         constant: (buffers,) whether each lies in HBM and is never written.
         area: (buffers,) bytes of each, over all lines.
@@ -60,7 +64,7 @@ def equal_buffers(
                 continue
             size = np.int64(regions[region, 2] - regions[region, 1])
             written[buffer] += size * np.int64(regions[region, 4] - regions[region, 3])
-            if not moves[row] or slot != 3 or first_read[buffer] < row or written[buffer] > area[buffer]:
+            if does[row] == 0 or slot != 3 or first_read[buffer] < row or written[buffer] > area[buffer]:
                 followed[buffer] = False
     slots = 16
     while slots < 2 * buffers:
@@ -69,9 +73,11 @@ def equal_buffers(
     value = np.zeros(buffers, np.int64)
     same = np.arange(buffers)
     known = np.zeros(buffers, np.bool_)
+    computed = np.zeros(buffers, np.bool_)
     for row in range(calls):
         inputs = np.int64(17)
         whole = True
+        new = does[row] == COMPUTES
         for slot in range(5, 9):
             region = rows[row, slot]
             if region < 0:
@@ -91,11 +97,13 @@ def equal_buffers(
                     place = (place + 1) & (slots - 1)
                 if table[place] < 0:
                     table[place] = buffer
+            new = new or computed[buffer]
             inputs = _mixed(_mixed(inputs, same[buffer]), _box(regions[region]))
         target = rows[row, 3]
-        if target >= 0 and moves[row]:
+        if target >= 0 and does[row] > 0:
             buffer = regions[target, 0]
-            if whole:
+            if whole and not (new and does[row] == TURNS):
+                computed[buffer] = computed[buffer] or new
                 value[buffer] = _mixed(
                     _mixed(_mixed(value[buffer], np.int64(rows[row, 0])), _box(regions[target])), inputs
                 )

@@ -17,6 +17,7 @@ FROM "Transformation" GROUP BY ALL ORDER BY abs(sum(saved_busy_ns)) DESC, name
 """
 _TITLES = {
     "blocks": "split block dimensions",
+    "in_psum": "left in PSUM what one instruction reads",
     "broadcasts": "brought rows to all partitions",
     "fills": "left out fills",
     "copies": "left out copies and overwritten stores",

@@ -149,13 +149,14 @@ def traced(body, *arrays, core=CORE):
 
 
 @settings(max_examples=40, deadline=None)
-@given(steps, st.sampled_from([(), *((name,) for name in PASSES)]))
-def test_any_schedule_gives_the_values_of_program_order(moves, off):
-    trace = traced(random_kernel(moves, 256), floats(512, 256), floats(512, 256))
+@given(steps, st.sampled_from([(), *((name,) for name in PASSES)]), st.sampled_from(["trn1", "trn2"]))
+def test_any_schedule_gives_the_values_of_program_order(moves, off, target):
+    core = hardware.get(target)
+    trace = traced(random_kernel(moves, 256), floats(512, 256), floats(512, 256), core=core)
     written = make_body(trace)
     compiled, places = run_passes(written, Options(frozenset(off)))
     assert values_of(compiled, places) == values_of(written, None)
-    check(lower(trace, "kernel", options=Options(frozenset(off))).program, CORE)
+    check(lower(trace, "kernel", options=Options(frozenset(off))).program, core)
 
 
 @settings(max_examples=10, deadline=None)
@@ -348,3 +349,80 @@ def test_a_copy_of_what_is_written_later_stays():
     trace = traced(body, floats(128, 64))
     program = lower(trace, "kernel").program
     assert (program.instructions["opcode"] == Opcode.TENSOR_COPY).sum() == 1
+
+
+def chain(core):
+    """A kernel that adds, scales and adds again in 512 columns of fp32, traced for a core."""
+
+    def body(a):
+        result = nl.ndarray((512, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(4):
+            part, scaled, total = tile((128, 512)), tile((128, 512)), tile((128, 512))
+            nisa.dma_copy(part, a[i * 128 : (i + 1) * 128])
+            nisa.tensor_scalar(scaled, part, nl.multiply, 0.5)
+            nisa.tensor_tensor(total, part, scaled, nl.add)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], total)
+        return result
+
+    return traced(body, floats(512, 512), core=core)
+
+
+@pytest.mark.parametrize(("target", "in_psum"), [("trn1", 4), ("trn2", 0)])
+def test_the_latest_operand_of_a_tensor_tensor_lies_in_psum(target, in_psum):
+    program = lower(chain(hardware.get(target)), "kernel").program
+    scales = program.instructions[program.instructions["opcode"] == Opcode.TENSOR_SCALAR]
+    sums = program.instructions[program.instructions["opcode"] == Opcode.TENSOR_TENSOR]
+    assert (scales["destination_memory"] == Memory.PSUM).sum() == in_psum
+    assert ((sums["flags"] & Flag.SECOND_OPERAND_PSUM) != 0).sum() == in_psum
+
+
+def test_a_sum_of_loaded_tiles_that_no_loop_changes_is_made_once():
+    def body(a):
+        result = nl.ndarray((512, 64), dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(4):
+            first, second, total, scaled = (tile((128, 64)) for _ in range(4))
+            nisa.dma_copy(first, a[0:128])
+            nisa.dma_copy(second, a[128:256])
+            nisa.tensor_tensor(total, first, second, nl.add)
+            nisa.activation(scaled, nl.exp, total)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], scaled)
+        return result
+
+    opcodes = lower(traced(body, floats(512, 64)), "kernel").program.instructions["opcode"]
+    assert (opcodes == Opcode.TENSOR_TENSOR).sum() == 1
+    assert (opcodes == Opcode.ACTIVATE).sum() == 4
+
+
+def test_blocks_of_a_loaded_tensor_take_turns_at_two_places():
+    def body(a):
+        result = nl.ndarray((1024, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+        parts = nl.ndarray((8, par_dim(128), 512), dtype=a.dtype, buffer=nl.sbuf)
+        for i in nl.affine_range(8):
+            nisa.dma_copy(parts[i], a[i * 128 : (i + 1) * 128])
+            nisa.activation(parts[i], nl.exp, parts[i])
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], parts[i])
+        return result
+
+    places = run_passes(make_body(traced(body, floats(1024, 512), core=hardware.get("trn1"))))[1]
+    assert len(set(places.address[places.address >= 0].tolist())) == 2
+
+
+def test_where_sbuf_is_full_a_result_takes_the_place_of_an_operand_that_ends():
+    columns, kept = 7168, 6
+
+    def body(a):
+        result = nl.ndarray((128, columns), dtype=a.dtype, buffer=nl.shared_hbm)
+        parts = [tile((128, columns)) for _ in range(kept)]
+        for part in parts:
+            nisa.dma_copy(part, a)
+            nisa.activation(part, nl.exp, part)
+        for part in parts:
+            total = tile((128, columns))
+            nisa.activation(total, nl.exp, part)
+            again = tile((128, columns))
+            nisa.activation(again, nl.exp, total)
+            nisa.dma_copy(result, again)
+        return result
+
+    program = lower(traced(body, floats(128, columns), core=hardware.get("trn1")), "kernel").program
+    assert not (program.dmas["purpose"] == Purpose.SPILL_SAVE).any()
