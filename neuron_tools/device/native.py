@@ -10,6 +10,7 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from types import CodeType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from neuron_tools.device.build import load
@@ -40,8 +41,8 @@ Each is (executable id, [(buffer, offset), ...] of its tensor arguments, [(buffe
 strides, needed), ...] of its results). Equal buffer numbers mean shared memory, -1 the host's; `needed` says
 whether anybody can still read it. Fewer than two: they are better off alone."""
 
-SampleCallback: TypeAlias = Callable[[int, int, bool], None]
-"""(virtual time, wall time, whether no thread was running Python)."""
+SampledStackCallback: TypeAlias = Callable[[int, list[tuple[CodeType, int, int]]], None]
+"""(number of a stack, (code, offset of the instruction in bytes, line) of its frames, innermost first)."""
 
 EagerFusion: TypeAlias = Literal["off", "auto", "on"]
 _FUSION_MODES: dict[EagerFusion, int] = {"off": 0, "auto": 1, "on": 2}
@@ -231,21 +232,31 @@ def wall_now_ns() -> int:
     return time.monotonic_ns()
 
 
-def start_sampling(callback: SampleCallback, interval_ns: int, *, always: bool = False) -> None:
-    """Asks what the host is doing, at a rate that takes at most 2 % of its time.
+def start_sampling(
+    define: SampledStackCallback, file: int, *, main_thread: int, interval_ns: int, always: bool = False
+) -> None:
+    """Writes what each thread is doing, at a rate that takes at most 2 % of the host's time.
 
     Args:
-        callback: Called outside virtual time in a thread of the sampler's. It must not take a lock that
-            Python code may hold.
-        interval_ns: Wall time between two calls.
-        always: Ask where virtual time does not pass, too.
+        define: Called outside virtual time, in a thread of the sampler's, for each stack that is new. It must
+            not take a lock that Python code may hold.
+        file: Where the records go, as `neuron_tools.records.host_samples` has them.
+        main_thread: What `threading.get_ident` gives in the main thread.
+        interval_ns: Wall time between two looks.
+        always: Look where virtual time does not pass, too.
     """
-    core().start_sampling(callback, interval_ns, always)
+    core().start_sampling(define, file, main_thread, interval_ns, always)
 
 
 def stop_sampling() -> None:
-    """Ends `start_sampling`; no call comes after it. A forked child starts in this state."""
+    """Ends `start_sampling`; no call or record comes after it. A forked child starts in this state."""
     core().stop_sampling()
+
+
+def record_collection(start_ns: int, wall_start_ns: int, end_ns: int, wall_end_ns: int) -> None:
+    """Writes that garbage was collected, where sampling is on; for the collector's callback to call."""
+    own_frames = 2  # this function and the callback
+    core().record_collection(start_ns, wall_start_ns, end_ns, wall_end_ns, own_frames)
 
 
 def set_launch_overhead_ns(overhead_ns: int) -> None:

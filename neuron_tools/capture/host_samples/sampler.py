@@ -5,28 +5,21 @@ from __future__ import annotations
 import atexit
 import gc
 import os
-import struct
 import sys
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
-from neuron_tools.capture.host_samples import stack_table
 from neuron_tools.capture.host_samples.stack_table import StackTable
 from neuron_tools.capture.untraced import untraced
 from neuron_tools.device import native
-from neuron_tools.records.host_samples import SAMPLE_DTYPE, SAMPLES_FILE, STACKS_FILE, SampleKind
+from neuron_tools.records.host_samples import SAMPLES_FILE, STACKS_FILE
 
 INTERVAL_NS = 4_000_000
 SWITCH_S = 0.0005
 """How soon the sampler gets Python's lock from a thread that keeps it: a slow line may lose so much."""
 SHORTEST_COLLECTION_NS = 100_000
-_OWN_FILES = frozenset({__file__, stack_table.__file__, native.__file__})
-_LAYOUT = struct.Struct("<BBBxIIIqqqq")
-assert _LAYOUT.size == SAMPLE_DTYPE.itemsize
 
 
 class HostSampler:
@@ -47,10 +40,7 @@ class HostSampler:
         self._child = child
         self._file = _append_to(directory / _named(SAMPLES_FILE, child))
         self._stacks = StackTable(_append_to(directory / _named(STACKS_FILE, child)))
-        self._main = threading.main_thread().ident
-        self._threads: dict[int, int] = {}
-        self._tick = 0
-        self._last = (0, 0)
+        self._main = threading.main_thread().ident or 0
         self._collection_ns = 0
         self._switch_s = sys.getswitchinterval()
 
@@ -59,12 +49,14 @@ class HostSampler:
         global _running
         if _running is not None:
             _running.stop()
-        self._last = (native.host_now_ns(), native.wall_now_ns())
         _running = self
         sys.setswitchinterval(min(SWITCH_S, self._switch_s))
         gc.callbacks.append(self._collected)
         untraced(self._collected)
-        native.start_sampling(untraced(self._take), INTERVAL_NS, always=bool(self._child))
+        native.start_sampling(
+            untraced(self._stacks.define), self._file, main_thread=self._main, interval_ns=INTERVAL_NS,
+            always=bool(self._child),
+        )  # fmt: skip
 
     def stop(self) -> None:
         """Sample no longer."""
@@ -92,19 +84,6 @@ class HostSampler:
         if file >= 0:
             os.close(file)
 
-    def _take(self, host_ns: int, wall_ns: int, was_free: bool) -> None:
-        """One tick, at a virtual and a wall time; where nobody had Python's lock all threads wait."""
-        current = threading.get_ident()
-        frames = sys._current_frames()
-        self._tick += 1
-        records = []
-        for thread, frame in frames.items():
-            if thread != current:
-                times = (*self._last, host_ns, wall_ns)
-                records.append(self._record(SampleKind.THREAD, thread, frame, times, was_free))
-        self._last = (host_ns, wall_ns)
-        self._write(records)
-
     def _collected(self, phase: str, details: dict[str, Any]) -> None:
         """Garbage was collected: told by the collector, before and after."""
         now_ns = native.host_now_ns()
@@ -112,37 +91,11 @@ class HostSampler:
             self._collection_ns = now_ns
         elif now_ns - self._collection_ns >= SHORTEST_COLLECTION_NS:
             wall_ns = native.wall_now_ns()
-            times = (self._collection_ns, wall_ns - (now_ns - self._collection_ns), now_ns, wall_ns)
-            frame, thread = _outside(sys._getframe()), threading.get_ident()
-            self._write([self._record(SampleKind.COLLECTION, thread, frame, times, False)])
-
-    def _record(
-        self, kind: SampleKind, thread: int, frame: FrameType, times: tuple[int, int, int, int], blocked: bool
-    ) -> bytes:
-        start_ns, wall_start_ns, end_ns, wall_end_ns = times
-        return _LAYOUT.pack(
-            kind, blocked, thread == self._main, self._tick, self._ordinal(thread),
-            self._stacks.number(frame), start_ns, end_ns, wall_start_ns, wall_end_ns,
-        )  # fmt: skip
-
-    def _ordinal(self, thread: int) -> int:
-        if thread == self._main:
-            return 0
-        return self._threads.setdefault(thread, len(self._threads) + 1)
-
-    def _write(self, records: Sequence[bytes]) -> None:
-        with suppress(OSError):
-            os.write(self._file, b"".join(records))
+            wall_start_ns = wall_ns - (now_ns - self._collection_ns)
+            native.record_collection(self._collection_ns, wall_start_ns, now_ns, wall_ns)
 
 
 _running: HostSampler | None = None
-
-
-def _outside(frame: FrameType) -> FrameType:
-    """The frame that the sampler was called from: the collector calls it inside the program."""
-    while frame.f_code.co_filename in _OWN_FILES and frame.f_back is not None:
-        frame = frame.f_back
-    return frame
 
 
 def _append_to(path: Path) -> int:

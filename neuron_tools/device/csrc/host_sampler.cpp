@@ -4,10 +4,12 @@
 
 #include "host_clock.h"
 #include "python_callbacks.h"
+#include "python_frames.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -15,13 +17,16 @@
 #include <condition_variable>
 #include <mutex>
 #include <thread>
+#include <unordered_map>
+#include <vector>
 
 namespace neuron {
 namespace {
 
-constexpr int64_t kFreeWithin = 100'000;            // taking a lock that nobody has is quicker than this
-constexpr int64_t kPauseForCost = 50;                     // each look is paid for by a pause so many times as long
+constexpr int64_t kFreeWithin = 100'000;  // taking a lock that nobody has is quicker than this
+constexpr int64_t kPauseForCost = 50;     // each look is paid for by a pause so many times as long
 constexpr int64_t kLongestInterval = 1'000'000'000;
+constexpr size_t kMostFrames = 160;
 
 // Processor time of the calling thread: what a loaded machine keeps it waiting for is no cost.
 int64_t thread_time_ns() {
@@ -30,17 +35,103 @@ int64_t thread_time_ns() {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-class HostSampler {
+enum class Kind : uint8_t { kThread, kCollection };
+
+// As neuron_tools.records.host_samples has it.
+struct Record {
+  Kind kind;
+  uint8_t blocked;
+  uint8_t main;
+  uint8_t padding;
+  uint32_t tick;
+  uint32_t thread;
+  uint32_t stack;
+  int64_t start_ns, end_ns;
+  int64_t wall_start_ns, wall_end_ns;
+};
+static_assert(sizeof(Record) == 48);
+
+// The numbers of stacks and threads. Guarded by the GIL.
+class SampleNumbers {
  public:
-  HostSampler(PyObject* callback, int64_t interval_ns, bool always)
-      : callback_(callback), interval_ns_(interval_ns), always_(always) {
-    Py_INCREF(callback);
+  SampleNumbers(PyObject* define, unsigned long main_thread) : define_(define), main_thread_(main_thread) {
+    Py_INCREF(define);
   }
 
+  uint32_t stack(const RawStack& stack) {
+    const auto [place, is_new] = stacks_.try_emplace(hash_of(stack), static_cast<uint32_t>(stacks_.size() + 1));
+    if (is_new) {
+      keep_code(stack);
+      undefined_.push_back({place->second, stack});
+    }
+    return place->second;
+  }
+
+  bool is_main(unsigned long thread) const {
+    return thread == main_thread_;
+  }
+
+  uint32_t thread(unsigned long thread) {
+    return is_main(thread) ? 0 : threads_.try_emplace(thread, static_cast<uint32_t>(threads_.size() + 1)).first->second;
+  }
+
+  // Calls Python, which may let other threads run.
+  void define_new() {
+    while (!undefined_.empty() && define_ != nullptr) {
+      const auto [number, stack] = std::move(undefined_.back());
+      undefined_.pop_back();
+      PyObject* result = PyObject_CallFunction(define_, "IN", number, frames_of(stack));
+      if (result == nullptr) {
+        PyErr_Clear();
+      }
+      Py_XDECREF(result);
+    }
+  }
+
+  void drop_callback() {
+    Py_CLEAR(define_);
+  }
+
+ private:
+  struct Undefined {
+    uint32_t number;
+    RawStack stack;
+  };
+
+  static PyObject* frames_of(const RawStack& stack) {
+    PyObject* frames = PyList_New(static_cast<Py_ssize_t>(stack.size()));
+    for (size_t i = 0; frames != nullptr && i < stack.size(); ++i) {
+      const auto& [code, offset] = stack[i];
+      PyObject* frame = Py_BuildValue("(Oii)", code, offset, PyCode_Addr2Line(code, offset));
+      PyList_SET_ITEM(frames, static_cast<Py_ssize_t>(i), frame);
+    }
+    return frames;
+  }
+
+  PyObject* define_;
+  const unsigned long main_thread_;
+  std::unordered_map<uint64_t, uint32_t> stacks_;
+  std::unordered_map<unsigned long, uint32_t> threads_;
+  std::vector<Undefined> undefined_;
+};
+
+class HostSampler {
+ public:
+  explicit HostSampler(const Sampling& sampling)
+      : numbers_(sampling.define, sampling.main_thread),
+        file_(sampling.file),
+        interval_ns_(sampling.interval_ns),
+        always_(sampling.always),
+        last_host_ns_(host_now_ns()),
+        last_wall_ns_(wall_now_ns()) {}
+
   void start() {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);  // signals are for the program's threads
+    sigset_t kept, before;
+    sigfillset(&kept);  // signals are for the program's threads, but for the faults of this one
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) {
+      sigdelset(&kept, fault);
+    }
+    pthread_sigmask(SIG_SETMASK, &kept, &before);
     thread_ = std::thread(&HostSampler::run, this);
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
@@ -56,11 +147,37 @@ class HostSampler {
   }
 
   void drop_callback() {
-    Py_CLEAR(callback_);
+    numbers_.drop_callback();
+  }
+
+  void record(const Collection& collection) {
+    RawStack stack = walk_frames(PyThreadState_Get(), kMostFrames + static_cast<size_t>(collection.frames));
+    stack.erase(stack.begin(), stack.begin() + std::min<size_t>(stack.size(), collection.frames));
+    if (stack.empty()) {
+      return;
+    }
+    Record record = new_record(Kind::kCollection, PyThread_get_thread_ident(), stack);
+    record.start_ns = collection.start_ns;
+    record.end_ns = collection.end_ns;
+    record.wall_start_ns = collection.wall_start_ns;
+    record.wall_end_ns = collection.wall_end_ns;
+    numbers_.define_new();
+    write({record});
   }
 
  private:
   void run() {
+    const PyGILState_STATE state = PyGILState_Ensure();
+    own_ = PyThreadState_Get();
+    hide_thread(true);
+    PyEval_SaveThread();
+    look_repeatedly();
+    PyEval_RestoreThread(own_);
+    hide_thread(false);
+    PyGILState_Release(state);
+  }
+
+  void look_repeatedly() {
     int64_t cost_ns = 0;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopping_) {
@@ -70,36 +187,71 @@ class HostSampler {
         continue;
       }
       lock.unlock();
-      cost_ns = ask();
+      cost_ns = look();
       lock.lock();
     }
   }
 
-  // Returns what the answer cost.
-  int64_t ask() {
+  // Returns what it cost.
+  int64_t look() {
     const int64_t asked_ns = wall_now_ns();
-    const PyGILState_STATE state = PyGILState_Ensure();
+    PyEval_RestoreThread(own_);
     const int64_t host_ns = pause_host_clock();
     const int64_t wall_ns = wall_now_ns();
     const int64_t begun_ns = thread_time_ns();
-    PyObject* was_free = wall_ns - asked_ns < kFreeWithin ? Py_True : Py_False;
-    hide_thread(true);
-    PyObject* result = PyObject_CallFunction(callback_, "LLO", static_cast<long long>(host_ns),
-                                             static_cast<long long>(wall_ns), was_free);
-    if (result == nullptr) {
-      PyErr_Clear();
-    }
-    Py_XDECREF(result);
-    hide_thread(false);
-    const int64_t cost_ns = thread_time_ns() - begun_ns;
+    const auto records = records_until(host_ns, wall_ns, wall_ns - asked_ns < kFreeWithin);
+    numbers_.define_new();
     resume_host_clock();
-    PyGILState_Release(state);
-    return cost_ns;
+    PyEval_SaveThread();
+    write(records);
+    return thread_time_ns() - begun_ns;
   }
 
-  PyObject* callback_;
+  // Nothing in here lets another thread run. Where nobody had the GIL, all threads wait.
+  std::vector<Record> records_until(int64_t host_ns, int64_t wall_ns, bool was_free) {
+    std::vector<Record> records;
+    ++tick_;
+    PyThreadState* thread = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own_));
+    for (; thread != nullptr; thread = PyThreadState_Next(thread)) {
+      const RawStack stack = thread == own_ ? RawStack() : walk_frames(thread, kMostFrames);
+      if (!stack.empty()) {
+        records.push_back(new_record(Kind::kThread, thread->thread_id, stack));
+        records.back().blocked = was_free;
+        records.back().start_ns = last_host_ns_;
+        records.back().end_ns = host_ns;
+        records.back().wall_start_ns = last_wall_ns_;
+        records.back().wall_end_ns = wall_ns;
+      }
+    }
+    last_host_ns_ = host_ns;
+    last_wall_ns_ = wall_ns;
+    return records;
+  }
+
+  Record new_record(Kind kind, unsigned long thread, const RawStack& stack) {
+    Record record{};
+    record.kind = kind;
+    record.main = numbers_.is_main(thread);
+    record.tick = tick_;
+    record.thread = numbers_.thread(thread);
+    record.stack = numbers_.stack(stack);
+    return record;
+  }
+
+  // A full disk loses samples and no more.
+  void write(const std::vector<Record>& records) const {
+    const ssize_t written = ::write(file_, records.data(), records.size() * sizeof(Record));
+    (void)written;
+  }
+
+  SampleNumbers numbers_;
+  const int file_;
   const int64_t interval_ns_;
   const bool always_;
+  int64_t last_host_ns_;
+  int64_t last_wall_ns_;
+  uint32_t tick_ = 0;
+  PyThreadState* own_ = nullptr;
   std::thread thread_;
   std::mutex mutex_;  // never held while waiting for the GIL
   std::condition_variable wake_;
@@ -110,12 +262,12 @@ std::atomic<HostSampler*> sampler{nullptr};
 
 }  // namespace
 
-void start_sampling(PyObject* callback, int64_t interval_ns, bool always) {
+void start_sampling(const Sampling& sampling) {
   // A child's copy has no thread and perhaps a locked mutex: it is left alone.
   static const int registered = pthread_atfork(nullptr, nullptr, [] { sampler = nullptr; });
   (void)registered;
   stop_sampling();
-  auto* made = new HostSampler(callback, interval_ns, always);
+  auto* made = new HostSampler(sampling);
   sampler = made;
   made->start();
 }
@@ -132,17 +284,25 @@ void stop_sampling() {
   delete stopped;
 }
 
+void record_collection(const Collection& collection) {
+  if (HostSampler* running = sampler; running != nullptr) {
+    running->record(collection);
+  }
+}
+
 namespace {
 
 PyObject* begin_sampling(PyObject*, PyObject* arguments) {
-  PyObject* callback = nullptr;
+  Sampling sampling{};
   long long interval_ns = 0;
   int always = 0;
-  if (!PyArg_ParseTuple(arguments, "OLp", &callback, &interval_ns, &always)) {
+  if (!PyArg_ParseTuple(arguments, "OikLp", &sampling.define, &sampling.file, &sampling.main_thread, &interval_ns, &always)) {
     return nullptr;
   }
+  sampling.interval_ns = interval_ns;
+  sampling.always = always != 0;
   return guarded([&] {
-    start_sampling(callback, interval_ns, always != 0);
+    start_sampling(sampling);
     return none();
   });
 }
@@ -154,11 +314,24 @@ PyObject* end_sampling(PyObject*, PyObject*) {
   });
 }
 
+PyObject* add_collection(PyObject*, PyObject* arguments) {
+  long long start_ns = 0, wall_start_ns = 0, end_ns = 0, wall_end_ns = 0;
+  int frames = 0;
+  if (!PyArg_ParseTuple(arguments, "LLLLi", &start_ns, &wall_start_ns, &end_ns, &wall_end_ns, &frames)) {
+    return nullptr;
+  }
+  return guarded([&] {
+    record_collection({start_ns, wall_start_ns, end_ns, wall_end_ns, frames});
+    return none();
+  });
+}
+
 }  // namespace
 
 PyMethodDef sampler_functions[] = {
     {"start_sampling", begin_sampling, METH_VARARGS, nullptr},
     {"stop_sampling", end_sampling, METH_NOARGS, nullptr},
+    {"record_collection", add_collection, METH_VARARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

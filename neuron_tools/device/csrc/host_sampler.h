@@ -1,6 +1,6 @@
-// Asks Python, at a steady rate of wall time, what the host is doing where virtual time passes.
+// Writes, at a steady rate of wall time, what the host's threads are doing where virtual time passes.
 //
-// A thread of its own takes the GIL and asks. It has it after Python's switch interval at the latest, wherever the
+// A thread of its own takes the GIL and looks. It has it after Python's switch interval at the latest, wherever the
 // program is then: the shorter that is, the fewer samples fall on the next line that gives the GIL away by itself.
 #pragma once
 
@@ -11,12 +11,27 @@ using PyObject = _object;
 
 namespace neuron {
 
-// Calls `callback(host_ns, wall_ns, was_free)` every `interval_ns`, and less often where that costs more than 2 % of
-// the time: `was_free` says that nobody had the GIL. The virtual clock stands still meanwhile.
-// `always` asks where virtual time does not pass, too. Needs the GIL, as does `stop_sampling`.
-void start_sampling(PyObject* callback, int64_t interval_ns, bool always);
+struct Sampling {
+  // Called as `define(number, [(code, offset in bytes, line), ...])`, innermost first, for each stack that is new.
+  PyObject* define;
+  int file;                   // where the records go; stays the caller's
+  unsigned long main_thread;  // as `threading.get_ident` gives it
+  int64_t interval_ns;        // longer where looking costs more than 2 % of the time
+  bool always;                // look where virtual time does not pass, too
+};
 
-// No call comes after it. A forked child does not sample.
+// The virtual clock stands still during a look. Needs the GIL, as do the others.
+void start_sampling(const Sampling& sampling);
+
+// No call or record comes after it. A forked child does not sample.
 void stop_sampling();
+
+// Garbage was collected on this thread, between these virtual and wall times: told by the collector's callback, whose
+// own `frames` are left out.
+struct Collection {
+  int64_t start_ns, wall_start_ns, end_ns, wall_end_ns;
+  int frames;
+};
+void record_collection(const Collection& collection);
 
 }  // namespace neuron

@@ -1,11 +1,16 @@
-// Walks the calling thread's Python frames, innermost first.
+// Walks a thread's Python frames, innermost first.
 #pragma once
 
 #include <Python.h>
 #include <frameobject.h>
 
-// CPython 3.11 lets the frames be read in place: without the GIL, which operators run without, and without
-// making a frame object for each. Only the thread itself changes its frames, and it is here.
+#include <c10/util/SmallVector.h>
+
+#include <cstdint>
+
+// CPython 3.11 lets the frames be read in place: by the thread itself without the GIL, which operators run without,
+// and of any thread with it. No frame object is made: there, that may collect garbage, whose finalizers give the GIL
+// away and let the thread leave the very frame that is being read.
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #define NEURON_READS_FRAMES_IN_PLACE 1
 #define Py_BUILD_CORE 1
@@ -61,5 +66,43 @@ void walk_python_frames(PyThreadState* thread, Visit visit) {
 }
 
 #endif
+
+struct RawFrame {
+  PyCodeObject* code;  // a borrowed reference, held by the frame
+  int offset;          // of the instruction, in bytes
+};
+using RawStack = c10::SmallVector<RawFrame, 64>;
+
+// The code objects stay alive without references while the frames are suspended: below this call where the thread is
+// the calling one, else as long as the GIL is kept.
+inline RawStack walk_frames(PyThreadState* thread, size_t most) {
+  RawStack stack;
+  walk_python_frames(thread, [&stack, most](PyCodeObject* code, int offset) {
+    stack.push_back({code, offset});
+    return stack.size() < most;
+  });
+  return stack;
+}
+
+inline uint64_t mix_hash(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
+  return hash ^ hash >> 32;
+}
+
+inline uint64_t hash_of(const RawStack& stack) {
+  uint64_t hash = stack.size();
+  for (const auto& frame : stack) {
+    hash = mix_hash(hash, reinterpret_cast<uint64_t>(frame.code));
+    hash = mix_hash(hash, static_cast<uint64_t>(frame.offset));
+  }
+  return hash;
+}
+
+// A hash is of addresses: the code objects must live as long as it is remembered. Needs the GIL.
+inline void keep_code(const RawStack& stack) {
+  for (const auto& frame : stack) {
+    Py_INCREF(reinterpret_cast<PyObject*>(frame.code));
+  }
+}
 
 }  // namespace neuron

@@ -4,8 +4,6 @@
 
 #include "python_callbacks.h"
 
-#include <c10/util/SmallVector.h>
-
 #include <array>
 #include <atomic>
 #include <cstring>
@@ -20,12 +18,6 @@ namespace {
 // Trainers and graph compilers stand dozens of frames above the line that a user wrote.
 constexpr size_t kMostFrames = 128;
 constexpr size_t kDeepest = 512;
-
-struct RawFrame {
-  PyCodeObject* code;  // a borrowed reference, held by the frame
-  int offset;          // of the instruction, in bytes
-};
-using RawStack = c10::SmallVector<RawFrame, 64>;
 
 std::mutex stack_mutex;  // never held while Python is called
 std::unordered_map<uint64_t, uint32_t> stack_by_raw_hash;
@@ -48,36 +40,12 @@ thread_local std::array<RecentStack, kRecentStacks> recent_stacks;
 std::mutex place_mutex;
 std::vector<std::string> places{""};
 
-uint64_t mix_hash(uint64_t hash, uint64_t word) {
-  hash = (hash ^ word) * 0x9E3779B97F4A7C15ull;
-  return hash ^ hash >> 32;
-}
-
 const char* function_name(PyCodeObject* code) {
 #if PY_VERSION_HEX >= 0x030B0000
   return PyUnicode_AsUTF8(code->co_qualname);
 #else
   return PyUnicode_AsUTF8(code->co_name);
 #endif
-}
-
-// The code objects stay alive without references: the frames are suspended below this call.
-RawStack walk_frames(PyThreadState* thread) {
-  RawStack stack;
-  walk_python_frames(thread, [&stack](PyCodeObject* code, int offset) {
-    stack.push_back({code, offset});
-    return stack.size() < kDeepest;
-  });
-  return stack;
-}
-
-uint64_t hash_of(const RawStack& stack) {
-  uint64_t hash = stack.size();
-  for (const auto& frame : stack) {
-    hash = mix_hash(hash, reinterpret_cast<uint64_t>(frame.code));
-    hash = mix_hash(hash, static_cast<uint64_t>(frame.offset));
-  }
-  return hash;
 }
 
 bool is_internal(const char* file) {
@@ -175,10 +143,7 @@ uint32_t number_stack(uint64_t hash, const RawStack& stack) {
     return id;
   }
   const PyGILState_STATE gil = PyGILState_Ensure();
-  // The hash is of addresses: the code objects must live as long as it is remembered.
-  for (const auto& frame : stack) {
-    Py_INCREF(reinterpret_cast<PyObject*>(frame.code));
-  }
+  keep_code(stack);
   id = number_new_stack(stack);
   PyGILState_Release(gil);
   std::lock_guard<std::mutex> lock(stack_mutex);
@@ -194,7 +159,7 @@ uint32_t capture_stack() {
   if (thread == nullptr) {
     return 0;
   }
-  const RawStack stack = walk_frames(thread);
+  const RawStack stack = walk_frames(thread, kDeepest);
   if (stack.empty()) {
     return 0;
   }

@@ -78,8 +78,8 @@ class Folder:
 
 
 def environment() -> dict[str, str]:
-    """Ours, on one thread: small programs are fastest so."""
-    return {**os.environ, "OMP_NUM_THREADS": "1"}
+    """Ours, on one thread: small programs are fastest so. What crashes says where."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONFAULTHANDLER": "1"}
 
 
 def rows(profile: Profile, sql: str) -> list[tuple[Any, ...]]:
