@@ -62,7 +62,9 @@ def trace(
         smallest=minimum_segment_size if fallback else 1,
     )
     folder = Path(compiler_workdir) if compiler_workdir else None
-    options = torch_trace.TraceOptions(flags.target or "inf1", flags.options, rules, folder)
+    options = torch_trace.TraceOptions(
+        flags.target or "inf1", flags.options, rules, folder, cache_folder=flags.cache_directory
+    )
     try:
         return torch_trace.trace(model, example_inputs, options)
     except torch_trace.NothingToRun:

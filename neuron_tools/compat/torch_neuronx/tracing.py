@@ -80,5 +80,6 @@ def trace(
         rules=rules,
         folder=Path(compiler_workdir) if compiler_workdir else None,
         weights_apart=not inline_weights_to_neff,
+        cache_folder=flags.cache_directory,
     )
     return torch_trace.trace(func, example_inputs, options)

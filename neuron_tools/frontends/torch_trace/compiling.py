@@ -19,7 +19,7 @@ from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lowe
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
-from neuron_tools.neff.cache import cache_of_user
+from neuron_tools.neff.cache import CompileCache
 from neuron_tools.neff.sources import source_lines
 from neuron_tools.records.program import Program
 
@@ -98,14 +98,16 @@ class _WithWeights(torch.nn.Module):  # type: ignore[misc]
         return result if isinstance(result, tuple) else (result,)
 
 
-def compile_segment(segment: Segment, core: NeuronCore, options: CompilerOptions) -> Neff:
-    """Lower, compile and pack a segment."""
+def compile_segment(
+    segment: Segment, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None
+) -> Neff:
+    """Lower, compile and pack a segment, whose Program may be in a cache."""
     arguments = [StoredTensor.of(value) for value in segment.arguments]
     names = [segment.weight_names.get(index, f"input{index}") for index in range(len(arguments))]
     kinds = ["weight" if index in segment.weights else "input" for index in range(len(arguments))]
     graph, options = segment.module.graph, replace(options, inline_weights=not segment.weights_apart)
     module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
-    program = _program(module, core, options)
+    program = _program(module, core, options, cache)
     return Neff(
         program,
         stablehlo=graph_text(graph, arguments).text,
@@ -124,9 +126,10 @@ def weight_order(segment: Segment) -> list[str]:
     return [segment.weight_names[position] for position in segment.weights]
 
 
-def _program(module: Module, core: NeuronCore, options: CompilerOptions) -> Program:
-    """The Program, from the user's compile cache where it is there; warns where it cannot be kept."""
-    cache = cache_of_user()
+def _program(
+    module: Module, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None
+) -> Program:
+    """The Program, from the cache where it is there; warns where it cannot be kept."""
     if cache is None:
         return compile_module(module, core, options)
     key = compilation_key(module, core, options)

@@ -30,6 +30,7 @@ from neuron_tools.frontends.torch_trace.segments import (
     cut_into_segments,
 )
 from neuron_tools.neff import Neff, write_neff
+from neuron_tools.neff.cache import cache_of_user
 
 GRAPH_FILE = "graph.neff"
 
@@ -44,6 +45,7 @@ class TraceOptions:
         rules: What runs on the device.
         folder: Where the archives are kept too, as `graph.neff` or `graph_<n>.neff`; None: nowhere.
         weights_apart: Leave weights out of the archives: `replace_weights` gives the model others.
+        cache_folder: Where compiled programs are kept for the next time; "": where the environment says.
     """
 
     target: str = "trn2"
@@ -51,6 +53,7 @@ class TraceOptions:
     rules: SegmentRules = field(default_factory=lambda: SegmentRules(whole=True))
     folder: Path | None = None
     weights_apart: bool = False
+    cache_folder: str = ""
 
 
 def trace(
@@ -125,8 +128,10 @@ def _compile(
     core = hardware.get(options.target)
     collector = _SegmentCollector(segmented.graph_module, exported, options.weights_apart)
     collector.run(*exported.weights, *inputs)
+    cache = cache_of_user(folder=options.cache_folder)
     return {
-        name: compile_segment(segment, core, options.compiler) for name, segment in collector.segments.items()
+        name: compile_segment(segment, core, options.compiler, cache)
+        for name, segment in collector.segments.items()
     }
 
 

@@ -285,13 +285,15 @@ def tiles(source: NkiTensor | NkiGrid, *, tile_shape: Shape | None = None) -> Nk
     Raises:
         NkiValidationError: The shape does not fit the tensor.
     """
-    grid = source if isinstance(source, NkiGrid) else None
-    own = grid.tile_shape if grid is not None else None
+    if not isinstance(source, (NkiTensor, NkiGrid)):
+        raise NkiValidationError(
+            f"a grid is made over a tensor or a grid, not {type(source).__name__}", tracing.where()
+        )
+    own = source.tile_shape if isinstance(source, NkiGrid) else None
     shape = _checked("tile_shape", own if tile_shape is None else tile_shape, 1)
-    if grid is not None:
-        _check_regrouping(grid, shape)
-        return NkiTileGrid(grid._backing, grid.regrouped(shape), shape)
-    assert isinstance(source, NkiTensor)
+    if isinstance(source, NkiGrid):
+        _check_regrouping(source, shape)
+        return NkiTileGrid(source._backing, source.regrouped(shape), shape)
     return NkiTileGrid(TensorBacking(source), _spans(source.shape, shape), shape)
 
 

@@ -128,3 +128,11 @@ def test_an_analysis_counts_what_the_device_runs(torch_neuronx, capsys):
     model = nn.Sequential(nn.Embedding(8, 8), network())
     assert torch_neuron.analyze_model(model, torch.tensor([[1, 2]])) == {"aten::embedding": 1}
     assert "On the CPU: aten::embedding (1)" in capsys.readouterr().out
+
+
+def test_compiled_programs_are_kept_where_the_flags_say(torch_neuronx, monkeypatch, tmp_path):
+    monkeypatch.setenv("NEURON_COMPILE_CACHE_URL", "off")
+    monkeypatch.setenv("NEURON_CC_FLAGS", f"--cache_dir={tmp_path / 'environment'}")
+    torch_neuronx.trace(network(), EXAMPLE)
+    torch_neuronx.trace(network(), EXAMPLE, compiler_args=["--cache_dir", str(tmp_path / "arguments")])
+    assert all(list((tmp_path / name).iterdir()) for name in ("environment", "arguments"))

@@ -128,6 +128,7 @@ MISTAKES = {
             tile_shape=(128, 16),
         ),
     ),
+    "no tensor": (NkiValidationError, "over a tensor or a grid, not tuple", lambda x: nl.tiles(x.shape)),
 }
 
 
