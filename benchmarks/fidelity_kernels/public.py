@@ -132,8 +132,8 @@ def _bench_launches(
 ) -> Iterator[tuple[Any, list[Any]]]:
     """The launch of a baseline of NKIBench, with the inputs that its reference makes."""
     del sizes, dtype  # its files hold one shape
-    kernel = _module(next((checkout / "NKIBench" / "kernels").glob(f"{name}_[A-Z]*.py")))
-    reference = _module(next((checkout / "NKIBench" / "reference").glob(f"{name}_[A-Z]*.py")))
+    kernel = imported(next((checkout / "NKIBench" / "kernels").glob(f"{name}_[A-Z]*.py")))
+    reference = imported(next((checkout / "NKIBench" / "reference").glob(f"{name}_[A-Z]*.py")))
     yield kernel.kernel, reference.transform_to_nki_inputs(reference.get_inputs())
 
 
@@ -158,7 +158,8 @@ def _fusion_launches(
     yield (module.fused_mlp_taylor if name == "mlp_fused_taylor" else module.fused_mlp_pwl), operands
 
 
-def _module(path: Path) -> ModuleType:
+def imported(path: Path) -> ModuleType:
+    """A checkout's file, imported by its path."""
     spec = importlib.util.spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None
