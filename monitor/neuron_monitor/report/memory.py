@@ -32,6 +32,7 @@ HOST_CATEGORIES: dict[str, tuple[str, ...]] = {
     "tensors": ("tensors",),
 }
 MODELS_REPORTED = 32
+"""Of all processes together: public clients read lines of 64 KiB at most, and stop at a longer one."""
 _NO_HOST_MEMORY = {"application_memory": 0, "constants": 0, "dma_buffers": 0, "tensors": 0}
 _NO_MODEL_MEMORY = {"constants": 0, "model_code": 0, "runtime_memory": 0, "tensors": 0}
 
@@ -63,7 +64,7 @@ def logical_memory(process: ProcessReading) -> dict[int, dict[str, int]]:
     return found
 
 
-def memory_used(process: ProcessReading, keys: Keys) -> dict[str, Any]:
+def memory_used(process: ProcessReading, keys: Keys, most_models: int = MODELS_REPORTED) -> dict[str, Any]:
     """The group `memory_used`, without its period and error."""
     cores = logical_memory(process)
     host = host_categories(process.host_memory)
@@ -77,7 +78,7 @@ def memory_used(process: ProcessReading, keys: Keys) -> dict[str, Any]:
                 "neuroncore_memory_usage": {str(core): cores[core] for core in sorted(cores)},
             },
         },
-        "loaded_models": [_loaded_model(model, process, keys) for model in process.models[:MODELS_REPORTED]],
+        "loaded_models": [_loaded_model(model, process, keys) for model in process.models[:most_models]],
     }
 
 

@@ -11,7 +11,7 @@ import orjson
 from neuron_monitor.api.readings import ProcessReading
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.config import Configuration, Group, RuntimeGroups
-from neuron_monitor.report.memory import memory_token, memory_used
+from neuron_monitor.report.memory import MODELS_REPORTED, memory_token, memory_used
 from neuron_monitor.report.process_groups import (
     Part,
     execution_stats,
@@ -189,7 +189,8 @@ class RuntimeData:
 
         def collect(name: str, mark: Mark) -> Callable[[ProcessReading], Part]:
             if name == MEMORY_GROUP:
-                return lambda process: self._memory(process, keys)
+                most_models = MODELS_REPORTED // max(1, len(sample.tree.processes))
+                return lambda process: self._memory(process, keys, most_models)
             if name == TIME_GROUP:
                 return lambda process: Part(
                     name, vcpu_structure, self._process_time(process.pid, sample, mark)
@@ -205,10 +206,11 @@ class RuntimeData:
             for name, mark in marks.items()
         }
 
-    def _memory(self, process: ProcessReading, keys: Keys) -> Part:
-        token, known = memory_token(process), self._memory_texts.get(process.pid)
+    def _memory(self, process: ProcessReading, keys: Keys, most_models: int) -> Part:
+        token, known = (memory_token(process), most_models), self._memory_texts.get(process.pid)
         if known is None or known[0] != token:
-            texts = {name: orjson.dumps(value) for name, value in memory_used(process, keys).items()}
+            used = memory_used(process, keys, most_models)
+            texts = {name: orjson.dumps(value) for name, value in used.items()}
             known = self._memory_texts[process.pid] = token, texts
         texts = known[1]
         return Part(MEMORY_GROUP, lambda: dict.fromkeys(texts, SLOT), [], tuple(texts.values()))

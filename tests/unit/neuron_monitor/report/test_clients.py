@@ -5,6 +5,8 @@ aws-neuron-sdk, "neuron-monitor user guide" (the Prometheus and CloudWatch scrip
 core/internal/monitor/trainium.go; observIQ/bindplane-otel-contrib, receiver/awsneuronreceiver.
 """
 
+import subprocess
+
 import orjson
 import pytest
 
@@ -18,9 +20,13 @@ HOSTS = {
     "trn2, each core by itself": (TRAINIUM2, 2, 1),
     "inf2": (INFERENTIA2, 1, 1),
     "inf2 of 12 devices": (INFERENTIA2, 12, 1),
+    "trn1 of 16 devices": (TRAINIUM1, 16, 1),
+    "trn2 of 16 devices, two cores as one": (TRAINIUM2, 16, 2),
+    "trn2 of 16 devices, each core by itself": (TRAINIUM2, 16, 1),
 }
 FLOPS, EXECUTIONS, TENSORS, CODE, SCRATCHPAD = 3 * 10**12, 14, 1 << 20, 2 << 20, 512
 EVERY_INTEGER = 1 << 63
+MOST_BYTES_OF_A_SCANNER = 1 << 16  # bufio.MaxScanTokenSize of Go
 WANDB = parse_configuration(
     {
         "period": "1s",
@@ -38,7 +44,12 @@ WANDB = parse_configuration(
 )
 
 
-@pytest.fixture(params=HOSTS)
+LARGE = {name for name in HOSTS if "16 devices" in name}
+
+
+@pytest.fixture(
+    params=[pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else []) for name in HOSTS]
+)
 def host(request, tmp_path):
     chip, devices, size = HOSTS[request.param]
     return SysfsTree(tmp_path / "tree", chip, devices, lnc=size)
@@ -212,3 +223,50 @@ def test_the_opentelemetry_receiver_emits_what_was_counted(host, line_of):
         "tensors": 2 * TENSORS,
     }
     assert hardware == [host.devices, host.chip.memory_bytes, host.chip.cores // host.lnc]
+
+
+def test_weights_and_biases_logs_an_idle_host(host, line_of, pid):
+    found = wandb_core(line_of(host, WANDB, busy=False), pid)
+    assert found["utilization"] == dict.fromkeys(range(2 // host.lnc), 0.0)
+    assert (found["host"], found["device"]) == (1024, 0)
+
+
+def test_the_opentelemetry_receiver_emits_an_idle_host(host, line_of):
+    (process,), _ = opentelemetry_receiver(line_of(host, busy=False))
+    assert (process["completed"], process["device"], set(process["flops"].values())) == (0, 0, {0.0})
+
+
+@pytest.fixture
+def processes():
+    started = []
+
+    def start(count):
+        started.extend(subprocess.Popen(["sleep", "600"]) for _ in range(count))
+        return [process.pid for process in started]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [1, 16, 64])
+@pytest.mark.parametrize("size", [1, 2])
+def test_lines_of_a_full_host_fit_what_weights_and_biases_reads(
+    tmp_path, make_sampler, clock, processes, count, size
+):
+    tree = SysfsTree(tmp_path / "tree", TRAINIUM2, 16, lnc=size)
+    share = 16 * TRAINIUM2.cores // count
+    models = [
+        {"name": f"graph_{number}", "uuid": f"{number:032x}", "model_id": number} for number in range(40)
+    ]
+    for number, each in enumerate(processes(count)):
+        owned = range(number * share, (number + 1) * share)
+        busy = {"status": {"success": 10**9}, "flop_count": 10**15, "device_memory": held(tensors=1 << 34)}
+        cores = {str(core): process_core(tree, core, **busy) for core in owned}
+        tree.publish(each, owned, cores=cores, models=models, elapsed_ns=10**9)
+    sampler = make_sampler(tree)
+    reporter = Reporter(WANDB, sampler.sample())
+    clock.pass_seconds(1)
+    assert len(orjson.dumps(reporter.report(sampler.sample()))) < MOST_BYTES_OF_A_SCANNER
