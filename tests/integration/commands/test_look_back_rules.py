@@ -1,4 +1,4 @@
-"""Each look-back rule, end to end, for PyTorch, JAX and NKI: it fires on what is slow, and on nothing else."""
+"""Each look-back rule, end to end, for PyTorch, JAX and NKI: fires on what is slow, and on nothing else."""
 
 from __future__ import annotations
 
