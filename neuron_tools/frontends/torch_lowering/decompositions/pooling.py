@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import torch
@@ -11,11 +14,7 @@ from neuron_tools.frontends.torch_lowering.decompositions.registry import decomp
 _aten = torch.ops.aten
 
 
-_MOST_OFFSETS = 25  # more window positions than this, and a scatter is cheaper than one pass for each
-
-
-def _pair(values: Any, default: Any = None) -> list[int]:
-    return _each(values, 2, default)
+_MOST_OFFSETS = 25  # more windows over an element than this, and a scatter is cheaper than one pass for each
 
 
 def _each(values: Any, rank: int, default: Any = None) -> list[int]:
@@ -24,63 +23,101 @@ def _each(values: Any, rank: int, default: Any = None) -> list[int]:
     return each * rank if len(each) == 1 else each
 
 
-def _place(tensor: Any, first: tuple[int, int], stride: list[int], canvas: tuple[int, int]) -> Any:
-    """Zeros of the canvas' size with `tensor`'s elements every `stride` from `first`."""
-    for dim, (begin, step, extent) in zip((-2, -1), zip(first, stride, canvas)):
-        tensor = _place_along(tensor, dim, begin, step, extent)
-    return tensor
-
-
-def _place_along(tensor: Any, dim: int, begin: int, step: int, extent: int) -> Any:
-    dim = dim % tensor.dim()
-    count = tensor.shape[dim]
-    after = [0, 0] * (tensor.dim() - dim - 1)
-    if step > 1:
-        spread = _aten.constant_pad_nd(tensor.unsqueeze(dim + 1), [*after, 0, step - 1])
-        tensor = _aten.slice(spread.flatten(dim, dim + 1), dim, 0, (count - 1) * step + 1)
-    high = extent - begin - tensor.shape[dim]
-    if high < 0:
-        tensor, high = _aten.slice(tensor, dim, 0, extent - begin), 0
-    return _aten.constant_pad_nd(tensor, [*after, begin, high])
-
-
 @decomposes(_aten.max_pool2d_with_indices_backward.default)
 def _max_pool_backward(
     gradient: Any, data: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-    indices: Any,
+    indices: Any, rank: int = 2,
 ) -> Any:  # fmt: skip
-    """For each position in the window: the gradients whose maximum was there, spread over the plane."""
-    kernel, padding, dilation = _pair(kernel_size), _pair(padding), _pair(dilation)
-    stride = _pair(stride, kernel)
-    height, width = data.shape[-2:]
-    if kernel[0] * kernel[1] > _MOST_OFFSETS:
-        return _scatter_gradient(gradient, data, indices)
-    rows = (torch.arange(gradient.shape[-2]) * stride[0] - padding[0]).reshape(-1, 1)
-    columns = torch.arange(gradient.shape[-1]) * stride[1] - padding[1]
-    canvas = tuple(
-        max(extent + 2 * pad, (count - 1) * step + (window - 1) * gap + 1)
-        for extent, pad, count, step, window, gap in zip(
-            (height, width), padding, gradient.shape[-2:], stride, kernel, dilation
-        )
-    )
+    """Each element takes the gradients of the few windows over it whose maximum it was: no data is spread."""
+    kernel, padding, dilation = (_each(values, rank) for values in (kernel_size, padding, dilation))
+    stride = _each(stride, rank, kernel)
+    windows = [
+        range(-(((size - 1) * gap - pad) // step), (step - 1 + pad) // step + 1)
+        for size, gap, pad, step in zip(kernel, dilation, padding, stride)
+    ]
+    if math.prod(map(len, windows)) > _MOST_OFFSETS:
+        return _scatter_gradient(gradient, data, indices, rank)
+    extents = list(data.shape[-rank:])
+    grid = [
+        max(len(window), -(-extent // step), count)
+        for window, extent, step, count in zip(windows, extents, stride, gradient.shape[-rank:])
+    ]
+    here, nothing = _positions(extents, grid, stride), torch.zeros((), dtype=gradient.dtype)
+    gradients, places = (_framed(*item, windows, grid) for item in ((gradient, 0), (indices, -1)))
     total = None
-    for row in range(0, kernel[0] * dilation[0], dilation[0]):
-        for column in range(0, kernel[1] * dilation[1], dilation[1]):
-            here = (rows + row) * width + (columns + column)
-            part = torch.where(indices == here, gradient, torch.zeros((), dtype=gradient.dtype))
-            placed = _place(part, (row, column), stride, (canvas[0], canvas[1]))
-            total = placed if total is None else total + placed
-    return total[..., padding[0] : padding[0] + height, padding[1] : padding[1] + width]  # type: ignore[index]
+    for offsets in product(*windows):
+        start = _flat([offset - window[0] for offset, window in zip(offsets, windows)], grid)
+        part, chosen = (_over_windows(item, start, grid) for item in (gradients, places))
+        part = torch.where(chosen == here, part, nothing)
+        total = part if total is None else total + part
+    return _trimmed(total, extents)
 
 
-@decomposes(
-    _aten.max_pool3d_with_indices_backward.default,
-)
+def _over_windows(planes: Any, start: int, grid: list[int]) -> Any:
+    """A grid of windows from one place on, with a dimension for the step after each of its own."""
+    count = math.prod(grid)
+    if count != planes.shape[-1]:
+        planes = _aten.slice(planes, -1, start, start + count)
+    return planes.reshape([*planes.shape[:-1], *(size for extent in grid for size in (extent, 1))])
+
+
+@decomposes(_aten.max_pool3d_with_indices_backward.default)
 def _max_pool3d_backward(
     gradient: Any, data: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
     indices: Any,
 ) -> Any:  # fmt: skip
-    return _scatter_gradient(gradient, data, indices, 3)
+    return _max_pool_backward(
+        gradient, data, kernel_size, stride, padding, dilation, ceil_mode, indices, rank=3
+    )
+
+
+def _positions(extents: list[int], grid: list[int], stride: list[int]) -> Any:
+    """Number in its plane of each element, of shape (extent of the grid, step) for each dimension."""
+    rank, inner, result = len(extents), 1, None
+    for dim in reversed(range(rank)):
+        shape = [1] * (2 * rank)
+        shape[2 * dim : 2 * dim + 2] = grid[dim], stride[dim]
+        along = (torch.arange(grid[dim] * stride[dim]) * inner).reshape(shape)
+        result = along if result is None else result + along
+        inner *= extents[dim]
+    return result
+
+
+def _framed(tensor: Any, fill: int, windows: list[range], grid: list[int]) -> Any:
+    """Planes of windows, one row after the other, with `fill` where elements look beyond their ends.
+
+    A window that a shifted row takes from the row before or after it is one that no element of the row lies
+    in, so that the place of its maximum tells it apart.
+    """
+    rank, border = len(grid), []
+    for dim in reversed(range(rank)):
+        border += [0, grid[dim] - tensor.shape[dim - rank]]
+    tensor = _aten.constant_pad_nd(tensor, border, fill) if any(border) else tensor
+    low, high = (_flat([window[end] for window in windows], grid) for end in (0, -1))
+    tensor = tensor.flatten(-rank)
+    return _aten.constant_pad_nd(tensor, [-low, high], fill) if low or high else tensor
+
+
+def _flat(offsets: Sequence[int], grid: Sequence[int]) -> int:
+    """Places from one window of a grid to another, as they follow one another."""
+    place = 0
+    for offset, extent in zip(offsets, grid):
+        place = place * extent + offset
+    return place
+
+
+def _trimmed(tensor: Any, extents: list[int]) -> Any:
+    """Counts and steps as one dimension each, of so many elements."""
+    rank = len(extents)
+    outer = tensor.shape[: tensor.dim() - 2 * rank]
+    sizes = [
+        tensor.shape[len(outer) + 2 * dim] * tensor.shape[len(outer) + 2 * dim + 1] for dim in range(rank)
+    ]
+    tensor = tensor.reshape([*outer, *sizes])
+    for dim, (size, extent) in enumerate(zip(sizes, extents)):
+        if size != extent:
+            tensor = _aten.slice(tensor, dim - rank, 0, extent)
+    return tensor
 
 
 @decomposes(_aten.adaptive_max_pool3d_backward.default)
