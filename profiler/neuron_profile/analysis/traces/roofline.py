@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import defaultdict
 from dataclasses import dataclass
 
@@ -66,13 +67,13 @@ def _accelerator(profile: Profile) -> Accelerator | None:
 def _works(profile: Profile, found: Attribution) -> dict[int, OperatorWork]:
     """Work of the operators that launched something, by id; each shape is computed once."""
     launching = set(found.operator_id.tolist())
-    known: dict[tuple[str, str | None], OperatorWork | None] = {}
+    work_of = functools.cache(operator_work)
     works = {}
     for batch in profile.query(_ARGUMENTS).to_batches():
         columns = (batch.column(name).to_pylist() for name in ("id", "name", "arguments_json"))
         for number, name, arguments in zip(*columns):
             if number in launching:
-                work = known.setdefault((name, arguments), operator_work(name, arguments))
+                work = work_of(name, arguments)
                 if work is not None:
                     works[number] = work
     return works

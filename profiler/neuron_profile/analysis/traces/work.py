@@ -22,6 +22,7 @@ _TYPES = {
     "c10::float8_e5m2fnuz": "fp8",
 }  # fmt: skip
 _OTHER_SIZES = {"int32": 4, "int64": 8}
+_MOST = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ class OperatorWork:
 
 
 def operator_work(name: str, arguments_json: str | None) -> OperatorWork | None:
-    """The work of one call; None where its shapes were not recorded.
+    """The work of one call; None where its shapes were not recorded, or are none that a machine holds.
 
     Args:
         arguments_json: Arguments of the span: `Input Dims`, `Input type`, `Concrete Inputs`.
@@ -60,6 +61,8 @@ def operator_work(name: str, arguments_json: str | None) -> OperatorWork | None:
     sizes = [prod(shape) * _size(kind) for shape, kind in tensors]
     dtype = tensors[0][1]
     written = max(sizes) if result is None else result * _size(dtype)
+    if max(flops, sum(sizes), written) > _MOST:
+        return None
     return OperatorWork(flops, sum(sizes) + written, dtype if dtype in _SIZES else "")
 
 
@@ -104,7 +107,7 @@ def _flops_and_result(name: str, call: _Call) -> Counted:
         return 0, None
     try:
         return count(call)
-    except (ValueError, IndexError, TypeError):
+    except (ValueError, IndexError, TypeError, ArithmeticError, RecursionError):
         return 0, None
 
 
