@@ -111,4 +111,4 @@ def _bytes(elements: str | None, size: int | None) -> int | None:
 
 
 def _whole(text: str | None) -> int | None:
-    return int(text) if text is not None and text.isdecimal() else None
+    return int(text) if text is not None and text.isdecimal() and len(text) < 19 else None
