@@ -38,7 +38,8 @@ _COMPLETE = (ord("X"),)
 _PAIRS = (ord("B"), ord("E"))
 _ASYNC_BEGINS, _ASYNC_ENDS = (ord("b"), ord("S")), (ord("e"), ord("F"))
 _ASYNC_INSTANTS = (ord("n"), ord("T"), ord("p"))
-_INSTANTS = (ord("i"), ord("I"), ord("R"), ord("P"))
+_INSTANTS = tuple(ord(phase) for phase in "iIRPNODvVc")
+"""Instants and marks, samples, lives and snapshots of objects, memory dumps, marks that join clocks."""
 _COUNTERS, _METADATA = (ord("C"),), (ord("M"),)
 _FLOWS = (ord("s"), ord("t"), ord("f"))
 _KNOWN = (

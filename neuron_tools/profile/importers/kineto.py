@@ -43,6 +43,8 @@ _CATEGORY = re.compile(
 )
 """Of an event: no other producer has these categories."""
 _DEVICE_TYPES = {0: "CPU", 1: "GPU", 12: "XPU", 20: "PrivateUse1"}
+_ASCEND = "Ascend Hardware"
+"""Process whose threads are the streams of an NPU, as torch_npu writes it."""
 _COUNTED = ("Total Allocated", "Total Reserved")
 
 
@@ -110,6 +112,8 @@ class KinetoDialect(Dialect):
 
     def device_of(self, pid: str, name: str | None, labels: str | None) -> int | None:
         """The number of the label `GPU n`, or of the device whose kernels stand there."""
+        if name == _ASCEND:
+            return device_number(labels or "") or 0
         found = None if labels is None else device_number(labels)
         return self._kernels.device_of(pid) if found is None else found
 

@@ -44,6 +44,8 @@ _SUFFIX_UNITS = (
     ("_percent", "%"),
     ("_utilization", "%"),
 )
+_OTHERS = frozenset({"ph", "traceEvents", "nodes", "frames"})
+"""Of events, graphs and sampled stacks, which have times too."""
 _NO_KEYS = KeySet(())
 
 
@@ -54,7 +56,7 @@ def recognise(head: Head) -> bool:
     if head.json_keys & _MARKS:
         return True
     keys = head.json_keys
-    return len(keys) >= 2 and any(_TIME_KEY.search(key) for key in keys) and not {"ph", "traceEvents"} & keys
+    return len(keys) >= 2 and any(_TIME_KEY.search(key) for key in keys) and not _OTHERS & keys
 
 
 def read(file: TraceFile, recording: Recording) -> None:

@@ -50,7 +50,7 @@ def read(file: TraceFile, recording: Recording) -> None:
     """
     lanes = Lanes(recording, lambda device: f"GPU {device}")
     try:
-        for batch in _batches(file):
+        for batch in _batches(file, recording):
             _stage(_Rows(batch), lanes, recording)
     except pa.ArrowException as error:
         sentence = " ".join(str(error).split())[:200]
@@ -67,14 +67,19 @@ def _fields(line: bytes) -> list[str]:
         return []
 
 
-def _batches(file: TraceFile) -> Any:
+def _batches(file: TraceFile, recording: Recording) -> Any:
     names = _fields(file.head[:8192].removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0])
     if len(names) > _MOST_COLUMNS or len(set(names)) < len(names):
         raise TraceError(f"{file.path} is no trace of rocprofv3: its columns are not told apart.")
     convert = arrow_csv.ConvertOptions(
         column_types={name: pa.string() for name in names}, quoted_strings_can_be_null=False
     )
-    parse = arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=lambda _: "skip")
+
+    def leave_out(_: Any) -> str:
+        recording.warn("Rows with another number of columns were left out.")
+        return "skip"
+
+    parse = arrow_csv.ParseOptions(newlines_in_values=True, invalid_row_handler=leave_out)
     stream = io.BufferedReader(_Blocks(file))
     return arrow_csv.open_csv(stream, parse_options=parse, convert_options=convert)
 

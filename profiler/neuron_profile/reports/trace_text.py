@@ -10,18 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from neuron_profile.analysis.traces.breakdown import Kernel
-from neuron_profile.analysis.traces.overview import DeviceUse, TraceOverview
+from neuron_profile.analysis.traces.overview import CounterPeak, DeviceUse, TraceOverview
 from neuron_profile.reports.quantities import count, duration, percent, scaled
 
 BUSY_SHARE, IDLE_SHARE = 0.9, 0.6  # as for captures: above the first the device decides, below the second not
-KERNELS = 10
+KERNELS, COUNTERS = 10, 12
 UNKNOWN = "unknown"
 
 
 def trace_verdict(trace: TraceOverview) -> str:
     """What the devices waited for, in one sentence."""
     if not trace.devices:
-        return f"No device in this trace: {count(trace.host.spans, 'span')} of the host alone."
+        return _without_devices(trace)
     subject, verb = ("The device", "was") if len(trace.devices) == 1 else ("The devices", "were")
     busy = f"{subject} {verb} busy {percent(trace.busy_share)} of the time"
     alone = sum(device.time.exposed_communication_ns for device in trace.devices)
@@ -29,6 +29,23 @@ def trace_verdict(trace: TraceOverview) -> str:
     if trace.busy_share < BUSY_SHARE:
         told.append(f"; idle time is mostly {_reason(trace)}")
     return "".join(told) + "."
+
+
+def _without_devices(trace: TraceOverview) -> str:
+    """What a trace of the host alone, or of counters alone, has most of."""
+    if trace.counters:
+        peak = trace.counters[0]
+        return f"Counters alone: {peak.name} was highest with {_value(peak)} at {duration(peak.highest_ns)}."
+    told = f"No device in this trace: {count(trace.host.spans, 'span')} of the host alone"
+    longest = trace.host.longest
+    if longest is None or not longest.total_ns:
+        return f"{told}."
+    took = f"{duration(longest.total_ns)} in {count(longest.calls, 'call')}"
+    return f"{told}; most time in {longest.name} ({took})."
+
+
+def _value(peak: CounterPeak) -> str:
+    return scaled(peak.highest, "B") if peak.unit == "bytes" else f"{peak.highest:,.6g} {peak.unit}".strip()
 
 
 def _reason(trace: TraceOverview) -> str:
@@ -44,7 +61,10 @@ def _reason(trace: TraceOverview) -> str:
 
 def trace_rows(trace: TraceOverview) -> list[tuple[str, str]]:
     """Names and values of the totals."""
-    return [*_device_rows(trace), *_time_rows(trace), *_host_rows(trace), *_lack_rows(trace)]
+    return [
+        *_device_rows(trace), *_time_rows(trace), *_host_rows(trace), *_counter_rows(trace),
+        *_lack_rows(trace),
+    ]  # fmt: skip
 
 
 def device_title(device: DeviceUse) -> str:
@@ -93,6 +113,11 @@ def _host_rows(trace: TraceOverview) -> Iterator[tuple[str, str]]:
     sizes = sorted({device.memory_bytes for device in trace.devices if device.memory_bytes})
     if sizes:
         yield "Device memory", " and ".join(scaled(float(size), "B") for size in sizes)
+
+
+def _counter_rows(trace: TraceOverview) -> Iterator[tuple[str, str]]:
+    for place, peak in enumerate(trace.counters[:COUNTERS]):
+        yield "" if place else "Highest", f"{peak.name}: {_value(peak)} at {duration(peak.highest_ns)}"
 
 
 def _lack_rows(trace: TraceOverview) -> Iterator[tuple[str, str]]:

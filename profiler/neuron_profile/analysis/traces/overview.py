@@ -38,6 +38,23 @@ FROM TraceSpan span JOIN TraceTrack track
     ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
 WHERE track.device_idx IS NULL AND track.kind != 'annotation'
 """
+_LONGEST = """
+SELECT span.name, count(*) AS calls, CAST(sum(end_ts - start_ts) AS BIGINT) AS total_ns
+FROM TraceSpan span JOIN TraceTrack track
+    ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
+WHERE track.device_idx IS NULL AND track.kind != 'annotation'
+GROUP BY span.name ORDER BY total_ns DESC, span.name LIMIT 1
+"""
+_COUNTERS = """
+SELECT track.name, track.unit, value AS highest, timestamp AS highest_ts
+FROM TraceCounter sample JOIN TraceTrack track
+    ON track.track_idx = sample.track_idx AND track.process_idx = sample.process_idx
+WHERE value > 0
+QUALIFY row_number() OVER (
+    PARTITION BY track.process_idx, track.track_idx ORDER BY value DESC, timestamp
+) = 1
+ORDER BY highest DESC, track.name
+"""
 _MEMORY = "SELECT count(*) AS samples FROM TraceTrack WHERE kind = 'counter' AND name ILIKE '%allocated%'"
 _TORCH = "torch.profiler"
 
@@ -68,13 +85,33 @@ class DeviceUse:
 
 
 @dataclass(frozen=True, slots=True)
+class HostCalls:
+    """Spans of one name on the host, and their time together with what they called."""
+
+    name: str
+    calls: int
+    total_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class TraceHost:
-    """The host's part: spans, threads, and from the first to the last."""
+    """The host's part: spans, threads, from the first to the last, and what took longest in sum."""
 
     spans: int
     threads: int
     operators: int
     window_ns: int
+    longest: HostCalls | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CounterPeak:
+    """A counter's highest value, and when it had it first."""
+
+    name: str
+    unit: str
+    highest: float
+    highest_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +130,7 @@ class TraceOverview:
         formats: What its files were.
         streams: Streams with the reasons why they were idle.
         kernels: By falling time.
+        counters: By falling peak; only of a trace that has no spans.
         lacks: What was not recorded.
     """
 
@@ -102,6 +140,7 @@ class TraceOverview:
     streams: tuple[StreamTime, ...]
     kernels: tuple[Kernel, ...]
     lacks: tuple[Lack, ...]
+    counters: tuple[CounterPeak, ...] = ()
 
     @property
     def window_ns(self) -> int:
@@ -120,9 +159,10 @@ class TraceOverview:
 
 
 def look_at_trace(profile: Profile) -> TraceOverview | None:
-    """The trace at a glance; None for a profile that holds no spans of another tool's trace."""
-    if not profile.tables().get("TraceSpan"):
-        return None
+    """The trace at a glance; None for a profile that holds nothing of another tool's trace."""
+    held = profile.tables()
+    if not held.get("TraceSpan"):
+        return _counters_alone(profile) if held.get("TraceCounter") else None
     whole = break_down(profile)
     formats = tuple(str(name) for name in profile.metadata.get("formats", ()))
     host = profile.query(_HOST).to_pylist()[0]
@@ -130,11 +170,25 @@ def look_at_trace(profile: Profile) -> TraceOverview | None:
     return TraceOverview(
         formats,
         devices,
-        TraceHost(host["spans"], host["threads"], host["operators"], host["window_ns"]),
+        TraceHost(host["spans"], host["threads"], host["operators"], host["window_ns"], _longest(profile)),
         find_stream_times(profile),
         whole.kernels,
         tuple(_lacks(profile, formats, devices, host)),
     )
+
+
+def _counters_alone(profile: Profile) -> TraceOverview:
+    formats = tuple(str(name) for name in profile.metadata.get("formats", ()))
+    peaks = tuple(
+        CounterPeak(row["name"], row["unit"] or "", row["highest"], row["highest_ts"])
+        for row in profile.query(_COUNTERS).to_pylist()
+    )
+    return TraceOverview(formats, (), TraceHost(0, 0, 0, 0), (), (), (), peaks)
+
+
+def _longest(profile: Profile) -> HostCalls | None:
+    rows = profile.query(_LONGEST).to_pylist()
+    return HostCalls(rows[0]["name"] or "", rows[0]["calls"], rows[0]["total_ns"]) if rows else None
 
 
 def _devices(profile: Profile, times: tuple[DeviceTime, ...]) -> tuple[DeviceUse, ...]:

@@ -116,3 +116,14 @@ def test_an_empty_file_and_another_document_are_refused(tmp_path):
         (tmp_path / "trace").write_bytes(content)
         with pytest.raises(Exception, match=message):
             import_traces([tmp_path / "trace"], tmp_path / "out.nprof")
+
+
+def test_lives_and_snapshots_of_objects_and_memory_dumps_are_instants(tmp_path):
+    events = [
+        {"ph": phase, "name": "tile", "cat": "cc", "pid": 1, "tid": 2, "ts": place, "id": "0x7", "args": {}}
+        for place, phase in enumerate("NODvV")
+    ]
+    with imported(tmp_path, events) as profile:
+        found = rows(profile, "SELECT start_ts, duration_ns FROM TraceSpan ORDER BY start_ts")
+
+    assert found == [(1_000 * place, 0) for place in range(5)]

@@ -89,3 +89,24 @@ def test_launches_keep_their_correlation_and_their_flow(tmp_path):
         ("cudaLaunchKernel", True), ("cudaLaunchKernel", True), ("cudaLaunchKernel", True),
         ("cudaMemcpyAsync", True),
     ]  # fmt: skip
+
+
+def test_an_npu_has_streams_and_its_counters_none(tmp_path):
+    def named(event, pid, tid, name):
+        return {"ph": "M", "name": event, "pid": pid, "tid": tid, "args": {"name": name}}
+
+    events = [
+        {"ph": "X", "name": "aten::mm", "cat": "cpu_op", "pid": 7, "tid": 7, "ts": 1, "dur": 2},
+        named("process_name", 31, 0, "Ascend Hardware"),
+        {"ph": "M", "name": "process_labels", "pid": 31, "tid": 0, "args": {"labels": "NPU"}},
+        named("thread_name", 31, 2, "Stream 2"),
+        {"ph": "X", "name": "MatMulV2", "pid": 31, "tid": 2, "ts": "2.5", "dur": 4},
+    ]
+    with imported(tmp_path, events) as profile:
+        found = rows(
+            profile,
+            "SELECT s.name, t.kind, t.device_idx FROM TraceSpan s"
+            " JOIN TraceTrack t USING (process_idx, track_idx) ORDER BY s.start_ts",
+        )
+
+    assert found == [("aten::mm", "thread", None), ("MatMulV2", "stream", 0)]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
+from neuron_tools.profile.importers import TraceError, import_traces
 from tests.fixtures.foreign_traces import monitor_report
-from tests.unit.profile.importers.importing import imported, rows
+from tests.unit.profile.importers.importing import imported, rows, written
 
 SAMPLES = (
     "SELECT t.name, c.timestamp, c.value FROM TraceCounter c JOIN TraceTrack t USING (process_idx, track_idx)"
@@ -29,6 +32,12 @@ def test_each_number_of_a_report_is_a_counter_at_its_period(tmp_path):
         *((memory, number * 1_500_000_000, 1000.0 + number) for number in range(3)),
     ]
     assert units == {core: "%", memory: "bytes"}
+
+
+def test_a_graph_with_a_time_is_no_report(tmp_path):
+    graph = {"schema": "1.1.0", "pid": 5, "time": 1.7e9, "nodes": [{"id": 1, "name": "aten::mm"}]}
+    with pytest.raises(TraceError, match="is in no known format"):
+        import_traces([written(tmp_path, "trace", graph)], tmp_path / "out.nprof")
 
 
 def test_flat_reports_with_a_time_stand_on_the_wall_clock(tmp_path):

@@ -89,6 +89,14 @@ def test_csv_of_copies_and_calls(tmp_path):
     )
 
 
+def test_rows_with_another_number_of_columns_are_told(tmp_path):
+    content = (ROCPROF_CALLS + '"HIP_RUNTIME_API","hipFree"\n').encode()
+    report = import_traces([written(tmp_path, "trace", content)], tmp_path / "out.nprof")
+
+    assert report.rows["TraceSpan"] == 2
+    assert report.warnings == ("trace: Rows with another number of columns were left out.",)
+
+
 def test_columns_of_one_name_are_one_sentence(tmp_path):
     content = b'"Kind","Start_Timestamp","Kind"\n"KERNEL_DISPATCH",5,1\n'
     with pytest.raises(TraceError, match=r"its columns are not told apart\.$"):

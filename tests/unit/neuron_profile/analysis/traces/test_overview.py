@@ -7,6 +7,7 @@ from neuron_profile.analysis.traces.overview import look_at_trace
 from neuron_profile.reports.trace_text import trace_rows, trace_verdict
 from neuron_tools.profile.reader import open_profile
 from tests.fixtures.gpu_trace import gpu_document, host
+from tests.fixtures.profiler_exports import memory_events
 from tests.unit.profile.importers.importing import imported
 
 
@@ -71,7 +72,20 @@ def test_a_trace_of_the_host_alone_says_so(tmp_path):
         overview = make_overview(profile)
 
     assert overview.is_foreign
-    assert trace_verdict(overview.trace) == "No device in this trace: 1 span of the host alone."
+    assert trace_verdict(overview.trace) == (
+        "No device in this trace: 1 span of the host alone; most time in aten::mm (8.00 µs in 1 call)."
+    )
+
+
+def test_a_trace_of_counters_alone_tells_the_highest(tmp_path):
+    with imported(tmp_path, memory_events()) as profile:
+        overview = make_overview(profile)
+
+    assert overview.is_foreign
+    assert trace_verdict(overview.trace) == (
+        "Counters alone: memory: allocated was highest with 1.50 kB at 0 ns."
+    )
+    assert dict(trace_rows(overview.trace))["Highest"] == "memory: allocated: 1.50 kB at 0 ns"
 
 
 def test_a_capture_is_no_trace(make_profile, tiny_tables):
