@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from neuron_profile.analysis.traces.breakdown import break_down, device_times
 from neuron_profile.analysis.traces.device_spans import DeviceSpans
+from tests.fixtures.gpu_trace import gpu_document
 from tests.unit.neuron_profile.analysis.traces.tiny_trace import REDUCE, open_trace
+from tests.unit.profile.importers.importing import imported
 
 
 def test_the_window_is_divided(tmp_path):
@@ -21,6 +23,17 @@ def test_the_window_is_divided(tmp_path):
     assert device.idle_ns == 40_000
     assert (device.communication_ns, device.hidden_ns) == (110_000, 10_000)
     assert device.hidden_share == 10 / 110
+
+
+def test_frames_of_the_host_that_stand_on_a_device_are_no_work(tmp_path):
+    document = gpu_document(labels=True)
+    with imported(tmp_path, document) as profile:
+        expected = break_down(profile).devices
+    frame = {"ph": "X", "cat": "python_function", "name": "threading.py(1032): run", "pid": 0, "tid": 0}
+    document["traceEvents"].append(frame | {"ts": document["traceEvents"][-1]["ts"], "dur": 10_000})
+    (tmp_path / "again").mkdir()
+    with imported(tmp_path / "again", document) as profile:
+        assert break_down(profile).devices == expected
 
 
 def test_kernels_by_falling_time(tmp_path):
