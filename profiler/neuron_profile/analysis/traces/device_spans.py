@@ -25,8 +25,9 @@ class Kind(IntEnum):
 
 
 # Spans that stand beside or around work: annotations, steps, modules of a compiler. XLA's profilers draw some
-# on lines of their own, which repeat what the streams and "XLA Ops" show. torch.profiler puts frames of threads
-# that it does not know into process 0, which is a device, too; CUPTI's ranges last as long as all their kernels.
+# on lines of their own, which repeat what the streams and "XLA Ops" show. torch.profiler puts frames of
+# threads that it does not know into process 0, which is a device, too; CUPTI's ranges all last as long as
+# the kernels together.
 _NO_WORK = (
     "('gpu_user_annotation', 'user_annotation', 'Trace', 'overhead', 'python_function', 'cpu_op', "
     "'cuda_runtime', 'cuda_driver', 'hip_runtime', 'cpu_instant_event', 'cuda_profiler_range')"

@@ -26,11 +26,13 @@ def test_the_window_is_divided(tmp_path):
 
 
 def test_frames_of_the_host_that_stand_on_a_device_are_no_work(tmp_path):
-    document = gpu_document(labels=True)
+    document = gpu_document()
+    label = {"ph": "M", "name": "process_labels", "pid": 0, "args": {"labels": "GPU 0"}}
+    document["traceEvents"].append(label)
     with imported(tmp_path, document) as profile:
         expected = break_down(profile).devices
     frame = {"ph": "X", "cat": "python_function", "name": "threading.py(1032): run", "pid": 0, "tid": 0}
-    document["traceEvents"].append(frame | {"ts": document["traceEvents"][-1]["ts"], "dur": 10_000})
+    document["traceEvents"].append(frame | {"ts": document["traceEvents"][0]["ts"], "dur": 10_000})
     (tmp_path / "again").mkdir()
     with imported(tmp_path / "again", document) as profile:
         assert break_down(profile).devices == expected
