@@ -11,6 +11,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from operator import is_
 from typing import NamedTuple
@@ -58,8 +59,9 @@ class Owners:
         """The owners, as found by the last scan."""
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + SCAN_INTERVAL_NS
-            pids = [int(name) for name in os.listdir(self._processes) if name.isdigit()]
-            self._found = tuple(filter(None, map(self._owner, sorted(pids))))
+            with suppress(OSError):  # e.g. too many open files: the owners stay as they were
+                pids = [int(name) for name in os.listdir(self._processes) if name.isdigit()]
+                self._found = tuple(filter(None, map(self._owner, sorted(pids))))
         return self._found
 
     def _owner(self, pid: int) -> Owner | None:

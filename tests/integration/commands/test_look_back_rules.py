@@ -63,11 +63,11 @@ def double(x):
 
 x = torch.ones(128, 512, device="neuron")
 double(x)
-profiler = torch.profiler.profile(activities=[])
+profiler = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU])
 profiler.start()
 for number in range(8):
     if number == 5 and "slow" in sys.argv:
-        double(torch.ones(128, 131072, device="neuron"))
+        double(torch.ones(128, 65536, device="neuron"))
     with torch.profiler.record_function("request"):
         if number == 5 and "slow" in sys.argv:
             time.sleep(3)

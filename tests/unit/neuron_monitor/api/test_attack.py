@@ -2,6 +2,7 @@
 
 import random
 import shutil
+from collections import Counter
 
 import orjson
 import pytest
@@ -82,6 +83,53 @@ def test_a_thousand_bad_nodes_end_nothing_and_leave_no_wrong_total(
     assert [
         (device.facts, device.cores, device.ecc, device.host_memory) for device in last.tree.devices
     ] == totals(fresh)
+
+
+def plugged(tree, away):
+    """Take a device away or plug it in again, whole, as a driver does."""
+    if away.exists():
+        away.rename(tree.root / away.name)
+        return
+    away.parent.mkdir(exist_ok=True)
+    (tree.root / away.name).rename(away)
+
+
+def warnings_of(sample):
+    """How often each node is told of in one sample."""
+    return Counter(fault.path for fault in sample.tree.faults)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_devices_come_and_go_while_nodes_are_attacked(tmp_path, make_sampler, clock, seed):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 3, simulated=False)
+    for core in range(6):
+        tree.count(core, success=7 + core, inference_count=7, nc_time_in_use=500, tensors=1 << 20)
+    nodes = sorted(
+        place for place in tree.root.rglob("*") if place.is_file() and "neuron2" not in place.parts
+    )
+    sampler = make_sampler(tree)
+    reporter = Reporter(default_configuration(1.0), sampler.sample())
+    chance = random.Random(seed)
+    for _ in range(100):
+        place = chance.choice(nodes)
+        content = spoil(place, chance)
+        if chance.random() < 0.3:
+            plugged(tree, tmp_path / "away" / "neuron2")
+        clock.pass_seconds(3)
+        sample = sampler.sample()
+        orjson.dumps(reporter.report(sample))
+        assert all(times == 1 for times in warnings_of(sample).values())
+        assert len(warnings_of(sample)) <= 1
+        mend(place, content)
+        clock.pass_seconds(11)
+        sampler.sample()
+        clock.pass_seconds(3)
+        after = sampler.sample()
+        reading = [(each.facts, each.cores, each.ecc, each.host_memory) for each in after.tree.devices]
+        fresh = DeviceTree(str(tree.root), clock=clock)
+        assert reading == totals(fresh)
+        fresh.close()
 
 
 @pytest.mark.parametrize("simulated", [True, False])

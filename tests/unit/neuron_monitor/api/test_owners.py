@@ -41,6 +41,14 @@ def test_a_new_user_is_found_within_two_seconds(processes):
     assert len(owners.find(2_000_000_000)) == 1
 
 
+def test_processes_that_cannot_be_listed_stay_as_they_were(processes):
+    add_process(processes, 10, [0])
+    owners = Owners(str(processes))
+    found = owners.find(0)
+    processes.rename(processes.with_name("away"))
+    assert owners.find(10_000_000_000) == found
+
+
 def test_a_thousand_processes_and_one_user(processes):
     for pid in range(1000, 2000):
         (processes / str(pid)).mkdir()
