@@ -1,8 +1,9 @@
 """Whether the tiles of a run can fit on chip at all: more bytes that live at one time fit no allocation.
 
 Timing a kernel places its tiles; a call for values does not, so here is only counted what lives: from the
-first instruction that touches a tile to the last. Tiles that the kernel placed itself are left out, as they
-may share addresses. A tile takes whole quarters (32) of the partitions, as engines reach them.
+first instruction that touches a tile to the last, each block of a block dimension for itself, in the older
+dialect without fills ahead of time, which its compiler moves. Tiles that the kernel placed itself are left
+out, as they may share addresses. A tile takes whole quarters (32) of the partitions, as engines reach them.
 
 PSUM cannot overflow. What SBUF cannot hold the compiler stores to HBM and loads again (NKI memory hierarchy:
 "spills"), which is slow and rarely meant, so the user is warned; it spills nothing in a kernel that places
@@ -12,10 +13,12 @@ tiles itself, which is refused.
 from __future__ import annotations
 
 import warnings
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.body import BUFFER, FIRST_WRITE, Body
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.errors import OutOfMemoryError
 from neuron_tools.nki.memory_region import MemoryRegion
@@ -23,12 +26,25 @@ from neuron_tools.nki.tracer import PARTITIONS, Tracer
 
 Ints = npt.NDArray[np.int64]
 _QUARTER = 32
-_FIRST_REGION = 3
-"""Column of a row from which on it has regions."""
 
 
 class SpillWarning(UserWarning):
     """More tiles live at one time than SBUF holds."""
+
+
+class _Tiles(NamedTuple):
+    """Tiles of one memory, which compete for its room.
+
+    Attributes:
+        owner: Number of the kernel's tensor that each is, or is a block of.
+        bytes_of: Bytes of a partition, in parts where a tile is on a part of the partitions.
+        first, last: First and last row that touches each.
+    """
+
+    owner: Ints
+    bytes_of: npt.NDArray[np.float64]
+    first: Ints
+    last: Ints
 
 
 def check_capacity(trace: Tracer) -> None:
@@ -42,42 +58,54 @@ def check_capacity(trace: Tracer) -> None:
     """
     if not trace.buffers or not trace.row_count:
         return
-    first, last = _live_ranges(trace)
     core = trace.core
     for region, capacity in (
         (MemoryRegion.sbuf, core.sbuf_bytes_per_partition),
         (MemoryRegion.psum, core.psum_bytes_per_partition),
     ):
-        tiles = [
-            b for b in trace.buffers if b.region is region and b.address is None and first[b.number] >= 0
-        ]
-        if sum(tile.bytes_per_partition for tile in tiles) > capacity:
-            _check(trace, tiles, first, last, capacity)
+        open_places = [b for b in trace.buffers if b.region is region and b.address is None]
+        if sum(tile.bytes_per_partition for tile in open_places) > capacity:
+            _check(trace, region, capacity)
 
 
-def _live_ranges(trace: Tracer) -> tuple[Ints, Ints]:
+def _tiles(trace: Tracer, region: MemoryRegion) -> _Tiles:
+    """The tiles of a memory whose places are open; blocks of a tensor live each for itself."""
+    from neuron_tools.backend.blocks import split_blocks
+    from neuron_tools.backend.fills import drop_fills
+    from neuron_tools.nki.lowering.body import make_body
+
+    body = split_blocks(make_body(trace))
+    if body.loops_open:
+        body = drop_fills(body)
+    first, last = _live_ranges(body)
+    buffers = body.buffers
+    numbers = np.flatnonzero((buffers.memory == int(region.memory)) & (buffers.address < 0) & (first >= 0))
+    quarters = np.minimum(-(-buffers.partitions // _QUARTER) * _QUARTER, PARTITIONS) / PARTITIONS
+    sizes = (buffers.bytes_per_partition * quarters)[numbers]
+    return _Tiles(buffers.origin[numbers], sizes, first[numbers], last[numbers])
+
+
+def _live_ranges(body: Body) -> tuple[Ints, Ints]:
     """First and last row that touches each buffer, -1 where none does."""
-    rows, regions = trace.row_table(), trace.region_table()
-    touched = rows[:, _FIRST_REGION:]
+    touched = body.rows[:, FIRST_WRITE:]
     row_of = np.nonzero(touched >= 0)[0]
-    buffer_of = regions[touched[touched >= 0], 0]
-    first, last = np.full((2, len(trace.buffers)), -1, np.int64)
+    buffer_of = body.regions[touched[touched >= 0], BUFFER]
+    first, last = np.full((2, len(body.buffers)), -1, np.int64)
     first[buffer_of[::-1]] = row_of[::-1]  # of several values for one place NumPy keeps the last
     last[buffer_of] = row_of
     return first, last
 
 
-def _check(trace: Tracer, tiles: list[Buffer], first: Ints, last: Ints, capacity: int) -> None:
-    numbers = np.array([tile.number for tile in tiles], np.int64)
-    size = np.array([tile.bytes_per_partition * _share(tile) for tile in tiles], np.float64)
-    order = np.argsort(first[numbers], kind="stable")
-    begins, ends = first[numbers][order], np.sort(last[numbers])
-    by_end = size[np.argsort(last[numbers], kind="stable")]
-    freed = np.concatenate([[0.0], np.cumsum(by_end)])[np.searchsorted(ends, begins, side="left")]
-    live = np.cumsum(size[order]) - freed
+def _check(trace: Tracer, region: MemoryRegion, capacity: int) -> None:
+    tiles = _tiles(trace, region)
+    order = np.argsort(tiles.first, kind="stable")
+    by_end = tiles.bytes_of[np.argsort(tiles.last, kind="stable")]
+    freed = np.concatenate([[0.0], np.cumsum(by_end)])
+    freed = freed[np.searchsorted(np.sort(tiles.last), tiles.first[order], side="left")]
+    live = np.cumsum(tiles.bytes_of[order]) - freed
     over = np.flatnonzero(live > capacity)
     if len(over):
-        tile = tiles[int(order[over[0]])]
+        tile = trace.buffers[int(tiles.owner[order[over[0]]])]
         text = _overfull(tile, int(live[over[0]]), capacity)
         where = trace.describe_site(tile.site)
         if tile.region is MemoryRegion.sbuf and all(buffer.address is None for buffer in trace.buffers):
@@ -94,8 +122,3 @@ def _overfull(tile: Buffer, live: int, capacity: int) -> str:
         f"{tile.dtype}, tiles that are still used take {live} bytes of each partition, which has {capacity}; "
         "use smaller tiles, or use them up before making new ones"
     )
-
-
-def _share(tile: Buffer) -> float:
-    """Part of the partitions that a tile takes."""
-    return min(-(-tile.partitions // _QUARTER) * _QUARTER, PARTITIONS) / PARTITIONS

@@ -10,10 +10,12 @@ import pytest
 
 from neuron_tools.compat.nki import isa as nisa
 from neuron_tools.compat.nki import language as nl
+from neuron_tools.nki import isa, language
 from neuron_tools.nki.capacity import SpillWarning
 from neuron_tools.nki.core_race import RaceWarning
 from neuron_tools.nki.errors import NkiError, TracingError
-from neuron_tools.nki.kernel import jit
+from neuron_tools.nki.kernel import Kernel, jit
+from neuron_tools.nki.older.language import par_dim
 
 Body = Callable[[Any], Any]
 
@@ -258,3 +260,19 @@ def test_more_than_sbuf_is_spilled_with_a_warning() -> None:
 
     with pytest.warns(SpillWarning, match=r"in tile \(called from .*overfull.*SBUF is full.*spills to HBM"):
         jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_blocks_that_live_one_after_another_fit_in_psum() -> None:
+    def kernel(x: Any) -> Any:
+        result = language.ndarray((128, 128), dtype=x.dtype, buffer=language.shared_hbm)
+        sums = language.ndarray((40, par_dim(128), 128), dtype=x.dtype, buffer=language.psum)
+        tile, total = (language.ndarray((128, 128), dtype=x.dtype, buffer=language.sbuf) for _ in range(2))
+        isa.dma_copy(tile, x)
+        for i in language.affine_range(40):
+            isa.nc_matmul(sums[i], tile, tile)
+            isa.tensor_copy(total, sums[i])
+        isa.dma_copy(result, total)
+        return result
+
+    identity = np.eye(128, dtype=np.float32)
+    np.testing.assert_array_equal(Kernel(kernel, older_dialect=True)(identity), identity)
