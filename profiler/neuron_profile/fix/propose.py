@@ -19,6 +19,11 @@ EDITORS = Door(
     "editor",
     (
         ("host_synchronisation", f"{_HERE}.synchronisation:edit"),
+        ("repeated_copies", f"{_HERE}.hoist:edit"),
+        ("layout_copies", f"{_HERE}.hoist:edit"),
+        ("dtype_round_trips", f"{_HERE}.hoist:edit"),
+        ("recomputation", f"{_HERE}.hoist:edit"),
+        ("unused_outputs", f"{_HERE}.leave_out:edit"),
         ("fp32_matmul", f"{_HERE}.autocast:edit"),
         ("recompilation", f"{_HERE}.recompilation:edit"),
         ("tiny_operations", f"{_HERE}.compile_model:edit"),

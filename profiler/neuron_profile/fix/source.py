@@ -109,6 +109,32 @@ def followed_by(*added: cst.BaseStatement) -> Change:
     return lambda node: cst.FlattenSentinel([node, *added])
 
 
+def preceded_by(*added: cst.BaseStatement) -> Callable[[cst.CSTNode], cst.FlattenSentinel[cst.CSTNode]]:
+    """Keeps a statement and puts others before it; its comments stay above all."""
+
+    def change(node: cst.CSTNode) -> cst.FlattenSentinel[cst.CSTNode]:
+        kept = cst.ensure_type(node, cst.BaseCompoundStatement)
+        first = added[0].with_changes(leading_lines=kept.leading_lines)
+        return cst.FlattenSentinel([first, *added[1:], kept.with_changes(leading_lines=())])
+
+    return change
+
+
+def between(before: cst.BaseStatement, after: cst.BaseStatement) -> Change:
+    """Puts a compound statement between two others; its comments stay above all."""
+    precede = preceded_by(before)
+
+    def change(node: cst.CSTNode) -> cst.FlattenSentinel[cst.CSTNode]:
+        return cst.FlattenSentinel([*precede(node), after])
+
+    return change
+
+
+def removed(_: cst.CSTNode) -> cst.RemovalSentinel:
+    """Takes a statement out."""
+    return cst.RemoveFromParent()
+
+
 def replaced_by(node: cst.CSTNode) -> Change:
     """Puts another node in its place."""
     return lambda _: node

@@ -10,11 +10,13 @@ import os
 import random
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 DEPTH, MOST = 3, 10_000
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -34,9 +36,14 @@ def main(arguments: list[str]) -> int:
         exec(compile(Path(script).read_text(), script, "exec"), module.__dict__)
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    arrays = dict(item for name, value in list(vars(module).items()) for item in _arrays(name, value, 0))
-    np.savez(output, **dict(list(arrays.items())[:MOST]))
+    np.savez(output, **values_of(vars(module)))
     return status
+
+
+def values_of(namespace: Mapping[str, Any]) -> dict[str, npt.NDArray[np.float64]]:
+    """The numbers that a program's globals hold, each with its path; `MOST` arrays at most."""
+    found = (item for name, value in list(namespace.items()) for item in _arrays(name, value, 0))
+    return dict(islice(found, MOST))
 
 
 def _seed() -> None:

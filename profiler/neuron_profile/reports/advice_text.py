@@ -40,7 +40,7 @@ def print_findings(console: Console, findings: Sequence[Finding], lacking: str =
         console.print(f"{number}. {finding.title}", style="bold")
         console.print(Padding(_where(finding), (0, 0, 0, 3)))
         console.print(Padding(_gain(finding), (0, 0, 0, 3)))
-        console.print(Padding(finding.change, (0, 0, 1, 3)))
+        console.print(Padding(_change(finding), (0, 0, 1, 3)))
     if small:
         console.print("Found too, with hardly any gain:", style="bold")
     for finding in small:
@@ -70,6 +70,10 @@ def print_gains(console: Console, gains: Sequence[Gain]) -> None:
     console.print(data_table(columns, rows, right=range(1, len(columns))))
     if any(gain.device_gain_ns > 0 for gain in gains) and all(gain.total_gain_ns <= 0 for gain in gains):
         console.print(HIDDEN, style="dim")
+
+
+def _change(finding: Finding) -> str:
+    return finding.change if finding.within_reach else f"The compiler decides this. {finding.change}"
 
 
 def _where(finding: Finding) -> str:

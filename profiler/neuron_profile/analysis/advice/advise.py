@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from neuron_profile.analysis.advice.context import Context
@@ -14,6 +14,11 @@ from neuron_tools.profile.reader import Profile
 
 _FILES = (
     "host_synchronisation",
+    "repeated_copies",
+    "layout_copies",
+    "dtype_round_trips",
+    "recomputation",
+    "unused_outputs",
     "host_bound",
     "host_activity",
     "tiny_operations",
@@ -43,8 +48,24 @@ RULES = Door(
 )
 """Each a `Rule`: it looks at a profile and yields findings."""
 
-EXPLAINED_BY = {"host_bound": ("host_synchronisation", "tiny_operations")}
+EXPLAINED_BY = {
+    "host_bound": (
+        "host_synchronisation",
+        "tiny_operations",
+        "repeated_copies",
+        "layout_copies",
+        "dtype_round_trips",
+        "recomputation",
+        "unused_outputs",
+    )
+}
 """General rules, and the specific ones whose gain is part of theirs."""
+LARGE = 0.05
+"""Part of the program from which on a specific finding comes before any general one."""
+THE_COMPILERS = frozenset(
+    {"throttling", "psum_evacuation", "transposes", "repeated_loads", "engine_imbalance"}
+)
+"""Rules about what the compiler decides, except in kernels that are written by hand."""
 
 MINIMUM_REST = 0.1
 
@@ -59,7 +80,16 @@ def advise(profile: Profile) -> tuple[Finding, ...]:
 def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
     findings = _without_explained([finding for _, rule in RULES.load_all() for finding in rule(context)])
-    return tuple(sorted((_at_own_line(finding, context.callers) for finding in findings), key=_rank))
+    placed = [_within_reach(_at_own_line(finding, context.callers), context) for finding in findings]
+    return tuple(sorted(placed, key=_ranking(placed)))
+
+
+def _within_reach(finding: Finding, context: Context) -> Finding:
+    """The finding, marked where its cause is the compiler's choice."""
+    executions = context.executions
+    if finding.rule not in THE_COMPILERS or executions is None or executions.has_kernels:
+        return finding
+    return replace(finding, within_reach=False)
 
 
 def _at_own_line(finding: Finding, callers: Mapping[SourceLine, OwnLine]) -> Finding:
@@ -74,8 +104,23 @@ def _at_own_line(finding: Finding, callers: Mapping[SourceLine, OwnLine]) -> Fin
     return replace(finding, place=own, library_place=exact)
 
 
-def _rank(finding: Finding) -> tuple[int, int, str, str]:
-    return -max(0, finding.gain_ns or 0), -(finding.device_gain_ns or 0), finding.rule, str(finding.place)
+Rank = tuple[int, int, int, str, str]
+
+
+def _ranking(findings: Sequence[Finding]) -> Callable[[Finding], Rank]:
+    """By falling gain: first what a line of the program causes, then general causes, then the compiler's."""
+    is_cause = any(
+        finding.gain >= LARGE and finding.within_reach and finding.rule not in EXPLAINED_BY
+        for finding in findings
+    )
+
+    def rank(finding: Finding) -> Rank:
+        is_general = is_cause and finding.rule in EXPLAINED_BY
+        tier = int(is_general) if finding.within_reach else 2
+        gain_ns, device_gain_ns = max(0, finding.gain_ns or 0), finding.device_gain_ns or 0
+        return tier, -gain_ns, -device_gain_ns, finding.rule, str(finding.place)
+
+    return rank
 
 
 def what_is_lacking(context: Context) -> str:

@@ -14,7 +14,7 @@ from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.host_activity import HostIdle, find_host_idle
 from neuron_profile.analysis.occupancy import Occupancy, measure_occupancy
 from neuron_profile.analysis.own_lines import OwnLine, callers_of_lines
-from neuron_profile.analysis.source_frames import SourceLine
+from neuron_profile.analysis.source_frames import SourceLine, SourceTexts
 from neuron_profile.analysis.whatif.change import Change, framework_shares
 from neuron_profile.analysis.whatif.executions import Executions, Origin, Origins, ProgramKey
 from neuron_profile.analysis.whatif.kernel_lines import NO_LINE, kernel_lines
@@ -75,6 +75,11 @@ class Context:
     def callers(self) -> Mapping[SourceLine, OwnLine]:
         """The user's line behind each line that time was spent at."""
         return callers_of_lines(self.profile)
+
+    @cached_property
+    def texts(self) -> SourceTexts:
+        """The source texts that the profile keeps."""
+        return SourceTexts(self.profile)
 
     @cached_property
     def what_if(self) -> WhatIf | None:

@@ -39,6 +39,7 @@ class Finding:
         gain_of: What `gain_ns` and `total_ns` are times of.
         what_if: The change that was simulated, as `neuron-profile whatif --set` takes it; "" = none.
         evidence: Numbers that show it, by name.
+        within_reach: Whether the program can change it; False where the compiler or a library decides.
     """
 
     rule: str
@@ -52,6 +53,7 @@ class Finding:
     what_if: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     library_place: Place = field(default_factory=Place)
+    within_reach: bool = True
 
     @property
     def gain(self) -> float:

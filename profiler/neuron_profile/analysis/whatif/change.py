@@ -291,9 +291,24 @@ def in_bf16(variant: Variant) -> Variant:
     for column in ("bytes", "descriptor_bytes"):
         dmas[column] = np.where(wide, np.maximum(dmas[column] // 2, 1), dmas[column])
     dmas["dtype"] = np.where(wide, bf16, dmas["dtype"])
-    scale = CostScale(np.where(extra, 0.0, 1.0), np.ones(len(dmas)))
+    scale = CostScale(np.where(extra | _turned_for_fp32(program), 0.0, 1.0), np.ones(len(dmas)))
     changed = replace(program, instructions=table, dmas=dmas)
     return replace(variant, program=changed, scale=variant.scale.times(scale))
+
+
+def _turned_for_fp32(program: Program) -> Mask:
+    """Transposes of fp32 operands on the Tensor engine, and the copies that take them out of PSUM.
+
+    The compiler has none of them in bf16, which DMA turns on its way; a kernel's own transposes stay.
+    """
+    table = program.instructions
+    if kernel_lines(program) is not None:
+        return np.zeros(len(table), bool)
+    turning = (table["opcode"] == int(Opcode.TRANSPOSE)) | ((table["flags"] & int(Flag.TRANSPOSE)) != 0)
+    turning &= table["input_dtype"] == int(DType.F32)
+    turned = np.unique(table["destination"][turning])
+    copies = (table["opcode"] == int(Opcode.TENSOR_COPY)) & (table["source"] >= 0)
+    return turning | (copies & np.isin(table["source"], turned))
 
 
 def _buffers(text: str, value: str) -> Change:

@@ -37,6 +37,27 @@ FROM SystemProfileEvents WHERE name = 'nc_exec_running'
 """
 
 
+Spans = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Waits at one source line, which the host leaves out: it reads all values together at the end.
+
+    Attributes:
+        file, line: Where the host waits.
+        afterwards: Operations that are launched at the end, before the one read that remains.
+        operation_ns: Device time of such an operation.
+        host_ns: Host time of launching one.
+    """
+
+    file: str
+    line: int
+    afterwards: int = 0
+    operation_ns: int = 0
+    host_ns: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class HostEvent:
     """One runtime call of the host.
@@ -68,21 +89,25 @@ class Replay:
     def total_ns(
         self,
         durations_ns: Ints,
-        without_waits_at: tuple[str, int] | None = None,
+        without: Waits | None = None,
         launched_free: npt.NDArray[np.bool_] | None = None,
+        removed: Spans | None = None,
     ) -> int:
         """Time from the range's start until all is done, when the executions take `durations_ns`.
 
         Args:
             durations_ns: (executions,) device times.
-            without_waits_at: File and line of waits that the host leaves out.
+            without: Waits that the host leaves out, and what it does instead.
             launched_free: (executions,) those that cost no launch.
+            removed: (spans, 3) process, start and end of what the host would not do; what it launched there
+                does not run.
         """
         launch_ns = np.full(len(durations_ns), self._launch_ns, np.int64)
         if launched_free is not None:
             launch_ns[launched_free] = 0
         ends = [
-            self._play(events, durations_ns, launch_ns, without_waits_at) for events in self._events.values()
+            self._play(events, durations_ns, launch_ns, without, _of_process(removed, process))
+            for process, events in self._events.items()
         ]
         return max(ends) - self._start_ns if ends else int(durations_ns.sum())
 
@@ -95,28 +120,58 @@ class Replay:
         events: list[HostEvent],
         durations_ns: Ints,
         launch_ns: Ints,
-        without_waits_at: tuple[str, int] | None,
+        without: Waits | None,
+        removed: Spans,
     ) -> int:
         """One process: returns when it and its devices are done."""
         before_ns = events[0].start_ns if events else 0
         now_ns = before_ns
         free_ns: defaultdict[int, int] = defaultdict(int)
         recorded_free_ns: defaultdict[int, int] = defaultdict(int)
-        recorded = self._executions
+        recorded, left_out = self._executions, -1
+        if len(removed):
+            now_ns -= _removed_between(removed, 0, before_ns)
         for event in events:
             now_ns += max(0, event.start_ns - before_ns)
+            if len(removed):
+                now_ns -= _removed_between(removed, before_ns, event.start_ns)
+            gone = bool(len(removed)) and _is_in(event, removed)
             if event.execution >= 0:
-                now_ns += event.end_ns - event.start_ns
-                start_ns = max(now_ns, free_ns[event.core]) + int(launch_ns[event.execution])
-                free_ns[event.core] = start_ns + int(durations_ns[event.execution])
                 recorded_free_ns[event.core] = int(recorded.end_ns[event.execution])
-            else:
+                if not gone:
+                    now_ns += event.end_ns - event.start_ns
+                    start_ns = max(now_ns, free_ns[event.core]) + int(launch_ns[event.execution])
+                    free_ns[event.core] = start_ns + int(durations_ns[event.execution])
+            elif not gone:
                 waited_ns = max(0, min(event.end_ns, recorded_free_ns[event.core]) - event.start_ns)
                 own_ns = event.end_ns - event.start_ns - waited_ns
-                if without_waits_at is None or event.place != without_waits_at:
+                if without is None or event.place != (without.file, without.line):
                     now_ns = max(now_ns, free_ns[event.core]) + own_ns
+                else:
+                    left_out = max(left_out, own_ns)
             before_ns = event.end_ns
+        if without is not None and left_out >= 0:
+            now_ns += without.afterwards * without.host_ns
+            joined_ns = without.afterwards * (self._launch_ns + without.operation_ns)
+            now_ns = max(now_ns, free_ns[events[-1].core] + joined_ns) + left_out
         return max([now_ns, *free_ns.values()])
+
+
+def _of_process(removed: Spans | None, process: int) -> Spans:
+    if removed is None:
+        return np.zeros((0, 2), np.int64)
+    return removed[removed[:, 0] == process, 1:]
+
+
+def _removed_between(removed: Spans, start_ns: int, end_ns: int) -> int:
+    """Time that the spans take within a range."""
+    covered = np.minimum(removed[:, 1], end_ns) - np.maximum(removed[:, 0], start_ns)
+    return int(np.maximum(covered, 0).sum())
+
+
+def _is_in(event: HostEvent, removed: Spans) -> bool:
+    """Whether an event happens within one of the spans."""
+    return bool(np.any((removed[:, 0] <= event.start_ns) & (event.end_ns <= removed[:, 1])))
 
 
 def _events(profile: Profile, executions: Executions) -> dict[int, list[HostEvent]]:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Executions, Origins, ProgramKey
-from neuron_profile.analysis.whatif.replay import Replay
+from neuron_profile.analysis.whatif.replay import Replay, Spans, Waits
 from neuron_tools.profile.reader import Profile
 from neuron_tools.simulator import simulate
 from neuron_tools.simulator.cost_scale import CostScale
@@ -86,10 +86,22 @@ class WhatIf:
         _, inverse = np.unique(cores, axis=0, return_inverse=True)
         return int(np.bincount(inverse.ravel(), weights=recorded).max())
 
-    def without_waits_ns(self, file: str, line: int) -> int:
-        """Time of the program if the host did not wait for the device at one source line."""
+    def without_waits_ns(self, waits: Waits) -> int:
+        """Time of the program if the host kept the values that it waits for on the device until the end."""
         recorded = self.executions.end_ns - self.executions.start_ns
-        return self._replay.total_ns(recorded, without_waits_at=(file, line))
+        return self._replay.total_ns(recorded, without=waits)
+
+    def without_spans_ns(self, spans: Spans, change: Change | None = None) -> int:
+        """Time of the program if the host left something out.
+
+        Args:
+            spans: (spans, 3) process, start and end of what it left out; what it launched there does not run.
+            change: What else would be different.
+        """
+        durations = self.executions.end_ns - self.executions.start_ns
+        return self._replay.total_ns(
+            durations if change is None else self.durations_ns(change), removed=spans
+        )
 
     def without_launches_ns(self, executions: npt.NDArray[np.bool_]) -> int:
         """Time of the program if the chosen executions were launched for nothing."""

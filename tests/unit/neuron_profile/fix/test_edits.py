@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("libcst")
 
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.fix.edits import autocast, compile_model, recompilation, synchronisation
+from neuron_profile.fix.edits import autocast, compile_model, hoist, leave_out, recompilation, synchronisation
 from neuron_profile.fix.proposal import Request, Site
 
 
@@ -33,17 +33,50 @@ print(losses)
 
 def test_a_list_of_values_is_read_once_behind_the_outermost_loop():
     assert edited(synchronisation, APPENDED, 6) == [
-        "        losses.append(loss.detach().clone())  # the loss",
+        "        losses.append(loss.detach())  # the loss",
         "losses = torch.stack(losses).tolist() if losses else []",
     ]
 
 
-def test_a_sum_stays_on_the_device_until_the_loop_is_over():
+def test_a_tensor_that_the_loop_changes_is_copied_before_it_is_kept():
+    text = APPENDED.replace("loss = model(batch)", "loss += model(batch)")
+    assert edited(synchronisation, text, 6)[0] == "        losses.append(loss.detach().clone())  # the loss"
+
+
+def test_copies_to_the_host_become_one():
+    text = APPENDED.replace("loss.item()", "loss.cpu()")
+    assert edited(synchronisation, text, 6)[1] == (
+        "losses = list(torch.stack(losses).cpu()) if losses else []"
+    )
+
+
+def test_what_is_added_up_is_kept_until_the_loop_is_over():
     text = "import torch\ndef run():\n    total = 0\n    for x in data:\n        total += f(x).item()\n"
     assert edited(synchronisation, text, 5) == [
-        "        total += f(x).detach()",
-        "    total = torch.as_tensor(total).item()",
+        "    total_values = []",
+        "        total_values.append(f(x).detach())",
+        "    total += sum(torch.stack(total_values).tolist()) if total_values else 0.0",
     ]
+
+
+def moved(editor, text, line, **evidence):
+    finding = Finding("rule", "title", "change", Place("train.py", line), evidence=evidence)
+    found = editor.edit(Request(finding, text))
+    return None if found is None else found.text
+
+
+def test_what_never_changes_goes_before_its_loop_below_the_comment():
+    text = "x = 1\n# steps\nfor _ in range(3):\n    y = w.t().contiguous()  # turned\n    x = x @ y\n"
+    assert moved(hoist, text, 4, loop_line=3) == (
+        "x = 1\n# steps\ny = w.t().contiguous()  # turned\nfor _ in range(3):\n    x = x @ y\n"
+    )
+    assert moved(hoist, text, 4, loop_line=2) is None
+
+
+def test_what_nobody_reads_goes_unless_the_block_would_be_empty():
+    text = "for _ in range(3):\n    y = x @ w\n    x = x @ v\n"
+    assert moved(leave_out, text, 2) == "for _ in range(3):\n    x = x @ v\n"
+    assert moved(leave_out, "for _ in range(3):\n    y = x @ w\n", 2) is None
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.whatif.replay import Waits
 from neuron_tools.profile.reader import Profile
 
 MINIMUM_WAITS = 3
@@ -16,6 +19,9 @@ FROM HostSpan
 WHERE kind = 'synchronize' OR (kind = 'copy' AND name NOT LIKE '%to_device%')
 GROUP BY ALL HAVING count(*) >= ? ORDER BY waited_ns DESC, file, line
 """
+_DISPATCH_NS = (
+    "SELECT CAST(median(duration_ns) AS BIGINT) AS dispatch_ns FROM HostSpan WHERE kind = 'dispatch'"
+)
 
 
 def waiting_places(profile: Profile) -> frozenset[str]:
@@ -31,7 +37,7 @@ def find(context: Context) -> Iterator[Finding]:
     total_ns = context.what_if.recorded_ns()
     for row in context.profile.query(_WAITS, [MINIMUM_WAITS]).to_pylist():
         place = Place(row["file"], row["line"])
-        gain_ns = total_ns - context.what_if.without_waits_ns(place.file, place.line)
+        gain_ns = total_ns - context.what_if.without_waits_ns(_kept_on_device(context, place))
         if gain_ns <= 0:
             continue
         yield Finding(
@@ -46,3 +52,16 @@ def find(context: Context) -> Iterator[Finding]:
             total_ns=total_ns,
             evidence={"waits": row["waits"], "waited_ns": int(row["waited_ns"])},
         )
+
+
+def _kept_on_device(context: Context, place: Place) -> Waits:
+    """The waits of a line as they would be if the values stayed on the device until the end.
+
+    There one operation joins them, which takes as long as the quickest one that ran, and one wait remains.
+    """
+    (host,) = context.profile.query(_DISPATCH_NS).to_pylist()
+    executions = context.executions
+    assert executions is not None
+    durations = executions.end_ns - executions.start_ns
+    quickest_ns = int(durations[durations > 0].min()) if np.any(durations > 0) else 0
+    return Waits(place.file, place.line, 1, quickest_ns, int(host["dispatch_ns"] or 0))

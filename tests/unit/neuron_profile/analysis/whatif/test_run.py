@@ -3,6 +3,7 @@ import pytest
 import neuron_tools
 from neuron_profile.analysis.whatif.change import framework_shares, parse_change
 from neuron_profile.analysis.whatif.executions import Origin
+from neuron_profile.analysis.whatif.replay import Waits
 from neuron_profile.analysis.whatif.run import WhatIf
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.records.program import DType, HloOperation
@@ -79,8 +80,8 @@ def test_bf16_takes_a_quarter_of_fp32_on_the_tensor_engine(device_bound):
 
 def test_waits_left_out_let_the_host_run_ahead(waiting):
     fast = duration_ns(FAST)
-    assert waiting.without_waits_ns("/project/train.py", 7) == DISPATCH_NS + 10 * (LAUNCH_NS + fast)
-    assert waiting.without_waits_ns("/project/train.py", 8) == waiting.recorded_ns()
+    assert waiting.without_waits_ns(Waits("/project/train.py", 7)) == DISPATCH_NS + 10 * (LAUNCH_NS + fast)
+    assert waiting.without_waits_ns(Waits("/project/train.py", 8)) == waiting.recorded_ns()
 
 
 @pytest.mark.parametrize(

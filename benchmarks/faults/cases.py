@@ -1,0 +1,89 @@
+"""Reads the programs with a planted fault: each file stands for several cases, which differ in its constants.
+
+In a program, `# rule: NAMES` names the rules that tell its fault, `# case: NAME=VALUE, ...` sets constants, a
+line that ends with `# fault` is the planted one, `# mended: CODE` is what the line before it should be
+(nothing, if there is no code), and `# added: CODE` is a line that only the mended twin has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent / "programs"
+_RULE = re.compile(r"^# rule: (.+)$", re.MULTILINE)
+_CASE = re.compile(r"^# case: (.+)$", re.MULTILINE)
+_MENDED = re.compile(r"(\s*)# mended: ?(.*)")
+_ADDED = re.compile(r"(\s*)# added: (.*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A program with a fault, and its twin without.
+
+    Attributes:
+        family: The file that it was made from.
+        name: The family with the constants.
+        rules: Rules that tell this fault; the first finding must be of one of them.
+        line: Number of the planted line.
+    """
+
+    family: str
+    name: str
+    rules: tuple[str, ...]
+    faulty: str
+    mended: str
+    line: int
+
+
+def read_cases(folder: Path = FOLDER) -> tuple[Case, ...]:
+    """All cases, family by family."""
+    return tuple(case for path in sorted(folder.glob("*.py")) for case in _of_family(path))
+
+
+def one_of_each(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+    """The first case of each family."""
+    return tuple({case.family: case for case in reversed(cases)}.values())[::-1]
+
+
+def _of_family(path: Path) -> Iterator[Case]:
+    text = path.read_text()
+    rule = _RULE.search(text)
+    if rule is None:
+        raise ValueError(f"{path} does not say which rule tells its fault: write `# rule: NAME`.")
+    for constants in _CASE.findall(text):
+        values = dict(each.split("=", 1) for each in constants.split(", "))
+        yield _case(path.stem, tuple(rule[1].split()), with_constants(text, values), constants)
+
+
+def _case(family: str, rules: tuple[str, ...], text: str, constants: str) -> Case:
+    line = 1 + next(number for number, line in enumerate(text.splitlines()) if line.endswith("# fault"))
+    return Case(family, f"{family} ({constants})", rules, text, mended(text), line)
+
+
+def with_constants(text: str, values: Mapping[str, str]) -> str:
+    """The program with other values of its constants.
+
+    Raises:
+        ValueError: It has no such constant.
+    """
+    for name, value in values.items():
+        text, found = re.subn(rf"^{name} = .*$", f"{name} = {value}", text, count=1, flags=re.MULTILINE)
+        if not found:
+            raise ValueError(
+                f"There is no constant {name} to set: write `{name} = VALUE` on a line of its own."
+            )
+    return text
+
+
+def mended(text: str) -> str:
+    """The program without its fault; every line stays where it is."""
+    lines: list[str] = []
+    for line in text.splitlines():
+        change, added = _MENDED.fullmatch(line), _ADDED.fullmatch(line)
+        if change:
+            lines[-1] = (change[1] + change[2]).rstrip()
+        lines.append(added[1] + added[2] if added else "" if change else line)
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,138 @@
+"""What the advice makes of each program with a planted fault: the cause, the line, the gain, the edit."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.faults.cases import Case, one_of_each, read_cases
+from benchmarks.figures import Figure, Target
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.fix.values import compare_values
+
+GAIN_TOLERANCE = 0.1
+QUICK = ("item_append", "repeated_cast", "kernel_shared_buffer", "unused_output")
+"""Families of a quick run, a case of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How one case was judged.
+
+    Attributes:
+        first: The first finding; None where nothing was found.
+        measured_ns: What the mended twin saves.
+        edited_ns: What the edit that the advice offers saves; None without one.
+        edit_error: Why the edited program cannot be measured; empty where it was.
+        values_equal: Whether the edited program computes the same.
+        rest: What the largest finding of the mended twin says can be saved there, 0 to 1.
+        rest_rule: Its rule.
+    """
+
+    case: Case
+    first: Finding | None
+    measured_ns: int
+    edited_ns: int | None
+    edit_error: str
+    values_equal: bool
+    rest: float
+    rest_rule: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the first finding is the fault, at its line."""
+        return (
+            self.first is not None
+            and self.first.rule in self.case.rules
+            and self.first.place.line == self.case.line
+        )
+
+    @property
+    def promised_ns(self) -> int:
+        """What the first finding promises."""
+        return (self.first.gain_ns or 0) if self.first is not None else 0
+
+    @property
+    def gain_error(self) -> float:
+        """By how much the promise misses what the edit, or else the mended twin, saves."""
+        real_ns = self.measured_ns if self.edited_ns is None else self.edited_ns
+        return abs(self.promised_ns - real_ns) / abs(real_ns) if real_ns else 1.0
+
+    @property
+    def edit_holds(self) -> bool:
+        """Whether the edit saves what is promised and computes the same."""
+        return self.edited_ns is not None and self.values_equal and self.gain_error <= GAIN_TOLERANCE
+
+
+def score_all(cases: Iterable[Case]) -> Iterator[Score]:
+    """Capture and judge each case in turn."""
+    with tempfile.TemporaryDirectory(prefix="neuron-faults-") as folder:
+        for number, case in enumerate(cases):
+            place = Path(folder) / f"case{number}"
+            place.mkdir()
+            yield score(case, place)
+
+
+def score(case: Case, folder: Path) -> Score:
+    """Capture a case, its mended twin, and what the edit makes of it."""
+    from benchmarks.faults.captures import capture
+
+    faulty = capture(folder, "faulty", case.faulty)
+    mended = capture(folder, "mended", case.mended)
+    rest = max(mended.findings, key=lambda finding: finding.gain, default=None)
+    first = faulty.findings[0] if faulty.findings else None
+    rule = first.rule if first is not None else ""
+    edited_ns, error, equal = None, "", False
+    if faulty.patch is not None:
+        try:
+            edited = capture(folder, "edited", faulty.patch.text)
+        except Exception as failure:  # the edited program's own
+            error = f"{type(failure).__name__}: {failure}"
+        else:
+            edited_ns = faulty.total_ns(rule) - edited.total_ns(rule)
+            equal = compare_values(faulty.values, edited.values, faulty.patch.tolerance).equal
+    return Score(
+        case, first, faulty.total_ns(rule) - mended.total_ns(rule), edited_ns, error, equal,
+        rest.gain if rest is not None else 0.0, rest.rule if rest is not None else "",
+    )  # fmt: skip
+
+
+def run(quick: bool) -> list[Figure]:
+    """The figures of the scoreboard."""
+    cases = read_cases()
+    if quick:
+        cases = tuple(case for case in one_of_each(cases) if case.family in QUICK)
+    return list(figures(tuple(score_all(cases))))
+
+
+def figures(scores: Sequence[Score]) -> Iterator[Figure]:
+    """What the scores add up to; shares of the cases."""
+    count = len(scores)
+    right = [score for score in scores if score.is_right]
+    errors = [score.gain_error for score in right] or [1.0]
+    edits = [score for score in scores if score.edited_ns is not None or score.edit_error]
+    yield Figure(
+        "right cause and line first", len(right) / count, "of the programs", Target(">=", 0.9),
+        note=f"{len(right)} of {count}",
+    )  # fmt: skip
+    within = sum(error <= GAIN_TOLERANCE for error in errors)
+    yield Figure(
+        "gain within 10 %", within / len(errors), "of those", Target(">=", 1.0),
+        note=f"{within} of {len(right)}",
+    )  # fmt: skip
+    yield Figure("gain missed by, median", statistics.median(errors), "of the gain", Target("<=", 0.03))
+    yield Figure(
+        "edits offered", len(edits) / count, "of the programs", Target(">=", 0.6), note=f"{len(edits)}"
+    )
+    holds = sum(score.edit_holds for score in edits)
+    yield Figure(
+        "edits that save what is promised, with equal values", holds / max(len(edits), 1), "of those",
+        Target(">=", 1.0), note=f"{holds} of {len(edits)}",
+    )  # fmt: skip
+    clean = sum(score.rest <= 0.02 for score in scores)
+    yield Figure(
+        "mended programs without a finding over 2 %", clean / count, "of the programs", note=f"{clean}"
+    )

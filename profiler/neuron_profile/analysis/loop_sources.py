@@ -1,0 +1,190 @@
+"""What the text of a loop says about a line in it: that it always computes the same, or that nobody reads it.
+
+Only plain cases are told: where a name might be changed in a way that the text does not show, nothing is.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+Loop = ast.For | ast.While
+Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+_LOOPS = (ast.For, ast.While)
+_SCOPES = (ast.Module, ast.FunctionDef, ast.AsyncFunctionDef)
+_TRAINING = ("step", "backward", "load_state_dict")
+"""Methods that change tensors which their call does not name."""
+_CHANGING = frozenset(
+    {
+        "rand",
+        "randn",
+        "randint",
+        "randperm",
+        "rand_like",
+        "randn_like",
+        "randint_like",
+        "normal",
+        "bernoulli",
+        "multinomial",
+        "dropout",
+        "alpha_dropout",
+        "pop",
+        "popleft",
+        "popitem",
+        "get",
+        "recv",
+        "read",
+        "readline",
+        "next",
+        "item",
+        "tolist",
+        "numpy",
+        "empty",
+        "empty_like",
+        "time",
+        "perf_counter",
+        "sample",
+        "choice",
+        "choices",
+        "shuffle",
+        "register_hook",
+    }
+)
+"""Functions that give something else each time, change something, or hand a value to the host."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopLine:
+    """An assignment `NAME = VALUE` directly in the body of a loop.
+
+    Attributes:
+        line: Its first line.
+        name: What it assigns.
+        methods: Names of the functions that VALUE calls.
+        invariant: Whether every iteration computes the same.
+        loop_line: First line of the outermost loop for which that is so; of the innermost, if it is not.
+        unused: Whether nothing in its scope reads NAME.
+    """
+
+    line: int
+    name: str
+    methods: frozenset[str]
+    invariant: bool
+    loop_line: int
+    unused: bool
+
+
+def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
+    """The assignments in the loops of a file, by line; none of a text that is no Python."""
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError):
+        return {}
+    found = (_line(*place) for scope in _scopes(tree) for place in _assignments(scope, scope.body, ()))
+    return {line.line: line for line in found if line is not None}
+
+
+def _scopes(tree: ast.Module) -> Iterator[Scope]:
+    return (node for node in ast.walk(tree) if isinstance(node, _SCOPES))
+
+
+def _assignments(
+    scope: Scope, body: Sequence[ast.stmt], loops: tuple[Loop, ...]
+) -> Iterator[tuple[Scope, tuple[Loop, ...], ast.Assign]]:
+    """Assignments whose parents are loops and `with` statements only, with their loops from the outside."""
+    for node in body:
+        if isinstance(node, ast.Assign) and loops:
+            yield scope, loops, node
+        elif isinstance(node, _LOOPS):
+            yield from _assignments(scope, node.body, (*loops, node))
+        elif isinstance(node, ast.With):
+            yield from _assignments(scope, node.body, loops)
+
+
+def _line(scope: Scope, loops: tuple[Loop, ...], node: ast.Assign) -> LoopLine | None:
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not _is_pure(node.value):
+        return None
+    name = node.targets[0].id
+    outermost = next((loop for loop in loops if _is_invariant(node, name, loop)), None)
+    loop, unused = outermost or loops[-1], not _reads(scope, name)
+    return LoopLine(node.lineno, name, _methods(node.value), outermost is not None, loop.lineno, unused)
+
+
+def _is_pure(value: ast.expr) -> bool:
+    """Whether an expression only calls methods of tensors and functions of torch that compute."""
+    calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
+    other = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.GeneratorExp)
+    if any(isinstance(node, other) for node in ast.walk(value)):
+        return False
+    return all(_computes(call) for call in calls) and (bool(calls) or isinstance(value, ast.BinOp))
+
+
+def _computes(call: ast.Call) -> bool:
+    function = call.func
+    if not isinstance(function, ast.Attribute) or function.attr in _CHANGING or function.attr.endswith("_"):
+        return False
+    return not any(keyword.arg in ("out", "generator") for keyword in call.keywords)
+
+
+def _methods(value: ast.expr) -> frozenset[str]:
+    calls = (node.func for node in ast.walk(value) if isinstance(node, ast.Call))
+    names = {function.attr for function in calls if isinstance(function, ast.Attribute)}
+    return frozenset(names | {"@" for node in ast.walk(value) if isinstance(node, ast.BinOp)})
+
+
+def _is_invariant(node: ast.Assign, name: str, loop: Loop) -> bool:
+    """Whether nothing that an assignment reads, nor what it assigns, changes within a loop."""
+    changed = list(_changed(loop))
+    if changed.count(name) != 1 or any(_is_training(each) for each in ast.walk(loop)):
+        return False
+    reads = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+    return reads.isdisjoint(changed) and not _is_read_before(node, name, loop)
+
+
+def _is_read_before(node: ast.Assign, name: str, loop: Loop) -> bool:
+    """Whether an iteration may read what the one before assigned."""
+    return any(
+        isinstance(each, ast.Name) and each.id == name and each.lineno < node.lineno
+        for each in ast.walk(loop)
+    )
+
+
+def _is_training(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRAINING
+
+
+def _changed(loop: Loop) -> Iterator[str]:
+    """Names that are assigned, or whose value is changed, in a loop; as often as that is written."""
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+            yield node.id
+        elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
+            yield _root(node)
+        elif isinstance(node, ast.Call):
+            yield from _changed_by(node)
+
+
+def _changed_by(call: ast.Call) -> Iterator[str]:
+    """Of `x.add_(...)`, x; of `f(..., out=x)`, x; of `f(x)` where nobody knows f, x."""
+    function = call.func
+    if isinstance(function, ast.Attribute) and function.attr.endswith("_"):
+        yield _root(function.value)
+    for keyword in call.keywords:
+        if keyword.arg == "out":
+            yield _root(keyword.value)
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return cast(ast.Name, node).id if isinstance(node, ast.Name) else ""
+
+
+def _reads(scope: Scope, name: str) -> bool:
+    """Whether a name is read anywhere in a scope, functions inside included."""
+    return any(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(scope)
+    )
