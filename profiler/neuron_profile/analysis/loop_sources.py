@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 Loop = ast.For | ast.While
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -179,7 +178,7 @@ def _changed_by(call: ast.Call) -> Iterator[str]:
 def _root(node: ast.expr) -> str:
     while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
         node = node.func if isinstance(node, ast.Call) else node.value
-    return cast(ast.Name, node).id if isinstance(node, ast.Name) else ""
+    return node.id if isinstance(node, ast.Name) else ""
 
 
 def _reads(scope: Scope, name: str) -> bool:

@@ -16,7 +16,6 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 DEPTH, MOST = 3, 10_000
 NUMBERS = (bool, int, float, complex, np.generic)
@@ -40,7 +39,7 @@ def main(arguments: list[str]) -> int:
     return status
 
 
-def values_of(namespace: Mapping[str, Any]) -> dict[str, npt.NDArray[np.float64]]:
+def values_of(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The numbers that a program's globals hold, each with its path; `MOST` arrays at most."""
     found = (item for name, value in list(namespace.items()) for item in _arrays(name, value, 0))
     return dict(islice(found, MOST))

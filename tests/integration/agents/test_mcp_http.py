@@ -65,11 +65,3 @@ def test_the_official_client_asks_with_the_token(address):
 )
 def test_nobody_else_is_answered(address, headers):
     assert status(address, **headers) == 401
-
-
-def test_a_port_that_is_taken_is_told_in_a_sentence(address, tmp_path):
-    port = address.rpartition(":")[2].partition("/")[0]
-    command = [sys.executable, "-m", "neuron_profile.cli", "mcp", str(tmp_path), "--port", port]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1
-    assert "choose another with --port" in done.stderr

@@ -308,7 +308,8 @@ def _turned_for_fp32(program: Program) -> Mask:
     turning &= table["input_dtype"] == int(DType.F32)
     turned = np.unique(table["destination"][turning])
     copies = (table["opcode"] == int(Opcode.TENSOR_COPY)) & (table["source"] >= 0)
-    return turning | (copies & np.isin(table["source"], turned))
+    unneeded: Mask = turning | (copies & np.isin(table["source"], turned))
+    return unneeded
 
 
 def _buffers(text: str, value: str) -> Change:

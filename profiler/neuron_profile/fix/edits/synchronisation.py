@@ -37,7 +37,7 @@ def edit(request: Request) -> Edit | None:
 
 def _read_value(call: cst.Call) -> cst.BaseExpression | None:
     """X of `X.item()` or `X.cpu()`."""
-    return call.func.value if _method_of(call) in AFTERWARDS and not call.args else None  # type: ignore[no-any-return]
+    return call.func.value if _method_of(call) in AFTERWARDS and not call.args else None
 
 
 def _method_of(call: cst.Call) -> str:

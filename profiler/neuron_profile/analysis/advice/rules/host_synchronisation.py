@@ -57,11 +57,13 @@ def find(context: Context) -> Iterator[Finding]:
 def _kept_on_device(context: Context, place: Place) -> Waits:
     """The waits of a line as they would be if the values stayed on the device until the end.
 
-    There one operation joins them, which takes as long as the quickest one that ran, and one wait remains.
+    There one operation joins them, and one wait remains. The operation takes as long as the quickest one that
+    ran, or as launching it where none was that quick.
     """
     (host,) = context.profile.query(_DISPATCH_NS).to_pylist()
     executions = context.executions
     assert executions is not None
     durations = executions.end_ns - executions.start_ns
     quickest_ns = int(durations[durations > 0].min()) if np.any(durations > 0) else 0
-    return Waits(place.file, place.line, 1, quickest_ns, int(host["dispatch_ns"] or 0))
+    joining_ns = min(quickest_ns, round(executions.core.launch_overhead_ns))
+    return Waits(place.file, place.line, 1, joining_ns, int(host["dispatch_ns"] or 0))
