@@ -10,6 +10,7 @@ import neuron_tools
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.ranks.engine import summarise_job
 from neuron_tools.profile.reader import Profile
+from tests.integration.analysis.headlines import headline
 from tests.integration.analysis.planted_faults import FOLDER, read_fault
 from tests.integration.distributed.jobs import capture, torchrun
 
@@ -45,9 +46,12 @@ def test_the_planted_fault_is_found_first_with_its_gain(tmp_path, name, rule):
         mended_ns = job_ns(profile)
     assert (first.rule, Path(first.place.file).name, first.place.line) == (rule, "faulty.py", fault.line)
     assert first.gain_ns == pytest.approx(faulty_ns - mended_ns, rel=TOLERANCE)
+    assert first.title in headline(faulty)
+    assert f"at faulty.py:{fault.line}" in headline(faulty)
     job = summarise_job([str(faulty)])
     assert [row.rank for row in job.ranks] == [0, 1]
     assert [each.role for each in job.without_device_work] == ["launcher"]
     if rule == "collective_skew":
         assert first.evidence["rank"] == 1
+        assert "Rank 1 comes late" in headline(faulty)
         assert job.stragglers == (1,)
