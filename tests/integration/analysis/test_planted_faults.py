@@ -13,6 +13,7 @@ from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.compilation import find_compilations
 from neuron_profile.analysis.whatif.run import WhatIf
+from tests.integration.analysis.headlines import headline
 from tests.integration.analysis.planted_faults import FAULTS, Fault
 
 TOLERANCE = 0.15
@@ -44,3 +45,5 @@ def test_a_planted_fault(fault: Fault, tmp_path: Path) -> None:
     assert first.rule == fault.rule, [(found.rule, found.gain_ns, str(found.place)) for found in findings]
     assert (Path(first.place.file).name, first.place.line) == ("faulty.py", fault.line)
     assert first.gain_ns == pytest.approx(faulty_ns - mended_ns, rel=TOLERANCE)
+    told = headline(tmp_path / "faulty.nprof")
+    assert f"at faulty.py:{fault.line}. Fixing it saves" in told

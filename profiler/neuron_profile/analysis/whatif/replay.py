@@ -1,7 +1,8 @@
 """The time a program takes when its executions have other durations: host and device played again.
 
 The host does between two of its events what it did; a wait ends when the device is done. The device runs in
-order, one execution after the other on each core.
+order, one execution after the other on each core. Of a range of time, what the host had launched before it
+stands in the device's queue when it begins, and calls that reach over its ends are cut there.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class Replay:
         self._events = _events(profile, executions)
         self._launch_ns = round(executions.core.launch_overhead_ns)
         self._start_ns = profile.range_ns[0] if profile.range_ns is not None else 0
+        self._queued = _queued(executions, self._events) if profile.range_ns is not None else {}
 
     def total_ns(
         self,
@@ -106,8 +108,8 @@ class Replay:
         if launched_free is not None:
             launch_ns[launched_free] = 0
         ends = [
-            self._play(events, durations_ns, launch_ns, without, _of_process(removed, process))
-            for process, events in self._events.items()
+            self._play(process, durations_ns, launch_ns, without, _of_process(removed, process))
+            for process in self._events.keys() | self._queued.keys()
         ]
         return max(ends) - self._start_ns if ends else int(durations_ns.sum())
 
@@ -117,13 +119,14 @@ class Replay:
 
     def _play(
         self,
-        events: list[HostEvent],
+        process: int,
         durations_ns: Ints,
         launch_ns: Ints,
         without: Waits | None,
         removed: Spans,
     ) -> int:
         """One process: returns when it and its devices are done."""
+        events = self._events.get(process, [])
         before_ns = events[0].start_ns if events else 0
         now_ns = before_ns
         free_ns: defaultdict[int, int] = defaultdict(int)
@@ -131,6 +134,10 @@ class Replay:
         recorded, left_out = self._executions, -1
         if len(removed):
             now_ns -= _removed_between(removed, 0, before_ns)
+        for execution in self._queued.get(process, ()):
+            core = int(recorded.core_index[execution])
+            free_ns[core] = self._queued_end_ns(execution, free_ns[core], durations_ns, launch_ns)
+            recorded_free_ns[core] = int(recorded.end_ns[execution])
         for event in events:
             now_ns += max(0, event.start_ns - before_ns)
             if len(removed):
@@ -155,6 +162,25 @@ class Replay:
             joined_ns = without.afterwards * (self._launch_ns + without.operation_ns)
             now_ns = max(now_ns, free_ns[events[-1].core] + joined_ns) + left_out
         return max([now_ns, *free_ns.values()])
+
+    def _queued_end_ns(self, execution: int, free_ns: int, durations_ns: Ints, launch_ns: Ints) -> int:
+        """When an execution that was launched before the range is done; of a running one, the rest."""
+        start_ns, duration_ns = int(self._executions.start_ns[execution]), int(durations_ns[execution])
+        if start_ns >= self._start_ns:
+            return max(self._start_ns, free_ns) + int(launch_ns[execution]) + duration_ns
+        recorded_ns = int(self._durations[execution])
+        rest = (start_ns + recorded_ns - self._start_ns) / recorded_ns if recorded_ns else 0.0
+        return max(self._start_ns, free_ns) + max(0, round(duration_ns * rest))
+
+
+def _queued(executions: Executions, events: dict[int, list[HostEvent]]) -> dict[int, list[int]]:
+    """Executions by process that no event launches, in the order in which they ran."""
+    launched = {event.execution for found in events.values() for event in found}
+    queued: dict[int, list[int]] = defaultdict(list)
+    for execution in np.argsort(executions.start_ns, kind="stable"):
+        if int(execution) not in launched:
+            queued[int(executions.process[execution])].append(int(execution))
+    return queued
 
 
 def _of_process(removed: Spans | None, process: int) -> Spans:
@@ -189,10 +215,18 @@ def _events(profile: Profile, executions: Executions) -> dict[int, list[HostEven
             by_flow[row["process"], row["flow"]] = index
     events: dict[int, list[HostEvent]] = defaultdict(list)
     for row in profile.query(_HOST).to_pylist():
-        event = _event(row, by_flow)
+        event = _event(_within(row, profile.range_ns), by_flow)
         if event is not None:
             events[event.process].append(event)
     return events
+
+
+def _within(row: dict[str, Any], range_ns: tuple[int, int] | None) -> dict[str, Any]:
+    """A host event cut to the range; the order of starts stays."""
+    if range_ns is None:
+        return row
+    start_ns = min(max(row["start_ns"], range_ns[0]), range_ns[1])
+    return {**row, "start_ns": start_ns, "end_ns": max(start_ns, min(row["end_ns"], range_ns[1]))}
 
 
 def _event(row: dict[str, Any], by_flow: dict[tuple[int, str], int]) -> HostEvent | None:

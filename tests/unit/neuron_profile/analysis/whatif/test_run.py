@@ -73,6 +73,17 @@ def test_what_is_not_there_gives_nothing(device_bound, text):
     assert device_bound.gain(parse_change(text)).device_gain_ns == 0
 
 
+def test_a_range_gains_what_its_executions_do_also_where_they_were_launched_before_it(device_bound):
+    executions, slow = device_bound.executions, duration_ns(SLOW)
+    start, end = int(executions.start_ns[5]), int(executions.end_ns[5])
+    part = WhatIf(device_bound.profile.slice(start, end))
+    assert part.recorded_ns() == LAUNCH_NS + slow
+    gain = part.gain(parse_change("op:matmul=0"))
+    assert gain.total_gain_ns == gain.device_gain_ns > 0.98 * slow
+    halfway = WhatIf(device_bound.profile.slice((start + end) // 2, end))
+    assert halfway.recorded_ns() == pytest.approx(slow / 2, abs=1)
+
+
 def test_bf16_takes_a_quarter_of_fp32_on_the_tensor_engine(device_bound):
     gain = device_bound.gain(parse_change("dtype=bf16"))
     assert gain.device_after_ns == pytest.approx(gain.device_ns / 4, rel=0.1)
