@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -72,19 +73,12 @@ def describe_window(
         images=output[numbers["output"].index("b")], groups=groups,
         inputs=kernel[numbers["kernel"].index("i")],
         outputs=max(1, output[numbers["output"].index("f")] // groups),
-        taps=_product(kernel_extents), tap_rows=kernel_extents[0],
-        input_pixels=_product(image_extents), output_pixels=_product(output_extents),
+        taps=math.prod(kernel_extents), tap_rows=kernel_extents[0],
+        input_pixels=math.prod(image_extents), output_pixels=math.prod(output_extents),
         input_row=image_extents[-1], output_row=output_extents[-1], stride=int(strides[0]),
         channels_last=numbers["input"][-1] == "f",
-        dilation=_product(tuple(attributes.get("lhs_dilation", ()))),
+        dilation=math.prod(tuple(attributes.get("lhs_dilation", ()))),
     )  # fmt: skip
-
-
-def _product(extents: Sequence[int]) -> int:
-    result = 1
-    for extent in extents:
-        result *= extent
-    return result
 
 
 def feature_groups(operation: Operation) -> int:

@@ -112,12 +112,17 @@ def _add_sizes(file: TraceFile, recording: Recording, lanes: list[int]) -> None:
     held = np.zeros(shape)
     for number, row in enumerate(rows):
         for place, size in enumerate(row[:width]):
-            held[number, place] = size if isinstance(size, (int, float)) else 0
+            held[number, place] = _size(size)
     # The first column is what lies below the lowest category, 0; then the categories follow.
     named = held[:, 1:] if width == len(CATEGORIES) + 1 else held
     for place in range(named.shape[1]):
         _stage(recording, np.full(len(time_ns), lanes[place]), time_ns, named[:, place])
     _stage(recording, np.full(len(time_ns), lanes[-1]), time_ns, named.sum(axis=1))
+
+
+def _size(told: Any) -> float:
+    is_number = isinstance(told, (int, float)) and told == told
+    return float(min(max(told, -LARGEST_TIME), LARGEST_TIME)) if is_number else 0.0
 
 
 def _times_and_sizes(file: TraceFile) -> tuple[list[Any], list[Any]]:

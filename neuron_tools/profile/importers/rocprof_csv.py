@@ -6,6 +6,7 @@ line of their own, calls on the threads of their process.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 from typing import Any
@@ -89,6 +90,7 @@ class _Blocks(io.RawIOBase):
 
     def __init__(self, file: TraceFile) -> None:
         self._blocks = file.blocks()
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
         self._rest = b""
 
     def readable(self) -> bool:
@@ -97,9 +99,8 @@ class _Blocks(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         """Fills a buffer; 0 at the end."""
-        if not self._rest:
-            block = next(self._blocks, b"")
-            self._rest = block if block.isascii() else block.decode(errors="replace").encode()
+        while not self._rest and (block := next(self._blocks, b"")):
+            self._rest = self._decoder.decode(block).encode()
         count = min(len(buffer), len(self._rest))
         buffer[:count] = self._rest[:count]
         self._rest = self._rest[count:]

@@ -61,6 +61,8 @@ class AlertHandler(BaseHTTPRequestHandler):
         """Take a message with alerts."""
         if self.path != PATH:
             self._end(HTTPStatus.NOT_FOUND, f"Alerts are sent to {PATH}.")
+        elif self.headers.get("Origin") is not None:  # browsers send it, whatever site the page is of
+            self._end(HTTPStatus.FORBIDDEN, "Alerts come from programs, not from web pages.")
         elif not self._may():
             self._end(HTTPStatus.UNAUTHORIZED, "The token is missing or wrong.")
         elif not 0 < (length := self._length()) <= MOST_BYTES:

@@ -130,9 +130,10 @@ def server(tmp_path: Path) -> Iterator[tuple[str, list[list[Alarm]]]]:
     thread.join()
 
 
-def sent(url: str, content: bytes, token: str = TOKEN) -> int:
+def sent(url: str, content: bytes, token: str = TOKEN, **headers: str) -> int:
+    headers["Authorization"] = f"Bearer {token}"
     try:
-        with urlopen(Request(url, content, {"Authorization": f"Bearer {token}"}), timeout=10) as answer:
+        with urlopen(Request(url, content, headers), timeout=10) as answer:
             return int(answer.status)
     except HTTPError as error:
         error.close()
@@ -147,6 +148,8 @@ def test_the_server_takes_what_it_may(server: tuple[str, list[list[Alarm]]]) -> 
     assert sent(f"{url}/alerts", b"[" * 100_000) == 400
     assert sent(f"{url}/alerts", b"{}") == 400
     assert sent(f"{url}/alerts", b"") == 400
+    assert sent(f"{url}/alerts", content, Origin="https://other.example") == 403
+    assert sent(f"{url}/alerts", content, Origin=url) == 403
     assert answered == []
     assert sent(f"{url}/alerts", content) == 202
 

@@ -53,6 +53,14 @@ def test_times_and_sizes_become_the_same_counters(tmp_path):
         assert samples(profile, "allocated")[-1] == (40, 140)
 
 
+def test_sizes_that_no_memory_has_are_bounded(tmp_path):
+    sizes = [[0, size, 0, 0, 0, 0, 0, 0, 0] for size in (10**400, float("nan"), "much", None, -1e400)]
+    with imported(tmp_path, [[SESSION_NS + place for place in range(5)], sizes]) as profile:
+        found = [value for _, value in samples(profile, "parameters")]
+    assert found[1:4] == [0, 0, 0]
+    assert float("inf") > found[0] == -found[4] > 0
+
+
 def test_two_lists_that_do_not_end_are_one_sentence(tmp_path):
     path = written(tmp_path, "trace", b"[[1, 2, 3, 4, 5], [[1")
     with pytest.raises(TraceError, match=r"is no memory timeline: it is not two lists of one length\.$"):

@@ -75,6 +75,13 @@ def test_csv_of_kernels(tmp_path):
     assert json.loads(arguments[0][0]) == {"grid": [1024, 1, 1], "workgroup": [64, 1, 1]}
 
 
+def test_names_across_blocks_stay_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr("neuron_tools.profile.importers.trace_file.BLOCK_BYTES", 7)
+    name = "λ→" * 50
+    with imported(tmp_path, ROCPROF_KERNELS.replace('"add"', f'"{name}"').encode()) as profile:
+        assert rows(profile, "SELECT name FROM TraceSpan ORDER BY start_ts")[1] == (name,)
+
+
 def test_csv_of_copies_and_calls(tmp_path):
     with imported(tmp_path, ROCPROF_COPIES.encode(), ROCPROF_CALLS.encode()) as profile:
         found = rows(profile, SPANS.replace("s.start_ts, ", "", 1))
