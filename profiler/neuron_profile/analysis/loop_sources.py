@@ -79,7 +79,7 @@ def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
     """The assignments in the loops of a file, by line; none of a text that is no Python."""
     try:
         tree = ast.parse("\n".join(lines))
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
     found = (_line(*place) for scope in _scopes(tree) for place in _assignments(scope, scope.body, ()))
     return {line.line: line for line in found if line is not None}

@@ -174,7 +174,7 @@ def imported_packages(script: Path) -> frozenset[str]:
     file = script / "__main__.py" if script.is_dir() else script
     try:
         tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError):
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     return frozenset().union(*(_imported(node) for node in ast.walk(tree)))
 
