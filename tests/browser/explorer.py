@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 LARGEST_CALLBACK_BYTES = 100_000
 WAIT_MS = 120_000
@@ -101,7 +102,7 @@ def visit(browser: Any, url: str, **options: Any) -> Iterator[Visit]:
     context = browser.new_context(viewport={"width": 1280, "height": 800}, **options)
     context.set_default_timeout(WAIT_MS)
     page = context.new_page()
-    found = Visit(page, url.split("/?")[0])
+    found = Visit(page, "{0.scheme}://{0.netloc}".format(urlsplit(url)))
     page.on("console", lambda message: message.type == "error" and found.complaints.append(message.text))
     page.on("pageerror", lambda error: found.complaints.append(str(error)))
     page.on("request", lambda request: _note_request(found, request.url))

@@ -39,7 +39,7 @@ ARRANGEMENTS = (
     Arrangement(
         "compare",
         "Compare",
-        "60:(58:timeline*.hierarchy;42:diff);40:(60:source*.operators;40:details*.advice)",
+        "60:(58:timeline*.hierarchy;42:diff);40:(60:source*.operators;40:advice*.details)",
     ),
 )
 """The first one is what a profile opens with."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.faults.cases import mended
+
 FOLDER = Path(__file__).parents[3] / "examples" / "faults"
 FAULT = "# fault"
-_MENDED = re.compile(r"(\s*)# mended: (.*)")
 
 
 @dataclass(frozen=True)
@@ -28,15 +28,9 @@ class Fault:
 
 def read_fault(path: Path) -> Fault:
     """A fault from its example: a line `# mended: CODE` is what the line before it should be."""
-    lines = path.read_text().splitlines()
-    mended: list[str] = []
-    for text in lines:
-        match = _MENDED.fullmatch(text)
-        if match:
-            mended[-1] = match[1] + match[2]
-        mended.append("" if match else text)
-    line = 1 + next(number for number, text in enumerate(lines) if text.endswith(FAULT))
-    return Fault(path.stem, "\n".join(lines) + "\n", "\n".join(mended) + "\n", line)
+    text = path.read_text()
+    line = 1 + next(number for number, line in enumerate(text.splitlines()) if line.endswith(FAULT))
+    return Fault(path.stem, text, mended(text), line)
 
 
 def _is_of_one_process(path: Path) -> bool:

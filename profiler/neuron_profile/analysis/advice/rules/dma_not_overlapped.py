@@ -10,6 +10,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import parse_change
+from neuron_profile.reports.quantities import percent
 from neuron_tools.records.program import Memory, Program
 
 MINIMUM_GAIN = 0.05
@@ -34,7 +35,7 @@ def find(context: Context) -> Iterator[Finding]:
     if (finding.device_gain_ns or 0) < MINIMUM_GAIN * context.device_ns:
         return
     share = (finding.device_gain_ns or 0) / context.device_ns
-    yield replace(finding, title=f"{finding.title}: {share:.0%} of the device time")
+    yield replace(finding, title=f"{finding.title}: {percent(share)} of the device time")
 
 
 def _waited_for(program: Program) -> tuple[Mask, Mask]:

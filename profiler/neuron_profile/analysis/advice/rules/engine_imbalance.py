@@ -9,6 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask, Select
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
+from neuron_profile.reports.quantities import percent
 from neuron_tools.records.program import Engine, Program
 
 BUSY, IDLE = 0.6, 0.2
@@ -33,8 +34,8 @@ def find(context: Context) -> Iterator[Finding]:
         hot = context.hotspot(_rows(engine))
         yield context.finding(
             "engine_imbalance",
-            f"{engine.title} is busy {share[engine]:.0%} of the device time, {other.title} "
-            f"{share[other]:.0%}",
+            f"{engine.title} is busy {percent(share[engine])} of the device time, {other.title} "
+            f"{percent(share[other])}",
             f"Give every other tile of the elementwise work to {other.title}.",
             rows_change(f"engine:{engine.title.lower()}={factor:.2f}", _rows(engine), factor),
             place=hot.place,

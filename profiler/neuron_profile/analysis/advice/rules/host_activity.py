@@ -9,6 +9,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.host_activity import WAITING_FOR_WORKERS, HostActivity
 from neuron_profile.analysis.occupancy import Bound
+from neuron_profile.reports.quantities import percent
 
 MINIMUM_SHARE = 0.05
 
@@ -79,7 +80,7 @@ def _finding(context: Context, activity: HostActivity, window_ns: int) -> Findin
     share = activity.idle_ns / window_ns
     return Finding(
         "host_activity",
-        f"The device waits {share:.0%} of the time while the host {words.doing}{detail}",
+        f"The device waits {percent(share)} of the time while the host {words.doing}{detail}",
         _more_workers(activity) or words.change,
         Place(activity.file, activity.line, activity.function),
         gain_ns=activity.idle_ns,

@@ -11,6 +11,7 @@ from neuron_profile.analysis.advice.rules.host_synchronisation import waiting_pl
 from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.host_activity import HostActivity
 from neuron_profile.analysis.occupancy import Bound, Occupancy
+from neuron_profile.reports.quantities import percent
 
 # The host's time up to each of its calls belongs to the line that makes the call, and so does dispatching
 # it; a wait for the device, inside a copy or a synchronisation, is nobody's. Where there are several steps,
@@ -65,7 +66,7 @@ def find(context: Context) -> Iterator[Finding]:
     idle_ns = _idle_ns(occupancy) if rest is None else sum(activity.idle_ns for activity in rest)
     yield Finding(
         "host_bound",
-        f"The device waits for the host {1 - occupancy.steady_share:.0%} of the time",
+        f"The device waits for the host {percent(1 - occupancy.steady_share)} of the time",
         "Dispatch less often: "
         + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
         + "larger batches give the device more work for each; prepare inputs beside the computation.",

@@ -9,6 +9,7 @@ import numpy as np
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
+from neuron_profile.reports.quantities import percent
 from neuron_tools.records.program import Flag, Opcode, Program
 
 MINIMUM_SHARE = 0.10  # of the hardware FLOPs
@@ -24,7 +25,7 @@ def find(context: Context) -> Iterator[Finding]:
     hot = context.hotspot(_transposing)
     yield context.finding(
         "transposes",
-        f"{transposing / hardware:.0%} of the matrix work only transposes data",
+        f"{percent(transposing / hardware)} of the matrix work only transposes data",
         "Keep operands in the layout that the product needs: store weights transposed, or swap the "
         "operands so that the contracted dimension lies on the partitions.",
         rows_change("transposes=0", _transposing, 0.0),
