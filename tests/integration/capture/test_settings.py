@@ -21,7 +21,9 @@ print(loss.item())
 EAGER = TRAIN + "step(); step()\n"
 
 
-@pytest.mark.parametrize("program", [EAGER, COMPILED], ids=["eager", "compiled"])
+@pytest.mark.parametrize(
+    "program", [pytest.param(EAGER, marks=pytest.mark.slow), COMPILED], ids=["eager", "compiled"]
+)
 def test_two_captures_under_the_fixed_clock_are_identical(folder: Folder, program: str) -> None:
     for output in ("one.nprof", "two.nprof"):
         folder.capture(program, "--host-clock", "fixed", output=output)

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from neuron_tools.profile.verify import verify
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 MODELS = ("train_llama", "train_convnet", "train_lstm", "train_transformer")
+QUICK = {("train_transformer", True), ("train_convnet", False)}
 FEW_STEPS = ("--steps", "3")
 SMALL = {"train_transformer": ("--layers", "2", "--width", "64", "--length", "32", "--batch", "2")}
 
@@ -45,7 +47,13 @@ def run(arguments: list[str], folder: Path) -> str:
     return answer.stdout
 
 
-@pytest.fixture(scope="module", params=[(m, c) for m in MODELS for c in (False, True)], ids=str)
+def cases() -> list[Any]:
+    """Each model, eager and compiled; all but two of them slow."""
+    found = [(model, compiled) for model in MODELS for compiled in (False, True)]
+    return [pytest.param(case, marks=[] if case in QUICK else [pytest.mark.slow]) for case in found]
+
+
+@pytest.fixture(scope="module", params=cases(), ids=str)
 def captured(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Captured:
     model, compiled = request.param
     folder = tmp_path_factory.mktemp(model)

@@ -98,6 +98,7 @@ def test_device_time_has_lines_and_modules_and_backward_stands_at_the_forward_li
     assert costs[OPTIMIZER_LINE].forward_ns > 0
 
 
+@pytest.mark.slow
 def test_two_captures_with_the_fixed_clock_are_identical(workplace: Workplace) -> None:
     workplace.script("train.py", MODEL + "print([step() for _ in range(2)])\n")
     for name in ("a", "b"):

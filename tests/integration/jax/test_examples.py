@@ -12,7 +12,7 @@ from tests.integration.jax.captured_program import EXAMPLES, Captured, capture, 
 pytest.importorskip("jax")
 
 SMALL = {"train_transformer": ("--layers", "1", "--width", "64", "--length", "32", "--steps", "2")}
-SLOW = {"train_nnx", "train_rnn"}
+SLOW = {"train_nnx", "train_rnn", "train_transformer", "custom_gradient"}
 # Text of a line of each example, and what part of the device time it gets at least.
 HOT_LINES = {
     "train_mlp": "jax.nn.gelu(x @",

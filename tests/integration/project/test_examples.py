@@ -17,6 +17,8 @@ SMALL = {
     "train_llama": "--steps 4 --batch 2 --length 16 --width 64",
 }
 RELATIVE_TOLERANCE = 1e-4
+QUICK = ("train_transformer", "train_convnet")
+NAMES = [pytest.param(name, marks=[] if name in QUICK else [pytest.mark.slow]) for name in SMALL]
 
 
 def losses(name, *options, device="cpu"):
@@ -55,14 +57,14 @@ def test_every_example_is_tested():
     assert {path.stem for path in (ROOT / "examples").glob("train_*.py")} == set(SMALL)
 
 
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_learns_on_the_host(name, host_losses):
     found = expected(host_losses, name)
     assert found[-1] < found[0]
 
 
 @pytest.mark.parametrize("options", [(), ("--compile",)], ids=["eager", "compiled"])
-@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("name", NAMES)
 def test_an_example_computes_the_same_on_the_device(name, options, host_losses):
     assert losses(name, *options, device="neuron") == pytest.approx(
         expected(host_losses, name), rel=RELATIVE_TOLERANCE

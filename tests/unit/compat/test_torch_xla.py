@@ -188,6 +188,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_spawned_processes_reduce_together(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(SPAWNS.replace("FOLDER", str(tmp_path)))
