@@ -201,7 +201,9 @@ class ChromeLayout:
         process, group = self._process(key.pid)
         named = self._of("thread_name", key.pid, key.name)
         device = self._device(key.pid)
-        if device is None and not _path(named):
+        if device is not None and self._dialect.is_host_thread(key.pid, key.name):
+            device = group = None
+        elif device is None and not _path(named):
             device = self._dialect.device_of_thread(key.pid, key.name)
             group = group if device is None else self._group(process, (f"GPU {device}",), device)
         kind = "thread" if device is None else "stream"

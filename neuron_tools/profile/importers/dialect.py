@@ -51,6 +51,10 @@ class Dialect:
         """The device that a thread of a process of the host is a stream of; None if of none."""
         return None
 
+    def is_host_thread(self, pid: str, tid: str) -> bool:
+        """Whether a thread of a process that stands for a device belongs to the host all the same."""
+        return False
+
     def is_annotation(self, pid: str) -> bool:
         """Whether a process of the trace stands for no process at all, but for marks of the profiler."""
         return False

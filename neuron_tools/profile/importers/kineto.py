@@ -121,6 +121,10 @@ class KinetoDialect(Dialect):
         """The device whose kernels stand on a thread of a process of the host."""
         return self._kernels.device_of_thread(pid, tid)
 
+    def is_host_thread(self, pid: str, tid: str) -> bool:
+        """Whether a thread of a device's process is one of the host: PyTorch puts Python frames on process 0."""
+        return self._kernels.is_host_thread(pid, tid)
+
     def is_annotation(self, pid: str) -> bool:
         """Whether the process is one of the profiler's own marks."""
         return pid in MARKS

@@ -16,6 +16,8 @@ WORK = frozenset({"kernel", "Kernel", "gpu_memcpy", "gpu_memset", "Memcpy", "Mem
 """Categories of what runs on a device."""
 _BESIDE = frozenset({"gpu_user_annotation", "cuda_sync", "overhead", "Trace", "ac2g", "fwdbwd", "async_gpu"})
 """Categories that stand on devices and on the host."""
+_OF_PYTHON = frozenset({"cpu_op", "python_function", "user_annotation"})
+"""Categories that only the host's threads have."""
 _UNKNOWN = -1
 _MOST_DEVICES = 1 << 10
 
@@ -26,6 +28,7 @@ class KernelPlaces:
     def __init__(self) -> None:
         self._streams: dict[tuple[str, str], int] = {}
         self._hosts: set[str] = set()
+        self._threads: set[tuple[str, str]] = set()
 
     def add(self, rows: JsonRows, devices: pa.Array) -> None:
         """Looks through complete events; `devices`, int64, is `args.device` of each."""
@@ -39,6 +42,9 @@ class KernelPlaces:
         self._hosts.update(names[code] for code in np.unique(_codes(pids)[is_host]).tolist() if code >= 0)
         if is_work.any():
             self._add_work(rows.take(is_work), devices.filter(pa.array(is_work)))
+        is_python = np.array([*(text in _OF_PYTHON for text in texts), False])[codes]
+        if is_python.any():
+            self._add_threads(rows.take(is_python))
 
     def device_of(self, pid: str) -> int | None:
         """Device that a process stands for: kernels are on it and nothing of the host."""
@@ -52,12 +58,24 @@ class KernelPlaces:
         device = self._streams.get((pid, tid))
         return None if device is None else self._known(pid, device)
 
+    def is_host_thread(self, pid: str, tid: str) -> bool:
+        """Whether a thread holds the host's operators or Python and nothing that ran on a device."""
+        return (pid, tid) in self._threads and (pid, tid) not in self._streams
+
     def _known(self, pid: str, device: int) -> int:
         """The device's number; the process's where the kernels do not tell it."""
         if device != _UNKNOWN:
             return device
         is_number = pid.isdecimal() and len(pid) < 5 and pid not in self._hosts
         return int(pid) if is_number and int(pid) < _MOST_DEVICES else 0
+
+    def _add_threads(self, rows: JsonRows) -> None:
+        pids, tids = rows.spelled("pid"), rows.spelled("tid")
+        found = np.unique(np.column_stack((_codes(pids), _codes(tids))), axis=0)
+        process_of, thread_of = pids.dictionary.to_pylist(), tids.dictionary.to_pylist()
+        self._threads.update(
+            (process_of[pid], thread_of[tid]) for pid, tid in found.tolist() if pid >= 0 and tid >= 0
+        )
 
     def _add_work(self, rows: JsonRows, devices: pa.Array) -> None:
         pids, tids = rows.spelled("pid"), rows.spelled("tid")

@@ -67,6 +67,20 @@ def test_kernels_inside_the_process_of_the_host_stand_on_streams_of_their_device
         assert rows(profile, TRACKS) == [("Thread 9001", "thread", None, None), *DEVICE_TRACKS]
 
 
+def test_python_frames_on_the_process_of_a_device_stand_on_a_thread_of_the_host(tmp_path):
+    document = gpu_document(labels=True)
+    frame = {**host("train.py(31): main", "python_function", 0, 9), "pid": 0, "tid": 5}
+    document["traceEvents"].append(frame)
+    with imported(tmp_path, document) as profile:
+        tracks = rows(profile, TRACKS)
+        breaches = verify(profile)
+
+    assert tracks == [
+        ("Thread 9001", "thread", None, None), *DEVICE_TRACKS, ("Thread 5", "thread", None, None),
+    ]  # fmt: skip
+    assert breaches == []
+
+
 def test_kernels_that_do_not_name_their_device_are_on_that_of_their_process(tmp_path):
     kernel = device(GEMM, 10, 5, 1)
     del kernel["args"]["device"]
