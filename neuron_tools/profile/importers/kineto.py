@@ -122,7 +122,7 @@ class KinetoDialect(Dialect):
         return self._kernels.device_of_thread(pid, tid)
 
     def is_host_thread(self, pid: str, tid: str) -> bool:
-        """Whether a thread of a device's process is one of the host: PyTorch puts Python frames on process 0."""
+        """Whether a thread of a device's process is the host's: PyTorch puts Python frames on process 0."""
         return self._kernels.is_host_thread(pid, tid)
 
     def is_annotation(self, pid: str) -> bool:
