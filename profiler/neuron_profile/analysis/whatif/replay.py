@@ -133,7 +133,7 @@ class Replay:
         recorded_free_ns: defaultdict[int, int] = defaultdict(int)
         recorded, left_out = self._executions, -1
         if len(removed):
-            now_ns -= _removed_between(removed, 0, before_ns)
+            now_ns -= _removed_between(removed, self._start_ns, before_ns)
         for execution in self._queued.get(process, ()):
             core = int(recorded.core_index[execution])
             free_ns[core] = self._queued_end_ns(execution, free_ns[core], durations_ns, launch_ns)

@@ -1,3 +1,4 @@
+import numpy as np
 import pytest
 
 import neuron_tools
@@ -82,6 +83,15 @@ def test_a_range_gains_what_its_executions_do_also_where_they_were_launched_befo
     assert gain.total_gain_ns == gain.device_gain_ns > 0.98 * slow
     halfway = WhatIf(device_bound.profile.slice((start + end) // 2, end))
     assert halfway.recorded_ns() == pytest.approx(slow / 2, abs=1)
+
+
+def test_what_a_range_leaves_out_counts_from_the_start_of_the_range(waiting):
+    start = int(waiting.executions.start_ns[5]) - LAUNCH_NS - DISPATCH_NS // 2
+    end = int(waiting.executions.end_ns[8])
+    part = WhatIf(waiting.profile.slice(start, end))
+    before = np.array([[0, 0, start]])
+    half = np.array([[0, start - DISPATCH_NS, start]])
+    assert part.without_spans_ns(before) == part.without_spans_ns(half) == part.recorded_ns()
 
 
 def test_bf16_takes_a_quarter_of_fp32_on_the_tensor_engine(device_bound):
