@@ -26,6 +26,7 @@ from benchmarks.explorer_page import (
     first_paint_s,
     gestures,
     opened,
+    peak_bytes,
     renderer,
     renderer_bytes,
     unseen_ranges_ms,
@@ -50,6 +51,7 @@ class Measured:
     painter: str
     paint_cpu_s: float = float("nan")
     unseen_cpu_ms: float = float("nan")
+    server_bytes: int = 0
 
     def frame_ms(self, share: float) -> float:
         """A quantile of the main thread's time for a frame, over all gestures."""
@@ -95,6 +97,8 @@ def own_figures(measured: Measured, spans: int, frame_ms: float) -> list[Figure]
                note="server and page; mean, with what is fetched of the neighbourhood"),
         Figure(f"memory of the page, {size}", measured.page_bytes / 2**20, "MiB", Target("<=", 500),
                note="the renderer's process, after everything above"),
+        Figure(f"peak memory of the server, {size}", measured.server_bytes / 2**20, "MiB",
+               Target("<=", 1024)),
     ]  # fmt: skip
 
 
@@ -130,7 +134,8 @@ def measure(spans: int, ranges: int) -> Measured:
         unseen_cpu_ms = (cpu_s(server) + cpu_s(renderer(browser)) - before_s) / ranges * 1e3
         painter = str(page.evaluate(f"{TIMELINE}.statistics().painter"))
         memory = renderer_bytes(browser)
-        return Measured(paint, unseen, frames, memory, painter, paint_cpu_s, unseen_cpu_ms)
+        peak = peak_bytes(server)
+        return Measured(paint, unseen, frames, memory, painter, paint_cpu_s, unseen_cpu_ms, peak)
 
 
 def measure_peer(spans: int) -> Measured:

@@ -81,6 +81,15 @@ def renderer_bytes(browser: Any) -> int:
     return _proportional_bytes(renderer(browser))
 
 
+def peak_bytes(process_id: int) -> int:
+    """The most memory that a process had at once; 0 where the system does not tell."""
+    try:
+        lines = Path(f"/proc/{process_id}/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:")), 0)
+
+
 def renderer(browser: Any) -> int:
     """The process of the browser's page: of its renderers the one with the most memory."""
     session = browser.new_browser_cdp_session()

@@ -26,6 +26,7 @@ from tests.unit.neuron_explorer.timeline.small_profile import write_small_profil
 
 pytestmark = pytest.mark.browser
 BODY = ".nt-body"
+SPANS = "expanded=" + quote('["p0/core0/hlo"]')  # the spans of the HLO operations in place of charged time
 END_NS = 6050
 LENGTH_NS = f"({TIMELINE}.view.range?.endNs ?? {END_NS}) - ({TIMELINE}.view.range?.startNs ?? 0)"
 
@@ -92,7 +93,7 @@ def test_a_link_reproduces_the_view(chromium: Any, address: Any) -> None:
 
 
 def test_hovering_tells_what_is_there(chromium: Any, address: Any) -> None:
-    with sharp_page(chromium, address("start_ns=0&end_ns=1200&")) as (page, _):
+    with sharp_page(chromium, address(f"{SPANS}&start_ns=0&end_ns=1200&")) as (page, _):
         page.mouse.move(x_of(page, 300), middle_of(page, "HLO operations"))
         page.wait_for_selector(".nt-tooltip >> text=fusion.0")
         assert "596 ns" in page.inner_text(".nt-tooltip")
@@ -103,7 +104,7 @@ def test_hovering_tells_what_is_there(chromium: Any, address: Any) -> None:
 
 
 def test_everything_can_be_done_by_keys(chromium: Any, address: Any) -> None:
-    with sharp_page(chromium, address("start_ns=0&end_ns=3000&")) as (page, complaints):
+    with sharp_page(chromium, address(f"{SPANS}&start_ns=0&end_ns=3000&")) as (page, complaints):
         page.focus(BODY)
         for _ in range(3):
             page.keyboard.press("ArrowDown")
@@ -194,7 +195,7 @@ def test_every_part_of_a_view_is_in_its_link(chromium: Any, address: Any) -> Non
 
 
 def test_a_module_lights_up_what_belongs_to_it(chromium: Any, address: Any) -> None:
-    with sharp_page(chromium, address("start_ns=0&end_ns=1200&")) as (page, complaints):
+    with sharp_page(chromium, address(f"{SPANS}&start_ns=0&end_ns=1200&")) as (page, complaints):
         page.mouse.click(x_of(page, 300), middle_of(page, "HLO operations"))
         wait_for_details(page, "fusion.0")
         plain = page.locator(".nt-stage").screenshot()
@@ -255,7 +256,7 @@ def test_two_fingers_pinch(chromium: Any, address: Any) -> None:
 
 
 def test_the_map_and_a_box_choose_what_is_in_sight(chromium: Any, address: Any) -> None:
-    with sharp_page(chromium, address()) as (page, _):
+    with sharp_page(chromium, address(f"{SPANS}&")) as (page, _):
         page.mouse.dblclick(x_of(page, 900), middle_of(page, "HLO operations"))
         assert view(page)["range"]["startNs"] == pytest.approx(600 - 0.15 * 596)
         wait_for_details(page)

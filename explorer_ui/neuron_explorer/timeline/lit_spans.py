@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, ParameterError, TileRange
 from neuron_explorer.timeline.span_tiles import SCHEMA
-from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns
+from neuron_explorer.timeline.track_places import columns_of, places_by_row, row_columns, sources_of
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.sources import SPAN_SOURCES, SpanSource
 
@@ -63,8 +63,7 @@ class LitSpans:
         Raises:
             ParameterError: There is no such way, or the value does not fit it.
         """
-        if by not in KEYS or (by.startswith("raw_") and not value.removeprefix("-").isdecimal()):
-            raise ParameterError(f"Spans cannot be lit up by {by!r}: take one of {', '.join(KEYS)}.")
+        _refuse_unknown(by, value)
         key = (profile, by, value)
         with self._lock:  # a search reads whole tables: those that wait for the same answer wait for one
             if key not in self._kept:
@@ -73,6 +72,23 @@ class LitSpans:
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
             return self._kept[key]
+
+    def rows(self, profile: Profile, by: str, value: str, table: str) -> Ints:
+        """Rows of a table that are lit, ascending.
+
+        Raises:
+            ParameterError: As `of`.
+        """
+        _refuse_unknown(by, value)
+        held = columns_of(profile, table)
+        columns = row_columns(sources_of(table)[0], held)
+        condition = _condition(table, held, by, "" if columns is None else columns.name)
+        if not condition:
+            return np.zeros(0, np.int64)
+        numbered = f'SELECT *, row_number() OVER () - 1 AS lit_row FROM "{table}"'
+        found = profile.query(f"SELECT lit_row FROM ({numbered}) WHERE {condition}", {"value": value})
+        rows: Ints = np.sort(found["lit_row"].to_numpy().astype(np.int64))
+        return rows
 
     def tiles(
         self, profile: Profile, by: str, value: str, places: list[int], tiles: TileRange, origin_ns: int = 0
@@ -87,6 +103,11 @@ class LitSpans:
                     columns = _tile_rows(profile, place, lit[place], tile, origin_ns)
                     parts.append((np.full(len(columns[0]), number), *columns))
         return pa.Table.from_batches([_batch(parts)])
+
+
+def _refuse_unknown(by: str, value: str) -> None:
+    if by not in KEYS or (by.startswith("raw_") and not value.removeprefix("-").isdecimal()):
+        raise ParameterError(f"Spans cannot be lit up by {by!r}: take one of {', '.join(KEYS)}.")
 
 
 def _found(profile: Profile, by: str, value: str) -> dict[int, LitTrack]:

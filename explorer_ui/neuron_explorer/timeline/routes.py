@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import pyarrow as pa
 from flask import Blueprint, Flask, Response, jsonify, request
 
+from neuron_explorer.timeline.charged_tiles import ChargedTiles, is_charged
 from neuron_explorer.timeline.counter_tiles import counter_tiles
 from neuron_explorer.timeline.deltas import span_deltas
 from neuron_explorer.timeline.dependencies import dependency_chain
@@ -49,7 +50,9 @@ def register(server: Flask, library: Library) -> None:
         data.add_url_rule(f"/{name}", name, respond)
 
     def tracks(profile_id: str) -> Response:
-        return jsonify(track_list(library.get(profile_id), profile_id))
+        profile, parameters = library.get(profile_id), Parameters(request.args)
+        shown = parameters.time_range(origin_ns(profile)) if "start" in request.args else None
+        return jsonify(track_list(profile, profile_id, shown))
 
     def engines(profile_id: str) -> Response:
         return jsonify(operation_engines(library.get(profile_id)))
@@ -70,6 +73,15 @@ def register(server: Flask, library: Library) -> None:
 def _timeline(profile: Profile, parameters: Parameters) -> pa.Table:
     places = parameters.places("tracks", len(profile.tracks()))
     return span_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
+
+
+def _charged(profile: Profile, parameters: Parameters) -> pa.Table:
+    """Charged time of tracks of operations; with `by` and `value`, of what is lit on them."""
+    tracks = profile.tracks()
+    places = [place for place in parameters.places("tracks", len(tracks)) if is_charged(tracks[place])]
+    by, value = parameters.text("by"), parameters.text("value")
+    rows = {place: _LIT.rows(profile, by, value, tracks[place].table) for place in places} if by else None
+    return _CHARGED.tiles(profile, places, parameters.tile_range(), _origin(profile, parameters), rows)
 
 
 def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
@@ -123,9 +135,11 @@ def _span(profile: Profile, parameters: Parameters) -> tuple[Track, int]:
 
 
 _LIT = LitSpans()
+_CHARGED = ChargedTiles()
 _ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {
     "timeline": _timeline,
     "counters": _counters,
+    "charged": _charged,
     "lit": _lit,
     "details": _details,
     "dependencies": _dependencies,

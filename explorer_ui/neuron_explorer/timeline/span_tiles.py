@@ -47,12 +47,24 @@ def span_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_ns:
         places: Tracks of spans, by their place in `Profile.tracks()`.
         origin_ns: What the engine counts times from.
     """
+    return _drawn(profile, places, tiles, origin_ns, None)
+
+
+def folded_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_ns: int = 0) -> pa.Table:
+    """The same with all depths of a track in one."""
+    return _drawn(profile, places, tiles, origin_ns, 0)
+
+
+def _drawn(
+    profile: Profile, places: list[int], tiles: TileRange, origin_ns: int, depths: int | None
+) -> pa.Table:
     tracks = profile.tracks()
     drawn = profile.timelines(
         [tracks[place] for place in places],
         tiles.start_ns + origin_ns,
         tiles.end_ns + origin_ns,
         BUCKETS * tiles.count,
+        depths=depths,
     )
     return pa.Table.from_batches([_rows(drawn, tiles, origin_ns)])
 

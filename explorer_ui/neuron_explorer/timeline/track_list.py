@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from neuron_explorer.timeline.charged_tiles import is_charged
 from neuron_explorer.timeline.parameters import BUCKETS
+from neuron_explorer.timeline.range_statistics import range_statistics
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 
@@ -20,12 +22,17 @@ def origin_ns(profile: Profile) -> int:
     return 0 if start > -EXACT_NS and end < EXACT_NS else start
 
 
-def track_list(profile: Profile, profile_id: str) -> dict[str, Any]:
-    """The answer to `tracks`."""
+def track_list(profile: Profile, profile_id: str, range_ns: tuple[int, int] | None = None) -> dict[str, Any]:
+    """The answer to `tracks`.
+
+    Args:
+        range_ns: What is shown first: each track of spans then tells what of it lies there.
+    """
     origin = origin_ns(profile)
     start, end = profile.time_range_ns()
     tracks = profile.tracks()
     extremes = _extremes(profile, tracks)
+    used = range_ns and {row["track"]: row for row in range_statistics(profile, *range_ns)}
     return {
         "profile": profile_id,
         "name": profile.path.name,
@@ -34,8 +41,19 @@ def track_list(profile: Profile, profile_id: str) -> dict[str, Any]:
         "start_ns": start - origin,
         "end_ns": end - origin,
         "tile_buckets": BUCKETS,
-        "tracks": [_track(track, origin, extremes.get(place)) for place, track in enumerate(tracks)],
+        "tracks": [
+            _track(track, origin, extremes.get(place)) | _in_range(place, used)
+            for place, track in enumerate(tracks)
+        ],
     }
+
+
+def _in_range(place: int, used: dict[int, dict[str, Any]] | None) -> dict[str, Any]:
+    """What of a track lies in the range that is shown first, where there is one; None for nothing."""
+    if used is None:
+        return {}
+    found = used.get(place)
+    return {"in_range": found and {name: found[name] for name in ("count", "busy_share")}}
 
 
 def _track(track: Track, origin: int, extremes: tuple[float, float] | None) -> dict[str, Any]:
@@ -53,6 +71,7 @@ def _track(track: Track, origin: int, extremes: tuple[float, float] | None) -> d
         "start_ns": track.start_ns - origin,
         "end_ns": track.end_ns - origin,
         "unit": track.unit,
+        "charged": is_charged(track),
         "counter": track.is_counter,
         "least": least,
         "greatest": greatest,

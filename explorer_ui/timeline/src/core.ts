@@ -4,7 +4,7 @@ import { ChunkCache } from "./data/chunk_cache.js";
 import { NameTable } from "./data/names.js";
 import type { DataSource } from "./data/source.js";
 import { type Origin, TileLoader } from "./data/tile_loader.js";
-import type { ProfileSummary, Track } from "./data/track.js";
+import { CHARGED_PLACES, type ProfileSummary, type Track } from "./data/track.js";
 import { type ColourBy, engineSlot, type NamedEngines, NO_NAMES } from "./draw/engine_colours.js";
 import { NO_OVERLAYS, type Overlays, type SpanMark } from "./draw/overlays.js";
 import type { Renderer } from "./draw/renderer.js";
@@ -80,7 +80,7 @@ export class Core {
     this.namedEngines = change.engines ?? this.namedEngines;
     const isNamed = (track: Track): boolean => track.level === "engine" || track.level in this.namedEngines.operations;
     const named = new Set((this.summary?.tracks ?? []).filter(isNamed).map((track) => track.place));
-    this.cache.clear((place) => change.by !== undefined || named.has(place));
+    this.cache.clear((place) => change.by !== undefined || named.has(place & ~CHARGED_PLACES));
     this.redraw();
   }
 
@@ -121,6 +121,20 @@ export class Core {
     this.viewport.bounds = { startNs: summary.startNs, endNs: summary.endNs };
     this.viewport.show(this.view.range ?? this.viewport.bounds);
     this.layTracksOut();
+  }
+
+  /** Fold other tracks as idle; the row at the top of the view stays where it is. */
+  setIdle(isIdle: (track: Track) => boolean): void {
+    if (!this.summary) return;
+    const told = this.summary.tracks.map((track) => (isIdle(track) === track.isIdle ? track : withIdle(track, !track.isIdle)));
+    if (told.every((track, place) => track === this.summary!.tracks[place])) return;
+    this.summary = { ...this.summary, tracks: told };
+    this.byId = new Map(told.map((track) => [track.id, track]));
+    const { scrollTop } = this.viewport;
+    const top = this.layout.rows.find((row) => row.y + row.height > scrollTop);
+    this.layTracksOut();
+    const now = top && this.layout.rows.find((row) => row.id === top.id);
+    if (now && scrollTop > 0) this.scrollTo(scrollTop + now.y - top.y);
   }
 
   track(id: string): Track | undefined {
@@ -219,12 +233,13 @@ export class Core {
     const { collapsed, expanded } = this.view;
     const above = track.headings.map((_, place) => headingId(track.headings.slice(0, place + 1)));
     const row = this.layout.rows.find((one) => one.id === track.id);
-    const needsDepth = row?.kind === "track" && depth >= row.fullRows;
+    const needsDepth = row?.kind === "track" && !row.track.isCharged && depth >= row.fullRows;
     if (row && !needsDepth) return;
-    const opened = new Set([...above, ...(needsDepth ? [track.id] : [])]);
+    const isShut = needsDepth || track.isIdle;
+    const opened = new Set([...above, ...(isShut ? [track.id] : [])]);
     this.update({
       collapsed: collapsed.filter((id) => !opened.has(id)),
-      expanded: needsDepth ? [...expanded, track.id] : expanded,
+      expanded: isShut ? [...expanded, track.id] : expanded,
     });
   }
 
@@ -241,6 +256,10 @@ export class Core {
     for (const listener of this.listeners) listener(changed);
     this.redraw();
   }
+}
+
+function withIdle(track: Track, isIdle: boolean): Track {
+  return { ...track, isIdle, charged: track.charged && { ...track.charged, isIdle } };
 }
 
 /** A span's place as the overlays draw it. */

@@ -2,7 +2,7 @@
 
 import { Core, markOf, type ViewPart } from "./core.js";
 import { isAbort, requestJson } from "./data/source.js";
-import { type ProfileSummary, readSummary, type TracksAnswer } from "./data/track.js";
+import { isEmpty, isIdleIn, type ProfileSummary, type RangeUse, readSummary, type TracksAnswer } from "./data/track.js";
 import type { FrameInput } from "./draw/frame.js";
 import type { NamedEngines } from "./draw/engine_colours.js";
 import { Renderer } from "./draw/renderer.js";
@@ -73,6 +73,7 @@ class Timeline implements TimelineHandle {
   private readonly dependencies: Dependencies;
   private readonly gestures: Gestures;
   private readonly keyboard: Keyboard;
+  private foldedFor: Record<string, string> = {};
   private sharpAt = 0;
   private statusAt = 0;
   private restTimer = 0;
@@ -152,7 +153,9 @@ class Timeline implements TimelineHandle {
 
   setView(view: Partial<TimelineView>): void {
     const before = JSON.stringify(this.view);
+    const { range } = this.view;
     this.core.update(view);
+    if (view.range !== undefined && JSON.stringify(view.range) !== JSON.stringify(range)) void this.foldIdle();
     // Where the user then goes back to what the host was told last, that is news for the host.
     if (JSON.stringify(this.view) !== before) this.told = "";
   }
@@ -222,7 +225,8 @@ class Timeline implements TimelineHandle {
   private async open(): Promise<ProfileSummary> {
     this.frame.say("Reading the profile…");
     try {
-      const answer = await requestJson<TracksAnswer>(this.core.source, "tracks", {}, this.core.abort.signal);
+      this.foldedFor = this.openedOn();
+      const answer = await requestJson<TracksAnswer>(this.core.source, "tracks", this.foldedFor, this.core.abort.signal);
       const summary = await this.withBase(readSummary(answer));
       this.headers.setTitle(summary.isComplete ? summary.name : `${summary.name} (incomplete)`);
       this.frame.say(summary.tracks.length > 0 ? null : "This profile has no spans and no counters to show.");
@@ -239,6 +243,32 @@ class Timeline implements TimelineHandle {
     } catch (error) {
       if (!isAbort(error)) this.fail(error);
       throw error;
+    }
+  }
+
+  /** The range that is opened, so that what is idle there is folded at once; in a comparison nothing is. */
+  private openedOn(): Record<string, string> {
+    const { range } = this.view;
+    return range && !this.options.compare ? { start: String(Math.floor(range.startNs)), end: String(Math.ceil(range.endNs)) } : {};
+  }
+
+  /** Fold what is idle in the range to which the host went. */
+  private async foldIdle(): Promise<void> {
+    const { core } = this;
+    const params = this.openedOn();
+    if (!core.summary || this.options.compare || JSON.stringify(params) === JSON.stringify(this.foldedFor)) return;
+    this.foldedFor = params;
+    if (!params["start"]) {
+      core.setIdle(isEmpty);
+      return;
+    }
+    try {
+      const answer = await requestJson<{ tracks: (RangeUse & { track: number })[] }>(core.source, "statistics", params, core.abort.signal);
+      if (params !== this.foldedFor) return;
+      const uses = new Map(answer.tracks.map((use) => [use.track, use]));
+      core.setIdle((track) => isIdleIn(track, uses.get(track.listed)));
+    } catch (error) {
+      if (!isAbort(error)) this.fail(error);
     }
   }
 

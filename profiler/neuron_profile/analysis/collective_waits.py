@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
-from neuron_profile.analysis.time.charges import EXECUTION_EVENT
+from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_tools.profile.reader import Profile
 
 _PROCESSES = (

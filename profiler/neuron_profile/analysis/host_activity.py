@@ -20,7 +20,7 @@ import numpy.typing as npt
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.analysis.spans import Union, covered_before, length_ns, union
-from neuron_profile.analysis.time.charges import EXECUTION_EVENT
+from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]

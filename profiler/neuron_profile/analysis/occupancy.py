@@ -9,7 +9,7 @@ import numpy as np
 
 from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.rank_meetings import rank_meetings
-from neuron_profile.analysis.time.charges import EXECUTION_EVENT
+from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_tools.profile.reader import Profile
 
 # Shares of time in which the device is busy: above the first the host cannot be what the program waits

@@ -10,6 +10,7 @@ import pytest
 
 import neuron_tools
 from neuron_profile.analysis.advice.advise import advise
+from tests.integration.analysis.headlines import headline
 
 FOLDER = Path(__file__).parents[3] / "examples" / "faults" / "host"
 KINDS = {
@@ -28,9 +29,25 @@ KINDS = {
 }
 """The rule of the first finding, and the kind of activity that it tells."""
 
+CAUSES = {
+    "slow_getitem": "while the host loads data",
+    "slow_collate": "while the host loads data",
+    "too_few_workers": "while the host loads data",
+    "pickling": "while the host pickles",
+    "printing": "while the host reads or writes",
+    "logging_to_disk": "while the host reads or writes",
+    "retracing": "while the host traces a function",
+    "item_in_hook": "The host waits for the device",
+    "clipping_loop": "The device waits for the host",
+    "checkpoint_in_step": "while the host reads or writes",
+    "garbage_collection": "while the host collects garbage",
+    "lock_between_threads": "while the host waits for another thread",
+}
+"""What the sentence above the workspace's panels says of the cause."""
+
 
 def test_every_fault_is_looked_for() -> None:
-    assert {path.stem for path in FOLDER.glob("*.py")} == set(KINDS)
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(KINDS) == set(CAUSES)
 
 
 @pytest.mark.slow
@@ -50,3 +67,6 @@ def test_a_fault_of_the_host(name: str, tmp_path: Path) -> None:
     fault = 1 + next(number for number, text in enumerate(lines) if text.endswith("# fault"))
     assert (first.rule, first.evidence.get("kind")) == KINDS[name], told
     assert (Path(first.place.file).name, first.place.line) == (script.name, fault), told
+    above_all_panels = headline(profile)
+    assert f"at {script.name}:{fault}. Fixing it saves" in above_all_panels
+    assert CAUSES[name] in above_all_panels

@@ -111,8 +111,8 @@ export class TileLoader {
   private missing(demand: Demand): Request[] {
     const { level, first, end } = demand.tiles;
     const found: Request[] = [];
-    for (const kind of [0, 1, 2, 3]) {
-      const tracks = demand.tracks.filter((track) => Number(track.isCounter) + 2 * Number(track.isBase) === kind);
+    for (const kind of new Set(demand.tracks.map(kindOf))) {
+      const tracks = demand.tracks.filter((track) => kindOf(track) === kind);
       let isRun = false;
       for (let tile = first; tile < end; tile += 1) {
         const lacking = tracks.filter((track) => this.lacks(chunkKey(level, tile, track.place)));
@@ -161,6 +161,7 @@ export class TileLoader {
     const [one] = tracks;
     if (!one) return;
     const { isCounter } = one;
+    const path = one.isCharged ? "charged" : (this.route?.path ?? (isCounter ? "counters" : "timeline"));
     const origin = this.originOf(one);
     const byPlace = new Map(tracks.map((track) => [track.listed, track]));
     const params = {
@@ -171,7 +172,7 @@ export class TileLoader {
       tiles: String(end - first),
       tracks: placesText([...byPlace.keys()]),
     };
-    const bytes = await origin.source.request(this.route?.path ?? (isCounter ? "counters" : "timeline"), params, running.abort.signal);
+    const bytes = await origin.source.request(path, params, running.abort.signal);
     if (running.abort.signal.aborted) return;
     const tiles: Tiles = isCounter
       ? readCounterTiles(bytes, (place) => counterScale(byPlace.get(place)))
@@ -186,6 +187,11 @@ export class TileLoader {
       }
     }
   }
+}
+
+/** Tracks of one kind can be asked for together. */
+function kindOf(track: Track): number {
+  return Number(track.isCounter) + 2 * Number(track.isBase) + 4 * Number(track.isCharged);
 }
 
 /** How a counter is scaled: from 0, or its least value, to a round number above its greatest. */

@@ -1,5 +1,10 @@
 /** Tracks of a profile, as the route `tracks` lists them. */
 
+/** Places of charged twins begin this far behind those of their tracks. */
+export const CHARGED_PLACES = 1 << 19;
+/** A track that is busy for less of the range than this is idle. */
+const IDLE_SHARE = 0.002;
+
 /** One row of the timeline: spans at one or more depths, or samples of a counter. */
 export interface Track {
   /** Names the track among all that are shown, also of a second profile. */
@@ -23,6 +28,12 @@ export interface Track {
   readonly endNs: number;
   readonly unit: string;
   readonly isCounter: boolean;
+  /** Whether its pieces are charged time, which does not overlap, in place of the spans themselves. */
+  readonly isCharged: boolean;
+  /** The same track in charged time; null where time is not charged to its spans. */
+  readonly charged: Track | null;
+  /** Whether it has next to nothing in the range that the profile was opened on, or the host went to. */
+  readonly isIdle: boolean;
   /** Of a counter: its least and greatest value. */
   readonly least: number;
   readonly greatest: number;
@@ -40,6 +51,12 @@ export interface ProfileSummary {
   readonly tracks: readonly Track[];
 }
 
+/** What of a track lies in a range. */
+export interface RangeUse {
+  count: number;
+  busy_share: number;
+}
+
 interface TrackAnswer {
   id: string;
   level: string;
@@ -54,6 +71,8 @@ interface TrackAnswer {
   end_ns: number;
   unit: string;
   counter: boolean;
+  charged?: boolean;
+  in_range?: RangeUse | null;
   least: number;
   greatest: number;
 }
@@ -82,7 +101,26 @@ export function readSummary(answer: TracksAnswer): ProfileSummary {
   };
 }
 
+/** Whether a track with this in a range is idle there. */
+export function isIdleIn(track: Track, use: RangeUse | undefined): boolean {
+  if (track.isCounter) return track.spans === 0 || (track.least === 0 && track.greatest === 0);
+  return !use || use.busy_share < IDLE_SHARE;
+}
+
 function readTrack(answer: TrackAnswer, place: number): Track {
+  const track = bareTrack(answer, place);
+  const isIdle = answer.in_range === undefined ? isEmpty(track) : isIdleIn(track, answer.in_range ?? undefined);
+  const told = { ...track, isIdle };
+  const charged = { ...told, place: place + CHARGED_PLACES, depths: 1, isCharged: true };
+  return answer.charged ? { ...told, charged } : told;
+}
+
+/** Whether a track has nothing at all, whatever the range. */
+export function isEmpty(track: Track): boolean {
+  return track.isCounter ? isIdleIn(track, undefined) : track.spans === 0;
+}
+
+function bareTrack(answer: TrackAnswer, place: number): Track {
   return {
     place,
     listed: place,
@@ -100,6 +138,9 @@ function readTrack(answer: TrackAnswer, place: number): Track {
     endNs: answer.end_ns,
     unit: answer.unit,
     isCounter: answer.counter,
+    isCharged: false,
+    charged: null,
+    isIdle: false,
     least: answer.least,
     greatest: answer.greatest,
   };

@@ -4,7 +4,7 @@ import type { ChunkCache } from "../data/chunk_cache.js";
 import type { NameTable } from "../data/names.js";
 import type { TileSpan } from "../data/tile.js";
 import { RULER_HEIGHT } from "../panels/stylesheet.js";
-import { depthPlace, type Layout, type Row, ROW_PADDING, rowsBetween, THIN_HEIGHT, type TrackRow } from "../view/layout.js";
+import { depthPlace, type Layout, type Row, ROW_PADDING, rowsBetween, THIN_HEIGHT, type HeadingRow, type TrackRow } from "../view/layout.js";
 import { bucketPixels, placedChunks, type Placed, sharpTiles } from "../view/scene.js";
 import type { TimeScale } from "../view/time_scale.js";
 import type { TimelineView } from "../view/view_state.js";
@@ -31,6 +31,8 @@ export interface FrameInput {
   /** Chunks of what is lit up on a track; null where nothing is, so that rows keep their colours. */
   readonly lit: ((row: TrackRow, tiles: TileSpan) => readonly Placed[]) | null;
 }
+
+type Rows = Pick<TrackRow, "fullRows" | "rowHeight" | "thinRows">;
 
 /** A row with its chunks, and where it stands on the canvas. */
 export interface DrawnRow {
@@ -95,7 +97,8 @@ export class FrameDrawer {
   private row(painter: Painter, input: FrameInput, row: Row, top: number, tiles: TileSpan, drawn: DrawnRow[]): void {
     const { scale } = input;
     if (row.kind === "heading") {
-      painter.fill(0, top, scale.width, row.height, this.colours.heading);
+      painter.fill(0, top, scale.width, row.height, row.idle ? this.colours.surface : this.colours.heading);
+      if (row.idle && !row.isOpen) this.idle(painter, input, row, top, tiles);
       return;
     }
     painter.fill(0, top + row.height - 1, scale.width, 1, this.colours.grid);
@@ -108,7 +111,21 @@ export class FrameDrawer {
     drawn.push({ row, top, placed });
   }
 
-  private strip(painter: Painter, scale: TimeScale, row: TrackRow, part: Placed, top: number, ink: Ink): void {
+  /** The few events of idle tracks, one thin line for each track as long as there is room. */
+  private idle(painter: Painter, input: FrameInput, row: HeadingRow, top: number, tiles: TileSpan): void {
+    const room = row.height - 2 * ROW_PADDING;
+    const rowHeight = Math.max(Math.floor(room / row.tracks.length), THIN_HEIGHT);
+    const lines = Math.max(Math.floor(room / rowHeight), 1);
+    for (const [place, track] of row.tracks.entries()) {
+      if (track.isCounter) continue;
+      const rows = { fullRows: 1, rowHeight, thinRows: 0 };
+      for (const part of placedChunks(input.cache, track, tiles, input.scale)) {
+        this.strip(painter, input.scale, rows, part, top + (place % lines) * rowHeight, input.lit ? "faint" : "plain");
+      }
+    }
+  }
+
+  private strip(painter: Painter, scale: TimeScale, rows: Rows, part: Placed, top: number, ink: Ink): void {
     if (part.chunk.shapes.count === 0 || part.clipRight <= part.clipLeft) return;
     painter.strip({
       shapes: part.chunk.shapes,
@@ -117,9 +134,9 @@ export class FrameDrawer {
       clipLeft: part.clipLeft,
       clipRight: part.clipRight,
       top: top + ROW_PADDING,
-      fullRows: row.fullRows,
-      rowHeight: row.rowHeight,
-      thinRows: row.thinRows,
+      fullRows: rows.fullRows,
+      rowHeight: rows.rowHeight,
+      thinRows: rows.thinRows,
       thinHeight: THIN_HEIGHT,
       ink,
     });
@@ -154,7 +171,7 @@ export function spanBox(
   const left = scale.toX(startNs);
   const right = scale.toX(startNs + durationNs);
   if (right < 0 || left > scale.width) return null;
-  const place = depthPlace(drawn.row, depth);
+  const place = depthPlace(drawn.row, drawn.row.track.isCharged ? 0 : depth);
   if (place.height === 0) return null;
   const from = Math.max(left, -4);
   return { left: from, top: drawn.top + place.top, width: Math.max(Math.min(right, scale.width + 4) - from, 2), height: place.height };

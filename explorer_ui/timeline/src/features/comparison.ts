@@ -80,7 +80,8 @@ export class Comparison {
   private baseTrack(track: Track, headings: readonly string[]): Track {
     return {
       ...track,
-      place: BASE_PLACES + track.listed,
+      place: BASE_PLACES + track.place,
+      charged: track.charged && this.baseTrack(track.charged, headings),
       isBase: true,
       id: `base:${track.id}`,
       name: `↳ ${this.base.name}`,

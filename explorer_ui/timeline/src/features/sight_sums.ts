@@ -30,11 +30,12 @@ export class SightSums {
 
   /** All that is known of a row, in a few lines. */
   title(row: Row): string {
-    if (row.kind === "heading") return row.name;
+    if (row.kind === "heading") return row.idle ? `Next to nothing happens here:\n${row.tracks.map((track) => track.name).join("\n")}` : row.name;
     const { track } = row;
     const sum = this.sums.get(row.id);
     const sight = sum ? `\n${countText(sum.count)} spans begin in sight, ${shareText(sum.busyShare)} busy` : "";
     const depths = track.depths > 1 ? `, ${track.depths} deep` : "";
+    if (track.isCharged) return `${track.name}\ncharged time, which does not overlap; the arrow shows the spans themselves${sum ? `\n${shareText(sum.busyShare)} of what is in sight` : ""}`;
     return `${track.name}\n${countText(track.spans)} ${track.isCounter ? "samples" : "spans"}${depths}${sight}`;
   }
 }

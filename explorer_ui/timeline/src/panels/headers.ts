@@ -66,7 +66,7 @@ export class Headers {
     kept.add(key);
     const isActive = row.id === activeId;
     const isPinned = row.kind === "track" && row.isPinned;
-    const signature = `${row.isOpen} ${row.height} ${isPinned} ${isActive}`;
+    const signature = `${row.kind === "heading" ? row.name : ""} ${row.isOpen} ${row.height} ${isPinned} ${isActive}`;
     let one = this.shown.get(key);
     if (one?.signature !== signature) {
       const hadFocus = one?.root.contains(document.activeElement) ?? false;
@@ -81,11 +81,12 @@ export class Headers {
   }
 
   private make(row: Row, signature: string, isActive: boolean): Shown {
-    const canFold = row.kind === "heading" || row.track.isCounter || row.track.depths > 1;
+    const isTwin = row.kind === "track" && (row.track.isCharged || row.track.charged !== null);
+    const canFold = row.kind === "heading" || row.track.isCounter || row.track.depths > 1 || isTwin;
     const name = row.kind === "heading" ? row.name : row.track.name;
     const fold = element("button", "nt-fold", {
       text: row.isOpen ? "▾" : "▸",
-      label: `${row.isOpen ? "Close" : "Open"} ${name}`,
+      label: foldLabel(row, name, isTwin),
       onClick: () => this.target.onFold(row),
     });
     fold.type = "button";
@@ -93,7 +94,7 @@ export class Headers {
     if (!canFold) fold.style.visibility = "hidden";
     const note = element("span", "nt-share", { text: this.target.note(row) });
     const title = element("span", "nt-name", { text: name, onClick: () => this.target.onChoose(row) });
-    const root = element("div", `nt-header${row.kind === "heading" ? " nt-heading" : ""}${isActive ? " nt-active" : ""}`, {
+    const root = element("div", `nt-header${kindClass(row)}${isActive ? " nt-active" : ""}`, {
       title: this.target.title(row),
     });
     root.style.height = `${row.height}px`;
@@ -111,4 +112,16 @@ export class Headers {
     }
     return { root, note, row, signature };
   }
+}
+
+function kindClass(row: Row): string {
+  if (row.kind === "track") return "";
+  return row.idle ? " nt-idle" : " nt-heading";
+}
+
+/** What folding does: a track of operations changes between charged time and the spans themselves. */
+function foldLabel(row: Row, name: string, isTwin: boolean): string {
+  if (isTwin) return row.isOpen ? `Show charged time of ${name}` : `Show the spans of ${name}, which overlap`;
+  if (row.kind === "heading" && row.idle) return row.isOpen ? `Fold ${name}` : `Show ${name}`;
+  return `${row.isOpen ? "Close" : "Open"} ${name}`;
 }

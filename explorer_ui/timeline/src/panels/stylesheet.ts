@@ -77,6 +77,7 @@ export const STYLES = `
 .nt-header { position: absolute; left: 0; right: 0; display: flex; align-items: flex-start; gap: 4px; padding: 2px 4px 0 6px;
   border-bottom: 1px solid var(--nt-border); overflow: hidden; background: var(--nt-surface); }
 .nt-header.nt-heading { background: var(--nt-heading); font-weight: 600; align-items: center; padding-top: 0; }
+.nt-header.nt-idle { align-items: center; padding-top: 0; color: var(--nt-muted); }
 .nt-header.nt-active { box-shadow: inset 3px 0 0 var(--nt-accent); }
 .nt-fold { border: 0; background: none; width: 18px; height: 18px; padding: 0; cursor: pointer; color: var(--nt-muted); flex: none;
   line-height: 18px; border-radius: 3px; }

@@ -44,15 +44,15 @@ export function describe(hit: Hit): string[] {
   }
   if (hit.isBucket && hit.count > 1) {
     return [
-      `${countText(hit.count)} spans`,
-      `${shareText(hit.busyShare)} busy within ${durationText(hit.bucketNs)}`,
+      `${countText(hit.count)} ${track.isCharged ? "stretches" : "spans"}`,
+      `${shareText(hit.busyShare)} ${track.isCharged ? "charged" : "busy"} within ${durationText(hit.bucketNs)}`,
       `longest: ${hit.name || "(no name)"}, ${durationText(hit.durationNs)}`,
       `${track.name}, from ${exactText(hit.startNs)}`,
     ];
   }
   return [
     hit.name || "(no name)",
-    durationText(hit.durationNs),
+    track.isCharged ? `${durationText(hit.durationNs)} charged to it here` : durationText(hit.durationNs),
     `${track.name}, ${hit.isBucket ? "about " : ""}${exactText(hit.startNs)}`,
   ];
 }

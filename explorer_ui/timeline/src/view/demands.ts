@@ -3,7 +3,7 @@
 import type { Demand } from "../data/tile_loader.js";
 import { COARSEST_LEVEL, levelFor, tilesOf } from "../data/tile.js";
 import type { Track } from "../data/track.js";
-import { type Layout, rowsBetween } from "./layout.js";
+import { type Layout, type Row, rowsBetween } from "./layout.js";
 import { moved, zoomed } from "./time_range.js";
 import type { Viewport } from "./viewport.js";
 
@@ -14,8 +14,14 @@ const AHEAD = 0.7;
 export function tracksBetween(layout: Layout, top: number, bottom: number): Track[] {
   const found = new Set<Track>();
   for (const row of layout.pinned) found.add(row.track);
-  for (const row of rowsBetween(layout.rows, top, bottom)) if (row.kind === "track") found.add(row.track);
+  for (const row of rowsBetween(layout.rows, top, bottom)) for (const track of drawnTracks(row)) found.add(track);
   return [...found];
+}
+
+/** Tracks whose spans a row shows. */
+function drawnTracks(row: Row): readonly Track[] {
+  if (row.kind === "track") return [row.track];
+  return row.idle && !row.isOpen ? row.tracks : [];
 }
 
 /** Tracks in sight. */

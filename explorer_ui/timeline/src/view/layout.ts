@@ -4,6 +4,7 @@ import type { Track } from "../data/track.js";
 
 export const ROW_HEIGHT = 18;
 export const HEADING_HEIGHT = 24;
+export const IDLE_HEIGHT = 20;
 export const COUNTER_HEIGHT = 40;
 export const CLOSED_COUNTER_HEIGHT = 20;
 /** Tracks deeper than this are closed by default. */
@@ -24,6 +25,8 @@ export interface HeadingRow {
   readonly height: number;
   readonly isOpen: boolean;
   readonly tracks: readonly Track[];
+  /** Whether it stands for idle tracks, which it folds into one thin row. */
+  readonly idle: boolean;
 }
 
 /** A track with its depths below each other. */
@@ -65,8 +68,9 @@ export function headingId(headings: readonly string[]): string {
   return `heading:${headings.join(" / ")}`;
 }
 
-/** Whether a heading or a track is open. */
+/** Whether a heading or a track is open; a track of charged time is when it shows the spans themselves. */
 export function isOpen(id: string, track: Track | null, folding: Folding): boolean {
+  if (track?.charged) return folding.expanded.has(id);
   if (folding.collapsed.has(id)) return false;
   if (folding.expanded.has(id)) return true;
   return track === null || track.isCounter || track.depths <= DEEP;
@@ -83,24 +87,72 @@ export function layOut(tracks: readonly Track[], folding: Folding, isShown: (tra
   }
   const rows: Row[] = [];
   let y = 0;
+  const put = (row: Row): void => {
+    rows.push(row);
+    y += row.height;
+  };
   let above: readonly string[] = [];
-  for (const track of shown) {
-    const shared = sharedLength(above, track.headings);
-    const closedAt = firstClosed(track.headings, folding);
-    for (let depth = shared; depth < track.headings.length && depth <= closedAt; depth += 1) {
-      const headings = track.headings.slice(0, depth + 1);
-      const row = headingRow(headings, y, folding, shown);
-      rows.push(row);
-      y += row.height;
+  for (const group of grouped(shown, folding)) {
+    const { headings } = group;
+    const closedAt = firstClosed(headings, folding);
+    for (let depth = sharedLength(above, headings); depth < headings.length && depth <= closedAt; depth += 1) {
+      put(headingRow(headings.slice(0, depth + 1), y, folding, shown));
     }
-    above = track.headings;
-    if (closedAt >= track.headings.length) {
-      const row = trackRow(track, track.headings.length, y, folding);
-      rows.push(row);
-      y += row.height;
+    above = headings;
+    if (closedAt < headings.length) continue;
+    const [first] = group.tracks;
+    if (!group.isIdle) put(trackRow(first!, headings.length, y, folding));
+    else {
+      const row = idleRow(group, y, folding);
+      put(row);
+      if (row.isOpen) for (const track of group.tracks) put(trackRow(track, headings.length + 1, y, folding));
     }
   }
   return { pinned, pinnedHeight, rows, height: y };
+}
+
+/** A track, or idle tracks that follow each other, and what stands above. */
+interface Group {
+  readonly headings: readonly string[];
+  readonly tracks: Track[];
+  readonly isIdle: boolean;
+}
+
+/** Tracks in order, idle ones that follow each other under the same heading together. */
+function grouped(tracks: readonly Track[], folding: Folding): Group[] {
+  const isIdle = (track: Track): boolean => track.isIdle && !folding.pinned.has(track.id) && !folding.expanded.has(track.id);
+  const used = new Set<string>();
+  for (const track of tracks) {
+    if (!isIdle(track)) track.headings.forEach((_, depth) => used.add(headingId(track.headings.slice(0, depth + 1))));
+  }
+  const groups: Group[] = [];
+  for (const track of tracks) {
+    if (!isIdle(track)) {
+      groups.push({ headings: track.headings, tracks: [track], isIdle: false });
+      continue;
+    }
+    const headings = track.headings.filter((_, depth) => depth === 0 || used.has(headingId(track.headings.slice(0, depth + 1))));
+    const last = groups.at(-1);
+    if (last?.isIdle && headingId(last.headings) === headingId(headings)) last.tracks.push(track);
+    else groups.push({ headings, tracks: [track], isIdle: true });
+  }
+  return groups;
+}
+
+function idleRow(group: Group, y: number, folding: Folding): HeadingRow {
+  const id = `idle:${group.tracks[0]!.id}`;
+  const { length } = group.tracks;
+  return {
+    kind: "heading",
+    id,
+    name: length === 1 ? `${group.tracks[0]!.name}, idle` : `${length} idle tracks`,
+    indent: group.headings.length,
+    y,
+    height: IDLE_HEIGHT,
+    isOpen: folding.expanded.has(id),
+    tracks: group.tracks,
+    idle: true,
+  };
 }
 
 /** Rows between two heights; rows are in order of `y`. */
@@ -138,8 +190,9 @@ export function depthAt(row: TrackRow, y: number): number | null {
 /** Space above the first depth of a row. */
 export const ROW_PADDING = PADDING;
 
-function trackRow(track: Track, indent: number, y: number, folding: Folding): TrackRow {
-  const open = isOpen(track.id, track, folding);
+function trackRow(whole: Track, indent: number, y: number, folding: Folding): TrackRow {
+  const open = isOpen(whole.id, whole, folding);
+  const track = open ? whole : (whole.charged ?? whole);
   const common = { kind: "track", id: track.id, track, indent, y, isOpen: open, isPinned: folding.pinned.has(track.id) } as const;
   if (track.isCounter) {
     const rowHeight = open ? COUNTER_HEIGHT : CLOSED_COUNTER_HEIGHT;
@@ -163,6 +216,7 @@ function headingRow(headings: readonly string[], y: number, folding: Folding, tr
     height: HEADING_HEIGHT,
     isOpen: isOpen(id, null, folding),
     tracks: inside,
+    idle: false,
   };
 }
 

@@ -68,4 +68,40 @@ describe("the layout", () => {
     const some = rowsBetween(rows, rows[2]!.y + 1, rows[4]!.y + 1);
     expect(some.map((row) => row.id)).toEqual(rows.slice(2, 5).map((row) => row.id));
   });
+
+  it("shows operations in charged time, and their spans when asked", () => {
+    const plain = track(0, { id: "hlo", level: "hlo", depths: 9 });
+    const twin = { ...plain, place: 1 << 19, depths: 1, isCharged: true };
+    const both = [{ ...plain, charged: twin }];
+    const closed = rowOf(layOut(both, NONE), "hlo");
+    expect([closed.track.isCharged, closed.fullRows, closed.thinRows, closed.isOpen]).toEqual([true, 1, 0, false]);
+    const open = rowOf(layOut(both, { ...NONE, expanded: new Set(["hlo"]) }), "hlo");
+    expect([open.track.isCharged, open.fullRows, open.isOpen]).toEqual([false, 9, true]);
+  });
+
+  describe("with idle tracks", () => {
+    const queues = ["rank 0", "NeuronCore 0", "DMA queues"];
+    const mixed = [
+      track(0, { id: "busy" }),
+      track(1, { id: "idle one", name: "GpSimd", isIdle: true }),
+      track(2, { id: "queue 1", headings: queues, isIdle: true }),
+      track(3, { id: "queue 2", headings: queues, isIdle: true }),
+      track(4, { id: "busy again" }),
+      track(5, { id: "last", name: "Throttling", isIdle: true }),
+    ];
+    const named = (folding = NONE): string[] => layOut(mixed, folding).rows.map((row) => (row.kind === "heading" ? `# ${row.name}` : row.id));
+
+    it("folds those that follow each other into one thin row, without a heading of their own", () => {
+      expect(named()).toEqual(["# rank 0", "# NeuronCore 0", "busy", "# 3 idle tracks", "busy again", "# Throttling, idle"]);
+      const folded = layOut(mixed, NONE).rows.find((row) => row.id === "idle:idle one");
+      expect(folded?.kind === "heading" && folded.tracks.map((one) => one.id)).toEqual(["idle one", "queue 1", "queue 2"]);
+    });
+
+    it("shows them when they are opened, one by one when something in them is gone to, and always when pinned", () => {
+      const opened = named({ ...NONE, expanded: new Set(["idle:idle one"]) });
+      expect(opened.slice(3, 7)).toEqual(["# 3 idle tracks", "idle one", "queue 1", "queue 2"]);
+      expect(named({ ...NONE, expanded: new Set(["queue 1"]) })).toContain("queue 1");
+      expect(named({ ...NONE, pinned: new Set(["queue 1"]) })).toContain("queue 1");
+    });
+  });
 });

@@ -20,7 +20,7 @@ from neuron_profile.analysis.comparison.operations import (
     OperationTotal,
     rounded,
 )
-from neuron_profile.analysis.time.charges import CONTROL_OPCODES
+from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.time.charges import EXECUTION_EVENT, charge_device_time
+from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.core_spans import EXECUTION_EVENT
 from neuron_profile.analysis.traces.breakdown import find_kernels, process_time
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.profile.reader import Profile, open_profile

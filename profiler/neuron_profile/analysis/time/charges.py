@@ -24,33 +24,23 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
+from neuron_profile.analysis.time.core_spans import (
+    CORE,
+    ENGINES,
+    EXECUTION_EVENT,
+    CoreSpans,
+    Owned,
+    integers,
+)
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.repeats import find_repeats
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-NO_OPERATION = -1
-EXECUTION_EVENT = "nc_exec_running"
 STRETCH_ROWS = 1 << 20
 COMPILED_FROM = 1 << 17  # spans: below it, loading the compiled kernel takes longer than it saves
-
-# Instructions that order others and do no work of their own: the set-up opcodes that the published metric
-# total_exec_time leaves out, and those that start a DMA.
-CONTROL_OPCODES = (
-    "NOP", "SET_ORDERING_MODE", "EVENT_SEMAPHORE", "EVENT_SEMAPHORE_RANGE_CLEAR", "NOTIFY", "COMPARE_BRANCH",
-    "DRAIN", "MODIFY_POOL_CONFIG", "DMA_TRIGGER", "PSEUDO_DMA_TRIGGER",
-)  # fmt: skip
-
-COMPUTING = ("tensor", "vector", "scalar", "gpsimd", "sync")
-ENGINES = (*COMPUTING, "other", "dma", "control", "operation", "execution")
-"""What time is charged to by engine: an engine that computes, a transfer that nothing hides, instructions
-that only
-order others, and what lies between the instructions of an operation and of an execution."""
-OTHER, DMA, CONTROL, OPERATION, EXECUTION = range(len(COMPUTING), len(ENGINES))
-
 _CORES = f"""
 SELECT coalesce(process_idx, 0) AS process, coalesce(nc_idx, 0) AS core
 FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'
@@ -58,29 +48,7 @@ UNION SELECT coalesce(process_idx, 0), coalesce(pcore_idx, 0) FROM FrameworkInst
 UNION SELECT coalesce(process_idx, 0), coalesce(pcore_idx, 0) FROM Instruction
 ORDER BY ALL
 """
-_CORE = "coalesce(process_idx, 0) = ? AND coalesce({core}, 0) = ?"
-_IS_CONTROL = f"opcode IN ({', '.join(repr(opcode) for opcode in CONTROL_OPCODES)})"
-_WITHIN = "start_ts >= ? AND start_ts < ?"
-_ENGINE_CODE = " ".join(f"WHEN '{engine}' THEN {code}" for code, engine in enumerate(COMPUTING))
-_INSTRUCTIONS = (
-    f"SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, {_IS_CONTROL} AS control, "
-    f"CASE lower(engine) {_ENGINE_CODE} ELSE {OTHER} END AS engine FROM Instruction "
-    f"WHERE {_WITHIN} AND "
-)
 _COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
-_TRANSFERS = """
-SELECT dma.start_ts, dma.end_ts, coalesce(dma.raw_framework_id, instruction.raw_framework_id) AS owner,
-    dma.raw_hlo_id AS hlo
-FROM (SELECT * FROM DmaPacketAggregated WHERE {within} AND {core}) dma
-LEFT JOIN (SELECT id, raw_framework_id FROM Instruction WHERE {triggers}) instruction
-    ON instruction.id = dma.trigger
-"""
-# Where transfers name their operations, their triggers need not be looked up.
-_UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
-_OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
-_EXECUTIONS = (
-    f"SELECT start_ts, end_ts, NULL AS owner FROM SystemProfileEvents WHERE name = '{EXECUTION_EVENT}'"
-)
 _OPCODES = """
 WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),
 opcodes AS (SELECT opcode, row_number() OVER (ORDER BY opcode) - 1 AS code FROM (SELECT DISTINCT opcode FROM
@@ -147,35 +115,6 @@ class Charges:
         return sum(charge.device_ns for charge in self.charges) + self.unattributed_ns
 
 
-@dataclass(frozen=True, slots=True)
-class _Owned:
-    """Spans, the framework operation (id) and HLO operation (id) that each belongs to, and its place in
-    `ENGINES`."""
-
-    spans: Spans
-    owner: Ints
-    hlo: Ints
-    engine: Ints
-
-    def __len__(self) -> int:
-        return len(self.owner)
-
-    def chosen(self, mask: npt.NDArray[np.bool_]) -> _Owned:
-        """Some of the spans."""
-        return _Owned(
-            Spans(self.spans.start_ns[mask], self.spans.end_ns[mask]), self.owner[mask], self.hlo[mask],
-            self.engine[mask],
-        )  # fmt: skip
-
-    def cut(self, begin: int, end: int) -> _Owned:
-        """What of the spans lies in a stretch of time; those without length are left out."""
-        starts, ends = np.maximum(self.spans.start_ns, begin), np.minimum(self.spans.end_ns, end)
-        inside = starts < ends
-        return _Owned(
-            Spans(starts[inside], ends[inside]), self.owner[inside], self.hlo[inside], self.engine[inside]
-        )
-
-
 @dataclass(frozen=True)
 class _Opcodes:
     """The HLO operations' opcodes, or names: ids ascending, and the place of each one's in `names`."""
@@ -188,7 +127,7 @@ class _Opcodes:
     def of(cls, profile: Profile, column: str) -> _Opcodes:
         names = profile.query(_OPCODES.format(what="code, opcode", column=column))["opcode"].to_pylist()
         rows = profile.query(_OPCODES.format(what="hlo, min(code) AS code", column=column))
-        return cls(names, _ints(rows, "hlo"), _ints(rows, "code"))
+        return cls(names, integers(rows, "hlo"), integers(rows, "code"))
 
     def of_hlo(self, hlo: Ints) -> Ints:
         """The opcode of each HLO operation; the place behind the last where it is not known."""
@@ -273,14 +212,16 @@ class _Origins:
             f"{_ORIGINS} SELECT id, code FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
         )
         rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
-        ids, codes = _ints(numbered, "id"), _ints(numbered, "code")
+        ids, codes = integers(numbered, "id"), integers(numbered, "code")
         order = np.argsort(ids)
         alone = cls(rows, ids[order], codes[order], _NONE, _NONE, [])
         shares = profile.query(_SHARES)
         if not shares.num_rows:
             return alone
         fused, fused_codes, mixes = _mixtures(
-            _ints(shares, "hlo"), alone.of_owners(_ints(shares, "owner"), _NONE), shares["share"].to_numpy()
+            integers(shares, "hlo"),
+            alone.of_owners(integers(shares, "owner"), _NONE),
+            shares["share"].to_numpy(),
         )
         return replace(alone, fused=fused, fused_codes=fused_codes, mixes=mixes)
 
@@ -312,7 +253,7 @@ class _Charging:
 
 def _charge_core(profile: Profile, core: tuple[int, int], to: _Charging, sums: _Sums) -> None:
     """Add what one NeuronCore's spans are charged to."""
-    whole = _Whole.of(profile, core)
+    whole = CoreSpans.of(profile, core)
     repeats = find_repeats(profile, core)
     if repeats is not None:
         for repeat in repeats:
@@ -358,52 +299,9 @@ def _mixtures(hlo: Ints, codes: Ints, shares: Floats) -> tuple[Ints, Ints, list[
     return fused, numbers, mixes
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """What of a NeuronCore is few enough to be held at once."""
-
-    operations: _Owned
-    executions: _Owned
-    triggers: str
-
-    @classmethod
-    def of(cls, profile: Profile, core: tuple[int, int]) -> _Whole:
-        operations = _owned(
-            profile.query(f"{_OPERATIONS} WHERE {_CORE.format(core='pcore_idx')}", core), OPERATION
-        )
-        executions = _owned(
-            profile.query(f"{_EXECUTIONS} AND {_CORE.format(core='nc_idx')} ORDER BY start_ts", core),
-            EXECUTION,
-        )
-        unowned = profile.query(_UNOWNED).num_rows > 0
-        return cls(
-            operations, _with_only_operation(executions.spans, operations), "true" if unowned else "false"
-        )
-
-    def starting(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[_Owned]:
-        """All tiers' spans that start in a stretch, by falling priority."""
-        return [
-            *self.loaded(profile, core, begin, end),
-            self.operations.chosen(_starting(self.operations, begin, end)),
-            self.executions.chosen(_starting(self.executions, begin, end)),
-        ]
-
-    def loaded(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[_Owned]:
-        """Computing instructions, transfers and control instructions that start in a stretch."""
-        here = _CORE.format(core="pcore_idx")
-        instructions = profile.query(f"{_INSTRUCTIONS} {here}", [begin, end, *core])
-        control = instructions["control"].fill_null(False).to_numpy().astype(bool)
-        every = _owned(instructions, OTHER)
-        ordering = every.chosen(control)
-        transfers = _TRANSFERS.format(within=_WITHIN, core=here, triggers=self.triggers)
-        moved = _owned(profile.query(transfers, [begin, end, *core]), DMA)
-        ordering = replace(ordering, engine=np.full(len(ordering), CONTROL, np.int64))
-        return [every.chosen(~control), moved, ordering]
-
-
 def _edges(profile: Profile, core: tuple[int, int]) -> list[int]:
     """Times that divide a NeuronCore's spans into stretches; the last holds all that follows."""
-    row = profile.query(f"{_COUNT} {_CORE.format(core='pcore_idx')}", core).to_pylist()[0]
+    row = profile.query(f"{_COUNT} {CORE.format(core='pcore_idx')}", core).to_pylist()[0]
     stretches = max(1, -(-int(row["n"]) // STRETCH_ROWS))
     if stretches == 1:
         return [_EARLIEST, _LATEST]
@@ -414,15 +312,10 @@ def _edges(profile: Profile, core: tuple[int, int]) -> list[int]:
 _EARLIEST, _LATEST = -(1 << 62), 1 << 62
 
 
-def _starting(owned: _Owned, begin: int, end: int) -> npt.NDArray[np.bool_]:
-    inside: npt.NDArray[np.bool_] = (owned.spans.start_ns >= begin) & (owned.spans.start_ns < end)
-    return inside
-
-
-def _joined(one: _Owned, other: _Owned) -> _Owned:
+def _joined(one: Owned, other: Owned) -> Owned:
     if not len(one):
         return other
-    return _Owned(
+    return Owned(
         Spans(
             np.concatenate([one.spans.start_ns, other.spans.start_ns]),
             np.concatenate([one.spans.end_ns, other.spans.end_ns]),
@@ -433,7 +326,7 @@ def _joined(one: _Owned, other: _Owned) -> _Owned:
     )
 
 
-def _expose(tiers: list[_Owned], to: _Charging, sums: _Sums) -> None:
+def _expose(tiers: list[Owned], to: _Charging, sums: _Sums) -> None:
     """Add the exposed time of one stretch's spans."""
     owner, hlo, engine = (
         np.concatenate([getattr(tier, name) for tier in tiers]) for name in ("owner", "hlo", "engine")
@@ -447,7 +340,7 @@ def _expose(tiers: list[_Owned], to: _Charging, sums: _Sums) -> None:
         total += np.bincount(places, weights=times, minlength=len(total))
 
 
-def _exposed(tiers: list[_Owned]) -> Floats:
+def _exposed(tiers: list[Owned]) -> Floats:
     """Exposed ns of each span of all tiers."""
     if sum(map(len, tiers)) < COMPILED_FROM:
         return np.concatenate(exposed_ns([tier.spans for tier in tiers]))
@@ -466,33 +359,3 @@ def _cores(profile: Profile) -> list[tuple[int, int]]:
     """Every (process_idx, core index) that ran something."""
     rows = profile.query(_CORES).to_pylist()
     return [(row["process"], row["core"]) for row in rows]
-
-
-def _with_only_operation(executions: Spans, operations: _Owned) -> _Owned:
-    """Each execution with the operation that is alone in it, as in eager mode; else without an owner."""
-    order = np.argsort(operations.spans.start_ns, kind="stable")
-    starts = operations.spans.start_ns[order]
-    first = np.searchsorted(starts, executions.start_ns)
-    alone = np.searchsorted(starts, executions.end_ns) - first == 1
-    owner = np.full(len(executions.start_ns), NO_OPERATION, np.int64)
-    owner[alone] = operations.owner[order][first[alone]]
-    none, engine = np.full(len(owner), NO_OPERATION, np.int64), np.full(len(owner), EXECUTION, np.int64)
-    return _Owned(executions, owner, none, engine)
-
-
-def _owned(rows: pa.Table, engine: int) -> _Owned:
-    """Spans as queried; those without a column `engine` are all of one."""
-    owner = rows["owner"].cast(pa.int64()).fill_null(NO_OPERATION)
-    spans = Spans(_ints(rows, "start_ts"), _ints(rows, "end_ts"))
-    hlo = np.full(len(owner), NO_OPERATION, np.int64)
-    if "hlo" in rows.column_names:
-        hlo = rows["hlo"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()
-    engines = (
-        _ints(rows, "engine") if "engine" in rows.column_names else np.full(len(owner), engine, np.int64)
-    )
-    return _Owned(spans, owner.to_numpy(), hlo, engines)
-
-
-def _ints(rows: pa.Table, column: str) -> Ints:
-    values: Ints = rows[column].to_numpy().astype(np.int64, copy=False)
-    return values

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from neuron_profile.analysis.time.charges import CONTROL_OPCODES, Charge, charge_device_time
+from neuron_profile.analysis.time.charges import Charge, charge_device_time
+from neuron_profile.analysis.time.core_spans import CONTROL_OPCODES
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_tools.profile.reader import Profile
 

@@ -1,0 +1,176 @@
+"""Charged time on an axis: which operation each moment of a NeuronCore is charged to, without overlap.
+
+The rule is that of `charges`: a moment belongs to the first tier with an active span. Where spans of
+several operations are active in that tier, the stretch in which they are is cut into one piece for each, as
+long as its share. So the pieces of an operation are as long together as what it is charged with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.time.exposure import Spans
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Stretches of time that do not overlap, in order; arrays of shape (pieces,).
+
+    Attributes:
+        key: What each is charged to.
+    """
+
+    start_ns: Floats
+    end_ns: Floats
+    key: Ints
+
+    def chosen(self, mask: npt.NDArray[np.bool_]) -> Pieces:
+        """Some of the pieces."""
+        return Pieces(self.start_ns[mask], self.end_ns[mask], self.key[mask])
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """Parts of intervals: how long each key has of an interval; by interval, then key."""
+
+    interval: Ints
+    key: Ints
+    length_ns: Floats
+
+
+def pieces_of(tiers: Sequence[Spans], keys: Sequence[Ints]) -> Pieces:
+    """Divide the time of spans among their keys.
+
+    Costs O(n log n + m) for n spans and m pairs of a span and an interval between neighbouring moments in
+    which its tier is the first.
+
+    Args:
+        tiers: Spans by falling priority; every span has a length.
+        keys: What each tier's spans are charged to, (spans,).
+    """
+    edges = np.concatenate([edge for tier in tiers for edge in (tier.start_ns, tier.end_ns)])
+    moments, position = np.unique(edges, return_inverse=True)
+    if len(moments) < 2:
+        return _none()
+    free = np.ones(len(moments) - 1, bool)
+    found, taken = [], 0
+    for key in keys:
+        first, last = np.split(position[taken : taken + 2 * len(key)], 2)
+        taken += 2 * len(key)
+        active = _active_count(first, last, len(moments))
+        mine = free & (active > 0)
+        found.append(_parts(first, last, key, mine, np.diff(moments) / np.maximum(active, 1)))
+        free &= ~mine
+    return _laid_out(moments, _joined(found))
+
+
+def _active_count(first: Ints, last: Ints, moments: int) -> Ints:
+    change = np.bincount(first, minlength=moments) - np.bincount(last, minlength=moments)
+    return np.cumsum(change)[:-1]
+
+
+def _parts(first: Ints, last: Ints, key: Ints, mine: npt.NDArray[np.bool_], share_ns: Floats) -> _Parts:
+    """What each span of a tier has of the intervals that are the tier's."""
+    intervals = np.flatnonzero(mine)
+    before = np.concatenate([[0], np.cumsum(mine)])
+    begin, count = before[first], before[last] - before[first]
+    offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    interval = intervals[np.repeat(begin, count) + offset]
+    return _Parts(interval, np.repeat(key, count), share_ns[interval])
+
+
+def _joined(found: Sequence[_Parts]) -> _Parts:
+    """All tiers' parts, one for each interval and key."""
+    interval, key, length = (
+        np.concatenate([getattr(parts, name) for parts in found]) for name in ("interval", "key", "length_ns")
+    )
+    return _summed(interval, key, length)
+
+
+def _summed(group: Ints, key: Ints, length_ns: Floats) -> _Parts:
+    """Lengths of equal groups and keys as one."""
+    order = np.lexsort((key, group))
+    group, key, length_ns = group[order], key[order], length_ns[order]
+    opens = np.flatnonzero(_changes(group) | _changes(key))
+    sums = np.add.reduceat(length_ns, opens) if len(opens) else length_ns
+    return _Parts(group[opens], key[opens], sums)
+
+
+def _changes(values: npt.NDArray[np.int64] | npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
+    """Whether each value differs from the one before it; the first does."""
+    changed = np.ones(len(values), bool)
+    changed[1:] = values[1:] != values[:-1]
+    return changed
+
+
+def _laid_out(moments: Ints, parts: _Parts) -> Pieces:
+    """Parts behind each other; intervals in a row that the same keys share are divided as one."""
+    if not len(parts.key):
+        return _none()
+    interval = parts.interval[_changes(parts.interval)]
+    alike = np.add.reduceat(_hashed(parts.key), np.flatnonzero(_changes(parts.interval)))
+    opens = _changes(alike) | (np.diff(interval, prepend=interval[0] - 2) != 1)
+    stretch = np.cumsum(opens) - 1
+    starts = moments[interval[opens]].astype(np.float64)
+    place = np.cumsum(_changes(parts.interval)) - 1
+    shared = _summed(stretch[place], parts.key, parts.length_ns)
+    length = shared.length_ns
+    until = np.cumsum(length)
+    first = np.flatnonzero(_changes(shared.interval))
+    within = until - np.repeat((until - length)[first], np.diff(np.append(first, len(length))))
+    end = starts[shared.interval] + within
+    return merged(Pieces(end - length, end, shared.key))
+
+
+def merged(pieces: Pieces) -> Pieces:
+    """Pieces of one key that follow each other without a gap as one."""
+    if not len(pieces.key):
+        return pieces
+    gap = np.ones(len(pieces.key), bool)
+    gap[1:] = pieces.start_ns[1:] - pieces.end_ns[:-1] > 1e-3
+    opens = np.flatnonzero(_changes(pieces.key) | gap)
+    closes = np.append(opens[1:], len(pieces.key)) - 1
+    return Pieces(pieces.start_ns[opens], pieces.end_ns[closes], pieces.key[opens])
+
+
+def divided(pieces: Pieces, mixtures: Sequence[tuple[Ints, Floats]], first: int) -> Pieces:
+    """Pieces of mixtures cut into those of their keys, each as long as its share.
+
+    Args:
+        mixtures: (keys, shares) of each; the shares sum to 1.
+        first: Key of the first mixture; the others follow.
+    """
+    if not mixtures or not len(pieces.key):
+        return pieces
+    mixed = np.maximum(pieces.key - first, -1)
+    sizes = np.array([1, *(len(keys) for keys, _ in mixtures)])
+    begins = np.concatenate([[0], np.cumsum(sizes)])
+    shares = np.concatenate([np.ones(1), *(share for _, share in mixtures)])
+    ends = np.concatenate([np.ones(1), *(np.cumsum(share) for _, share in mixtures)])
+    keys = np.concatenate([[0], *(key for key, _ in mixtures)])
+    count = sizes[mixed + 1]
+    offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+    at = np.repeat(begins[mixed + 1], count) + offset
+    start, length = (np.repeat(each, count) for each in (pieces.start_ns, pieces.end_ns - pieces.start_ns))
+    key = np.where(np.repeat(mixed, count) < 0, np.repeat(pieces.key, count), keys[at])
+    return merged(Pieces(start + length * (ends[at] - shares[at]), start + length * ends[at], key))
+
+
+def _hashed(keys: Ints) -> npt.NDArray[np.uint64]:
+    """A number for each key, so that sums tell sets of keys apart."""
+    mixed = keys.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    hashed: npt.NDArray[np.uint64] = mixed ^ (mixed >> np.uint64(32))
+    return hashed
+
+
+def _none() -> Pieces:
+    return Pieces(np.zeros(0), np.zeros(0), np.zeros(0, np.int64))
