@@ -5,7 +5,8 @@ from __future__ import annotations
 import zipfile
 
 MOST_FILE_BYTES = 16 << 30
-MOST_PIECES = 4096
+MOST_PIECES = 1 << 16
+"""Each weight of a model is one."""
 FREE_BYTES = 512 << 20
 """What any artifact may become, however small its file: tables of instructions compress well."""
 MOST_RATIO = 40

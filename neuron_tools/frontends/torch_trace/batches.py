@@ -11,9 +11,10 @@ from torch.utils import _pytree as pytree
 
 from neuron_tools.frontends.torch_trace.compiling import SIGNATURE
 from neuron_tools.frontends.torch_trace.errors import TraceError
+from neuron_tools.frontends.torch_trace.inline_weights import read_artifact
 from neuron_tools.frontends.torch_trace.operator import results_on_device
 from neuron_tools.frontends.torch_trace.placement import all_cores, check_cores, on_core
-from neuron_tools.neff import Neff
+from neuron_tools.frontends.torch_trace.shapes import shape_of
 
 
 class BatchedModel(torch.nn.Module):  # type: ignore[misc]
@@ -129,12 +130,6 @@ def traced_shapes(model: torch.nn.Module) -> list[tuple[int, ...]]:
     for module in model.modules():
         buffers = dict(module.named_buffers(recurse=False))
         if "artifact" in buffers:
-            neff = Neff.from_bytes(buffers["artifact"].numpy().tobytes(), "The traced model's artifact")
-            return [_shape(text) for text in json.loads(neff.attachments[SIGNATURE])]
+            neff = read_artifact(buffers["artifact"])
+            return [shape_of(text) for text in json.loads(neff.attachments[SIGNATURE])]
     return []
-
-
-def _shape(text: str) -> tuple[int, ...]:
-    """(2, 3) of "float32[2,3]"."""
-    inside = text[text.index("[") + 1 : -1]
-    return tuple(int(extent) for extent in inside.split(",") if extent)

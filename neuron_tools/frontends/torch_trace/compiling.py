@@ -17,6 +17,8 @@ from neuron_tools.compiler.cached import compilation_key
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
+from neuron_tools.frontends.torch_trace.inline_weights import INLINE_WEIGHTS, bytes_of, distinct
+from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
 from neuron_tools.neff.cache import CompileCache
@@ -24,7 +26,7 @@ from neuron_tools.neff.sources import source_lines
 from neuron_tools.records.program import Program
 
 VALUES = "values.pt"
-"""Attachment: a TorchScript module with the segment's weights, which computes its values on the CPU."""
+"""Attachment: a TorchScript module that computes the segment's values on the CPU, of its weights and inputs."""
 
 WEIGHTS = "weights.json"
 """Attachment of an archive without its weights: their names, in the order in which they are passed."""
@@ -77,27 +79,6 @@ class _WeightsFirst(torch.nn.Module):  # type: ignore[misc]
         return result if isinstance(result, tuple) else (result,)
 
 
-class _WithWeights(torch.nn.Module):  # type: ignore[misc]
-    """A segment as a function of its inputs alone; returns a tuple."""
-
-    def __init__(self, segment: Segment) -> None:
-        super().__init__()
-        self._module = segment.module
-        self._count = len(segment.weights) + len(segment.inputs)
-        self._positions = tuple(segment.weights)
-        for position, weight in segment.weights.items():
-            self.register_buffer(f"weight_{position}", weight)
-
-    def forward(self, *inputs: torch.Tensor) -> Any:
-        remaining = iter(inputs)
-        arguments = [
-            getattr(self, f"weight_{i}") if i in self._positions else next(remaining)
-            for i in range(self._count)
-        ]
-        result = self._module(*arguments)
-        return result if isinstance(result, tuple) else (result,)
-
-
 def compile_segment(
     segment: Segment, core: NeuronCore, options: CompilerOptions, cache: CompileCache | None
 ) -> Neff:
@@ -108,6 +89,9 @@ def compile_segment(
     graph, options = segment.module.graph, replace(options, inline_weights=not segment.weights_apart)
     module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
     program = _program(module, core, options, cache)
+    inlined = [] if segment.weights_apart else list(segment.weights.values())
+    kept, places = distinct(inlined)
+    passed = [(place, describe(weight)) for place, weight in zip(places, inlined)]
     return Neff(
         program,
         stablehlo=graph_text(graph, arguments).text,
@@ -117,7 +101,9 @@ def compile_segment(
             VALUES: _values(segment),
             SIGNATURE: json.dumps([describe(value) for value in segment.inputs]).encode(),
             WEIGHTS: json.dumps(weight_order(segment) if segment.weights_apart else []).encode(),
+            INLINE_WEIGHTS: json.dumps(passed).encode(),
         },
+        weights=[bytes_of(weight) for weight in kept],
     )
 
 
@@ -144,17 +130,10 @@ def _program(
     return program
 
 
-def describe(value: torch.Tensor) -> str:
-    """An input as people write it: "float32[2,3]"."""
-    return f"{str(value.dtype).removeprefix('torch.')}[{','.join(map(str, value.shape))}]"
-
-
 def _values(segment: Segment) -> bytes:
     with torch.no_grad():
-        function, inputs = _WithWeights(segment), tuple(segment.inputs)
-        if segment.weights_apart:
-            function, inputs = _WeightsFirst(segment), (*segment.weights.values(), *segment.inputs)
-        script = torch.jit.trace(function, inputs, check_trace=False)
+        inputs = (*segment.weights.values(), *segment.inputs)
+        script = torch.jit.trace(_WeightsFirst(segment), inputs, check_trace=False)
     buffer = io.BytesIO()
     torch.jit.save(script, buffer)
     return buffer.getvalue()

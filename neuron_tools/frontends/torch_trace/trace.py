@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import fx
 from torch.utils import _pytree as pytree
@@ -29,8 +27,9 @@ from neuron_tools.frontends.torch_trace.segments import (
     SegmentRules,
     cut_into_segments,
 )
-from neuron_tools.neff import Neff, write_neff
+from neuron_tools.neff import Neff, NeffError, write_neff
 from neuron_tools.neff.cache import cache_of_user
+from neuron_tools.neff.files import Mapped, mapped
 
 GRAPH_FILE = "graph.neff"
 
@@ -72,7 +71,7 @@ def trace(
     Raises:
         TraceError: The model cannot be turned into a graph.
         NothingToRun: None of it can run on the device.
-        NeffError: The archives cannot be written to `options.folder`.
+        NeffError: The archives cannot be written to `options.folder`, or not be kept in the temporary folder.
     """
     options = options or TraceOptions()
     inputs = example_tensors(example_inputs)
@@ -81,7 +80,7 @@ def trace(
         exported = export_model(model, inputs)
         segmented = _segmented(exported, inputs, options.rules)
         artifacts = _compile(exported, segmented, inputs, options)
-        _keep(list(artifacts.values()), options.folder)
+        _keep([artifact.neff for artifact in artifacts.values()], options.folder)
         return _script(exported, segmented, artifacts, inputs, options.weights_apart)
 
 
@@ -121,22 +120,30 @@ def _segmented(exported: ExportedModel, inputs: Sequence[torch.Tensor], rules: S
     return segmented
 
 
+@dataclass(frozen=True)
+class _Artifact:
+    """A segment's archive, and its results for the example inputs."""
+
+    neff: Neff
+    results: Sequence[torch.Tensor]
+
+
 def _compile(
     exported: ExportedModel, segmented: Segmented, inputs: Sequence[torch.Tensor], options: TraceOptions
-) -> dict[str, Neff]:
-    """An archive by name of the segment."""
+) -> dict[str, _Artifact]:
+    """What each segment became, by its name."""
     core = hardware.get(options.target)
     collector = _SegmentCollector(segmented.graph_module, exported, options.weights_apart)
     collector.run(*exported.weights, *inputs)
     cache = cache_of_user(folder=options.cache_folder)
     return {
-        name: compile_segment(segment, core, options.compiler, cache)
+        name: _Artifact(compile_segment(segment, core, options.compiler, cache), collector.results[name])
         for name, segment in collector.segments.items()
     }
 
 
 class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
-    """Runs a graph on example values and takes down what each segment is given."""
+    """Runs a graph on example values and takes down what each segment is given and gives."""
 
     def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel, weights_apart: bool) -> None:
         super().__init__(graph_module)
@@ -145,12 +152,16 @@ class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
         self._weights = dict(zip(placeholders, zip(exported.weight_names, exported.weights)))
         self._name = exported.name
         self.segments: dict[str, Segment] = {}
+        self.results: dict[str, Sequence[torch.Tensor]] = {}
 
     def run_node(self, node: fx.Node) -> Any:
         """Run a node; a segment is noted first."""
-        if node.op == "call_module":
-            self._note(node)
-        return super().run_node(node)
+        if node.op != "call_module":
+            return super().run_node(node)
+        self._note(node)
+        result = super().run_node(node)
+        self.results[str(node.target)] = result if isinstance(result, tuple) else (result,)
+        return result
 
     def _note(self, node: fx.Node) -> None:
         target = str(node.target)
@@ -177,9 +188,9 @@ class _DeviceSegment(torch.nn.Module):  # type: ignore[misc]
         self._weight_count = len(weights)
         for index, weight in enumerate(weights):
             self.register_buffer(f"weight_{index}", weight.clone())
-        data = neff.to_bytes()
-        self.register_buffer("artifact", torch.from_numpy(np.frombuffer(data, np.uint8).copy()))
-        self._digest = hashlib.sha256(data).hexdigest()
+        archive = _mapped(neff)
+        self.register_buffer("artifact", torch.frombuffer(archive.memory, dtype=torch.uint8))
+        self.digest = archive.sha256
         self._weight_positions = frozenset(weight_positions)
         self._single = single
 
@@ -187,10 +198,20 @@ class _DeviceSegment(torch.nn.Module):  # type: ignore[misc]
         inputs = [value for index, value in enumerate(arguments) if index not in self._weight_positions]
         if self._weight_count:
             weights = [getattr(self, f"weight_{index}") for index in range(self._weight_count)]
-            results = torch.ops.neuron_tools.execute_with(self.artifact, self._digest, weights, inputs)
+            results = torch.ops.neuron_tools.execute_with(self.artifact, self.digest, weights, inputs)
         else:
-            results = torch.ops.neuron_tools.execute(self.artifact, self._digest, inputs)
+            results = torch.ops.neuron_tools.execute(self.artifact, self.digest, inputs)
         return results[0] if self._single else tuple(results)
+
+
+def _mapped(neff: Neff) -> Mapped:
+    try:
+        return mapped(neff.write_to)
+    except OSError as error:
+        raise NeffError(
+            f"The compiled model cannot be kept in the temporary folder ({error.strerror}): free some space, or "
+            "name another folder in TMPDIR."
+        ) from error
 
 
 class _TracedModel(torch.nn.Module):  # type: ignore[misc]
@@ -213,7 +234,7 @@ class _TracedModel(torch.nn.Module):  # type: ignore[misc]
 def _script(
     exported: ExportedModel,
     segmented: Segmented,
-    artifacts: dict[str, Neff],
+    artifacts: dict[str, _Artifact],
     inputs: Sequence[torch.Tensor],
     weights_apart: bool,
 ) -> torch.jit.ScriptModule:
@@ -221,14 +242,17 @@ def _script(
     nodes = [node for node in graph_module.graph.nodes if node.op == "call_module"]
     placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
     weights = placeholders[: len(exported.weights)]
+    results: dict[str, Sequence[torch.Tensor]] = {}
     for node in nodes:
         positions = [index for index, argument in enumerate(node.args) if argument in weights]
         single = _returns_one(getattr(graph_module, str(node.target)))
         passed = [exported.weights[weights.index(node.args[i])] for i in positions] if weights_apart else []
-        segment = _DeviceSegment(artifacts[node.target], positions, single, passed)
+        segment = _DeviceSegment(artifacts[node.target].neff, positions, single, passed)
         setattr(graph_module, str(node.target), segment)
+        results[segment.digest] = artifacts[node.target].results
     on_host = [i for i, node in enumerate(weights) if any(user.op != "call_module" for user in node.users)]
-    return _as_script(_TracedModel(exported, graph_module, on_host), exported.name, inputs)
+    with operator.known_results(results):
+        return _as_script(_TracedModel(exported, graph_module, on_host), exported.name, inputs)
 
 
 def _as_script(model: torch.nn.Module, name: str, inputs: Sequence[torch.Tensor]) -> torch.jit.ScriptModule:

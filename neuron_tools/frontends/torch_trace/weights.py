@@ -9,7 +9,7 @@ import torch
 
 from neuron_tools.frontends.torch_trace.compiling import WEIGHTS
 from neuron_tools.frontends.torch_trace.errors import TraceError
-from neuron_tools.neff import Neff
+from neuron_tools.frontends.torch_trace.inline_weights import read_artifact
 
 
 def replace_weights(
@@ -44,7 +44,7 @@ def _places(model: torch.jit.ScriptModule) -> Iterator[tuple[str, torch.Tensor]]
     for module in model.modules():
         buffers = dict(module.named_buffers(recurse=False))
         if "artifact" in buffers:
-            neff = Neff.from_bytes(buffers["artifact"].numpy().tobytes(), "The traced model's artifact")
+            neff = read_artifact(buffers["artifact"])
             names = json.loads(neff.attachments.get(WEIGHTS, b"[]"))
             yield from ((name, buffers[f"weight_{index}"]) for index, name in enumerate(names))
 

@@ -48,6 +48,8 @@ def _facts(neff: Neff, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     yield "Model FLOPs", f"{manifest['model_flops']:,}"
     moved = manifest["hbm_bytes"]
     yield "HBM traffic", f"{scaled(moved['read'], 'B')} read, {scaled(moved['written'], 'B')} written"
+    if neff.weights:
+        yield "Weights", scaled(sum(map(len, neff.weights)), "B")
     if neff.attachments:
         yield (
             "Attachments",

@@ -42,6 +42,26 @@ def test_an_archive_gives_back_what_was_put_in(neff, tmp_path):
     assert found.sources == {computation.__file__: {1: computation.FIRST_LINE}}
 
 
+WEIGHTS = [bytes(range(256)) * 5, b"", b"\1\2\3", b"\4" * 64]
+
+
+def test_weights_are_views_of_the_archive_where_an_array_may_begin(neff):
+    data = replace(neff, weights=[memoryview(weight) for weight in WEIGHTS]).to_bytes()
+    start = np.frombuffer(data, np.uint8).ctypes.data
+    found = Neff.from_bytes(data).weights
+    assert [bytes(view) for view in found] == WEIGHTS
+    assert all(view.obj is data for view in found)
+    begins = [np.frombuffer(view, np.uint8).ctypes.data - start for view in found if len(view)]
+    assert all(begin % 64 == 0 for begin in begins)
+
+
+def test_a_changed_weight_is_refused(neff):
+    data = bytearray(replace(neff, weights=[memoryview(WEIGHTS[0])]).to_bytes())
+    data[data.index(WEIGHTS[0]) + 7] ^= 1
+    with pytest.raises(NeffError, match="is damaged"):
+        Neff.from_bytes(bytes(data))
+
+
 def test_the_same_computation_gives_the_same_bytes(neff):
     assert neff.to_bytes() == Neff.from_bytes(neff.to_bytes()).to_bytes()
 
@@ -134,7 +154,8 @@ def test_an_archive_that_would_fill_the_memory_is_refused_before_it_is_unpacked(
         read_neff(path)
 
 
-def test_an_archive_of_too_many_pieces_is_refused(neff, tmp_path):
+def test_an_archive_of_too_many_pieces_is_refused(neff, tmp_path, monkeypatch):
+    monkeypatch.setattr(limits, "MOST_PIECES", 4096)
     path = archive_of({str(number): b"" for number in range(limits.MOST_PIECES + 1)}, tmp_path / "b.neff", 0)
     with pytest.raises(NeffError, match="has 4097 pieces"):
         read_neff(path)

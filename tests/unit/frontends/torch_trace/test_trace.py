@@ -1,6 +1,8 @@
 """Traced models compute what the model computes, before and after saving, whole or in pieces."""
 
 import io
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -106,6 +108,60 @@ def test_the_archive_is_kept_with_weights_sources_and_stablehlo(model, tmp_path)
     assert any("hidden = self.norm" in text for text in neff.sources[__file__].values())
     assert "stablehlo.dot_general" in neff.stablehlo
     assert {op.module_path for op in neff.program.framework} >= {"Classifier.head", "Classifier.table"}
+
+
+def test_a_traced_model_keeps_the_weights_that_it_was_traced_with():
+    model = nn.Linear(4, 4)
+    script, before = trace(model, torch.ones(2, 4)), model(torch.ones(2, 4))
+    nn.init.zeros_(model.weight)
+    torch.testing.assert_close(script(torch.ones(2, 4)), before)
+
+
+class Tied(nn.Module):
+    """One weight by two names, turned; a buffer of another type, and one without elements."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Linear(4, 6, bias=False)
+        self.up = nn.Parameter(self.down.weight.detach().t())
+        self.register_buffer("scale", torch.rand(6).to(torch.bfloat16))
+        self.register_buffer("empty", torch.zeros(0, 6))
+
+    def forward(self, value):
+        return torch.cat([self.down(value) @ self.up.t() @ self.up * self.scale, self.empty])
+
+
+def test_weights_of_any_layout_and_type_are_kept(tmp_path):
+    model = Tied()
+    value = torch.rand(3, 4)
+    script = reloaded(trace(model, value, TraceOptions(folder=tmp_path)))
+    torch.testing.assert_close(script(value), model(value))
+
+
+def test_a_weight_of_two_names_is_kept_once(tmp_path):
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 8))
+    model[1].weight = model[0].weight
+    trace(model, torch.rand(2, 8), TraceOptions(folder=tmp_path))
+    kept = read_neff(tmp_path / "graph.neff").weights
+    assert sorted(len(weight) for weight in kept) == [32, 32, 256]
+
+
+PEAK = """
+import resource, torch
+from neuron_tools.frontends.torch_trace import trace
+model = torch.nn.Sequential(*(torch.nn.Linear(4096, 4096) for _ in range(6))).eval()
+trace(torch.nn.Linear(8, 8), torch.rand(1, 8))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+trace(model, torch.rand(1, 4096))
+print(1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before))
+"""
+
+
+@pytest.mark.slow
+def test_a_trace_takes_no_copy_of_the_weights():
+    found = subprocess.run([sys.executable, "-c", PEAK], capture_output=True, text=True, check=True)
+    weights_bytes = 6 * 4096 * 4096 * 4
+    assert int(found.stdout) < weights_bytes / 2
 
 
 def test_a_function_can_be_traced():
