@@ -1,8 +1,9 @@
 """The `.neff` archive: one compiled computation in one file.
 
 A zip archive (so that any tool lists it) of `manifest.json`, the Program (`program.json` and a `.npy` file
-per table), `module.mlir` (the StableHLO it was compiled from), `sources.json` (the source lines it came from),
-`attachments/` and `weights/`. It holds no code that reading would run. The same computation gives the same bytes.
+per table), `module.mlir` (the StableHLO it was compiled from), `sources.json` (the source lines it came
+from), `attachments/` and `weights/`. It holds no code that reading would run. The same computation gives the
+same bytes.
 Weights do not get smaller by packing: each lies in the file as it is, where an array may begin.
 """
 

@@ -26,7 +26,7 @@ from neuron_tools.neff.sources import source_lines
 from neuron_tools.records.program import Program
 
 VALUES = "values.pt"
-"""Attachment: a TorchScript module that computes the segment's values on the CPU, of its weights and inputs."""
+"""Attachment: a TorchScript module that computes the segment's values on the CPU, of weights and inputs."""
 
 WEIGHTS = "weights.json"
 """Attachment of an archive without its weights: their names, in the order in which they are passed."""

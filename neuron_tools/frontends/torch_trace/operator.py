@@ -55,7 +55,9 @@ class LoadedArtifact:
 
 _loaded: OrderedDict[str, LoadedArtifact] = OrderedDict()
 _kept_on_device: ContextVar[bool] = ContextVar("results_on_device", default=False)
-_known_results: ContextVar[Mapping[str, Sequence[torch.Tensor]]] = ContextVar("known_results", default={})
+_known_results: ContextVar[Mapping[str, Sequence[torch.Tensor]] | None] = ContextVar(
+    "known_results", default=None
+)
 
 
 def execute(artifact: torch.Tensor, digest: str, inputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
@@ -87,8 +89,9 @@ def execute_with(
         TraceError: The inputs are of other shapes or element types.
         NeffError: The archive is for another generation of NeuronCores.
     """
-    if digest in _known_results.get():
-        return [result.clone() for result in _known_results.get()[digest]]
+    known = _known_results.get() or {}
+    if digest in known:
+        return [result.clone() for result in known[digest]]
     loaded = _load(artifact, digest)
     _check(loaded, inputs)
     provider = executables.current()
@@ -120,7 +123,7 @@ def results_on_device() -> Iterator[None]:
 
 @contextmanager
 def known_results(results: Mapping[str, Sequence[torch.Tensor]]) -> Iterator[None]:
-    """In the block, artifacts of these digests give these results and are not run: a trace needs no values."""
+    """In the block, artifacts of these digests are not run but give these: a trace needs no values."""
     token = _known_results.set(results)
     try:
         yield

@@ -209,8 +209,8 @@ def _mapped(neff: Neff) -> Mapped:
         return mapped(neff.write_to)
     except OSError as error:
         raise NeffError(
-            f"The compiled model cannot be kept in the temporary folder ({error.strerror}): free some space, or "
-            "name another folder in TMPDIR."
+            f"The compiled model cannot be kept in the temporary folder ({error.strerror}): free some "
+            "space, or name another folder in TMPDIR."
         ) from error
 
 
