@@ -196,6 +196,7 @@ def run(quick: bool) -> list[Figure]:
             _growth(20_000 if quick else 1_000_000),
             _host_cost(pids),
             _exposition_cost(root),
+            *_fleet_page(5 if quick else 24),
             *_sizes(),
         ]
 
@@ -430,6 +431,18 @@ def _exposition_cost(root: str) -> Figure:
     peer = Peer("prometheus_client", best["prometheus_client"] / 1e6)
     note = f"{text.count(chr(10)):,} lines, {len(text) / MIB:.1f} MiB; made when scraped"
     return Figure("text of a scrape", best["ours"] / 1e6, "ms", Target("<=", peer.value), peer, note)
+
+
+def _fleet_page(refreshes: int) -> list[Figure]:
+    """What the page of a thousand hosts costs while it is open, in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.fleet_page", str(refreshes)]
+    told = orjson.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    share = 100 * told["processor_s"] / told["passed_s"]
+    note = f"of one core; {told['hosts']:,} hosts, {told['answer_bytes'] / 1e3:.0f} kB every 5 s"
+    return [
+        Figure("fleet page, processor share", share, "%", Target("<=", 10, "python"), None, note),
+        Figure("fleet page, resident memory", told["memory_bytes"] / MIB, "MiB", Target("<=", 300)),
+    ]
 
 
 def _sizes() -> list[Figure]:

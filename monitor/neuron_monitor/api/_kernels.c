@@ -16,6 +16,13 @@
 /* A number of fewer digits fits into 64 bits. */
 #define MOST_DIGITS 19
 #define PROCESS_STAT_BYTES 1024
+/* Nodes that are read without the interpreter's lock at a time. */
+#define BATCH 64
+/* As many engines or kinds of traffic as a core can have, and physical cores as a logical one. */
+#define MOST_SERIES 8
+#define MOST_PARTS 8
+/* Fields of a core's reading. */
+enum { CORE_COUNTS = 3, CORE_CLOCKED = 4 };
 
 /* Positions in the last argument of core_rates: columns of counters. */
 enum { BUSY, FLOPS, THROTTLED, ENGINES, ENGINES_STOP, TRAFFIC, TRAFFIC_STOP, COLUMN_COUNT };
@@ -232,31 +239,186 @@ static PyObject *core_rates(PyObject *self, PyObject *const *arguments, Py_ssize
         return NULL;
     }
     double per_second = 1e9 / elapsed_ns;
-    PyObject *shares = PyTuple_New(engines), *rates = PyTuple_New(kinds), *whole = PyTuple_New(engines + kinds + 1);
-    for (Py_ssize_t index = 0; shares && whole && index < engines; index++) {
+    PyObject *shares = PyTuple_New(engines), *rates = PyTuple_New(kinds);
+    for (Py_ssize_t index = 0; shares && index < engines; index++) {
         double share = share_of((double)difference(before, after, at[ENGINES] + index), elapsed_ns);
         PyTuple_SetItem(shares, index, PyFloat_FromDouble(share));
-        PyTuple_SetItem(whole, index, PyFloat_FromDouble(100.0 * share));
     }
-    for (Py_ssize_t index = 0; rates && whole && index < kinds; index++) {
+    for (Py_ssize_t index = 0; rates && index < kinds; index++) {
         double moved = (double)difference(before, after, at[TRAFFIC] + index);
         double rate = moved > 0.0 ? moved * per_second : 0.0;
         PyTuple_SetItem(rates, index, PyFloat_FromDouble(rate));
-        PyTuple_SetItem(whole, engines + index, PyLong_FromDouble(rate));
     }
     double busy = share_of(1000.0 * (double)difference(before, after, at[BUSY]), elapsed_ns);
     double flops = (double)difference(before, after, at[FLOPS]);
     double throttled = share_of((double)difference(before, after, at[THROTTLED]), elapsed_ns);
-    if (shares && rates && whole) {
-        PyTuple_SetItem(whole, engines + kinds, PyFloat_FromDouble(100.0 * throttled));
-    }
-    if (!shares || !rates || !whole || PyErr_Occurred()) {
+    if (!shares || !rates || PyErr_Occurred()) {
         Py_XDECREF(shares);
         Py_XDECREF(rates);
-        Py_XDECREF(whole);
         return NULL;
     }
-    return Py_BuildValue("(ddNNdN)", busy, flops > 0.0 ? flops * per_second : 0.0, shares, rates, throttled, whole);
+    return Py_BuildValue("(ddNNd)", busy, flops > 0.0 ? flops * per_second : 0.0, shares, rates, throttled);
+}
+
+/* What is looked at of the counters of the cores of one process. */
+typedef struct {
+    Py_ssize_t busy, flops, throttled, engines, engines_stop, traffic, traffic_stop, success, statuses_stop;
+} Columns;
+
+/* One logical core while its physical ones are added up: means of `count` shares, sums of amounts. */
+typedef struct {
+    int64_t id;
+    int count, is_clocked;
+    double busy, flops, throttled;
+    double engines[MOST_SERIES], traffic[MOST_SERIES], parts[MOST_PARTS];
+} Logical;
+
+static int read_columns(PyObject *told, Columns *columns) {
+    Py_ssize_t *places = (Py_ssize_t *)columns;
+    for (Py_ssize_t index = 0; index < 9; index++) {
+        PyObject *column = PyTuple_GetItem(told, index);
+        places[index] = column ? PyLong_AsSsize_t(column) : -1;
+        if (PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    if (columns->engines_stop - columns->engines > MOST_SERIES || columns->traffic_stop - columns->traffic > MOST_SERIES) {
+        PyErr_SetString(PyExc_ValueError, "too many engines or kinds of traffic");
+        return -1;
+    }
+    return 0;
+}
+
+/* What a counter added; columns of equal counters mostly share one number. Without counters before, all of it. */
+static int64_t change_of(PyObject *before, PyObject *after, Py_ssize_t column) {
+    PyObject *old = before ? PyTuple_GetItem(before, column) : NULL, *new = PyTuple_GetItem(after, column);
+    if (!new || (before && !old) || old == new) {
+        return 0;
+    }
+    uint64_t first = old ? PyLong_AsUnsignedLongLongMask(old) : 0;
+    return (int64_t)(PyLong_AsUnsignedLongLongMask(new) - first);
+}
+
+static double moved(PyObject *before, PyObject *after, Py_ssize_t column) {
+    int64_t change = change_of(before, after, column);
+    return change > 0 ? (double)change : 0.0;
+}
+
+/* Adds what one physical core did to its logical core. */
+static void add_core(Logical *core, PyObject *old, PyObject *new, double elapsed_ns, const Columns *columns) {
+    int is_idle = elapsed_ns <= 0.0 || change_of(old, new, columns->busy) < 0;
+    double busy = is_idle ? 0.0 : share_of(1000.0 * moved(old, new, columns->busy), elapsed_ns);
+    if (core->count < MOST_PARTS) {
+        core->parts[core->count] = busy;
+    }
+    core->count++;
+    core->busy += busy;
+    if (is_idle) {
+        return;
+    }
+    double per_second = 1e9 / elapsed_ns;
+    core->flops += moved(old, new, columns->flops) * per_second;
+    if (!core->is_clocked) {
+        return;
+    }
+    core->throttled += share_of(moved(old, new, columns->throttled), elapsed_ns);
+    for (Py_ssize_t index = 0; index < columns->engines_stop - columns->engines; index++) {
+        core->engines[index] += share_of(moved(old, new, columns->engines + index), elapsed_ns);
+    }
+    for (Py_ssize_t index = 0; index < columns->traffic_stop - columns->traffic; index++) {
+        core->traffic[index] += moved(old, new, columns->traffic + index) * per_second;
+    }
+}
+
+static int append(PyObject *list, PyObject *value) {
+    int failed = !value || PyList_Append(list, value) < 0;
+    Py_XDECREF(value);
+    return failed;
+}
+
+/* Appends a logical core's numbers in the order of the report. */
+static int put_core(const Logical *core, const Columns *columns, long size, long copies, PyObject *counters,
+                    PyObject *activity) {
+    double percent = 100.0 / core->count;
+    int failed = append(counters, PyFloat_FromDouble(core->busy * percent));
+    for (long index = 0; index < copies; index++) {
+        failed |= append(counters, PyLong_FromDouble(core->flops));
+    }
+    for (int index = 0; size > 1 && index < core->count && index < MOST_PARTS; index++) {
+        failed |= append(counters, PyFloat_FromDouble(100.0 * core->parts[index]));
+    }
+    if (!core->is_clocked) {
+        return failed | append(activity, Py_NewRef(Py_None));
+    }
+    for (Py_ssize_t index = 0; index < columns->engines_stop - columns->engines; index++) {
+        failed |= append(activity, PyFloat_FromDouble(core->engines[index] * percent));
+    }
+    for (Py_ssize_t index = 0; index < columns->traffic_stop - columns->traffic; index++) {
+        failed |= append(activity, PyLong_FromDouble(core->traffic[index]));
+    }
+    return failed | append(activity, PyFloat_FromDouble(core->throttled * percent));
+}
+
+/* Executions that ended well between two looks; -1 where others ended too, or the counters were reset. */
+static int64_t completed_between(PyObject *old, PyObject *new, const Columns *columns) {
+    for (Py_ssize_t column = columns->success + 1; column < columns->statuses_stop; column++) {
+        if (change_of(old, new, column)) {
+            return -1;
+        }
+    }
+    return change_of(old, new, columns->success);
+}
+
+static PyObject *window_numbers(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 6)) {
+        return NULL;
+    }
+    Columns columns;
+    double elapsed_ns = PyFloat_AsDouble(arguments[2]);
+    long size = PyLong_AsLong(arguments[4]), copies = PyLong_AsLong(arguments[5]);
+    if (PyErr_Occurred() || read_columns(arguments[3], &columns) < 0) {
+        return NULL;
+    }
+    PyObject *counters = PyList_New(0), *activity = PyList_New(0), *id, *reading;
+    int failed = !counters || !activity || size < 1 || size > MOST_PARTS;
+    if (failed && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "no such size of a logical core");
+    }
+    Logical core = {.count = 0};
+    int64_t completed = 0;
+    Py_ssize_t place = 0;
+    while (!failed && PyDict_Next(arguments[1], &place, &id, &reading)) {
+        PyObject *before = PyDict_GetItemWithError(arguments[0], id), *flag = PyTuple_GetItem(reading, CORE_CLOCKED);
+        PyObject *new = PyTuple_GetItem(reading, CORE_COUNTS), *old = before ? PyTuple_GetItem(before, CORE_COUNTS) : NULL;
+        int is_clocked = flag ? PyObject_IsTrue(flag) : -1;
+        int64_t logical = PyLong_AsLongLong(id);
+        logical = size ? logical / size : logical;
+        if (!before && !is_clocked) {
+            old = new; /* A core's own counts: it may have worked for others before. */
+        }
+        if (PyErr_Occurred()) {
+            failed = 1;
+            break;
+        }
+        if (core.count && core.id != logical) {
+            failed = put_core(&core, &columns, size, copies, counters, activity);
+            core.count = 0;
+        }
+        if (!core.count) {
+            core = (Logical){.id = logical, .is_clocked = is_clocked};
+        }
+        add_core(&core, old, new, elapsed_ns, &columns);
+        int64_t ended = completed_between(old, new, &columns);
+        completed = ended < 0 || completed < 0 ? -1 : completed + ended;
+        failed = PyErr_Occurred() != NULL;
+    }
+    if (!failed && core.count) {
+        failed = put_core(&core, &columns, size, copies, counters, activity);
+    }
+    PyObject *found = failed ? NULL : Py_BuildValue("(OOL)", counters, activity, (long long)completed);
+    Py_XDECREF(counters);
+    Py_XDECREF(activity);
+    return found;
 }
 
 static PyObject *added(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
@@ -439,52 +601,114 @@ static PyObject *parse_count(PyObject *self, PyObject *const *arguments, Py_ssiz
     return count_in(text, length < READ_BYTES ? length : READ_BYTES);
 }
 
-static PyObject *read_counts(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 3)) {
-        return NULL;
+/* Reads a batch of open nodes from their start; lengths are -1 where that failed. */
+static void read_batch(const int *descriptors, Py_ssize_t count, char (*texts)[READ_BYTES], Py_ssize_t *lengths) {
+    Py_BEGIN_ALLOW_THREADS
+    for (Py_ssize_t index = 0; index < count; index++) {
+        do {
+            lengths[index] = descriptors[index] < 0 ? -1 : pread(descriptors[index], texts[index], READ_BYTES, 0);
+        } while (lengths[index] < 0 && descriptors[index] >= 0 && errno == EINTR);
     }
-    PyObject *descriptors = arguments[0], *texts = arguments[1], *positions = arguments[2];
-    Py_ssize_t count = PyList_Size(positions), size = PyList_Size(texts);
+    Py_END_ALLOW_THREADS
+}
+
+/* A number of fewer than MOST_DIGITS digits on a line of its own, as drivers print it; -1 where it is something else. */
+static int64_t plain_count(const char *text, Py_ssize_t length) {
+    int64_t value = 0;
+    Py_ssize_t index = 0;
+    for (; index < length && text[index] >= '0' && text[index] <= '9'; index++) {
+        if (index >= MOST_DIGITS - 1) {
+            return -1;
+        }
+        value = 10 * value + (text[index] - '0');
+    }
+    return index && (index == length || text[index] == '\n') ? value : -1;
+}
+
+/* Takes one node's text: 1 if its value is another, 0 if not, 2 if the caller must look at it, -1 on an exception. */
+static int take_count(PyObject *const *lists, Py_ssize_t position, const char *text, Py_ssize_t length) {
+    PyObject *texts = lists[1], *values = lists[2], *limits = lists[3];
+    char *known;
+    Py_ssize_t known_size;
+    if (PyBytes_AsStringAndSize(PyList_GetItem(texts, position), &known, &known_size) < 0) {
+        return -1;
+    }
+    if (length <= 0) {
+        return 2;
+    }
+    if (length == known_size && memcmp(text, known, (size_t)length) == 0) {
+        return 0;
+    }
+    uint64_t limit = PyLong_AsUnsignedLongLongMask(PyList_GetItem(limits, position));
+    uint64_t last = PyLong_AsUnsignedLongLongMask(PyList_GetItem(values, position));
+    int64_t value = plain_count(text, length);
     if (PyErr_Occurred()) {
+        return -1;
+    }
+    if (value < 0 || (uint64_t)value > limit) {
+        return 2;
+    }
+    PyObject *read = PyBytes_FromStringAndSize(text, length);
+    if (!read || PyList_SetItem(texts, position, read) < 0) {
+        return -1;
+    }
+    if ((uint64_t)value == last) {
+        return 0;
+    }
+    PyObject *number = PyLong_FromLongLong(value);
+    return number && PyList_SetItem(values, position, number) == 0 ? 1 : -1;
+}
+
+/* Appends what became of one node to the list that it belongs to. */
+static int tell_count(int outcome, PyObject *position, const char *text, Py_ssize_t length, PyObject *changed,
+                      PyObject *others) {
+    if (outcome == 1) {
+        return PyList_Append(changed, position);
+    }
+    if (outcome != 2) {
+        return outcome;
+    }
+    PyObject *entry = length < 0 ? Py_BuildValue("(OO)", position, Py_None) : Py_BuildValue("(Oy#)", position, text, length);
+    int failed = !entry || PyList_Append(others, entry) < 0;
+    Py_XDECREF(entry);
+    return failed ? -1 : 0;
+}
+
+static PyObject *refresh(PyObject *self, PyObject *const *lists, Py_ssize_t given) {
+    if (!argument_count_is(given, 5)) {
         return NULL;
     }
-    PyObject *found = PyList_New(0);
-    for (Py_ssize_t index = 0; found && index < count; index++) {
-        PyObject *position = PyList_GetItem(positions, index);
-        Py_ssize_t at = PyLong_AsSsize_t(position);
-        if (at < 0 || at >= size || at >= PyList_Size(descriptors)) {
-            if (!PyErr_Occurred()) {
+    PyObject *positions = lists[4];
+    Py_ssize_t count = PyList_Size(positions), size = PyList_Size(lists[0]);
+    if (PyErr_Occurred() || PyList_Size(lists[1]) < size || PyList_Size(lists[2]) < size || PyList_Size(lists[3]) < size) {
+        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "lists of other lengths"), NULL);
+    }
+    PyObject *changed = PyList_New(0), *others = PyList_New(0);
+    int failed = !changed || !others;
+    for (Py_ssize_t begin = 0; !failed && begin < count; begin += BATCH) {
+        Py_ssize_t batch = count - begin < BATCH ? count - begin : BATCH, lengths[BATCH], at[BATCH];
+        int descriptors[BATCH];
+        char texts[BATCH][READ_BYTES];
+        for (Py_ssize_t index = 0; index < batch; index++) {
+            at[index] = PyLong_AsSsize_t(PyList_GetItem(positions, begin + index));
+            if (!PyErr_Occurred() && (at[index] < 0 || at[index] >= size)) {
                 PyErr_SetString(PyExc_IndexError, "no such node");
             }
-            Py_CLEAR(found);
-            break;
+            descriptors[index] = PyErr_Occurred() ? -1 : (int)PyLong_AsLong(PyList_GetItem(lists[0], at[index]));
+            failed |= PyErr_Occurred() != NULL;
         }
-        long descriptor = PyLong_AsLong(PyList_GetItem(descriptors, at));
-        char buffer[READ_BYTES], *known;
-        Py_ssize_t known_size;
-        if (PyErr_Occurred() || PyBytes_AsStringAndSize(PyList_GetItem(texts, at), &known, &known_size) < 0) {
-            Py_CLEAR(found);
-            break;
+        if (!failed) {
+            read_batch(descriptors, batch, texts, lengths);
         }
-        ssize_t length;
-        Py_BEGIN_ALLOW_THREADS
-        do {
-            length = descriptor < 0 ? -1 : pread((int)descriptor, buffer, READ_BYTES, 0);
-        } while (length < 0 && descriptor >= 0 && errno == EINTR);
-        Py_END_ALLOW_THREADS
-        if (length == known_size && memcmp(buffer, known, (size_t)length) == 0) {
-            continue;
+        for (Py_ssize_t index = 0; !failed && index < batch; index++) {
+            PyObject *position = PyList_GetItem(positions, begin + index);
+            int outcome = take_count(lists, at[index], texts[index], lengths[index]);
+            failed = outcome < 0 || tell_count(outcome, position, texts[index], lengths[index], changed, others) < 0;
         }
-        PyObject *text = length < 0 ? Py_NewRef(Py_None) : PyBytes_FromStringAndSize(buffer, length);
-        PyObject *value = length < 0 ? Py_NewRef(Py_None) : count_in(buffer, length);
-        PyObject *entry = text && value ? PyTuple_Pack(3, position, text, value) : NULL;
-        Py_XDECREF(text);
-        Py_XDECREF(value);
-        if (!entry || PyList_Append(found, entry) < 0) {
-            Py_CLEAR(found);
-        }
-        Py_XDECREF(entry);
     }
+    PyObject *found = failed ? NULL : PyTuple_Pack(2, changed, others);
+    Py_XDECREF(changed);
+    Py_XDECREF(others);
     return found;
 }
 
@@ -492,8 +716,8 @@ static PyObject *read_counts(PyObject *self, PyObject *const *arguments, Py_ssiz
 
 static PyMethodDef methods[] = {
     KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
-    KERNEL(reached_at), KERNEL(read_counts), KERNEL(added),       KERNEL(read_page),
-    KERNEL(processor_ticks), KERNEL(parse_count),
+    KERNEL(reached_at), KERNEL(refresh), KERNEL(added),       KERNEL(read_page),
+    KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers),
     {NULL, NULL, 0, NULL},
 };
 

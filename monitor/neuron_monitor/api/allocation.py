@@ -29,23 +29,45 @@ class AllocationWatch:
 
     def __init__(self) -> None:
         self._progress: dict[int, tuple[tuple[int, int], int]] = {}
+        self._processes: Sequence[ProcessReading] = ()
+        self._users: dict[int, tuple[int, ...]] = {}
+        self._working: dict[int, CoreAllocation] = {}
 
     def update(self, tree: TreeReading) -> dict[int, CoreAllocation]:
         """The cores in use, by physical core id."""
-        users = _users(tree.processes)
-        found = {}
+        self._follow_users(tree.processes)
+        found: dict[int, CoreAllocation] = {}
+        users, progress, working, now_ns = self._users, self._progress, self._working, tree.taken_ns
         for device in tree.devices:
             for core in device.cores:
-                pids = users.get(core.id)
+                core_id, counts = core.id, core.counts
+                pids = users.get(core_id)
                 if pids is None:
-                    self._progress.pop(core.id, None)
+                    progress.pop(core_id, None)
                     continue
-                mark = (core.counts[_BUSY], core.counts[_EXECUTIONS])
-                known = self._progress.get(core.id)
+                mark = (counts[_BUSY], counts[_EXECUTIONS])
+                known = progress.get(core_id)
                 if known is None or known[0] != mark:
-                    known = self._progress[core.id] = (mark, tree.taken_ns)
-                found[core.id] = CoreAllocation(pids, (tree.taken_ns - known[1]) / 1e9)
+                    progress[core_id] = (mark, now_ns)
+                    found[core_id] = working[core_id]
+                else:
+                    found[core_id] = CoreAllocation(pids, (now_ns - known[1]) / 1e9)
         return found
+
+    def _follow_users(self, processes: Sequence[ProcessReading]) -> None:
+        if not _have_same_cores(processes, self._processes):
+            self._users = _users(processes)
+            self._working = {core: CoreAllocation(pids, 0.0) for core, pids in self._users.items()}
+        self._processes = processes
+
+
+def _have_same_cores(processes: Sequence[ProcessReading], others: Sequence[ProcessReading]) -> bool:
+    if processes is others:
+        return True
+    return len(processes) == len(others) and all(
+        one.pid == other.pid and one.cores.keys() == other.cores.keys()
+        for one, other in zip(processes, others)
+    )
 
 
 def _users(processes: Sequence[ProcessReading]) -> dict[int, tuple[int, ...]]:

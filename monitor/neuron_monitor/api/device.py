@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import isfinite
 from operator import is_
 from types import MappingProxyType
@@ -16,11 +16,11 @@ from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading,
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 from neuron_tools.device.driver.modified import lasting_mark
 
-# What seldom changes is read this often: memory by category, errors, and all of a core that stands still.
+# What seldom changes is read this often: errors, loads, host memory and power.
 QUIET_INTERVAL_NS = 2_000_000_000
-QUIET_PHASES = 4
+QUIET_PHASES = 16
 LOOK_INTERVAL_NS = 10_000_000_000
-# How often folders are looked at for cores that came, went, or were made anew.
+# How often folders are looked at for cores that came, went, or were made anew, and memory for its total.
 FOLDER_INTERVAL_NS = 250_000_000
 DEVICE_COLUMNS = (
     *((name, f"stats/hardware/{name}", layout.MOST_EVENTS) for name in layout.ECC_NODES),
@@ -38,34 +38,161 @@ INDEX = re.compile(r"\s*[0-9]{1,4}\s*")
 PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
+_WIDTH = len(layout.CORE_COLUMNS)
+_TOTAL = layout.COLUMN_OF["device_memory"]
+_PROGRESS = frozenset(layout.COLUMN_OF[name] for name in layout.PROGRESS_COLUMNS)
+_ACTIVITY = frozenset(layout.COLUMN_OF[name] for name in layout.ACTIVITY_COLUMNS)
+_MEMORY = frozenset(range(_WIDTH)[layout.MEMORY_SLICE])
+
+
 @dataclass(slots=True)
 class _Core:
-    """The nodes of one core: its own table, and which of them exist."""
+    """One core, and which of its nodes exist, as positions in the table of its device.
+
+    Attributes:
+        first: Position of its first column.
+        total: Of the memory that it holds, which tells when `memory` must be read at once; old drivers have
+            none.
+    """
 
     core: int
     path: str
     inode: int
-    table: NodeTable
-    progress: list[int]
-    activity: list[int]
-    quiet: list[int]
+    paths: list[str]
+    readable: list[int]
     is_clocked: bool
     missing: list[Fault]
-    due_ns: int
     reading: CoreReading
+    first: int = 0
+    progress: list[int] = field(default_factory=list)
+    activity: list[int] = field(default_factory=list)
+    total: list[int] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
+    quiet: list[int] = field(default_factory=list)
 
-    def read(self, now_ns: int) -> CoreReading:
-        changed = self.table.read(self.progress)
-        if changed:
-            self.table.read(self.activity)
-        if now_ns >= self.due_ns:
-            self.due_ns = now_ns + QUIET_INTERVAL_NS
-            changed += self.table.read(self.quiet)
-        if changed:
-            old = self.reading
-            counts = tuple(self.table.values)
-            self.reading = CoreReading(old.id, old.device, old.core, counts, self.is_clocked)
+    def place(self, first: int) -> None:
+        """Stand at a position in the table."""
+        self.first = first
+        self.progress, self.activity = self._among(_PROGRESS), self._among(_ACTIVITY)
+        self.total, self.memory = self._among(frozenset((_TOTAL,))), self._among(_MEMORY)
+        often = {*self.progress, *self.total}
+        self.quiet = [first + column for column in self.readable if first + column not in often]
+
+    def follow(self, table: NodeTable) -> CoreReading:
+        """Its counters as they stand in the table by now."""
+        old, counts = self.reading, tuple(table.values[self.first : self.first + _WIDTH])
+        self.reading = CoreReading(old.id, old.device, old.core, counts, self.is_clocked)
         return self.reading
+
+    def faults(self, table: NodeTable) -> list[Fault]:
+        """What of it could not be read the last time."""
+        found = [
+            Fault(table.paths[position], reason)
+            for position, reason in table.faults.items()
+            if self.first <= position < self.first + _WIDTH
+        ]
+        return [*self.missing, *found]
+
+    def _among(self, columns: frozenset[int]) -> list[int]:
+        return [self.first + column for column in self.readable if column in columns]
+
+
+class _CoreNodes:
+    """The nodes of a device's cores, in one table, so that all of them are read at once."""
+
+    def __init__(self) -> None:
+        self.cores: dict[int, _Core] = {}
+        self.table = NodeTable([])
+        self._asked: list[_Core] = []
+        self._progress: list[int] = []
+        self._totals: list[int] = []
+        self._has_activity = self._has_missing = False
+        self._is_new = True
+
+    def put(self, core: _Core) -> None:
+        """Take a core that is new, or was made anew."""
+        self.cores[core.core] = core
+        self._is_new = True
+
+    def drop(self, core: int) -> None:
+        """Leave a core out, if it is there."""
+        self._is_new |= self.cores.pop(core, None) is not None
+
+    def clear(self) -> None:
+        """Leave all cores out."""
+        self.cores, self._is_new = {}, True
+
+    def close(self) -> None:
+        """Give back all descriptors."""
+        self.table.close()
+
+    def read(self, told: Container[int], first_core_id: int, *, looks: bool, is_due: bool) -> bool:
+        """Bring the readings of the cores up to date; whether one of them is another.
+
+        Args:
+            told: Ids of cores whose counters somebody else tells: they are not read.
+            first_core_id: Id of the first core.
+            looks: Whether memory is looked at too.
+            is_due: Whether everything is.
+        """
+        if self._is_new:
+            self._make_table()
+            is_due = True
+        asked = [core for number, core in self.cores.items() if first_core_id + number not in told]
+        if len(asked) != len(self._asked) or not all(map(is_, asked, self._asked)):
+            self._ask(asked)
+        read, moved = self.table.read, set()
+        changed = read(self._progress + self._totals if looks or is_due else self._progress)
+        if changed:
+            moved = {position // _WIDTH for position in changed}
+            further = self._following(changed, moved)
+            if further:
+                read(further)
+        if is_due:
+            quiet = read([position for core in asked for position in core.quiet])
+            moved.update(position // _WIDTH for position in quiet)
+        if moved:
+            for core in asked:
+                if core.first // _WIDTH in moved:
+                    core.follow(self.table)
+        return bool(moved)
+
+    def faults(self, told: Container[int], first_core_id: int) -> list[Fault]:
+        """What of the cores that nobody tells could not be read the last time."""
+        if not self.table.faults and not self._has_missing:
+            return []
+        cores = [core for number, core in self.cores.items() if first_core_id + number not in told]
+        return [fault for core in cores for fault in core.faults(self.table)]
+
+    def _following(self, changed: list[int], moved: set[int]) -> list[int]:
+        """What is read because something else changed: times of engines, and memory by category."""
+        further: list[int] = []
+        if self._has_activity:
+            further += [at for core in self._asked if core.first // _WIDTH in moved for at in core.activity]
+        if self._totals:
+            grown = set(self._totals).intersection(changed)
+            further += [at for core in self._asked if grown.intersection(core.total) for at in core.memory]
+        return further
+
+    def _ask(self, asked: list[_Core]) -> None:
+        """From now on these cores are read."""
+        self._asked = asked
+        self._progress = [position for core in asked for position in core.progress]
+        self._totals = [position for core in asked for position in core.total]
+        self._has_activity = any(core.activity for core in asked)
+
+    def _make_table(self) -> None:
+        """Join the nodes of all cores; what was read of them is read again."""
+        self.table.close()
+        paths: list[str] = []
+        for core in self.cores.values():
+            core.place(len(paths))
+            paths += core.paths
+        values = [count for core in self.cores.values() for count in core.reading.counts]
+        self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores))
+        self.table.values = values
+        self._asked, self._is_new = [], False
+        self._has_missing = any(core.missing for core in self.cores.values())
 
 
 class DeviceNodes:
@@ -83,7 +210,7 @@ class DeviceNodes:
         self._with_counts = with_counts
         self._inode = os.stat(self.path).st_ino
         self._first_core_id = 0
-        self._cores: dict[int, _Core] = {}
+        self._nodes = _CoreNodes()
         self._unused: dict[int, CoreReading] = {}
         self._folders_due_ns = 0
         self._quiet_due_ns = 0
@@ -116,10 +243,11 @@ class DeviceNodes:
         """
         if first_core_id != self._first_core_id:
             self._renumber(first_core_id)
-        if now_ns >= self._folders_due_ns:
+        looks, is_due = now_ns >= self._folders_due_ns, now_ns >= self._quiet_due_ns
+        if looks:
             self._folders_due_ns = now_ns + FOLDER_INTERVAL_NS
             self._look_at_folders(now_ns, first_core_id)
-        if now_ns >= self._quiet_due_ns:
+        if is_due:
             # Devices are not all due at the same time, so that no sample costs much more than the others.
             phase = self.facts.index % QUIET_PHASES if self._quiet_due_ns == 0 else 0
             self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS - phase * QUIET_INTERVAL_NS // QUIET_PHASES
@@ -131,17 +259,26 @@ class DeviceNodes:
             self._read_power()
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
-        self._known = known
-        told = [known.get(first_core_id + core) for core in self._order]
-        self._are_told = all(each or core in self._unused for core, each in zip(self._order, told))
-        cores = tuple([each or self._read_core(core, now_ns) for core, each in zip(self._order, told)])
+        cores = self._read_cores(known, looks=looks, is_due=is_due)
         if self._last is None or self._is_due or not _are_same(cores, self._last.cores):
             self._is_due = False
-            self._last = self._reading(cores)
+            self._last = DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
         return self._last
 
-    def _reading(self, cores: tuple[CoreReading, ...]) -> DeviceReading:
-        return DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
+    def _read_cores(
+        self, known: Mapping[int, CoreReading], *, looks: bool, is_due: bool
+    ) -> tuple[CoreReading, ...]:
+        first, cores, nodes = self._first_core_id, self._nodes.cores, self._nodes
+        self._known = known
+        is_moved = nodes.read(known, first, looks=looks, is_due=is_due)
+        self._are_told = bool(known) and all(first + number in known for number in cores)
+        if not known and not is_moved and self._last is not None and not looks:
+            return self._last.cores
+        found = [
+            known.get(first + number) or (cores[number].reading if number in cores else self._unused[number])
+            for number in self._order
+        ]
+        return tuple(found)
 
     def is_due(self, now_ns: int) -> bool:
         """Whether `read` would look at any node, given that users tell the counters of all cores."""
@@ -149,22 +286,16 @@ class DeviceNodes:
 
     def faults(self) -> list[Fault]:
         """What could not be read the last time."""
-        found = [*self._fact_faults, *self._device_faults, *self._table.fault_list()]
-        for number, core in self._cores.items():
-            if self._first_core_id + number not in self._known:  # Else its users tell its counters.
-                found += core.missing
-                found += core.table.fault_list()
-        return found
+        found = [*self._fact_faults, *self._device_faults]
+        if self._table.faults:
+            found += self._table.fault_list()
+        return found + self._nodes.faults(self._known, self._first_core_id)
 
     def close(self) -> None:
         """Give back all descriptors."""
         self._table.close()
         self._power_node.close()
-        for core in self._cores.values():
-            core.table.close()
-
-    def _read_core(self, core: int, now_ns: int) -> CoreReading:
-        return self._cores[core].read(now_ns) if core in self._cores else self._unused[core]
+        self._nodes.close()
 
     def _make_table(self) -> tuple[NodeTable, list[int]]:
         """The device's own nodes, and which of them exist."""
@@ -175,9 +306,8 @@ class DeviceNodes:
     def _renumber(self, first_core_id: int) -> None:
         """Begin anew with the cores: the host's other devices turned out to have more, or fewer."""
         self._first_core_id = first_core_id
-        for core in self._cores.values():
-            core.table.close()
-        self._cores, self._unused, self._order = {}, {}, []
+        self._nodes.clear()
+        self._unused, self._order = {}, []
         self._folders_due_ns = 0
         self._last = None
 
@@ -203,36 +333,35 @@ class DeviceNodes:
         phase = self.facts.index % QUIET_PHASES if not self._order else 0
         self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // QUIET_PHASES
         self._modified_ns = lasting_mark(entry.st_mtime_ns)
-        for table in (self._table, *(core.table for core in self._cores.values())):
+        for table in (self._table, self._nodes.table):
             table.close_removed()
         present = list_indices(self.path, CORE_NAME)
-        for gone in set(self._cores) - set(present):
-            self._cores.pop(gone).table.close()
+        for gone in set(self._nodes.cores) - set(present):
+            self._nodes.drop(gone)
         self._unused = {}
         for core in present:
-            self._look_at_core(core, first_core_id + core, now_ns)
-        self._order = sorted([*self._cores, *self._unused])
+            self._look_at_core(core, first_core_id + core)
+        self._order = sorted([*self._nodes.cores, *self._unused])
         self._are_told = False
 
-    def _look_at_core(self, core: int, core_id: int, now_ns: int) -> None:
+    def _look_at_core(self, core: int, core_id: int) -> None:
         """Open a core that is new; a link stands for a core that nobody used, whose counters are all 0."""
         path = f"{self.path}/neuron_core{core}"
-        known = self._cores.get(core)
+        known = self._nodes.cores.get(core)
         try:
             entry = os.lstat(path)
         except OSError:
             return
         if known is not None and known.inode == entry.st_ino and not known.missing:
             return
-        if known is not None:
-            self._cores.pop(core).table.close()
+        self._nodes.drop(core)
         if not self._with_counts or os.path.islink(path):
             is_clocked = os.path.exists(f"{path}/stats/clock")
             self._unused[core] = CoreReading(core_id, self.facts.index, core, is_clocked=is_clocked)
         else:
-            self._cores[core] = self._open_core(core, core_id, path, entry.st_ino, now_ns)
+            self._nodes.put(self._open_core(core, core_id, path, entry.st_ino))
 
-    def _open_core(self, core: int, core_id: int, path: str, inode: int, now_ns: int) -> _Core:
+    def _open_core(self, core: int, core_id: int, path: str, inode: int) -> _Core:
         paths: list[str] = []
         readable: list[int] = []
         missing: list[Fault] = []
@@ -243,19 +372,15 @@ class DeviceNodes:
                 readable.append(position)
             elif is_required:
                 missing.append(Fault(paths[-1], "no such file or directory"))
-        progress = [layout.COLUMN_OF[name] for name in layout.PROGRESS_COLUMNS]
         is_clocked = layout.COLUMN_OF["elapsed_ns"] in readable
         return _Core(
             core=core,
             path=path,
             inode=inode,
-            table=NodeTable(paths, layout.CORE_LIMITS),
-            progress=[position for position in progress if position in readable],
-            activity=[position for position in readable if position in layout.ACTIVITY_POSITIONS],
-            quiet=[position for position in readable if position not in progress],
+            paths=paths,
+            readable=readable,
             is_clocked=is_clocked,
             missing=missing,
-            due_ns=now_ns,
             reading=CoreReading(core_id, self.facts.index, core, is_clocked=is_clocked),
         )
 

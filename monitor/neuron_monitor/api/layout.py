@@ -123,11 +123,10 @@ _OLD_CATEGORIES = ("model_code", "tensors", "constants", "model_shared_scratchpa
 
 CORE_COLUMNS = _columns()
 COLUMN_OF = {name: position for position, (name, _, _) in enumerate(CORE_COLUMNS)}
-# What moves when a core works is read when one of these moved; the rest only now and then.
-PROGRESS_COLUMNS = ("elapsed_ns", *PROGRESS_NODES, "device_memory")
-ACTIVITY_POSITIONS = frozenset(
-    COLUMN_OF[name] for name in (*ACTIVITY_NODES, "throttled_ns", *ENGINES, *TRAFFIC_NODES, "success")
-)
+# What a report's rates are made of is read each time, the simulated driver's times of engines and traffic
+# when one of these moved, memory by category when its total did; the rest only now and then.
+PROGRESS_COLUMNS = ("elapsed_ns", "nc_time_in_use", "success", "flop_count")
+ACTIVITY_COLUMNS = ("throttled_ns", *ENGINES, *TRAFFIC_NODES)
 ENGINE_SLICE = slice(COLUMN_OF[ENGINES[0]], COLUMN_OF[ENGINES[-1]] + 1)
 TRAFFIC_SLICE = slice(COLUMN_OF[TRAFFIC_NODES[0]], COLUMN_OF[TRAFFIC_NODES[-1]] + 1)
 STATUS_SLICE = slice(COLUMN_OF["success"], COLUMN_OF["hw_repairable_hbm_ue_error"] + 1)

@@ -71,25 +71,30 @@ class NodeTable:
         """Read nodes anew.
 
         Returns:
-            Positions whose value changed, in the given order.
+            Positions whose value changed.
         """
-        changed: list[int] = []
-        texts, values = self._texts, self.values
-        for position, read, value in kernels.read_counts(self._descriptors, texts, positions):
-            text = read
-            if text is None:
-                text = self._read_after_failure(position)
-                value = kernels.parse_count(text)
-            if value is None or not 0 <= value <= self._limits[position]:
-                self._keep_fault(position, text)
-                self._close(position)  # Another node may stand there the next time.
-            elif text != texts[position]:
-                self.faults.pop(position, None)
-                if value != values[position]:
-                    values[position] = value
-                    changed.append(position)
-            texts[position] = text
+        changed, others = kernels.refresh(
+            self._descriptors, self._texts, self.values, self._limits, positions
+        )
+        if others:
+            changed += [position for position, text in others if self._take(position, text)]
+            changed.sort()
         return changed
+
+    def _take(self, position: int, read: bytes | None) -> bool:
+        """Take what is no plain number; whether the node's value is another now."""
+        text = self._read_after_failure(position) if read is None else read
+        value = kernels.parse_count(text)
+        if value is None or not 0 <= value <= self._limits[position]:
+            self._keep_fault(position, text)
+            self._close(position)  # Another node may stand there the next time.
+            self._texts[position] = text
+            return False
+        self.faults.pop(position, None)
+        self._texts[position] = text
+        is_new = value != self.values[position]
+        self.values[position] = value
+        return is_new
 
     def close(self) -> None:
         """Close every descriptor; the table can still be read, it opens them again."""

@@ -18,11 +18,13 @@ from typing import NamedTuple
 
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
 
-DEVICE_FILE = re.compile(r"/dev/neuron(\d+)")
+DEVICE_PREFIX = "/dev/neuron"
+DEVICE_FILE = re.compile(rf"{DEVICE_PREFIX}[0-9]+")
 RUNTIME_LIBRARY = re.compile(r"libnrt\.so\.([0-9.]+)")
 LOGICAL_CORE_VARIABLES = ("NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SIZE")
 # Looking at every process's descriptors is slow: new users of a device are found within this time.
 SCAN_INTERVAL_NS = 2_000_000_000
+LOOK_INTERVAL_NS = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,25 @@ class Owner:
     logical_core_size: int | None
 
 
+class _Holding(NamedTuple):
+    """An owner as it was looked at in full, and the descriptors by which it holds its devices."""
+
+    owner: Owner
+    links: Mapping[str, str]
+    due_ns: int
+
+    def lasts(self) -> bool:
+        """Whether it still holds the same files open by the same descriptors."""
+        try:
+            return all(os.readlink(link) == target for link, target in self.links.items())
+        except OSError:
+            return False
+
+
 class Owners:
     """Finds the processes that hold device files open, at most every two seconds.
+
+    One that was found is looked at in full again after ten seconds, or as soon as it lets a device go.
 
     Args:
         processes: The folder of processes, `/proc`.
@@ -54,21 +73,30 @@ class Owners:
         self._processes = processes
         self._due_ns = 0
         self._found: tuple[Owner, ...] = ()
+        self._held: dict[int, _Holding] = {}
 
     def find(self, now_ns: int) -> tuple[Owner, ...]:
         """The owners, as found by the last scan."""
         if now_ns >= self._due_ns:
             self._due_ns = now_ns + SCAN_INTERVAL_NS
             with suppress(OSError):  # e.g. too many open files: the owners stay as they were
-                pids = [int(name) for name in os.listdir(self._processes) if name.isdigit()]
-                self._found = tuple(filter(None, map(self._owner, sorted(pids))))
+                pids = sorted(int(name) for name in os.listdir(self._processes) if name.isdigit())
+                held = [(pid, self._holding(pid, now_ns)) for pid in pids]
+                self._held = {pid: each for pid, each in held if each is not None}
+                found = tuple(each.owner for each in self._held.values())
+                # The same object as long as they are the same: whoever compares need not look.
+                self._found = self._found if found == self._found else found
         return self._found
 
-    def _owner(self, pid: int) -> Owner | None:
+    def _holding(self, pid: int, now_ns: int) -> _Holding | None:
+        known = self._held.get(pid)
+        if known is not None and now_ns < known.due_ns and known.lasts():
+            return known
+        links = _device_links(f"{self._processes}/{pid}/fd")
+        return _Holding(self._owner(pid, links), links, now_ns + LOOK_INTERVAL_NS) if links else None
+
+    def _owner(self, pid: int, links: Mapping[str, str]) -> Owner:
         folder = f"{self._processes}/{pid}"
-        devices = _open_devices(f"{folder}/fd")
-        if not devices:
-            return None
         environment = _environment(f"{folder}/environ")
         size = next((environment[name] for name in LOGICAL_CORE_VARIABLES if name in environment), "")
         return Owner(
@@ -76,7 +104,7 @@ class Owners:
             tag=environment.get("NEURON_PROCESS_TAG", "")[:255] or str(pid),
             command=_read(f"{folder}/cmdline").replace("\0", " ").strip(),
             runtime_version=_runtime_version(f"{folder}/maps"),
-            devices=devices,
+            devices=frozenset(int(target.removeprefix(DEVICE_PREFIX)) for target in links.values()),
             visible_cores=parse_cores(environment.get("NEURON_RT_VISIBLE_CORES", "")),
             logical_core_size=int(size) if size.isdigit() and int(size) > 0 else None,
         )
@@ -87,6 +115,7 @@ class _Share(NamedTuple):
 
     owner: Owner
     core_ids: tuple[int, ...]
+    devices: tuple[int, ...]
     is_shared: bool
 
 
@@ -94,8 +123,9 @@ class Attribution:
     """Gives owners the counters of the cores that they use, reading after reading."""
 
     def __init__(self) -> None:
-        self._shares_of: tuple[Sequence[Owner], int, list[tuple[int, int]]] = ((), 0, [])
+        self._shares_of: tuple[Sequence[Owner], int, list[int], list[int]] = ((), 0, [], [])
         self._shares: list[_Share] = []
+        self._owners: Sequence[Owner] = ()
         self._devices: Sequence[DeviceReading] = ()
         self._processes: tuple[ProcessReading, ...] = ()
 
@@ -110,16 +140,15 @@ class Attribution:
         Args:
             owners: The same object as long as they are the same.
         """
-        cores = {core.id: core for device in devices for core in device.cores}
-        shares_of = owners, logical_core_size, [(core.id, core.device) for core in cores.values()]
-        is_known = owners is self._shares_of[0] and shares_of[1:] == self._shares_of[1:]
-        if is_known and _are_same(devices, self._devices):
+        if owners is self._shares_of[0] and _are_same(devices, self._devices):
             return self._processes
-        if not is_known:
+        cores = {core.id: core for device in devices for core in device.cores}
+        shares_of = owners, logical_core_size, list(cores), [len(device.cores) for device in devices]
+        if owners is not self._shares_of[0] or shares_of[1:] != self._shares_of[1:]:
             self._shares_of, self._shares = shares_of, _shares(owners, cores.values(), logical_core_size)
         memory = {device.facts.index: device.host_memory for device in devices}
-        known = {process.pid: process for process in self._processes}
-        self._devices = devices
+        known = {process.pid: process for process in self._processes} if owners is self._owners else {}
+        self._devices, self._owners = devices, owners
         self._processes = tuple(
             [
                 _process(share, cores, memory, logical_core_size, known.get(share.owner.pid))
@@ -133,7 +162,13 @@ def _shares(owners: Sequence[Owner], cores: Iterable[CoreReading], size: int) ->
     used = {owner.pid: _cores_of(owner, cores, size) for owner in owners}
     users = Counter(core for own in used.values() for core in own)
     return [
-        _Share(owner, used[owner.pid], any(users[core] > 1 for core in used[owner.pid])) for owner in owners
+        _Share(
+            owner,
+            used[owner.pid],
+            tuple(sorted(owner.devices)),
+            any(users[core] > 1 for core in used[owner.pid]),
+        )
+        for owner in owners
     ]
 
 
@@ -145,17 +180,22 @@ def _process(
     last: ProcessReading | None,
 ) -> ProcessReading:
     owner = share.owner
-    process = ProcessReading(
+    used = {core: cores[core] for core in share.core_ids}
+    held = _sum([memory[index] for index in share.devices if index in memory])
+    if last is not None and held == last.host_memory and list(used) == list(last.cores):
+        is_still = all(map(is_, used.values(), last.cores.values()))
+        if is_still:
+            return last
+    return ProcessReading(
         pid=owner.pid,
         tag=owner.tag,
         command=owner.command,
         runtime_version=owner.runtime_version,
         logical_core_size=owner.logical_core_size or logical_core_size,
-        cores={core: cores[core] for core in share.core_ids},
-        host_memory=_sum([memory[index] for index in sorted(owner.devices) if index in memory]),
+        cores=used,
+        host_memory=held,
         is_shared=share.is_shared,
     )
-    return last if last is not None and last == process else process
 
 
 def parse_cores(text: str) -> frozenset[int] | None:
@@ -192,17 +232,18 @@ def _are_same(devices: Sequence[DeviceReading], others: Sequence[DeviceReading])
     return len(devices) == len(others) and all(map(is_, devices, others))
 
 
-def _open_devices(folder: str) -> frozenset[int]:
-    """Indices of the devices whose files a process holds; of another user's process, none can be told."""
-    found = set()
+def _device_links(folder: str) -> dict[str, str]:
+    """The devices whose files a process holds, by descriptor; of another user's process, none can be told."""
+    found = {}
     try:
         for descriptor in os.listdir(folder):
-            match = DEVICE_FILE.fullmatch(os.readlink(f"{folder}/{descriptor}"))
-            if match:
-                found.add(int(match.group(1)))
+            link = f"{folder}/{descriptor}"
+            target = os.readlink(link)
+            if DEVICE_FILE.fullmatch(target):
+                found[link] = target
     except OSError:
         pass
-    return frozenset(found)
+    return found
 
 
 def _environment(path: str) -> dict[str, str]:

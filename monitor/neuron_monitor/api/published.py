@@ -253,7 +253,7 @@ def parse_process(text: bytes, *, with_counts: bool = True) -> tuple[ProcessRead
     told_cores = (told.get("cores") or {}) if with_counts else {}
     cores = {
         _count(int(key), layout.MOST_EVENTS): _parse_core(int(key), core, elapsed_ns)
-        for key, core in told_cores.items()
+        for key, core in sorted(told_cores.items(), key=lambda item: int(item[0]))
     }
     pid = _count(told["pid"], layout.MOST_EVENTS)
     rank = told.get("rank")
@@ -357,7 +357,7 @@ def _with_counts(last: ProcessReading, base: ProcessReading, heading: Heading, d
         command=base.command,
         runtime_version=base.runtime_version,
         logical_core_size=base.logical_core_size,
-        cores={row[0]: _core_of(row, last.cores.get(row[0])) for row in rows},
+        cores={row[0]: _core_of(row, last.cores.get(row[0])) for row in sorted(rows)},
         host_memory=last.host_memory if last.host_memory == memory else memory,
         models_told=base.models_told,
         is_timed=bool(heading.is_timed),

@@ -9,7 +9,8 @@ import os
 import struct
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, groupby
+from typing import Any
 
 __all__ = (
     "added",
@@ -18,14 +19,17 @@ __all__ = (
     "parse_count",
     "processor_ticks",
     "reached_at",
-    "read_counts",
     "read_page",
+    "refresh",
     "table",
+    "window_numbers",
     "words",
 )
 READ_BYTES = 64
 WORD_BYTES = 8
 PROCESS_STAT_BYTES = 1 << 10
+# A number of fewer digits fits into a signed word.
+_MOST_DIGITS = 19
 _USER_TICKS = 11
 _SYSTEM_TICKS = 12
 # Percentile 0 is the first bound that any execution reached.
@@ -96,7 +100,7 @@ def added(before: Counts, after: Counts, start: int, stop: int) -> Counts:
 
 def core_rates(
     before: Counts, after: Counts, elapsed_ns: float, columns: tuple[int, ...]
-) -> tuple[float, float, tuple[float, ...], tuple[float, ...], float, tuple[float, ...]]:
+) -> tuple[float, float, tuple[float, ...], tuple[float, ...], float]:
     """What a core did between two looks at its counters.
 
     Args:
@@ -105,27 +109,76 @@ def core_rates(
             and of the traffic.
 
     Returns:
-        Busy share, FLOP a second, share of each engine, bytes a second of each kind, throttled share; then
-        the last three as a report has them, in percent and whole bytes. Shares are kept within 0 and 1, rates
-        above 0: two nodes are never read at quite the same moment.
+        Busy share, FLOP a second, share of each engine, bytes a second of each kind, throttled share. Shares
+        are kept within 0 and 1, rates above 0: two nodes are never read at quite the same moment.
 
     Raises:
         OverflowError: A counter is beyond 64 bits; only the compiled kernel raises it.
     """
-    busy, flops, throttled, engines, engines_stop, traffic, traffic_stop = columns
+    busy, flops, throttled, engines, engines_stop, traffic, traffic_stop = columns[:7]
     difference = list(map(int.__sub__, after, before))
     per_second = 1e9 / elapsed_ns
     shares = tuple([_share(part, elapsed_ns) for part in difference[engines:engines_stop]])
     rates = tuple([max(0, moved) * per_second for moved in difference[traffic:traffic_stop]])
-    slowed = _share(difference[throttled], elapsed_ns)
     return (
         _share(1000 * difference[busy], elapsed_ns),
         max(0, difference[flops]) * per_second,
         shares,
         rates,
-        slowed,
-        (*[100 * share for share in shares], *map(int, rates), 100 * slowed),
+        _share(difference[throttled], elapsed_ns),
     )
+
+
+def window_numbers(
+    before: Mapping[int, Any],
+    after: Mapping[int, Any],
+    elapsed_ns: float,
+    columns: tuple[int, ...],
+    size: int,
+    copies: int,
+) -> tuple[list[float], list[float | None], int]:
+    """What the cores of one process did between two looks, as a report has it.
+
+    Args:
+        before: Readings of its cores, by physical core id.
+        after: The same later, by rising id. A core that was not there did nothing if its counts are its own,
+            and all of them if they are the process's.
+        columns: As `core_rates` has them; then those of the executions that ended well, and the end of those
+            that ended otherwise.
+        size: Physical cores of a logical one.
+        copies: How often FLOP a second are told.
+
+    Returns:
+        Of each logical core: busy percent, FLOP a second, and with a size above 1 busy percent of each
+        physical one; percent of each engine, whole bytes a second of each kind of traffic, percent throttled,
+        or None where the driver does not tell them. Then the executions that ended well, -1 where others
+        ended too.
+    """
+    success, stop = columns[7:]
+    counters: list[float] = []
+    activity: list[float | None] = []
+    completed = 0
+    for _, group in groupby(after.items(), key=lambda item: item[0] // size):
+        rates = []
+        for core_id, reading in group:
+            was, new = before.get(core_id), reading.counts
+            old = was.counts if was is not None else (0,) * len(new) if reading.is_clocked else new
+            is_idle = elapsed_ns <= 0 or new[columns[0]] < old[columns[0]]
+            rates.append(core_rates(new if is_idle else old, new, max(elapsed_ns, 1), columns))
+            same = old[success + 1 : stop] == new[success + 1 : stop] and new[success] >= old[success]
+            completed = completed + new[success] - old[success] if same and completed >= 0 else -1
+        count = len(rates)
+        counters.append(100 * sum(each[0] for each in rates) / count)
+        counters += [int(sum(each[1] for each in rates))] * copies
+        if size > 1:
+            counters += [100 * each[0] for each in rates]
+        if not reading.is_clocked:
+            activity.append(None)
+            continue
+        activity += [100 * sum(shares) / count for shares in zip(*(each[2] for each in rates))]
+        activity += [int(sum(amounts)) for amounts in zip(*(each[3] for each in rates))]
+        activity.append(100 * sum(each[4] for each in rates) / count)
+    return counters, activity, completed
 
 
 def _share(part: float, whole: float) -> float:
@@ -202,30 +255,41 @@ def parse_ticks(text: bytes) -> tuple[int, int]:
     return int(fields[_USER_TICKS]), int(fields[_SYSTEM_TICKS])
 
 
-def read_counts(
-    descriptors: list[int], texts: list[bytes], positions: list[int]
-) -> list[tuple[int, bytes | None, int | None]]:
-    """Read open nodes from their start.
+def refresh(
+    descriptors: list[int], texts: list[bytes], values: list[int], limits: list[int], positions: list[int]
+) -> tuple[list[int], list[tuple[int, bytes | None]]]:
+    """Read open nodes from their start, and keep their new texts and values in the lists.
 
     Args:
         descriptors: By position; below 0 where a file is not open.
         texts: What stood there the last time, by position.
+        values: The numbers that stood there.
+        limits: The largest number that each can have.
         positions: Which to read.
 
     Returns:
-        (position, first 64 bytes, their `parse_count`) of those that are not what they were; None, None where
-        reading failed.
+        The positions whose number changed; and (position, first 64 bytes) of those where something else
+        stands than a plain number within its limit, None where reading failed: these keep what they had.
     """
-    found: list[tuple[int, bytes | None, int | None]] = []
+    changed: list[int] = []
+    others: list[tuple[int, bytes | None]] = []
     for position in positions:
         try:
             text = os.pread(descriptors[position], READ_BYTES, 0)
         except OSError:
-            found.append((position, None, None))
+            others.append((position, None))
             continue
-        if text != texts[position]:
-            found.append((position, text, parse_count(text)))
-    return found
+        if text and text == texts[position]:
+            continue
+        line = text.partition(b"\n")[0]
+        if not (0 < len(line) < _MOST_DIGITS and line.isdigit()) or int(line) > limits[position]:
+            others.append((position, text))
+            continue
+        texts[position] = text
+        if int(line) != values[position]:
+            values[position] = int(line)
+            changed.append(position)
+    return changed, others
 
 
 def parse_count(text: bytes) -> int | None:

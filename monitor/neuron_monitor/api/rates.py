@@ -24,6 +24,12 @@ _COLUMNS = (
     layout.TRAFFIC_SLICE.start,
     layout.TRAFFIC_SLICE.stop,
 )
+# As `kernels.window_numbers` looks at a core.
+WINDOW_COLUMNS = (
+    *_COLUMNS,
+    layout.STATUS_SLICE.start,
+    layout.STATUS_SLICE.stop,
+)
 
 
 class CoreRates(NamedTuple):
@@ -35,7 +41,6 @@ class CoreRates(NamedTuple):
         engine_shares: In the order of `layout.ENGINES`; () where the driver does not tell.
         traffic_rates: Bytes a second by `layout.TRAFFIC_NODES`; () where the driver does not tell.
         throttled: Share of the time in which the Tensor engine ran slowed down; None where not told.
-        activity: The last three as reports have them, in percent and whole bytes; () where not known yet.
     """
 
     utilization: float = 0.0
@@ -43,7 +48,6 @@ class CoreRates(NamedTuple):
     engine_shares: tuple[float, ...] = ()
     traffic_rates: tuple[float, ...] = ()
     throttled: float | None = None
-    activity: tuple[float, ...] = ()
 
     @property
     def engines(self) -> Mapping[str, float]:
@@ -151,24 +155,31 @@ class UtilizationWatch:
 
     def __init__(self) -> None:
         self._known: dict[int, float] = {}
+        self._last: tuple[TreeReading | None, dict[int, CoreReading]] = (None, {})
 
     def update(self, before: TreeReading, after: TreeReading) -> dict[int, float]:
         """Shares of time, 0 to 1, by physical core id."""
-        old = {core.id: core for device in before.devices for core in device.cores}
-        wall_ns = after.taken_ns - before.taken_ns
-        found: dict[int, float] = {}
-        for device in after.devices:
-            for core in device.cores:
-                was = old.get(core.id, core)
-                if was is core or was.counts == core.counts:
-                    found[core.id] = self._known.get(core.id, 0.0) if core.is_clocked else 0.0
-                else:
-                    found[core.id] = _utilization(was, core, wall_ns)
-        self._known = found
-        return found
+        old = self._last[1] if before is self._last[0] else _by_id(before)
+        cores, wall_ns = _by_id(after), after.taken_ns - before.taken_ns
+        known = self._known
+        self._known = {
+            core_id: _utilization(old.get(core_id, core), core, wall_ns, known.get(core_id, 0.0))
+            for core_id, core in cores.items()
+        }
+        self._last = after, cores
+        return self._known
 
 
-def _utilization(before: CoreReading, after: CoreReading, wall_ns: int) -> float:
-    busy_ns = 1000 * (after.counts[_BUSY] - before.counts[_BUSY])
-    passed_ns = after.counts[_ELAPSED] - before.counts[_ELAPSED] if after.is_clocked else wall_ns
-    return min(1.0, max(0.0, busy_ns / passed_ns)) if passed_ns > 0 else 0.0
+def _by_id(tree: TreeReading) -> dict[int, CoreReading]:
+    return {core.id: core for device in tree.devices for core in device.cores}
+
+
+def _utilization(before: CoreReading, after: CoreReading, wall_ns: int, last: float) -> float:
+    old, new = before.counts, after.counts
+    passed_ns = wall_ns
+    if after.is_clocked:
+        passed_ns = new[_ELAPSED] - old[_ELAPSED]
+        if before is after or not passed_ns:
+            return last
+    busy_ns = 1000 * (new[_BUSY] - old[_BUSY])
+    return 0.0 if busy_ns <= 0 or passed_ns <= 0 else min(1.0, busy_ns / passed_ns)

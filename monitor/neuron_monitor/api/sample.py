@@ -13,7 +13,7 @@ from neuron_monitor.api.readings import TreeReading
 from neuron_monitor.api.tree import DeviceTree
 
 # The kernel counts processor time in ticks of 10 ms: over less than this, a share of it says little.
-HOST_INTERVAL_NS = 240_000_000
+HOST_INTERVAL_NS = 480_000_000
 # The first two looks may be closer, so that the first report comes soon.
 FIRST_HOST_INTERVAL_NS = 90_000_000
 
@@ -24,7 +24,7 @@ class Sample:
 
     Attributes:
         taken_ns: Monotonic time.
-        host: None where `/proc` cannot be read; read anew at most four times a second.
+        host: None where `/proc` cannot be read; read anew at most twice a second.
         host_taken_ns: When `host` and `process_times` were read.
     """
 

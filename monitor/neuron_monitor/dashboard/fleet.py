@@ -15,6 +15,9 @@ from neuron_monitor.errors import PrometheusQueryError
 TIMEOUT_S = 10.0
 # A host that was there within this time and is no more is shown as down, not left out.
 REMEMBERED = "1d"
+# Beyond this, a chart has the least, the middle and the most of the fleet instead of a line for each host.
+MOST_LINES = 24
+SPREAD = {"least": "0", "median": "0.5", "most": "1"}
 Ask = Callable[[str, Mapping[str, str]], Any]
 
 # What is asked for each host; `instance` is Prometheus's own label of what it scrapes.
@@ -61,6 +64,20 @@ class FleetHost:
     values: Mapping[str, float]
 
 
+def spread(query: str) -> str:
+    """The query of the least, the middle and the most of what a query has for each host."""
+    return " or ".join(
+        f'label_replace(quantile({share}, {query}), "instance", "{name}", "", "")'
+        for name, share in SPREAD.items()
+    )
+
+
+def _urgency(host: FleetHost) -> tuple[bool, float, float, float, str]:
+    """Sorts the worst first: hosts that do not answer, then by errors, idle cores, and the least use."""
+    known = host.values.get
+    return host.is_up, -known("errors", 0.0), -known("idle", 0.0), known("utilization", 0.0), host.instance
+
+
 class FleetSource:
     """Asks a Prometheus server.
 
@@ -76,7 +93,7 @@ class FleetSource:
         self._ask = ask or self._request
 
     def hosts(self) -> list[FleetHost]:
-        """All hosts of the last day, those that do not answer first.
+        """All hosts of the last day, the worst first.
 
         Raises:
             PrometheusQueryError: The server does not answer.
@@ -99,19 +116,22 @@ class FleetSource:
             for instance, told in values.items()
             if instance
         ]
-        return sorted(hosts, key=lambda host: (host.is_up, host.instance))
+        return sorted(hosts, key=_urgency)
 
     def series(
-        self, name: str, window_s: int, now_s: float | None = None
+        self, name: str, window_s: int, now_s: float | None = None, *, is_spread: bool = False
     ) -> dict[str, list[tuple[float, float]]]:
         """One of `RANGES` over the last seconds: (Unix time, value) by host.
+
+        Args:
+            is_spread: Whether the names of `SPREAD` stand for the hosts.
 
         Raises:
             PrometheusQueryError: The server does not answer.
         """
         end = time.time() if now_s is None else now_s
         parameters = {
-            "query": self._fill(RANGES[name]),
+            "query": self._fill(spread(RANGES[name]) if is_spread else RANGES[name]),
             "start": f"{end - window_s:.0f}",
             "end": f"{end:.0f}",
             "step": f"{max(5, window_s // 240)}",

@@ -8,12 +8,14 @@ from typing import Any
 from dash import Dash, Input, Output, dcc, html, no_update
 
 from neuron_monitor.dashboard.charts import COLOURS, GRAPH_CONFIG, Chart, make_layout
-from neuron_monitor.dashboard.fleet import FleetHost, FleetSource
+from neuron_monitor.dashboard.fleet import MOST_LINES, FleetHost, FleetSource
 from neuron_monitor.dashboard.ticks import one_question_at_a_time
 from neuron_monitor.errors import PrometheusQueryError
 from neuron_monitor.units import ABSENT, metric, percent, seconds
 
 INTERVAL_MS = 5000
+# The rest is found by its name.
+MOST_ROWS = 100
 WINDOWS_S = (900, 3600, 6 * 3600, 24 * 3600)
 CHARTS = (
     Chart("utilization", "NeuronCores in use, mean of each host", (), ".0%", is_share=True),
@@ -55,6 +57,7 @@ def fleet_layout() -> list[Any]:
 def fleet_controls() -> list[Any]:
     """The controls in the page's header."""
     return [
+        html.Label(["Find ", dcc.Input(id="find", type="search", debounce=True)]),
         dcc.Dropdown(
             options=[{"label": _window_label(window), "value": window} for window in WINDOWS_S],
             value=3600,
@@ -70,14 +73,18 @@ def fleet_controls() -> list[Any]:
 def add_fleet_callbacks(app: Dash, source: FleetSource) -> None:
     """Everything that changes the page."""
 
-    def refresh(ticks: int | None, window_s: int, theme: str) -> list[Any]:
+    def refresh(ticks: int | None, window_s: int, theme: str, wanted: str | None) -> list[Any]:
         try:
             hosts = source.hosts()
-            figures = [_figure(source, chart, window_s, theme) for chart in CHARTS]
+            is_spread = len(hosts) > MOST_LINES
+            figures = [_figure(source, chart, window_s, theme, is_spread=is_spread) for chart in CHARTS]
         except PrometheusQueryError as error:
             return [[html.P(str(error))], no_update, no_update, *[no_update] * len(CHARTS)]
         down = sum(not host.is_up for host in hosts)
-        return [[], f"Hosts: {len(hosts)}, of which {down} do not answer", _host_table(hosts), *figures]
+        found = matching(hosts, wanted)
+        shown = "" if len(found) <= MOST_ROWS else f"; the {MOST_ROWS} worst of {len(found)} are shown"
+        heading = f"Hosts: {len(hosts)}, of which {down} do not answer{shown}"
+        return [[], heading, _host_table(found[:MOST_ROWS]), *figures]
 
     app.callback(
         Output("notices", "children"),
@@ -87,6 +94,7 @@ def add_fleet_callbacks(app: Dash, source: FleetSource) -> None:
         Input("tick", "n_intervals"),
         Input("window", "value"),
         Input("theme", "data"),
+        Input("find", "value"),
         running=one_question_at_a_time("tick"),
     )(refresh)
 
@@ -100,6 +108,12 @@ def add_fleet_callbacks(app: Dash, source: FleetSource) -> None:
         Input("pause", "n_clicks"),
         prevent_initial_call=True,
     )(pause)
+
+
+def matching(hosts: list[FleetHost], wanted: str | None) -> list[FleetHost]:
+    """The hosts whose name, type or id has a text in it."""
+    text = (wanted or "").strip().lower()
+    return [host for host in hosts if text in f"{host.instance} {host.type} {host.id}".lower()]
 
 
 def _host_table(hosts: list[FleetHost]) -> Any:
@@ -140,8 +154,10 @@ def _host_row(host: FleetHost) -> Any:
     return html.Tr([html.Td(cell) for cell in cells], className="" if host.is_up else "down")
 
 
-def _figure(source: FleetSource, chart: Chart, window_s: int, theme: str) -> dict[str, Any]:
-    lines = source.series(chart.key, window_s)
+def _figure(
+    source: FleetSource, chart: Chart, window_s: int, theme: str, *, is_spread: bool
+) -> dict[str, Any]:
+    lines = source.series(chart.key, window_s, is_spread=is_spread)
     traces = [
         {
             "type": "scatter",

@@ -8,8 +8,6 @@ from neuron_monitor.api import kernels, python_kernels
 from neuron_monitor.api.layout import NO_COUNTS, STATUS_NODES, STATUS_SLICE
 from neuron_monitor.api.readings import CoreReading, ProcessReading
 
-_SUCCESS = STATUS_SLICE.start
-_ERRORS = slice(_SUCCESS + 1, STATUS_SLICE.stop)
 _NO_STATUSES = (0,) * len(STATUS_NODES)
 _POSITIONS = {name: position for position, name in enumerate(STATUS_NODES)}
 
@@ -64,29 +62,29 @@ def summed(statuses: Statuses, names: Mapping[str, tuple[str, ...]]) -> dict[str
     return {name: sum(statuses[_POSITIONS[status]] for status in parts) for name, parts in names.items()}
 
 
-def execution_numbers(before: ProcessReading, after: ProcessReading) -> tuple[int, ...]:
-    """What was executed between two readings: errors by `ERROR_STATUSES`, then all by `SUMMARY_STATUSES`."""
-    completed, earlier = 0, before.cores.get
-    for core_id, core in after.cores.items():
-        was, new = earlier(core_id), core.counts
-        old = NO_COUNTS if was is None else was.counts
-        if new[_SUCCESS] < old[_SUCCESS] or new[_ERRORS] != old[_ERRORS]:
-            statuses = statuses_between(before, after)
-            errors = summed(statuses, ERROR_STATUSES).values()
-            return (*errors, *summed(statuses, SUMMARY_STATUSES).values())
-        completed += new[_SUCCESS] - old[_SUCCESS]
-    # All that ended ended well, which is the first of the summary.
-    return (*_NO_ERRORS, completed, *_ONLY_COMPLETED)
+def execution_numbers(before: ProcessReading, after: ProcessReading, completed: int) -> tuple[int, ...]:
+    """What was executed between two readings: errors by `ERROR_STATUSES`, then all by `SUMMARY_STATUSES`.
+
+    Args:
+        completed: The executions that ended well, where all did; below 0 where others ended too.
+    """
+    if completed >= 0:  # What ended well is the first of the summary.
+        return (*_NO_ERRORS, completed, *_ONLY_COMPLETED)
+    statuses = statuses_between(before, after)
+    errors = summed(statuses, ERROR_STATUSES).values()
+    return (*errors, *summed(statuses, SUMMARY_STATUSES).values())
 
 
 def statuses_between(before: ProcessReading, after: ProcessReading) -> Statuses:
     """Executions by status that a process's cores added; after a reset, what was counted since then."""
-    each = [_added(before.cores.get(core_id), core.counts) for core_id, core in after.cores.items()]
+    each = [_added(before.cores.get(core_id), core) for core_id, core in after.cores.items()]
     return each[0] if len(each) == 1 else tuple(map(sum, zip(*each))) or _NO_STATUSES
 
 
-def _added(before: CoreReading | None, after: tuple[int, ...]) -> tuple[int, ...]:
-    old = NO_COUNTS if before is None else before.counts
+def _added(before: CoreReading | None, core: CoreReading) -> tuple[int, ...]:
+    """What a core added; one that was not used before added all that its process counted, if that is told."""
+    after = core.counts
+    old = before.counts if before is not None else NO_COUNTS if core.is_clocked else after
     try:
         return kernels.added(old, after, STATUS_SLICE.start, STATUS_SLICE.stop)
     except OverflowError:

@@ -1,23 +1,20 @@
 """The groups that are reported of one process: counters, executions, processor time, activity.
 
-Each is told in two parts: its numbers, and its structure with a `SLOT` for each of them in the same order.
-The structure is asked for only when the group's shape is another than before.
+Each is told in two parts: its numbers, and its shape, of which the structure is made, with a `SLOT` for each
+of the numbers in the same order. The structure is asked for only when the shape is another than before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
+from neuron_monitor.api import kernels
 from neuron_monitor.api.host import ProcessTime
 from neuron_monitor.api.latency import PERCENTILES
 from neuron_monitor.api.layout import ENGINES, TRAFFIC_NODES
-from neuron_monitor.api.rates import (
-    CoreRates,
-    latency_seconds,
-    logical_rates,
-    process_rates,
-)
+from neuron_monitor.api.rates import WINDOW_COLUMNS, latency_seconds
 from neuron_monitor.api.readings import ProcessReading
 from neuron_monitor.report.executions import ERROR_STATUSES, SUMMARY_STATUSES, execution_numbers
 from neuron_monitor.report.sheet import SLOT, Number
@@ -28,30 +25,19 @@ class ProcessWindow(NamedTuple):
     """One process at the start and the end of a group's period.
 
     Attributes:
-        physical: Rates by physical core.
-        logical: Rates by logical core, in rising order.
+        cores: Physical cores, in rising order.
+        counters: Of each logical core: busy percent, FLOP a second as often as the report has it, and with
+            two physical cores or more busy percent of each.
+        activity: Of each logical core: engines, traffic and throttling, or None where they are not told.
+        completed: Executions that ended well, below 0 where others ended too.
     """
 
     before: ProcessReading
     after: ProcessReading
-    physical: Mapping[int, CoreRates]
-    logical: Mapping[int, CoreRates]
-
-
-class Part(NamedTuple):
-    """One group of one process, without its period and error.
-
-    Attributes:
-        shape: As long as this is equal, so is the structure.
-        structure: Makes it.
-        numbers: In the order of the structure's slots.
-        texts: JSON text for the slots behind those of the numbers.
-    """
-
-    shape: Hashable
-    structure: Callable[[], dict[str, Any]]
-    numbers: Sequence[Number]
-    texts: tuple[bytes, ...] = ()
+    cores: tuple[int, ...]
+    counters: Sequence[Number]
+    activity: Sequence[Number]
+    completed: int
 
 
 _RATE_NAMES = tuple(f"{name}_per_second" for name in TRAFFIC_NODES)
@@ -59,38 +45,33 @@ _LATENCY = dict.fromkeys((f"p{percentile}" for percentile in PERCENTILES), SLOT)
 _NO_EXECUTIONS: list[Number] = [0] * (len(ERROR_STATUSES) + len(SUMMARY_STATUSES))
 
 
-def make_window(before: ProcessReading, after: ProcessReading, wall_ns: int) -> ProcessWindow:
+def make_window(
+    before: ProcessReading, after: ProcessReading, wall_ns: int, flops_copies: int
+) -> ProcessWindow:
     """The window between two readings of a process."""
-    physical = process_rates(before, after, wall_ns)
-    logical = logical_rates(physical, after.logical_core_size)
-    cores = list(logical)
-    in_order = cores == sorted(cores)
-    return ProcessWindow(before, after, physical, logical if in_order else dict(sorted(logical.items())))
+    elapsed_ns = wall_ns if after.elapsed_ns is None else after.elapsed_ns - (before.elapsed_ns or 0)
+    numbers = kernels.window_numbers(
+        before.cores, after.cores, elapsed_ns, WINDOW_COLUMNS, after.logical_core_size, flops_copies
+    )
+    return ProcessWindow(before, after, tuple(after.cores), *numbers)
 
 
-def neuroncore_counters(window: ProcessWindow, keys: Keys, core_architecture: str) -> Part:
+def counters_structure(
+    cores: Sequence[int], size: int, keys: Keys, core_architecture: str, *, is_timed: bool
+) -> dict[str, Any]:
     """The group `neuroncore_counters`; no core where times are not kept, for readers take 0 for idle."""
-    if not window.after.is_timed:
-        return Part("not timed", lambda: {"neuroncores_in_use": {}}, [])
-    size, flops = window.after.logical_core_size, len(keys.flops)
-    cores = tuple(window.logical)
-    physical = tuple(_physical(window, core, size) for core in cores) if size > 1 else ()
-    numbers: list[Number] = []
-    for place, rates in enumerate(window.logical.values()):
-        numbers.append(100 * rates.utilization)
-        numbers += [int(rates.flops_per_second)] * flops
-        if physical:
-            numbers += [100 * window.physical[core].utilization for core in physical[place]]
-
-    def structure() -> dict[str, Any]:
-        entry = {"neuroncore_utilization": SLOT, **dict.fromkeys(keys.flops, SLOT)}
-        name = joined_version(core_architecture)
-        if not physical:
-            return {"neuroncores_in_use": {str(core): entry for core in cores}}
-        parts = [_physical_structure(each, core_architecture) for each in physical]
-        return {"neuroncores_in_use": {str(core): {**entry, name: part} for core, part in zip(cores, parts)}}
-
-    return Part((cores, physical, keys, core_architecture), structure, numbers)
+    if not is_timed:
+        return {"neuroncores_in_use": {}}
+    entry = {"neuroncore_utilization": SLOT, **dict.fromkeys(keys.flops, SLOT)}
+    if size == 1:
+        return {"neuroncores_in_use": {str(core): entry for core in cores}}
+    name = joined_version(core_architecture)
+    return {
+        "neuroncores_in_use": {
+            str(core): {**entry, name: _physical_structure(parts, core_architecture)}
+            for core, parts in groupby(cores, key=lambda core: core // size)
+        }
+    }
 
 
 def joined_version(core_architecture: str) -> str:
@@ -98,28 +79,31 @@ def joined_version(core_architecture: str) -> str:
     return f"{core_architecture.removeprefix('NC') or 'v'}d"
 
 
-def execution_stats(window: ProcessWindow) -> Part:
-    """The group `execution_stats`."""
+def latencies(window: ProcessWindow) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Percentiles of latency in seconds, as the runtime sees it and on the device; () where not known."""
     before, after = window.before, window.after
-    total: tuple[float, ...] = ()
-    device: tuple[float, ...] = ()
-    numbers = _NO_EXECUTIONS
-    if before is not after:
-        total, device = latency_seconds(before, after, "total"), latency_seconds(before, after, "device")
-        numbers = [*execution_numbers(before, after), *total, *device]
-    has_total, has_device = bool(total), bool(device)
+    if before is after or not after.latency:
+        return (), ()
+    return latency_seconds(before, after, "total"), latency_seconds(before, after, "device")
 
-    def structure() -> dict[str, Any]:
-        return {
-            "error_summary": dict.fromkeys(ERROR_STATUSES, SLOT),
-            "execution_summary": dict.fromkeys(SUMMARY_STATUSES, SLOT),
-            "latency_stats": {
-                "total_latency": _LATENCY if has_total else None,
-                "device_latency": _LATENCY if has_device else None,
-            },
-        }
 
-    return Part((has_total, has_device), structure, numbers)
+def execution_counts(window: ProcessWindow) -> Sequence[Number]:
+    """Executions by kind of error, then by how they ended."""
+    if window.before is window.after:
+        return _NO_EXECUTIONS
+    return execution_numbers(window.before, window.after, window.completed)
+
+
+def executions_structure(*, has_total: bool, has_device: bool) -> dict[str, Any]:
+    """The group `execution_stats`."""
+    return {
+        "error_summary": dict.fromkeys(ERROR_STATUSES, SLOT),
+        "execution_summary": dict.fromkeys(SUMMARY_STATUSES, SLOT),
+        "latency_stats": {
+            "total_latency": _LATENCY if has_total else None,
+            "device_latency": _LATENCY if has_device else None,
+        },
+    }
 
 
 def runtime_vcpu_usage(
@@ -138,42 +122,18 @@ def vcpu_structure() -> dict[str, Any]:
     return {"vcpu_usage": {"user": SLOT, "system": SLOT}}
 
 
-def neuroncore_activity(window: ProcessWindow) -> Part:
+def activity_structure(cores: Sequence[int], size: int, *, is_timed: bool, is_told: bool) -> dict[str, Any]:
     """Our group `neuroncore_activity`: engines, bandwidth and throttling of each logical core."""
-    cores, is_timed = tuple(window.logical), window.after.is_timed
-    is_told = any(rates.engine_shares for rates in window.logical.values())
-    numbers: list[Number] = []
-    for rates in window.logical.values():
-        numbers += rates.activity or _activity(rates)
-
-    def structure() -> dict[str, Any]:
-        each = {
-            "engine_utilization": dict.fromkeys(ENGINES, SLOT) if is_told else {},
-            **(dict.fromkeys(_RATE_NAMES, SLOT) if is_told else {}),
-            "throttled": SLOT,
-        }
-        return {"is_timed": is_timed, "neuroncores": {str(core): each for core in cores}}
-
-    return Part((cores, is_timed, is_told), structure, numbers)
+    each = {
+        "engine_utilization": dict.fromkeys(ENGINES, SLOT) if is_told else {},
+        **(dict.fromkeys(_RATE_NAMES, SLOT) if is_told else {}),
+        "throttled": SLOT,
+    }
+    logical = dict.fromkeys(core // size for core in cores)
+    return {"is_timed": is_timed, "neuroncores": {str(core): each for core in logical}}
 
 
-def _activity(rates: CoreRates) -> list[Number]:
-    """Engines in percent, bytes a second, throttled in percent."""
-    return [
-        *(100 * share for share in rates.engine_shares),
-        *map(int, rates.traffic_rates),
-        None if rates.throttled is None else 100 * rates.throttled,
-    ]
-
-
-def _physical(window: ProcessWindow, core: int, size: int) -> tuple[int, ...]:
-    """The physical cores of a logical one that the process uses."""
-    return tuple(
-        physical for physical in range(core * size, (core + 1) * size) if physical in window.physical
-    )
-
-
-def _physical_structure(cores: tuple[int, ...], architecture: str) -> dict[str, Any]:
+def _physical_structure(cores: Iterable[int], architecture: str) -> dict[str, Any]:
     name = architecture.lower().replace("ncv", "nc_v") or "nc"
     return {f"{name}.{core}": {"neuroncore_utilization": SLOT} for core in cores}
 

@@ -5,13 +5,11 @@ A report is for `orjson.dumps`: parts that did not change since the last are in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from operator import is_
 from typing import Any
 
-import orjson
-
-from neuron_monitor.api.allocation import AllocationWatch
+from neuron_monitor.api.allocation import AllocationWatch, CoreAllocation
 from neuron_monitor.api.kubernetes import PodWatch
 from neuron_monitor.api.rates import UtilizationWatch
 from neuron_monitor.api.readings import DeviceReading, TreeReading
@@ -20,6 +18,7 @@ from neuron_monitor.report import system_groups
 from neuron_monitor.report.config import KUBERNETES_GROUP, Configuration, Group
 from neuron_monitor.report.memo import Memo, Same
 from neuron_monitor.report.runtime_data import RuntimeData
+from neuron_monitor.report.sheet import Sheet, cut
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling, keys_of
 
 Report = dict[str, Any]
@@ -54,6 +53,7 @@ class Reporter:
         self._first = first
         self._last: dict[str, Sample] = {}
         self._memo = Memo()
+        self._status_forms: dict[int, tuple[system_groups.StatusShape, list[bytes]]] = {}
         self._status: tuple[int, TreeReading, Report] | None = None
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
@@ -125,22 +125,28 @@ class Reporter:
             return known[2]
         utilization = self._utilization.update(before.tree, tree)
         allocation = self._watch.update(tree)
-        devices = [
-            self._memo.get(
-                f"device {device.facts.index}",
-                system_groups.status_token(device, utilization, allocation),
-                lambda device=device: system_groups.device_status(device, utilization, allocation),  # type: ignore[misc]
-            )
-            for device in tree.devices
-        ]
+        sheet = Sheet()
+        for device in tree.devices:
+            sheet.numbers += system_groups.status_numbers(device, utilization, allocation)
+            sheet.add(self._status_form(device, allocation))
         unreadable = [{"path": fault.path, "reason": fault.reason} for fault in tree.faults]
         content = {
-            "devices": orjson.Fragment(orjson.dumps(devices)),
+            "devices": sheet.text(),
             "unreadable": unreadable,
             "error": describe_faults(tree),
         }
         self._status = second, tree, content
         return content
+
+    def _status_form(self, device: DeviceReading, allocation: Mapping[int, CoreAllocation]) -> list[bytes]:
+        """The text of a device's status around its values."""
+        shape = system_groups.status_shape(device, allocation)
+        known = self._status_forms.get(device.facts.index)
+        if known is not None and known[0] == shape:
+            return known[1]
+        form = cut(system_groups.device_status(shape))
+        self._status_forms[device.facts.index] = shape, form
+        return form
 
     def _kubernetes(self, before: Sample, sample: Sample) -> Report:
         return {} if self._pods is None else self._pods.group(sample.tree)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Container, Hashable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
@@ -13,16 +14,18 @@ from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.config import Configuration, Group, RuntimeGroups
 from neuron_monitor.report.memory import MODELS_REPORTED, memory_token, memory_used
 from neuron_monitor.report.process_groups import (
-    Part,
-    execution_stats,
-    neuroncore_activity,
-    neuroncore_counters,
+    ProcessWindow,
+    activity_structure,
+    counters_structure,
+    execution_counts,
+    executions_structure,
+    latencies,
     runtime_vcpu_usage,
     vcpu_structure,
 )
-from neuron_monitor.report.sheet import SLOT, Sheet, cut, joined, number_text
+from neuron_monitor.report.sheet import SLOT, Number, Sheet, cut, joined, number_text
 from neuron_monitor.report.spelling import Keys
-from neuron_monitor.report.windows import Mark, WindowMaker, by_pid
+from neuron_monitor.report.windows import Mark, by_pid, shown_window, window_since
 
 TIME_GROUP = "neuron_runtime_vcpu_usage"
 MEMORY_GROUP = "memory_used"
@@ -46,12 +49,34 @@ class _Entries:
     times: dict[int, int] = field(default_factory=dict)
 
 
-class _Collector(NamedTuple):
-    """Makes one group of each process; `positions` are those of the periods among the values."""
+_Collected = tuple[Hashable, Sequence[Number]]
+"""One group of one process: as long as the first is equal, so is its structure; and the numbers in it."""
 
+
+class _Collector(NamedTuple):
+    """Makes one group of each process, of its window and of the one to show.
+
+    Attributes:
+        positions: Those of the periods among the values.
+    """
+
+    mark: Mark
     period_s: float
-    collect: Callable[[ProcessReading], Part]
+    collect: Callable[[ProcessWindow, ProcessWindow], _Collected]
     positions: list[int]
+
+
+class _Shape(NamedTuple):
+    """As long as this is equal, so is the text of an entry around its values."""
+
+    tag: str
+    is_shared: bool
+    is_timed: bool
+    logical_core_size: int
+    keys: Keys
+    core_architecture: str
+    names: list[str]
+    groups: list[Hashable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +126,8 @@ class RuntimeData:
         self._configuration = configuration
         self._first = Mark(first, by_pid(first.tree), {})
         self._marks: dict[str, Mark] = {}
-        self._memory_texts: dict[int, tuple[Any, dict[str, bytes]]] = {}
-        self._forms: dict[int, tuple[Hashable, list[bytes]]] = {}
+        self._memory_texts: dict[int, tuple[Any, tuple[tuple[str, bytes], ...]]] = {}
+        self._forms: dict[int, tuple[_Shape, list[bytes]]] = {}
         self._times: dict[int, tuple[int, tuple[float, float]]] = {}
         self._still: _Still | None = None
         self._groups_of_tags: tuple[_Groups, dict[str, list[str]]] = ([], {})
@@ -119,12 +144,11 @@ class RuntimeData:
         still = self._still
         if told_nothing and still and still.key == key and still.processes is sample.tree.processes:
             return self._again(still, sample, marks)
-        maker = WindowMaker(sample)
-        entries = self._entries(sample, groups, marks, maker, keys)
-        self._still = _still(key, sample.tree.processes, entries) if told_nothing else None
         processes = by_pid(sample.tree)
         distinct = {id(mark): mark for mark in marks.values()}
-        new = {key: Mark(sample, processes, maker.shown(mark)) for key, mark in distinct.items()}
+        new = {key: Mark(sample, processes, _still_there(mark, processes)) for key, mark in distinct.items()}
+        entries = self._entries(sample, groups, marks, new, keys)
+        self._still = _still(key, sample.tree.processes, entries) if told_nothing else None
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         self._forget(processes)
@@ -139,7 +163,7 @@ class RuntimeData:
                 values[place] = text
         if TIME_GROUP in marks and sample.host_taken_ns != marks[TIME_GROUP].sample.host_taken_ns:
             for pid, place in still.times.items():
-                user, system = self._process_time(pid, sample, marks[TIME_GROUP])
+                user, system = self._time_since(marks[TIME_GROUP], pid, sample)
                 values[place : place + 2] = (b"%r" % user, b"%r" % system)
         distinct = {id(mark): mark for mark in marks.values()}
         new = {key: Mark(sample, mark.processes, mark.windows) for key, mark in distinct.items()}
@@ -152,70 +176,69 @@ class RuntimeData:
         sample: Sample,
         groups: _Groups,
         marks: dict[str, Mark],
-        maker: WindowMaker,
+        new: dict[int, Mark],
         keys: Keys,
     ) -> _Entries:
-        collectors = self._collectors(sample, marks, maker, keys)
+        collectors = self._collectors(sample, marks, keys)
         entries = _Entries(periods={name: collector.positions for name, collector in collectors.items()})
         sheet, numbers = entries.sheet, entries.sheet.numbers
         if groups != self._groups_of_tags[0]:
             self._groups_of_tags = groups, {}
         known = self._groups_of_tags[1]
+        architecture = _architecture(sample)
         for process in sample.tree.processes:
             names = known.get(process.tag)
             if names is None:
                 names = known[process.tag] = _groups_of(process, groups)
-            parts = []
+            shapes, since = [], None
             for name in names:
-                collector = collectors[name]
-                collector.positions.append(len(numbers))
-                numbers.append(collector.period_s)
+                mark, period_s, collect, positions = collectors[name]
+                if mark is not since:
+                    since, window = mark, window_since(mark, process, sample.taken_ns, len(keys.flops))
+                    shown = shown_window(window, mark)
+                    if process.elapsed_ns is not None:
+                        new[id(mark)].windows[process.pid] = shown
+                positions.append(len(numbers))
+                numbers.append(period_s)
                 if name == TIME_GROUP:
                     entries.times[process.pid] = len(numbers)
-                part = collector.collect(process)
-                parts.append(part)
-                numbers += part.numbers
-                for text in part.texts:
-                    sheet.add_text(text)
-            sheet.add(self._form(process, names, parts, keys))
+                shape, values = collect(window, shown)
+                shapes.append(shape)
+                numbers += values
+            size, is_timed = process.logical_core_size, process.is_timed
+            told = _Shape(process.tag, process.is_shared, is_timed, size, keys, architecture, names, shapes)
+            sheet.add(self._form(process.pid, told))
         return entries
 
-    def _collectors(
-        self, sample: Sample, marks: dict[str, Mark], maker: WindowMaker, keys: Keys
-    ) -> dict[str, _Collector]:
+    def _collectors(self, sample: Sample, marks: dict[str, Mark], keys: Keys) -> dict[str, _Collector]:
         """What makes each group that is due."""
-        devices = sample.tree.devices
-        architecture = devices[0].facts.core_architecture if devices else ""
-
-        def collect(name: str, mark: Mark) -> Callable[[ProcessReading], Part]:
+        most_models = MODELS_REPORTED // max(1, len(sample.tree.processes))
+        found = {}
+        for name, mark in marks.items():
+            collect = _COLLECT.get(name) or partial(self._process_time, sample, mark)
             if name == MEMORY_GROUP:
-                most_models = MODELS_REPORTED // max(1, len(sample.tree.processes))
-                return lambda process: self._memory(process, keys, most_models)
-            if name == TIME_GROUP:
-                return lambda process: Part(
-                    name, vcpu_structure, self._process_time(process.pid, sample, mark)
-                )
-            if name == "execution_stats":
-                return lambda process: execution_stats(maker.make(process, mark))
-            if name == "neuroncore_activity":
-                return lambda process: neuroncore_activity(maker.shown_window(process, mark))
-            return lambda process: neuroncore_counters(maker.shown_window(process, mark), keys, architecture)
+                collect = partial(self._memory, keys, most_models)
+            found[name] = _Collector(mark, (sample.taken_ns - mark.sample.taken_ns) / 1e9, collect, [])
+        return found
 
-        return {
-            name: _Collector((sample.taken_ns - mark.sample.taken_ns) / 1e9, collect(name, mark), [])
-            for name, mark in marks.items()
-        }
-
-    def _memory(self, process: ProcessReading, keys: Keys, most_models: int) -> Part:
+    def _memory(
+        self, keys: Keys, most_models: int, window: ProcessWindow, shown: ProcessWindow
+    ) -> _Collected:
+        """The group `memory_used` as texts by name: the same object as long as they are the same."""
+        process = window.after
         token, known = (memory_token(process), most_models), self._memory_texts.get(process.pid)
         if known is None or known[0] != token:
             used = memory_used(process, keys, most_models)
-            texts = {name: orjson.dumps(value) for name, value in used.items()}
+            texts = tuple([(name, orjson.dumps(value)) for name, value in used.items()])
             known = self._memory_texts[process.pid] = token, texts
-        texts = known[1]
-        return Part(MEMORY_GROUP, lambda: dict.fromkeys(texts, SLOT), [], tuple(texts.values()))
+        return known[1], ()
 
-    def _process_time(self, pid: int, sample: Sample, mark: Mark) -> tuple[float, float]:
+    def _process_time(
+        self, sample: Sample, mark: Mark, window: ProcessWindow, shown: ProcessWindow
+    ) -> _Collected:
+        return None, self._time_since(mark, window.after.pid, sample)
+
+    def _time_since(self, mark: Mark, pid: int, sample: Sample) -> tuple[float, float]:
         """Processor time since the mark; the last figure where the host was not read anew since."""
         known = self._times.get(pid)
         if sample.host_taken_ns == mark.sample.host_taken_ns or (known and known[0] == sample.host_taken_ns):
@@ -227,25 +250,17 @@ class RuntimeData:
         self._times[pid] = sample.host_taken_ns, found
         return found
 
-    def _form(self, process: ProcessReading, names: list[str], parts: list[Part], keys: Keys) -> list[bytes]:
+    def _form(self, pid: int, shape: _Shape) -> list[bytes]:
         """The text of an entry around its values."""
-        shape = (
-            names,
-            [part.shape for part in parts],
-            process.tag,
-            process.is_shared,
-            process.is_timed,
-            keys,
-        )
-        known = self._forms.get(process.pid)
+        known = self._forms.get(pid)
         if known is not None and known[0] == shape:
             return known[1]
         report = {
-            name: {"period": SLOT, **part.structure(), "error": _error(name, process)}
-            for name, part in zip(names, parts)
+            name: {"period": SLOT, **_structure(name, group, shape), "error": _error(name, shape)}
+            for name, group in zip(shape.names, shape.groups)
         }
-        form = cut(_entry(process, report, keys))
-        self._forms[process.pid] = shape, form
+        form = cut(_entry(pid, shape, report))
+        self._forms[pid] = shape, form
         return form
 
     def _forget(self, processes: dict[int, ProcessReading]) -> None:
@@ -268,15 +283,59 @@ def _groups_of(process: ProcessReading, groups: list[tuple[RuntimeGroups, list[G
     return list(names)
 
 
-def _error(name: str, process: ProcessReading) -> str:
+def _architecture(sample: Sample) -> str:
+    devices = sample.tree.devices
+    return devices[0].facts.core_architecture if devices else ""
+
+
+def _still_there(mark: Mark, processes: Container[int]) -> dict[int, ProcessWindow]:
+    return {pid: window for pid, window in mark.windows.items() if pid in processes}
+
+
+def _counters(window: ProcessWindow, shown: ProcessWindow) -> _Collected:
+    return shown.cores, shown.counters if window.after.is_timed else ()
+
+
+def _executions(window: ProcessWindow, shown: ProcessWindow) -> _Collected:
+    total, device = latencies(window)
+    return (len(total) > 0, len(device) > 0), (*execution_counts(window), *total, *device)
+
+
+def _activity(window: ProcessWindow, shown: ProcessWindow) -> _Collected:
+    is_told = len(shown.activity) > 0 and shown.activity[0] is not None
+    return (shown.cores, is_told), shown.activity
+
+
+_COLLECT: dict[str, Callable[[ProcessWindow, ProcessWindow], _Collected]] = {
+    "neuroncore_counters": _counters,
+    "execution_stats": _executions,
+    "neuroncore_activity": _activity,
+}
+
+
+def _structure(name: str, group: Any, shape: _Shape) -> dict[str, Any]:
+    """The structure of a group that was collected."""
+    size, is_timed = shape.logical_core_size, shape.is_timed
+    if name == MEMORY_GROUP:
+        return {key: orjson.Fragment(text) for key, text in group}
+    if name == TIME_GROUP:
+        return vcpu_structure()
+    if name == "execution_stats":
+        return executions_structure(has_total=group[0], has_device=group[1])
+    if name == "neuroncore_activity":
+        return activity_structure(group[0], size, is_timed=is_timed, is_told=group[1])
+    return counters_structure(group, size, shape.keys, shape.core_architecture, is_timed=is_timed)
+
+
+def _error(name: str, shape: _Shape) -> str:
     """Why a group's figures are not all that they could be; "" where they are."""
-    if name in TIMED_GROUPS and not process.is_timed:
+    if name in TIMED_GROUPS and not shape.is_timed:
         return _NOT_TIMED
-    return _SHARED if process.is_shared else ""
+    return _SHARED if shape.is_shared else ""
 
 
-def _entry(process: ProcessReading, report: dict[str, Any], keys: Keys) -> dict[str, Any]:
-    entry: dict[str, Any] = {"pid": process.pid}
-    if keys.has_address:
+def _entry(pid: int, shape: _Shape, report: dict[str, Any]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"pid": pid}
+    if shape.keys.has_address:
         entry["address"] = ""
-    return {**entry, "neuron_runtime_tag": process.tag, "error": "", "report": report}
+    return {**entry, "neuron_runtime_tag": shape.tag, "error": "", "report": report}

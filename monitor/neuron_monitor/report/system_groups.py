@@ -9,8 +9,9 @@ from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.host import CPU_KINDS, HostReading, cpu_percents
 from neuron_monitor.api.instance import InstanceFacts
 from neuron_monitor.api.layout import MEMORY_SLICE
-from neuron_monitor.api.readings import DeviceReading, TreeReading
+from neuron_monitor.api.readings import DeviceReading, Power, TreeReading
 from neuron_monitor.report.process_groups import joined_version
+from neuron_monitor.report.sheet import SLOT, Number
 from neuron_monitor.report.spelling import Keys
 
 REPORTED_ECC = ("mem_ecc_corrected", "mem_ecc_uncorrected", "sram_ecc_uncorrected", "sram_ecc_corrected")
@@ -24,6 +25,7 @@ DEVICE_VERSIONS = {
     "trainium2": "v4",
     "trainium3": "v5",
 }
+StatusShape = tuple[int, int, Power | None, list[tuple[int, tuple[int, ...]]]]
 
 
 def vcpu_usage(before: HostReading, after: HostReading, seconds: float) -> dict[str, Any]:
@@ -56,17 +58,6 @@ def neuron_hw_counters(devices: Sequence[DeviceReading]) -> dict[str, Any]:
         for device in devices
     ]
     return {"neuron_devices": entries or None}
-
-
-def status_token(
-    device: DeviceReading, utilization: Mapping[int, float], allocation: Mapping[int, CoreAllocation]
-) -> Any:
-    """What `device_status` is made of: as long as this is equal, so is that."""
-    cores = [
-        (core.counts[MEMORY_SLICE], utilization.get(core.id), *_users(allocation.get(core.id)))
-        for core in device.cores
-    ]
-    return device.power, cores
 
 
 def instance_info(facts: InstanceFacts) -> dict[str, str]:
@@ -108,15 +99,30 @@ def neuron_hardware_info(tree: TreeReading, keys: Keys) -> dict[str, Any]:
     return {**described, **counts, "error": "" if tree.devices else f"no Neuron device in {tree.root}"}
 
 
-def device_status(
+def status_shape(device: DeviceReading, allocation: Mapping[int, CoreAllocation]) -> StatusShape:
+    """What the structure of `device_status` is made of: as long as this is equal, so is that."""
+    users = [(core.id, _users(allocation.get(core.id))) for core in device.cores]
+    return device.facts.index, device.facts.memory_bytes, device.power, users
+
+
+def status_numbers(
     device: DeviceReading, utilization: Mapping[int, float], allocation: Mapping[int, CoreAllocation]
-) -> dict[str, Any]:
+) -> list[Number]:
+    """The numbers of `device_status`: bytes in use, then busy percent and whole idle seconds of each core."""
+    numbers: list[Number] = [sum([sum(core.counts[MEMORY_SLICE]) for core in device.cores])]
+    for core in device.cores:
+        known = allocation.get(core.id)
+        numbers += (100 * utilization.get(core.id, 0.0), int(known.idle_s) if known else 0)
+    return numbers
+
+
+def device_status(shape: StatusShape) -> dict[str, Any]:
     """An entry of our group `neuron_device_status`: power, memory, and each physical core with its users."""
-    power = device.power
+    index, memory_bytes, power, users = shape
     return {
-        "neuron_device_index": device.facts.index,
-        "memory_total_bytes": device.facts.memory_bytes,
-        "memory_used_bytes": sum(core.device_memory_bytes for core in device.cores),
+        "neuron_device_index": index,
+        "memory_total_bytes": memory_bytes,
+        "memory_used_bytes": SLOT,
         "power": None
         if power is None
         else {
@@ -127,20 +133,14 @@ def device_status(
             "average_percent": power.average_percent,
         },
         "physical_neuroncores": {
-            str(core.id): _core_status(utilization.get(core.id, 0.0), allocation.get(core.id))
-            for core in device.cores
+            str(core): {"utilization": SLOT, "pids": pids, "allocated_idle_seconds": SLOT}
+            for core, pids in users
         },
     }
 
 
-def _core_status(utilization: float, allocation: CoreAllocation | None) -> dict[str, Any]:
-    pids, idle_s = _users(allocation)
-    return {"utilization": 100 * utilization, "pids": list(pids), "allocated_idle_seconds": idle_s}
-
-
-def _users(allocation: CoreAllocation | None) -> tuple[tuple[int, ...], int]:
-    """The users of a core and for how many whole seconds it has been idle."""
-    return (allocation.pids, int(allocation.idle_s)) if allocation else ((), 0)
+def _users(allocation: CoreAllocation | None) -> tuple[int, ...]:
+    return allocation.pids if allocation else ()
 
 
 def _average(before: HostReading, after: HostReading) -> dict[str, float]:

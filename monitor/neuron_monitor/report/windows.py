@@ -1,4 +1,4 @@
-"""The windows of one report: each process at the start and the end of a group's period."""
+"""The windows of a report: each process at the start and the end of a group's period."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Mark:
     Attributes:
         sample: What it was made of.
         processes: The processes of that sample by pid.
-        windows: Of each process, the last window in which it told something.
+        windows: Of each process that publishes, the last window in which it told something.
     """
 
     sample: Sample
@@ -24,45 +24,24 @@ class Mark:
     windows: dict[int, ProcessWindow]
 
 
-class WindowMaker:
-    """Makes the windows of one report: groups whose periods began together share them."""
+def window_since(mark: Mark, process: ProcessReading, taken_ns: int, flops_copies: int) -> ProcessWindow:
+    """The window of a process between a mark and now.
 
-    def __init__(self, sample: Sample) -> None:
-        self._sample = sample
-        self._made: dict[int, dict[int, ProcessWindow]] = {}
-        self._last: tuple[ProcessReading | None, Sample, ProcessWindow | None] = (None, sample, None)
-
-    def make(self, process: ProcessReading, mark: Mark) -> ProcessWindow:
-        """The window of a process since a mark."""
-        last, since, known = self._last
-        if last is process and since is mark.sample and known is not None:
-            return known
-        made = self._made.setdefault(id(mark.sample), {})
-        window = made.get(process.pid)
-        if window is None:
-            wall_ns = self._sample.taken_ns - mark.sample.taken_ns
-            window = made[process.pid] = _window(process, mark, wall_ns)
-        self._last = process, mark.sample, window
-        return window
-
-    def shown_window(self, process: ProcessReading, mark: Mark) -> ProcessWindow:
-        """The window whose rates are reported: the last one in which the process told something.
-
-        A simulated process publishes four times a second: a report made between two of its publications shows
-        the rates of the last.
-        """
-        return _shown(self.make(process, mark), mark)
-
-    def shown(self, mark: Mark) -> dict[int, ProcessWindow]:
-        """The windows that are reported of the processes, by pid."""
-        here = {process.pid for process in self._sample.tree.processes}
-        windows = {pid: window for pid, window in mark.windows.items() if pid in here}
-        made = self._made.get(id(mark.sample), {})
-        windows.update((pid, _shown(window, mark)) for pid, window in made.items())
-        return windows
+    Args:
+        flops_copies: How often the report has each core's FLOP a second.
+    """
+    before = mark.processes.get(process.pid)
+    if before is None or (process.elapsed_ns or 0) < (before.elapsed_ns or 0):
+        before = _at_start(process)  # It is new, or another process of the same pid.
+    return make_window(before, process, taken_ns - mark.sample.taken_ns, flops_copies)
 
 
-def _shown(window: ProcessWindow, mark: Mark) -> ProcessWindow:
+def shown_window(window: ProcessWindow, mark: Mark) -> ProcessWindow:
+    """The window whose rates are reported: the last one in which the process told something.
+
+    A simulated process publishes four times a second: a report made between two of its publications shows
+    the rates of the last.
+    """
     after = window.after
     if after.elapsed_ns is None or after.published_at_s != window.before.published_at_s:
         return window
@@ -72,13 +51,6 @@ def _shown(window: ProcessWindow, mark: Mark) -> ProcessWindow:
 def by_pid(tree: TreeReading) -> dict[int, ProcessReading]:
     """The processes of a reading by their pid."""
     return {process.pid: process for process in tree.processes}
-
-
-def _window(process: ProcessReading, mark: Mark, wall_ns: int) -> ProcessWindow:
-    before = mark.processes.get(process.pid)
-    if before is not None and (process.elapsed_ns or 0) < (before.elapsed_ns or 0):
-        before = None  # Another process of the same pid.
-    return make_window(before or _at_start(process), process, wall_ns)
 
 
 def _at_start(process: ProcessReading) -> ProcessReading:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from neuron_monitor.api import kernels as chosen
 from neuron_monitor.api import python_kernels
 from neuron_monitor.api.python_kernels import READ_BYTES
+from neuron_monitor.api.readings import CoreReading
 
 try:
     from neuron_monitor.api import _kernels as compiled
@@ -24,6 +25,7 @@ both = pytest.mark.parametrize(
 numbers = st.integers(-(2**63), 2**63 - 1)
 counts = st.integers(0, 2**62)
 COLUMNS = (0, 1, 2, 3, 5, 5, 7)
+WINDOW_COLUMNS = (0, 1, 2, 3, 5, 5, 6, 6, 8)
 
 
 def as_bytes(numbers):
@@ -93,9 +95,7 @@ def test_rates_are_shares_and_amounts_a_second(kernels):
     before, after = (0, 0, 0, 0, 0, 0, 0), (300_000, 50, 2 * 10**8, 10**8, 10**10, 8, 0)
     found = kernels.core_rates(before, after, 10**9, COLUMNS)
     shares = (pytest.approx(0.1), 1.0)
-    whole = (pytest.approx(10), 100, 8, 0, pytest.approx(20))
-    assert found == (pytest.approx(0.3), 50.0, shares, (8.0, 0.0), pytest.approx(0.2), whole)
-    assert [type(number) for number in found[-1]] == [float, float, int, int, float]
+    assert found == (pytest.approx(0.3), 50.0, shares, (8.0, 0.0), pytest.approx(0.2))
 
 
 @both
@@ -107,13 +107,59 @@ def test_rates_are_shares_and_amounts_a_second(kernels):
 def test_rates_stay_within_their_bounds_and_agree(kernels, before, after, elapsed_ns):
     found = kernels.core_rates(tuple(before), tuple(after), elapsed_ns, COLUMNS)
     expected = python_kernels.core_rates(tuple(before), tuple(after), elapsed_ns, COLUMNS)
-    busy, flops, engines, traffic, throttled, whole = found
-    assert len(whole) == len(engines) + len(traffic) + 1
+    busy, flops, engines, traffic, throttled = found
     assert all(0 <= share <= 1 for share in (busy, throttled, *engines))
     assert all(rate >= 0 for rate in (flops, *traffic))
     flat = [busy, flops, throttled, *engines, *traffic]
     other = [expected[0], expected[1], expected[4], *expected[2], *expected[3]]
     assert flat == pytest.approx(other, rel=1e-12)
+
+
+def readings(rows, *, is_clocked=True):
+    return {number: CoreReading(number, 0, number, tuple(row), is_clocked) for number, row in enumerate(rows)}
+
+
+@both
+def test_two_cores_are_one_logical_core(kernels):
+    # busy us, FLOP, throttled ns, two engines' ns, a kind of traffic, executions that ended well, and failed
+    before = readings([[0, 0, 0, 0, 0, 0, 5, 1], [0, 0, 0, 0, 0, 0, 5, 1]])
+    after = readings([[250, 50, 10**5, 10**6, 0, 3, 9, 1], [750, 50, 0, 10**6, 0, 4, 6, 1]])
+    found = kernels.window_numbers(before, after, 10**6, WINDOW_COLUMNS, 2, 2)
+    counters = [50.0, 100_000, 100_000, 25.0, 75.0]
+    assert found == (counters, [100.0, 0.0, 7000, pytest.approx(5)], 5)
+    assert [type(number) for number in found[0]] == [float, int, int, float, float]
+
+
+@both
+def test_a_core_that_is_new_did_all_that_a_process_counted_and_nothing_of_its_own_count(kernels):
+    row = [[500, 7, 0, 0, 0, 0, 9, 0]]
+    assert kernels.window_numbers({}, readings(row), 10**6, WINDOW_COLUMNS, 1, 1)[::2] == ([50.0, 7000], 9)
+    own = readings(row, is_clocked=False)
+    assert kernels.window_numbers({}, own, 10**6, WINDOW_COLUMNS, 1, 1) == ([0.0, 0], [None], 0)
+
+
+@both
+@pytest.mark.parametrize("new", [[9, 9, 0, 0, 0, 0, 9, 2], [9, 9, 0, 0, 0, 0, 4, 1]], ids=["failed", "reset"])
+def test_executions_that_failed_or_were_reset_are_left_to_the_caller(kernels, new):
+    before = readings([[9, 9, 0, 0, 0, 0, 5, 1]])
+    assert kernels.window_numbers(before, readings([new]), 10**6, WINDOW_COLUMNS, 1, 1)[2] == -1
+
+
+@both
+@given(
+    rows=st.lists(st.tuples(*[st.lists(counts, min_size=8, max_size=8)] * 2), max_size=5),
+    elapsed_ns=st.integers(-5, 2**50),
+    size=st.sampled_from([1, 2, 4]),
+    is_clocked=st.booleans(),
+)
+def test_windows_stay_within_their_bounds_and_agree(kernels, rows, elapsed_ns, size, is_clocked):
+    before = readings([old for old, _ in rows], is_clocked=is_clocked)
+    after = readings([new for _, new in rows], is_clocked=is_clocked)
+    found = kernels.window_numbers(before, after, elapsed_ns, WINDOW_COLUMNS, size, 1)
+    expected = python_kernels.window_numbers(before, after, elapsed_ns, WINDOW_COLUMNS, size, 1)
+    assert found[0] == pytest.approx(expected[0], rel=1e-12, abs=1)
+    assert found[1] == (pytest.approx(expected[1], rel=1e-12, abs=1) if is_clocked else expected[1])
+    assert found[2] == expected[2]
 
 
 @both
@@ -144,22 +190,40 @@ def test_histograms_of_other_bounds_are_refused(kernels):
 
 
 @both
-def test_only_what_changed_is_read_and_failures_are_told(kernels, tmp_path):
-    paths = [tmp_path / name for name in ("same", "other", "long", "closed", "removed")]
-    for path in paths:
-        path.write_text("5\n")
-    paths[2].write_text("9" * 100)
+def test_new_numbers_are_kept_and_the_rest_is_told(kernels, tmp_path):
+    contents = ("5\n", "6\n7\n", "9" * 100, "5\n", "5\n", "-1\n", "21\n", "", "05\n")
+    paths = [tmp_path / str(number) for number in range(len(contents))]
+    for path, content in zip(paths, contents):
+        path.write_text(content)
     descriptors = [os.open(path, os.O_RDONLY) for path in paths]
-    texts = [b"5\n", b"4\n", b"", b"5\n", b"5\n"]
+    texts, values = [b"5\n"] + [b"4\n"] * 8, [5] + [4] * 7 + [5]
     os.close(descriptors[3])
     descriptors[3] = -1
     paths[4].unlink()
-    found = kernels.read_counts(descriptors, texts, [4, 0, 1, 2, 3])
-    for descriptor in (*descriptors[:3], descriptors[4]):
+    found = kernels.refresh(descriptors, texts, values, [20] * 9, list(range(8, -1, -1)))
+    for descriptor in descriptors[:3] + descriptors[4:]:
         os.close(descriptor)
-    assert found == [(1, b"5\n", 5), (2, b"9" * 64, int("9" * 64)), (3, None, None)]
+    assert found == ([4, 1], [(7, b""), (6, b"21\n"), (5, b"-1\n"), (3, None), (2, b"9" * 64)])
+    assert values == [5, 6, 4, 4, 5, 4, 4, 4, 5]
+    assert [text != b"4\n" for text in texts[1:]] == [True, False, False, True, False, False, False, True]
+
+
+@both
+def test_more_nodes_than_are_read_at_a_time_are_all_read(kernels, tmp_path):
+    (tmp_path / "node").write_text("3\n")
+    descriptor = os.open(tmp_path / "node", os.O_RDONLY)
+    count = 200
+    values = [0] * count
+    limits, positions = [9] * count, list(range(count))
+    changed, others = kernels.refresh([descriptor] * count, [b""] * count, values, limits, positions)
+    os.close(descriptor)
+    assert (changed, others, values) == (list(range(count)), [], [3] * count)
+
+
+@both
+def test_nodes_that_there_are_not_cannot_be_read(kernels):
     with pytest.raises(IndexError):
-        kernels.read_counts([], [], [0])
+        kernels.refresh([], [], [], [], [0])
 
 
 @both

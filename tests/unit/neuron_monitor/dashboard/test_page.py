@@ -7,8 +7,8 @@ from plotly.utils import PlotlyJSONEncoder
 from neuron_monitor.dashboard.app import make_fleet_app, make_local_app
 from neuron_monitor.dashboard.charts import CHARTS, make_extension, make_figure, make_layout
 from neuron_monitor.dashboard.collector import Collector
-from neuron_monitor.dashboard.fleet import FleetSource
-from neuron_monitor.dashboard.fleet_page import _host_table
+from neuron_monitor.dashboard.fleet import SPREAD, FleetHost, FleetSource, _urgency
+from neuron_monitor.dashboard.fleet_page import _host_table, matching
 from neuron_monitor.dashboard.local_page import parse_moment
 from neuron_monitor.dashboard.parts import device_grid, figures, notices, process_table
 from neuron_monitor.dashboard.server import guard
@@ -197,6 +197,42 @@ def test_a_host_that_does_not_answer_is_shown_and_marked():
     assert "down, last seen" in text
     assert "50 %" in text
     assert source.series("utilization", 900) == {"a:8000": [(1.0, 0.5)]}
+
+
+def fleet_of(count):
+    """Hosts of which the third has errors and the second idle cores."""
+    errors, idle = {"h2:8000": 0.5}, {"h1:8000": 4}
+    told = {f"h{number}:8000": {"up": 1.0, "utilization": 0.9} for number in range(count)}
+    return [
+        FleetHost(
+            name,
+            "trn2.48xlarge",
+            "",
+            True,
+            None,
+            {**values, "errors": errors.get(name, 0), "idle": idle.get(name, 0)},
+        )
+        for name, values in told.items()
+    ]
+
+
+def test_the_worst_hosts_stand_first_and_others_are_found_by_name():
+    hosts = sorted(fleet_of(5), key=_urgency)
+    assert [host.instance for host in hosts[:2]] == ["h2:8000", "h1:8000"]
+    assert [host.instance for host in matching(hosts, " H4 ")] == ["h4:8000"]
+    assert len(matching(hosts, None)) == 5
+
+
+def test_a_large_fleet_has_its_spread_instead_of_a_line_for_each_host():
+    asked = []
+
+    def ask(path, parameters):
+        asked.append(parameters["query"])
+        return {"result": [{"metric": {"instance": name}, "values": [[1, "0.5"]]} for name in SPREAD]}
+
+    lines = FleetSource("http://prometheus:9090", ask=ask).series("memory", 900, is_spread=True)
+    assert set(lines) == {"least", "median", "most"}
+    assert asked[0].count("quantile(") == 3
 
 
 def test_a_server_that_does_not_answer_is_told():
