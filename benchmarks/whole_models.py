@@ -4,11 +4,20 @@ A call of a traced module is what the device does, what a call costs the runtime
 beyond the outputs inside that figure. A token of a decoder is what one rank does with its cache's whole
 bucket, the all-reduces in between, and the host's part: it embeds and samples there. The roofline is given
 the same host's part, and counts of a weight no more than what is loaded: of an embedding some rows.
+
+Each row is printed as soon as it is known. `python -m benchmarks.whole_models --keep rows.jsonl` keeps it,
+too, and goes on from there when it is started again; `--only TEXT` takes rows whose name holds the text.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
@@ -37,8 +46,36 @@ SAMPLED_LAYERS = (2, 4)
 def run(quick: bool = False) -> list[Figure]:
     """Errors of all rows; `quick` takes one encoder."""
     chosen = encoders()[:1] if quick else [*encoders(), *decoders()]
-    predictions = [(case, case.predict()) for case in chosen]
+    return figures_of(list(predicted(chosen, None)))
+
+
+def figures_of(predictions: Sequence[tuple[Case, Prediction]]) -> list[Figure]:
+    """Errors of rows, and what holds of all."""
     return [*(row_figure(case, found) for case, found in predictions), *summary(predictions)]
+
+
+def predicted(cases: Sequence[Case], keep: Path | None) -> Iterator[tuple[Case, Prediction]]:
+    """Cases with their predictions, each printed on standard error when it is known.
+
+    Args:
+        keep: A file of predictions that are known already, to which new ones are added.
+    """
+    known = _kept(keep) if keep else {}
+    for case in cases:
+        found = known.get(case.row.label) or case.predict()
+        if keep and case.row.label not in known:
+            with keep.open("a", encoding="utf-8") as file:
+                file.write(json.dumps({"row": case.row.label, **asdict(found)}) + "\n")
+        figure = row_figure(case, found)
+        print(f"{figure.name}: {figure.value:+.1f} % ({figure.note})", file=sys.stderr, flush=True)
+        yield case, found
+
+
+def _kept(keep: Path) -> dict[str, Prediction]:
+    """Predictions by the row's name."""
+    lines = keep.read_text(encoding="utf-8").splitlines() if keep.exists() else []
+    found = [json.loads(line) for line in lines]
+    return {item.pop("row"): Prediction(**item) for item in found}
 
 
 def encoders() -> list[Case]:
@@ -107,3 +144,21 @@ def roofline_ns(program: Program, core: NeuronCore) -> float:
 
 def _byte_count(program: Program, *kinds: TensorKind) -> int:
     return sum(tensor.byte_count for tensor in program.tensors if tensor.kind in kinds)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Predict rows, and print their errors and what holds of them."""
+    from benchmarks.__main__ import print_table
+
+    parser = argparse.ArgumentParser(description="Predict whole models, row by row.")
+    parser.add_argument("--keep", type=Path, help="file that keeps each row as soon as it is known")
+    parser.add_argument("--only", default="", help="take rows whose name holds this text")
+    chosen = parser.parse_args(arguments)
+    cases = [case for case in (*encoders(), *decoders()) if chosen.only in case.row.label]
+    if not cases:
+        parser.error(f"No row's name holds '{chosen.only}': leave --only out to see all.")
+    print_table("whole_models", figures_of(list(predicted(cases, chosen.keep))))
+
+
+if __name__ == "__main__":
+    main()

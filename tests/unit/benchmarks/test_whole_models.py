@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from benchmarks.whole_model_rows.judged import Case, Prediction, summary
 from benchmarks.whole_model_rows.row import newest, rows
+from benchmarks.whole_models import predicted
 
 
 def test_every_row_names_its_source_and_version() -> None:
@@ -24,6 +27,22 @@ def cases(*pairs: tuple[float, float, float]) -> list[tuple[Case, Prediction]]:
         (Case(row, lambda: Prediction(0, 0), measured), Prediction(simulated, roofline))
         for measured, simulated, roofline in pairs
     ]
+
+
+def test_a_row_that_was_kept_is_not_predicted_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[int] = []
+
+    def predict() -> Prediction:
+        asked.append(1)
+        return Prediction(110, 50)
+
+    case = Case(newest("vit", "inf2", 1, "latency"), predict, 100)
+    for _ in range(2):
+        assert [found for _, found in predicted([case], tmp_path / "rows.jsonl")] == [Prediction(110, 50)]
+    assert asked == [1]
+    assert capsys.readouterr().err.count("vit, batch 1, inf2: +10.0 %") == 2
 
 
 def test_the_summary_tells_median_worst_row_order_and_who_is_nearer() -> None:
