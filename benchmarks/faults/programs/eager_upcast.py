@@ -1,6 +1,6 @@
 """One product of a bf16 model is computed in fp32 and cast back."""
 
-# rule: fp32_matmul dtype_round_trips
+# rule: upcast_products
 # case: SIZE=1024, STEPS=4
 # case: SIZE=768, STEPS=6
 # case: SIZE=1280, STEPS=4

@@ -24,6 +24,7 @@ EDITORS = Door(
         ("dtype_round_trips", f"{_HERE}.hoist:edit"),
         ("recomputation", f"{_HERE}.hoist:edit"),
         ("unused_outputs", f"{_HERE}.leave_out:edit"),
+        ("upcast_products", f"{_HERE}.upcasts:edit"),
         ("fp32_matmul", f"{_HERE}.autocast:edit"),
         ("recompilation", f"{_HERE}.recompilation:edit"),
         ("tiny_operations", f"{_HERE}.compile_model:edit"),

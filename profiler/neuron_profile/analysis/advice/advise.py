@@ -23,6 +23,7 @@ _FILES = (
     "host_activity",
     "tiny_operations",
     "recompilation",
+    "upcast_products",
     "fp32_matmul",
     "small_dma",
     "repeated_loads",

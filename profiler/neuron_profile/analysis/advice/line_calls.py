@@ -55,16 +55,27 @@ class LineCalls:
     def spans(self, keep: int) -> Spans:
         """The calls of all runs of the line but the first `keep`."""
         kept = keep * len(self.calls) // self.times
-        rows = [(call.process, call.start_ns, call.end_ns) for call in self.calls[kept:]]
-        return np.array(rows, np.int64).reshape(-1, 3)
+        return spans_of(self.calls[kept:])
+
+
+def spans_of(calls: Sequence[Call]) -> Spans:
+    """(calls, 3) process, start and end of each."""
+    rows = [(call.process, call.start_ns, call.end_ns) for call in calls]
+    return np.array(rows, np.int64).reshape(-1, 3)
+
+
+def calls_by_line(context: Context) -> dict[tuple[str, int], list[Call]]:
+    """The calls of each line of the user's own, by file and line."""
+    found: dict[tuple[str, int], list[Call]] = {}
+    for row in context.profile.query(_CALLS).to_pylist():
+        call = Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"])
+        found.setdefault((row["file"], row["line"]), []).append(call)
+    return found
 
 
 def calls_in_loops(context: Context) -> Iterator[LineCalls]:
     """The lines of loops that ran several times, with their calls; none of a profile without texts."""
-    by_place: dict[tuple[str, int], list[Call]] = {}
-    for row in context.profile.query(_CALLS).to_pylist():
-        call = Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"])
-        by_place.setdefault((row["file"], row["line"]), []).append(call)
+    by_place = calls_by_line(context)
     sources = {file: loop_lines(context.texts.lines(file)) for file in {file for file, _ in by_place}}
     for (file, line), calls in sorted(by_place.items()):
         source, times = sources[file].get(line), repetitions([call.name for call in calls])

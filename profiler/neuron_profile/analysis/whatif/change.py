@@ -275,6 +275,16 @@ def _precision(text: str, value: str) -> Change:
     return Change(text, lambda variant, origins: in_bf16(variant))
 
 
+def narrow_line(file: str, line: int) -> Change:
+    """The fp32 programs of operators that a line called, in bf16; compiled modules stay as they are."""
+    matches = _line_matcher(f"{file}:{line}")
+
+    def apply(variant: Variant, origins: Origins) -> Variant:
+        return in_bf16(variant) if origins and all(map(matches, origins)) else variant
+
+    return Change(f"dtype=bf16 at {file}:{line}", apply, by_origin=True)
+
+
 def in_bf16(variant: Variant) -> Variant:
     """The variant with fp32 products and transfers in bf16: one pass instead of four, half the bytes."""
     program = variant.program

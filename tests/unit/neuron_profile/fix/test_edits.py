@@ -7,7 +7,15 @@ import pytest
 pytest.importorskip("libcst")
 
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.fix.edits import autocast, compile_model, hoist, leave_out, recompilation, synchronisation
+from neuron_profile.fix.edits import (
+    autocast,
+    compile_model,
+    hoist,
+    leave_out,
+    recompilation,
+    synchronisation,
+    upcasts,
+)
 from neuron_profile.fix.proposal import Request, Site
 
 
@@ -71,6 +79,29 @@ def test_what_never_changes_goes_before_its_loop_below_the_comment():
         "x = 1\n# steps\ny = w.t().contiguous()  # turned\nfor _ in range(3):\n    x = x @ y\n"
     )
     assert moved(hoist, text, 4, loop_line=2) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        ("x = (x.float() @ w.float()).bfloat16()  # up", "x = x @ w  # up"),
+        ("y = (x.float() @ w.float()).bfloat16() + b", "y = (x @ w) + b"),
+        (
+            "y = torch.matmul(a.to(torch.float32), b.float()).to(a.dtype)",
+            "y = torch.matmul(a, b).to(a.dtype)",
+        ),
+        ("y = F.linear(a.float(), w.float()).to(torch.bfloat16)", "y = F.linear(a, w)"),
+    ],
+)
+def test_products_lose_the_casts_of_their_operands_and_of_their_result(text, edited):
+    assert moved(upcasts, text + "\n", 1) == edited + "\n"
+
+
+@pytest.mark.parametrize(
+    "text", ["y = x.float() @ w", "y = x.to(w.dtype) @ w.float()", "y = x.float() + w.float()"]
+)
+def test_products_of_which_one_operand_may_be_in_fp32_stay(text):
+    assert moved(upcasts, text + "\n", 1) is None
 
 
 def test_what_nobody_reads_goes_unless_the_block_would_be_empty():

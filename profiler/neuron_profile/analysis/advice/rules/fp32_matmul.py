@@ -8,6 +8,7 @@ import numpy as np
 
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.advice.upcasts import upcasts
 from neuron_profile.analysis.whatif.change import parse_change
 from neuron_profile.reports.quantities import duration
 from neuron_tools.records.program import DType, Opcode, Program
@@ -21,6 +22,8 @@ def find(context: Context) -> Iterator[Finding]:
     hot = context.hotspot(_fp32_products)
     if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
         return
+    if (hot.place.file, hot.place.line) in upcasts(context):
+        return  # `upcast_products` tells it, with its casts
     yield context.finding(
         "fp32_matmul",
         f"Matrix products in fp32 keep the Tensor engine busy for {duration(hot.busy_ns)}",

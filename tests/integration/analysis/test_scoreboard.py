@@ -1,0 +1,23 @@
+"""Programs of the scoreboard from the fault to the measured edit, in one go."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("libcst")
+
+from benchmarks.faults.cases import Case, one_of_each, read_cases
+from benchmarks.faults.scoreboard import score
+
+pytestmark = pytest.mark.slow
+
+
+def case_of(family: str) -> Case:
+    return next(case for case in one_of_each(read_cases()) if case.family == family)
+
+
+@pytest.mark.parametrize("family", ["eager_upcast", "repeated_cast", "item_sum"])
+def test_the_first_finding_is_the_fault_and_its_edit_saves_what_it_promises(family, tmp_path):
+    found = score(case_of(family), tmp_path)
+    assert found.is_right
+    assert found.edit_holds
