@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from neuron_explorer.timeline.parameters import BUCKETS, TileRange
 from neuron_explorer.timeline.span_tiles import SCHEMA, folded_tiles
-from neuron_profile.analysis.time.charged_track import TABLES, ChargedTrack
+from neuron_profile.analysis.time.charged_track import TABLES, ChargedTrack, CoreWindow
 from neuron_profile.analysis.time.pieces import Pieces
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
@@ -35,7 +35,7 @@ class ChargedTiles:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._kept: OrderedDict[tuple[Profile, int, int, str], ChargedTrack] = OrderedDict()
+        self._kept: OrderedDict[tuple[Profile, int, int], dict[str, ChargedTrack]] = OrderedDict()
 
     def of(self, profile: Profile, place: int) -> ChargedTrack:
         """What time is charged to on a track."""
@@ -43,14 +43,15 @@ class ChargedTiles:
         track = tracks[place]
         if track.replica_of:
             track = next(one for one in tracks if one.id == track.replica_of)
-        key = (profile, track.process_idx, track.core_idx or 0, track.level)
+        key = (profile, track.process_idx, track.core_idx or 0)
         with self._lock:
             if key not in self._kept:
-                self._kept[key] = ChargedTrack.of(*key)
+                window = CoreWindow(profile, key[1:])
+                self._kept[key] = {level: ChargedTrack(window, level) for level in TABLES}
             self._kept.move_to_end(key)
             while len(self._kept) > KEPT:
                 self._kept.popitem(last=False)
-            return self._kept[key]
+            return self._kept[key][track.level]
 
     def tiles(
         self,
@@ -76,7 +77,7 @@ class ChargedTiles:
                 pieces = pieces.chosen(np.isin(pieces.key, rows.get(place, np.zeros(0, np.int64))))
             if pieces is not None:
                 parts += [
-                    _batch(place, number, _columns(pieces, tiles, number, origin_ns), track.names)
+                    _batch(place, number, _columns(pieces, tiles, number, origin_ns), track)
                     for number in range(tiles.count)
                 ]
             elif rows is None:
@@ -140,7 +141,7 @@ def _buckets(
     }
 
 
-def _batch(place: int, number: int, columns: Columns, names: tuple[str, ...]) -> pa.RecordBatch:
+def _batch(place: int, number: int, columns: Columns, track: ChargedTrack) -> pa.RecordBatch:
     count = len(columns["start"])
     fixed = {"tile": number, "track": place, "depth": 0}
     every = columns | {name: np.full(count, value) for name, value in fixed.items()}
@@ -149,6 +150,5 @@ def _batch(place: int, number: int, columns: Columns, names: tuple[str, ...]) ->
         for field in SCHEMA
         if field.name != "name"
     }
-    named = pa.array([names[row] for row in columns["row"].astype(np.int64).tolist()], pa.string())
-    arrays["name"] = named.dictionary_encode()
+    arrays["name"] = track.names(columns["row"].astype(np.int64))
     return pa.RecordBatch.from_arrays([arrays[field.name] for field in SCHEMA], schema=SCHEMA)

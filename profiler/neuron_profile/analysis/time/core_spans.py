@@ -46,8 +46,6 @@ FROM (SELECT * FROM DmaPacketAggregated WHERE {within} AND {core}) dma
 LEFT JOIN (SELECT id, raw_framework_id FROM Instruction WHERE {triggers}) instruction
     ON instruction.id = dma.trigger
 """
-_COUNTED = f"SELECT count(*) AS n FROM {{table}} WHERE {_WITHIN} AND {CORE.format(core='pcore_idx')}"
-_WORK = ("Instruction", "DmaPacketAggregated")
 # Where transfers name their operations, their triggers need not be looked up.
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
@@ -129,18 +127,14 @@ class CoreSpans:
         return [every.chosen(~control), moved, ordering]
 
     def overlapping(
-        self, profile: Profile, core: tuple[int, int], begin: int, end: int, longest_ns: int, most: int
-    ) -> list[Owned] | None:
-        """All tiers' spans that reach into a range; None where it holds too many instructions or transfers.
+        self, profile: Profile, core: tuple[int, int], begin: int, end: int, longest_ns: int
+    ) -> list[Owned]:
+        """All tiers' spans that reach into a range, cut to it.
 
         Args:
             longest_ns: Length of the longest instruction or transfer.
         """
-        low = begin - longest_ns
-        counted = [profile.query(_COUNTED.format(table=table), [low, end, *core]) for table in _WORK]
-        if sum(int(rows["n"][0].as_py()) for rows in counted) > most:
-            return None
-        tiers = [*self.loaded(profile, core, low, end), self.operations, self.executions]
+        tiers = [*self.loaded(profile, core, begin - longest_ns, end), self.operations, self.executions]
         return [tier.cut(begin, end) for tier in tiers]
 
 

@@ -35,6 +35,13 @@ class Pieces:
         """Some of the pieces."""
         return Pieces(self.start_ns[mask], self.end_ns[mask], self.key[mask])
 
+    def cut(self, begin_ns: int, end_ns: int) -> Pieces:
+        """What of the pieces lies in a range."""
+        low = int(np.searchsorted(self.end_ns, begin_ns, "right"))
+        high = int(np.searchsorted(self.start_ns, end_ns, "left"))
+        start, end = np.maximum(self.start_ns[low:high], begin_ns), np.minimum(self.end_ns[low:high], end_ns)
+        return Pieces(start, end, self.key[low:high])
+
 
 @dataclass(frozen=True, slots=True)
 class _Parts:

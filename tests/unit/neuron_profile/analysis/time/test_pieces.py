@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuron_profile.analysis.time.charged_track import ChargedTrack
+from neuron_profile.analysis.time.charged_track import ChargedTrack, CoreWindow
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_profile.analysis.time.exposure import Spans, exposed_ns
 from neuron_profile.analysis.time.pieces import Pieces, divided, pieces_of
@@ -64,17 +64,18 @@ def test_a_track_shows_what_its_names_are_charged_with(make_profile, tiny_tables
             operations[name] = operations.get(name, 0) + charge.device_ns
         expected = {"framework": operations, "hlo": {name: ns for name, ns in charges.hlo.items() if name}}
         for level, times in expected.items():
-            track = ChargedTrack.of(profile, 0, 0, level)
+            track = ChargedTrack(CoreWindow(profile, (0, 0)), level)
             pieces = track.between(0, 10_000)
             shown: dict[str, float] = {}
-            for row, ns in zip(pieces.key.tolist(), pieces.end_ns - pieces.start_ns, strict=True):
-                shown[track.names[row]] = shown.get(track.names[row], 0) + ns
+            names = track.names(pieces.key).to_pylist()
+            for name, ns in zip(names, pieces.end_ns - pieces.start_ns, strict=True):
+                shown[name] = shown.get(name, 0) + ns
             assert shown == {name: pytest.approx(ns, abs=NANOSECOND) for name, ns in times.items() if ns > 0}
 
 
 def test_pieces_of_a_range_are_those_of_the_whole_cut_to_it(make_profile, tiny_tables):
     with open_profile(make_profile(tables=random_tables(tiny_tables, 4))) as profile:
-        track = ChargedTrack.of(profile, 0, 0, "framework")
+        track = ChargedTrack(CoreWindow(profile, (0, 0)), "framework")
         halves = [track.between(low, low + 4000) for low in (0, 4000)]
         whole = track.between(0, 8000)
         sums = [np.bincount(each.key, each.end_ns - each.start_ns, minlength=30) for each in (*halves, whole)]
