@@ -44,7 +44,8 @@ class CommandFolder(click.Group):
 )
 @click.option(
     "--sink", "sinks", multiple=True, default=("lines",), metavar="NAME", show_default=True,
-    help="Where reports go: standard output, or what an installed package adds; may be repeated.",
+    help="Where reports go: lines (standard output), cloudwatch, otlp, statsd, or what an installed package "
+    "adds; may be repeated.",
 )  # fmt: skip
 @click.option("--verbose", type=click.IntRange(0, 4), hidden=True, help="Taken for AWS's sake; no effect.")
 @spelling_option

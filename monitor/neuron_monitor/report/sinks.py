@@ -1,4 +1,4 @@
-"""Where reports go: one JSON object a line on standard output, or what another package adds."""
+"""Where reports go: lines of JSON, CloudWatch, OpenTelemetry, StatsD, or what another package adds."""
 
 from __future__ import annotations
 
@@ -19,5 +19,14 @@ class Sink(Protocol):
         """
 
 
-SINKS = Door("neuron_monitor.sinks", "sink", (("lines", "neuron_monitor.commands.stream:Lines"),))
+SINKS = Door(
+    "neuron_monitor.sinks",
+    "sink",
+    (
+        ("lines", "neuron_monitor.commands.stream:Lines"),
+        ("cloudwatch", "neuron_monitor.report.cloudwatch:EmbeddedMetrics"),
+        ("otlp", "neuron_monitor.report.otlp:Collector"),
+        ("statsd", "neuron_monitor.report.statsd:StatsD"),
+    ),
+)
 """Each is called without arguments and gives a `Sink`."""
