@@ -6,17 +6,20 @@ timing session nothing here costs a program more than a check per operation.
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
 import time
 from collections.abc import Callable
 from types import CodeType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from neuron_tools.device.build import load
 
 if TYPE_CHECKING:
     import torch
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 Argument: TypeAlias = Any
 """One argument of an operator, in schema order: None, bool, int, float, complex and str as they are;
@@ -297,6 +300,27 @@ def record_range(name_id: int, start_ns: int, end_ns: int, kind: int) -> None:
 def hide_thread() -> None:
     """Keep what the calling thread does from now on out of Python profiles, torch.profiler's stacks too."""
     core().hide_thread()
+
+
+def unseen(function: Function) -> Function:
+    """A callable that does what `function` does and leaves no row in Python profiles."""
+    hidden: Function = core().unseen(function)
+    return hidden
+
+
+def around(
+    function: Function, before: Callable[[Any], object] | None, after: Callable[[Any, Any], object] | None
+) -> Function:
+    """`function` with something unseen before and after it, and without a frame of its own.
+
+    Args:
+        function: What the caller calls and profiles show.
+        before: Called with the first argument; what it raises is raised in place of the call.
+        after: Called with the first argument and what `before` returned, also after an exception.
+    """
+    wrapper: Function = core().around(function, before, after)
+    functools.update_wrapper(wrapper, function)
+    return wrapper
 
 
 def suppress(suppressed: bool) -> bool:

@@ -177,7 +177,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_neuron_device", nullptr, -1, 
 PyMODINIT_FUNC PyInit__neuron_device() {
   PyObject* module = PyModule_Create(&neuron::definition);
   for (auto* functions : {neuron::recorder_functions, neuron::activity_functions, neuron::collective_functions,
-                          neuron::sampler_functions}) {
+                          neuron::sampler_functions, neuron::unseen_functions}) {
     if (module != nullptr && PyModule_AddFunctions(module, functions) < 0) {
       Py_CLEAR(module);
     }

@@ -15,6 +15,7 @@ extern PyMethodDef collective_functions[];
 extern PyMethodDef recorder_functions[];
 extern PyMethodDef activity_functions[];
 extern PyMethodDef sampler_functions[];
+extern PyMethodDef unseen_functions[];
 
 // Runs `body`, turning a C++ exception into a RuntimeError.
 template <class Body>

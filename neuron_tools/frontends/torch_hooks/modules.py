@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.nn.modules.module import register_module_module_registration_hook
 
+from neuron_tools.device.native import unseen
 from neuron_tools.frontends.torch_hooks.disguise import disguised
 from neuron_tools.frontends.torch_hooks.module_tree import ModuleTree, unwrapped
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
@@ -35,6 +36,7 @@ class ModuleEntry:
     def _replacement(self, original: Callable[..., Any], is_first: bool) -> Callable[..., Any]:
         compiling = torch.compiler.is_dynamo_compiling
         kind = int(RecordKind.MODULE_CALL)
+        identity = unseen(id)
         entry = self
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -43,7 +45,7 @@ class ModuleEntry:
             is_plain = is_first and self._compiled_call_impl is None
             run = self._call_impl if is_plain else MethodType(original, self)
             hooks = entry.follower
-            number = 0 if hooks is None else hooks.numbers.get(id(self)) or hooks.number(self)
+            number = 0 if hooks is None else hooks.known(identity(self)) or hooks.define(self)
             if hooks is None or number == 0:
                 return run(*args, **kwargs)
             previous = hooks.set_module(number)
@@ -78,15 +80,14 @@ class ModuleHooks:
         name_tensors: Callable[[str, Any], None] | None = None,
     ) -> None:
         self._native = native
-        self.set_module, self.now_ns, self.record_range = (
-            native.set_module,
-            native.host_now_ns,
-            native.record_range,
-        )
         self._define_module = define_module
         self._name_tensors = name_tensors
         self._tree = ModuleTree()
-        self.numbers: dict[int, int] = {}
+        self._numbers: dict[int, int] = {}
+        # What each call of a module calls: torch.profiler must show no row of it.
+        self.known, self.define = unseen(self._numbers.get), unseen(self.number)
+        self.set_module, self.now_ns = unseen(native.set_module), unseen(native.host_now_ns)
+        self.record_range = unseen(native.record_range)
         self._references: dict[int, weakref.ref[Any]] = {}
         self._paths: dict[int, str] = {0: ""}
         self._classes: dict[int, str] = {0: ""}
@@ -118,7 +119,7 @@ class ModuleHooks:
 
     def number(self, module: Any) -> int:
         """A module's number; defined on first sight. 0 while a tracer runs a graph it has made."""
-        return self.numbers.get(id(module)) or self._define(module)
+        return self._numbers.get(id(module)) or self._define(module)
 
     def _define(self, module: Any) -> int:
         if isinstance(module, torch.fx.GraphModule) and torch._C._len_torch_dispatch_stack() > 0:
@@ -126,7 +127,7 @@ class ModuleHooks:
         inner = unwrapped(module)
         number = self.number(inner) if inner is not module else self._define_path(module)
         key = id(module)
-        self.numbers[key] = number
+        self._numbers[key] = number
         self._references[key] = weakref.ref(module, lambda _: self._forget(key))
         return number
 
@@ -141,7 +142,7 @@ class ModuleHooks:
         return number
 
     def _forget(self, key: int) -> None:
-        self.numbers.pop(key, None)
+        self._numbers.pop(key, None)
         self._references.pop(key, None)
 
     def _registered(self, parent: Any, name: str, child: Any) -> None:

@@ -33,6 +33,7 @@ model = MLP().to("neuron")
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 x = torch.ones(2, 8, device="neuron")
 found = {}
+FILES = ("torch/autograd/", "torch/optim/", "torch/nn/", "torch/profiler/", "torch/_tensor.py")
 
 
 def step(module=model):
@@ -60,6 +61,12 @@ def note(name, profiler):
         # Not how many: autograd's thread may free memory after the window's end.
         "has_memory": any(event["cat"] == "cpu_instant_event" for event in events),
         "modules": collections.Counter(modules),
+        # PyTorch's own Python around each operation, and ours: hooks must add no frame.
+        "frames": collections.Counter(
+            event["name"] for event in events
+            if event["cat"] == "python_function" and event["name"].startswith(FILES)
+        ),
+        "hooks": sum("torch_hooks" in event["name"] for event in events),
         "lowering": sum("torch_lowering" in event["name"] for event in events),
     })
 
@@ -160,7 +167,8 @@ def test_a_capture_changes_nothing_in_what_torch_profiler_records(workplace: Wor
     assert captured["all"][0]["modules"] == {
         f"nn.Module: {name}": 1 for name in ("MLP_0", "Linear_0", "Linear_1")
     }
-    assert captured["all"][0]["lowering"] == 0
+    assert captured["all"][0]["frames"]
+    assert captured["all"][0]["lowering"] == captured["all"][0]["hooks"] == 0
     with neuron_tools.open_profile(workplace.folder / "run.nprof") as profile:
         assert verify(profile) == []
         rows = profile.query("SELECT DISTINCT layer FROM Instruction WHERE layer LIKE '/MLP/%'").to_pylist()
@@ -174,5 +182,5 @@ def test_compiled_modules_have_the_same_rows_too(workplace: Workplace) -> None:
         found_without_capture(workplace.folder, "--compile"),
     )
     for found in (captured, plain):  # a graph is one kernel in a capture, and its operators one each without
-        del found["compiled"][0]["events"]["kernel"]
+        del found["compiled"][0]["events"]["kernel"], found["compiled"][0]["frames"]
     assert captured == plain
