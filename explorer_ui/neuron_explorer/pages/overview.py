@@ -149,6 +149,7 @@ def _figures(view: View, overview: Overview) -> Any:
     else:
         numbers = [
             ("Device time", duration(occupancy.device_ns), count(occupancy.executions, "execution")),
+            *_expected(overview),
             ("Device busy", percent(occupancy.busy_share), f"of {duration(occupancy.window_ns)}"),
         ]
     peak = max((peak.peak_bytes for peak in overview.memory), default=0)
@@ -160,6 +161,16 @@ def _figures(view: View, overview: Overview) -> Any:
             ("Matrix work", _known(metrics.get("model_flops"), "FLOP"), "of the model"),
         ]
     return html.Dl([_figure(*number) for number in numbers], className="figures")
+
+
+def _expected(overview: Overview) -> list[tuple[str, str, str]]:
+    """Where the chip's device time is expected, of a simulated one."""
+    found = overview.expected
+    if found is None:
+        return []
+    reasons = f"compiler {found.compiler_percent:.0f} %, hardware model {found.hardware_percent:.0f} %"
+    text = f"{duration(found.low_ns)} to {duration(found.high_ns)}"
+    return [("On silicon", text, f"expected, {found.chance_percent:.0f} %: {reasons}")]
 
 
 def _trace_figures(trace: TraceOverview) -> Any:

@@ -11,6 +11,7 @@ from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_profile.analysis.communication import measure_communication
 from neuron_profile.analysis.critical_path import find_critical_path
 from neuron_profile.analysis.errors import LacksDataError
+from neuron_profile.analysis.expected import find_expected
 from neuron_profile.analysis.host_activity import find_host_idle
 from neuron_profile.analysis.idle_reasons import idle_reasons
 from neuron_profile.analysis.memory import measure_memory
@@ -113,4 +114,7 @@ CRITICAL_PATH = ProfileAnalysis(
     _critical_path, lambda profile, level: find_trace_path(profile), "instructions and no spans"
 )
 MEMORY = ProfileAnalysis(_memory, None, "memory samples and tensors")
+EXPECTED = ProfileAnalysis(
+    lambda profile, level: find_expected(profile), None, "times that were simulated for a chip that exists"
+)
 COMMUNICATION = ProfileAnalysis(_communication, _trace_communication, "collectives")

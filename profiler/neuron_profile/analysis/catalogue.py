@@ -17,6 +17,7 @@ ANALYSES = Door(
         ("critical-path", f"{_HERE}:CRITICAL_PATH"),
         ("memory", f"{_HERE}:MEMORY"),
         ("communication", f"{_HERE}:COMMUNICATION"),
+        ("expected", f"{_HERE}:EXPECTED"),
     ),
 )
 """By the name that `neuron-profile analyze` takes, each a `ProfileAnalysis`."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.compiler_changes import PassChange, find_compiler_changes
+from neuron_profile.analysis.expected import ExpectedTimes, expected_times, is_simulated
 from neuron_profile.analysis.host_activity import HostIdle, find_host_idle
 from neuron_profile.analysis.hotspots import Hotspots, find_hotspots
 from neuron_profile.analysis.memory_holders import CategoryBytes, by_category, find_memory_holders
@@ -64,6 +65,7 @@ class Overview:
         host_idle: What the host did while the device was idle; None where it was not sampled.
         compiler_changes: What the compiler of NKI kernels changed of what is written.
         trace: What another tool's trace shows; None where there is none.
+        expected: Where the chip's times are expected; None where those shown are no predictions.
     """
 
     metrics: Mapping[str, Any]
@@ -79,6 +81,7 @@ class Overview:
     host_idle: HostIdle | None = None
     compiler_changes: tuple[PassChange, ...] = ()
     trace: TraceOverview | None = None
+    expected: ExpectedTimes | None = None
 
     @property
     def total_ns(self) -> float:
@@ -102,11 +105,12 @@ class Overview:
 def make_overview(profile: Profile) -> Overview:
     """Compute the overview of a profile."""
     metrics, occupancy = profile.summary(), measure_occupancy(profile)
+    hotspots = find_hotspots(profile)
     return Overview(
         metrics=metrics,
         occupancy=occupancy,
         engines=engine_use(profile, metrics, occupancy),
-        hotspots=find_hotspots(profile),
+        hotspots=hotspots,
         transfers=measure_host_transfers(profile),
         memory=find_memory_peaks(profile),
         held=by_category(find_memory_holders(profile)),
@@ -116,6 +120,7 @@ def make_overview(profile: Profile) -> Overview:
         host_idle=find_host_idle(profile),
         compiler_changes=find_compiler_changes(profile),
         trace=look_at_trace(profile),
+        expected=expected_times(hotspots) if is_simulated(profile) else None,
     )
 
 

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from neuron_profile.analysis.comparison.difference import Difference, Reason
 from neuron_profile.analysis.comparison.layers import LayersDelta, join_layers
+from neuron_profile.analysis.expected import is_beyond_doubt
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration, percent, scaled
 from neuron_profile.reports.tables import data_table
@@ -114,7 +115,16 @@ def _totals(difference: Difference) -> list[str]:
         ("Idle between executions", difference.base_idle_ns, difference.new_idle_ns),
         ("Together", difference.base_total_ns, difference.new_total_ns),
     )
-    return [f"{name}: {duration(old)} -> {duration(new)} ({_change(old, new)})" for name, old, new in rows]
+    told = [f"{name}: {duration(old)} -> {duration(new)} ({_change(old, new)})" for name, old, new in rows]
+    return [*told, *_doubt(difference)]
+
+
+def _doubt(difference: Difference) -> list[str]:
+    """A sentence where the chip's own times may lie the other way round."""
+    old, new = difference.base_device_ns, difference.new_device_ns
+    if not difference.is_predicted or old == new or is_beyond_doubt(old, new):
+        return []
+    return ["Device times differ by less than either prediction may be off from the chip's time."]
 
 
 def _change(old: int, new: int) -> str:

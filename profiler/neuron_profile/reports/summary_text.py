@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from neuron_profile.analysis.expected import ExpectedTimes
 from neuron_profile.analysis.host_activity import HostIdle
 from neuron_profile.analysis.hotspots import Cost, Hotspots, ModuleNode
 from neuron_profile.analysis.identity import Identity
@@ -132,6 +133,7 @@ def total_rows(overview: Overview) -> list[tuple[str, str]]:
     """Names and values of the totals."""
     return [
         *_time_rows(overview.occupancy),
+        *_expected_rows(overview.expected),
         *_idle_rows(overview.host_idle),
         *_serving_rows(overview.serving),
         *_work_rows(overview),
@@ -148,6 +150,15 @@ def _time_rows(occupancy: Occupancy) -> Iterator[tuple[str, str]]:
         yield "Device busy", f"{percent(occupancy.busy_share)} of {duration(occupancy.window_ns)}; {idle}"
     wait = f", {duration(occupancy.host_wait_ns)} of it waiting for the device"
     yield "Host time", duration(occupancy.host_ns) + (wait if occupancy.host_wait_ns else "")
+
+
+def _expected_rows(expected: ExpectedTimes | None) -> Iterator[tuple[str, str]]:
+    if expected is None:
+        return
+    chance = f"{expected.chance_percent:.0f} %"
+    yield "On silicon", f"{duration(expected.low_ns)} to {duration(expected.high_ns)} expected ({chance})"
+    compiler, hardware = expected.compiler_percent, expected.hardware_percent
+    yield "", f"compiler may differ by {compiler:.0f} %, hardware model by {hardware:.0f} %"
 
 
 def _idle_rows(idle: HostIdle | None) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,7 @@ from neuron_profile.analysis.comparison.operations import (
 )
 from neuron_profile.analysis.comparison.trace_operations import in_order_of_time, is_trace, trace_totals
 from neuron_profile.analysis.errors import LacksDataError
+from neuron_profile.analysis.expected import is_simulated
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.time.charges import charge_device_time
@@ -90,6 +91,7 @@ class Difference:
         deltas: By falling size; the sum of all is `new_device_ns - base_device_ns`.
         lines: Lines of the user's own code that take more or less device time, by falling difference.
         base_idle_ns, new_idle_ns: Time between executions, in which the device waited for the host.
+        is_predicted: Both were simulated for chips that exist.
     """
 
     base_device_ns: int
@@ -98,6 +100,7 @@ class Difference:
     new_idle_ns: int
     deltas: tuple[Delta, ...]
     lines: tuple[LineDelta, ...] = ()
+    is_predicted: bool = False
 
     @property
     def base_total_ns(self) -> int:
@@ -132,6 +135,7 @@ def compare(base: Profile, new: Profile) -> Difference:
         ()
         if across
         else line_deltas(before.lines, after.lines, *(SourceTexts(each) for each in (base, new))),
+        is_predicted=is_simulated(base) and is_simulated(new),
     )
 
 

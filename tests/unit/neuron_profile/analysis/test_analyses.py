@@ -35,7 +35,7 @@ def open_small(folder):
 
 KINDS = {"capture": open_small, "trace": open_trace, "device": open_device_profile, "empty": open_empty}
 HAVE = {
-    "capture": {"critical-path"},
+    "capture": {"critical-path", "expected"},
     "trace": {"idle", "kernels", "queue", "critical-path", "communication"},
     "device": {"idle", "critical-path"},
     "empty": set(),

@@ -24,6 +24,8 @@ trn2 (simulated), 1 process, host clock fixed
 Device time  200 ns in 2 executions on 1 NeuronCore
 Device busy  66.7 % of 300 ns; 100 ns idle between executions
 Host time    500 ns, 100 ns of it waiting for the device
+On silicon   163 ns to 245 ns expected (80 %)
+             compiler may differ by 21 %, hardware model by 8 %
 Matrix work  2.00 MFLOP of the model, 4.00 MFLOP executed
 Utilization  MFU 25.0 %, HFU 50.0 %, MBU 12.5 % of all time
              MFU 31.2 %, HFU 62.5 %, MBU 15.6 % of the device time
