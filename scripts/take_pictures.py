@@ -3,7 +3,8 @@
 python scripts/take_pictures.py demo/compiled.nprof demo/eager.nprof     after `make demo` and `make test`
 python scripts/take_pictures.py a.nprof -o /tmp/shots --theme dark       to look at pages while working
 
-The first profile is shown; the second, if there is one, is what the page Diff compares it with.
+Each picture is the first view that a user gets. The first profile is shown; the second, if there is one, is
+what the page Diff compares it with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, sync_playwright
 
 from neuron_explorer.library import profile_id
-from neuron_tools.profile.reader import open_profile
 
 PICTURES = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 VIEWPORT = {"width": 1280, "height": 800}
@@ -43,6 +43,9 @@ PAGES: dict[str, tuple[str, dict[str, str]]] = {
     "export": ("/export", {}),
 }
 UNFINISHED = ".state.loading, .dash-graph:not(:has(.main-svg)), [data-table]:not(:has(table))"
+IS_DRAWN = """() =>
+    [...(window.neuronTimelines?.values() ?? [])].every((timeline) => timeline.statistics().isSharp)
+    && !document.querySelector(".ag-root-wrapper:not(:has(.ag-row))")"""
 DRAWING_MS = 1500  # grids and the timeline draw on after their data has come
 
 
@@ -65,19 +68,10 @@ def take(page: Page, target: Path) -> None:
     """Save what the page shows once it is complete."""
     page.wait_for_selector("#page > *", state="attached")  # a section may have nothing to say
     page.wait_for_selector(UNFINISHED, state="detached", timeout=120_000)
+    page.wait_for_function(IS_DRAWN, timeout=120_000)
     page.wait_for_timeout(DRAWING_MS)
     page.screenshot(path=target)
     print(target)
-
-
-def longest_execution(profile: Path) -> dict[str, str]:
-    """The range of a profile's longest execution, which a reader would zoom to; empty where there is none."""
-    columns = "execution_start_ts AS start_ns, execution_end_ts AS end_ns"
-    with open_profile(profile) as opened:
-        found = opened.query(
-            f"SELECT {columns} FROM ExecutionInfo ORDER BY end_ns - start_ns DESC LIMIT 1"
-        ).to_pylist()
-    return {name: str(time) for row in found for name, time in row.items()}
 
 
 def addresses(profiles: Sequence[Path], names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -85,7 +79,7 @@ def addresses(profiles: Sequence[Path], names: Sequence[str]) -> Iterator[tuple[
     base = {"base": profile_id(profiles[1])} if len(profiles) > 1 else {}
     for name in names or PAGES:
         path, parameters = PAGES[name]
-        extra = base if name == "diff" else longest_execution(profiles[0]) if name == "timeline" else {}
+        extra = base if name == "diff" else {}
         shown = {"profile": profile_id(profiles[0]), **parameters, **extra}
         yield name, f"{path}?{urlencode(shown)}"
 

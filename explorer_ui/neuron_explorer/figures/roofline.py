@@ -19,11 +19,19 @@ NAMED, LONGEST_LABEL = 8, 32
 """So many of the longest points have their name beside them, with at most so many letters."""
 APART = (0.9, 0.12)
 """Decades that names must be apart in one direction or the other."""
+NAMES_TURN = 0.7
+"""Names of points beyond this part of the axis stand at their left."""
+PANEL_LABEL, PANEL_APART = 13, (2.5, 0.6)
+"""The longest name, and how far names must be apart, in a panel of the workspace."""
 _COLOURS = {"f32": PINK, "bf16": BLUE, "fp8": GREEN}
 
 
-def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
-    """Points by intensity and rate, sized by their time; one roof per element type, dotted if throttled."""
+def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool = False) -> Any:
+    """Points by intensity and rate, sized by their time; one roof per element type, dotted if throttled.
+
+    Args:
+        is_panel: Whether there is little room, for fewer and shorter names.
+    """
     figure = go.Figure()
     points = [point for point in roofline.points if point.flops and point.hbm_bytes][:most]
     shown = _shown_intensities(points)
@@ -40,9 +48,9 @@ def roofline_figure(roofline: Roofline, theme: Theme, most: int) -> Any:
             y=[point.flops_per_second for point in points],
             mode="markers+text",
             name=roofline.level,
-            text=_labels(points),
+            text=_labels(points, is_panel),
             customdata=[f"{roofline.level}:{point.name}" for point in points],
-            textposition="middle right",
+            textposition=[_side(point, shown) for point in points],
             textfont={"size": 11, "color": theme.faint},
             marker={
                 "size": [6 + 24 * (point.charged_ns / longest) ** 0.5 for point in points],
@@ -77,23 +85,31 @@ def _shown_intensities(points: Sequence[Point]) -> tuple[float, float]:
     )
 
 
-def _labels(points: Sequence[Point]) -> list[str]:
+def _side(point: Point, shown: tuple[float, float]) -> str:
+    """The side of a point that has more room for its name."""
+    first, last = log10(shown[0]), log10(shown[1])
+    is_far = log10(point.intensity) > first + NAMES_TURN * (last - first)
+    return "middle left" if is_far else "middle right"
+
+
+def _labels(points: Sequence[Point], is_panel: bool) -> list[str]:
     """Names beside the longest points, as far as they do not run into each other; "" for the others."""
+    apart, longest = (PANEL_APART, PANEL_LABEL) if is_panel else (APART, LONGEST_LABEL)
     taken: list[tuple[float, float]] = []
     texts = []
     for point in points:
         place = log10(point.intensity), log10(point.flops_per_second)
-        is_free = all(abs(place[0] - x) > APART[0] or abs(place[1] - y) > APART[1] for x, y in taken)
-        texts.append(f"  {_label(point.name)}" if is_free and len(taken) < NAMED else "")
+        is_free = all(abs(place[0] - x) > apart[0] or abs(place[1] - y) > apart[1] for x, y in taken)
+        texts.append(f"  {_label(point.name, longest)}  " if is_free and len(taken) < NAMED else "")
         if texts[-1]:
             taken.append(place)
     return texts
 
 
-def _label(name: str) -> str:
+def _label(name: str, longest: int) -> str:
     """The end of a name that tells it from others."""
     last = plain(name).rpartition("/")[2].rpartition("::")[2]
-    return last if len(last) <= LONGEST_LABEL else f"{last[: LONGEST_LABEL - 1]}…"
+    return last if len(last) <= longest else f"{last[: longest - 1]}…"
 
 
 def _roof(

@@ -45,7 +45,8 @@ def _draw(view: View) -> Any:
             "(record_shapes=True) of a device whose peaks are known; this profile has neither.",
         )
     if view.is_panel:
-        return fitted_chart(roofline_figure(roofline, view.theme, POINTS), "Roofline of one NeuronCore")
+        figure = roofline_figure(roofline, view.theme, POINTS, is_panel=True)
+        return fitted_chart(figure, "Roofline of one NeuronCore")
     rows = [_row(point, roofline.level) for point in roofline.points[:ROWS]]
     return [
         chart_card(
