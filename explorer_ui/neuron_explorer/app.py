@@ -9,7 +9,7 @@ from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from neuron_explorer import sections, shell
 from neuron_explorer.drawing import draw_page
-from neuron_explorer.page import Site, View
+from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page, pages
 from neuron_explorer.steps import step_strip
 
@@ -94,6 +94,13 @@ def render(view: View, shown: str | None = None) -> tuple[Any, str, Any, Any, st
         shell.navigation(view, page),
         shell.heading(view, page),
         shell.window_title(view, page),
-        step_strip(view.address, view.analyses) if page is not None and page.needs_profile else [],
+        _steps_above(view, page),
         now,
     )
+
+
+def _steps_above(view: View, page: Page | None) -> Any:
+    """The steps of the profile that a page shows; nothing above a page without one."""
+    if page is None or not page.needs_profile:
+        return []
+    return step_strip(view.address, view.analyses, is_always_whole=not page.follows_range)

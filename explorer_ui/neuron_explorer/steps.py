@@ -29,8 +29,12 @@ def opening_address(address: Address, analyses: Analyses) -> Address:
     return replace(address, start_ns=steps.typical.begin_ns, end_ns=steps.typical.end_ns)
 
 
-def step_strip(address: Address, analyses: Analyses) -> Any:
-    """The steps as links, the chosen one marked; nothing where a profile has none."""
+def step_strip(address: Address, analyses: Analyses, is_always_whole: bool = False) -> Any:
+    """The steps as links, the chosen one marked; nothing where a profile has none.
+
+    Args:
+        is_always_whole: Whether the figures of the page are of the whole profile, whichever step is chosen.
+    """
     steps = _steps(address, analyses) if address.profile else None
     if steps is None or not steps.steps:
         return []
@@ -51,7 +55,7 @@ def step_strip(address: Address, analyses: Analyses) -> Any:
         html.Div([html.B("Steps"), html.Span(_kinds(steps), className="note")], className="steps-title"),
         html.Div([*cells, *more], className="steps-cells"),
         html.Div(
-            _scope_text(address, steps, chosen),
+            _ALWAYS_WHOLE if is_always_whole else _scope_text(address, steps, chosen),
             className="steps-scope",
             **{"data-start-ns": address.start_ns, "data-end-ns": address.end_ns},
         ),
@@ -128,6 +132,9 @@ def _kinds(steps: Steps) -> str:
         kind: sum(step.kind == kind for step in steps.steps) for kind in (STEADY, SLOW, WARM_UP, COMPILING)
     }
     return ", ".join(f"{number} {kind}" for kind, number in counts.items() if number)
+
+
+_ALWAYS_WHOLE = [html.B("all of the profile"), html.Span("whichever step is chosen", className="note")]
 
 
 def _scope_text(address: Address, steps: Steps, chosen: Step | None) -> list[Any]:

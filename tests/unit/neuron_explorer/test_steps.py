@@ -42,6 +42,9 @@ def test_the_strip_marks_what_is_shown_and_says_so(opened):
     assert "typical step" in shown
     assert shown.count("aria-current") == 1
     assert shown.count("className='step ") == 6
+    always_whole = str(step_strip(chosen, analyses, is_always_whole=True))
+    assert "all of the profile" in always_whole
+    assert "typical step" not in always_whole
     assert step_strip(Address.parse("/overview", "?profile=other"), analyses) == []
 
 
