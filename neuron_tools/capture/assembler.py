@@ -104,14 +104,16 @@ class Assembler:
             raise
 
     def finish(
-        self, complete: bool, exit_status: int | None, interrupted: bool = False, **facts: Any
-    ) -> CaptureReport:
+        self, complete: bool, exit_status: int | None, interrupted: bool = False, derived: bool = True,
+        **facts: Any,
+    ) -> CaptureReport:  # fmt: skip
         """Write the rest, the derived tables and the profile's closing line; then remove the logs.
 
         Args:
             complete: Whether the command could run to its end while it was recorded.
             exit_status: The command's exit status, kept in `profile.json`.
             interrupted: Whether the user stopped it.
+            derived: Whether to write the derived tables, which only summaries and pages read.
             facts: Further entries of `profile.json`.
 
         Raises:
@@ -120,7 +122,8 @@ class Assembler:
         try:
             self._advance(whole_blocks_only=False, until=math.inf)
             self._write_totals(exit_status)
-            derive_tables(self.options.directory, self._writer)
+            if derived:
+                derive_tables(self.options.directory, self._writer)
             complete = complete and self._has_all() and not self._failed
             self._writer.close(complete, exit_status=exit_status, interrupted=interrupted, **facts)
             if not self._failed and self._windows is None:

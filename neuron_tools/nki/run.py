@@ -24,6 +24,7 @@ from neuron_tools.nki.core_race import SharedBuffer, check_cores
 from neuron_tools.nki.dtypes import as_dtype
 from neuron_tools.nki.errors import NkiValidationError, TracingError
 from neuron_tools.nki.kernel_ranges import traced_ranges
+from neuron_tools.nki.launch_record import describe_launch
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.tensor import NkiTensor
@@ -84,8 +85,14 @@ def run(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[str, Any])
     """
     with _uncollected():
         if launch.cores > 1:
-            return _run_side_by_side(launch, arguments, keywords)
-        return _run_in_turn(launch, arguments, keywords)
+            done = _run_side_by_side(launch, arguments, keywords)
+        else:
+            done = _run_in_turn(launch, arguments, keywords)
+    if launch.recording and not any(trace.data_dependent for trace in done.traces):
+        launched = describe_launch(launch.function, arguments, keywords, launch.grid, launch.cores)
+        for trace in done.traces:
+            trace.launched = launched
+    return done
 
 
 @contextmanager

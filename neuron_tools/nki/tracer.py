@@ -26,6 +26,7 @@ from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
 from neuron_tools.nki.view import View
 from neuron_tools.nki.view_form import ViewForm
+from neuron_tools.records.kernel_source import KernelLaunch
 
 ROW_WIDTH = 9
 """Integers of one row: kind, site, iteration, two regions written, four regions read (-1: none)."""
@@ -147,6 +148,7 @@ class Tracer(CallSites):
         names: Names that the kernel gave to calls (`name=`), by row.
         middle_end_skipped: Whether the kernel asked the compiler to leave its loops alone.
         program_ids, grid: Place in the launch grid, and the grid.
+        launched: The call, as it can be made again without its data; None where it cannot.
     """
 
     def __init__(
@@ -189,6 +191,7 @@ class Tracer(CallSites):
         self.accumulators: dict[Any, Any] = {}
         self.random: dict[Any, Any] = {}
         self.launch: Any = None
+        self.launched: KernelLaunch | None = None
         self.data_dependent = False
 
     # Rows

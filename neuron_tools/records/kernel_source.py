@@ -34,6 +34,27 @@ class Transformation:
 
 
 @dataclass(frozen=True, slots=True)
+class KernelLaunch:
+    """A call of a kernel without its data: enough to trace the kernel again, also after it was edited.
+
+    Attributes:
+        module, function: Module and qualified name of the kernel's function.
+        file, line: Where it is defined.
+        arguments: Positional and keyword arguments as JSON; arrays as shape and type.
+        grid: Extent of each axis of the launch grid.
+        cores: Physical cores that run instances side by side.
+    """
+
+    module: str
+    function: str
+    file: str
+    line: int
+    arguments: str
+    grid: tuple[int, ...] = ()
+    cores: int = 1
+
+
+@dataclass(frozen=True, slots=True)
 class KernelSource:
     """The kernel behind a Program, or those inside it; rows are those of its instruction table.
 
@@ -50,6 +71,7 @@ class KernelSource:
         labels: Names that the kernel itself gave to calls (`name=`).
         call_label: (calls made,) row of `labels`, -1 for a call without a name; empty where none has one.
         transformations: What the compiler changed of what is written.
+        launches: The calls that it was made from, those that can be made again.
     """
 
     names: tuple[str, ...]
@@ -64,6 +86,7 @@ class KernelSource:
     labels: tuple[str, ...] = ()
     call_label: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
     transformations: tuple[Transformation, ...] = ()
+    launches: tuple[KernelLaunch, ...] = ()
 
     def call_names(self) -> list[str]:
         """Name of each call: the kernel's own for it, or the instruction's."""
@@ -157,4 +180,5 @@ class _Joined:
             labels=tuple(label for _, part in self.parts for label in part.labels),
             call_label=np.concatenate(labels).astype(np.int32),
             transformations=tuple(changes),
+            launches=tuple(launch for _, part in self.parts for launch in part.launches),
         )

@@ -8,6 +8,7 @@ import { ProfileCommands } from "./commands/profile_commands";
 import { CapturedSources } from "./editor/captured_source";
 import { LineDecorations } from "./editor/decorations";
 import { FindingDiagnostics } from "./editor/diagnostics";
+import { EditPreviews } from "./editor/edit_previews";
 import { CostHover } from "./editor/hover";
 import { FunctionLenses } from "./editor/lenses";
 import { Navigation } from "./editor/navigation";
@@ -45,6 +46,7 @@ export function activate(context: vscode.ExtensionContext): void {
   navigation.timelines = timelines;
   const results = new ResultDocuments();
   registerEditorFeatures(keep, costs);
+  keep(new EditPreviews(connection, costs));
   registerViews(keep, registry, data, folder);
   keep(vscode.workspace.registerTextDocumentContentProvider(RESULT_SCHEME, results));
   keep(

@@ -21,6 +21,7 @@ export const settings = {
   minimumShare: (): number => read("decorations.minimumShare", 0),
   showsLenses: (): boolean => read("codeLens.enabled", true),
   showsDiagnostics: (): boolean => read("diagnostics.enabled", true),
+  simulatesEdits: (): boolean => read("whatIf.onEdit", true),
   followsCursor: (): boolean => read("followCursor", true),
 
   /** The rules for files of other machines, as they hold for a folder of the workspace. */

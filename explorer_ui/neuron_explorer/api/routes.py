@@ -64,13 +64,13 @@ def register(server: Flask, library: ProfileLibrary) -> None:
 
 def _view(library: ProfileLibrary, answer: Callable[[Profile], Any]) -> Callable[[str], Response]:
     def view(profile_id: str) -> Response:
-        return _json(answer(library.get(profile_id)))
+        return json_answer(answer(library.get(profile_id)))
 
     return view
 
 
 def _about() -> Response:
-    return _json({"program": "neuron-explorer", "version": version_text()})
+    return json_answer({"program": "neuron-explorer", "version": version_text()})
 
 
 class _Profiles:
@@ -94,14 +94,14 @@ class _Profiles:
 
     def entries(self) -> Response:
         """All profiles."""
-        return _json([answers.entry_json(entry) for entry in self._library.entries()])
+        return json_answer([answers.entry_json(entry) for entry in self._library.entries()])
 
     def add(self) -> Response:
         """Take in a profile, or a folder of them, by its path on this machine."""
         if not came_with_header():
             raise AddingRefusedError("Profiles are added with the token in the header Authorization.")
-        wanted = self._library.add(_field("path"))
-        return _json(answers.entry_json(self._library.entry(wanted)) if wanted else {})
+        wanted = self._library.add(text_field("path"))
+        return json_answer(answers.entry_json(self._library.entry(wanted)) if wanted else {})
 
     def compare(self) -> Response:
         """What got slower or faster between two profiles."""
@@ -134,7 +134,7 @@ class _Profiles:
         folders = tuple(request.args.getlist("own"))
         if not folders:
             return profile
-        seen: Profile | None = self._memo.get(profile, ("own", folders), lambda: _seen_by(profile, folders))
+        seen: Profile | None = self._memo.get(profile, ("own", folders), lambda: seen_by(profile, folders))
         return profile if seen is None else seen
 
     def _costs(self, profile: Profile) -> SourceCosts:
@@ -194,7 +194,7 @@ def _range() -> tuple[int, int] | None:
     return _number("start_ns", 0), _number("end_ns", 0)
 
 
-def _seen_by(profile: Profile, folders: tuple[str, ...]) -> Profile | None:
+def seen_by(profile: Profile, folders: tuple[str, ...]) -> Profile | None:
     """The profile with other own code; None where it has nothing of these folders."""
     seen = profile.seen_by(OwnCode(folders))
     if seen.query("SELECT 1 FROM Frontier WHERE is_own LIMIT 1").num_rows:
@@ -235,11 +235,11 @@ def _what_if(profile: Profile) -> Json:
     from neuron_profile.analysis.whatif.change import parse_change
     from neuron_profile.analysis.whatif.run import WhatIf
 
-    return answers.gain_json(WhatIf(profile).gain(parse_change(_field("change"))))
+    return answers.gain_json(WhatIf(profile).gain(parse_change(text_field("change"))))
 
 
 def _query(profile: Profile) -> Json:
-    return answers.table_json(profile.query(_field("sql"), timeout_s=QUERY_TIMEOUT_S), MOST_ROWS)
+    return answers.table_json(profile.query(text_field("sql"), timeout_s=QUERY_TIMEOUT_S), MOST_ROWS)
 
 
 def _argument(name: str) -> str:
@@ -256,7 +256,12 @@ def _number(name: str, default: int) -> int:
         raise UsageError(f"{name!r} must be a whole number.") from None
 
 
-def _field(name: str) -> str:
+def text_field(name: str) -> str:
+    """A text of the request's JSON body.
+
+    Raises:
+        UsageError: It has none of this name.
+    """
     try:
         body = request.get_json(silent=True)
     except RecursionError:
@@ -269,8 +274,9 @@ def _field(name: str) -> str:
 
 def _refuse(error: NeuronToolsError) -> tuple[Response, int]:
     status = {UnknownProfileError: 404, AddingRefusedError: 403}.get(type(error), 400)
-    return _json({"error": str(error)}), status
+    return json_answer({"error": str(error)}), status
 
 
-def _json(value: Any) -> Response:
+def json_answer(value: Any) -> Response:
+    """A value as the answer."""
     return Response(json.dumps(value, default=str, ensure_ascii=False), mimetype="application/json")

@@ -22,6 +22,8 @@ from flask import Flask
 from werkzeug.serving import BaseWSGIServer, make_server
 
 from neuron_explorer.api import routes as editor_routes
+from neuron_explorer.api.preview_process import PreviewProcess
+from neuron_explorer.api.previews import Previews
 from neuron_explorer.api.public_address import PublicAddresses
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.timeline import routes as timeline_routes
@@ -37,6 +39,7 @@ def make_application(library: ProfileLibrary, access: Access) -> Application:
     editor = Flask("neuron_explorer_editor")
     timeline_routes.register(editor, library)
     editor_routes.register(editor, library)
+    Previews(library, PreviewProcess()).register(editor)
     public = PublicAddresses()
     public.register(editor)
     protect(editor, access)

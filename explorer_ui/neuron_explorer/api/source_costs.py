@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from neuron_explorer.api.functions import Function, find_functions
 from neuron_profile.analysis.own_lines import OwnLine, load_own_lines
@@ -76,10 +76,18 @@ class Work:
         for engine, time_ns in other.engine_ns.items():
             self.engine_ns[engine] = self.engine_ns.get(engine, 0) + time_ns
 
+    def scaled(self, times: int) -> Work:
+        """So many times the work."""
+        numbers = {name: getattr(self, name) * times for name in _NUMBERS}
+        return Work(**numbers, engine_ns={engine: ns * times for engine, ns in self.engine_ns.items()})
+
     def mfu(self, peak_flops: float) -> float:
         """Useful FLOPs as a part of what the device could have done in its time, 0 to 1."""
         possible = peak_flops * self.device_ns / 1e9
         return min(1.0, self.flops / possible) if possible else 0.0
+
+
+_NUMBERS = tuple(each.name for each in fields(Work) if each.name != "engine_ns")
 
 
 @dataclass(frozen=True)

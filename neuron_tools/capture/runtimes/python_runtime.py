@@ -56,13 +56,15 @@ class PythonRuntime:
         *,
         internal_folders: Sequence[str] = (),
         count_cores: Callable[[], int] = lambda: 1,
+        published: bool = True,
     ) -> PythonRecorder:
-        """Begin the log; what it holds is published in the simulated driver's tree too.
+        """Begin the log.
 
         Args:
             recording: Where the log goes, and the options.
             internal_folders: Folders whose frames are the framework's and not the user's.
             count_cores: How many cores the process sees; asked when one first runs something.
+            published: Whether the simulated driver's tree shows what is recorded.
         """
         options, core = recording.options, recording.core
         recorder = self._recorder = PythonRecorder(
@@ -75,7 +77,8 @@ class PythonRuntime:
             host_latency_ns=round(core.host_transfer_latency_ns),
             fixed_ns_per_dispatch=options.fixed_ns_per_dispatch if options.host_clock == "fixed" else None,
         )
-        self._published = PublishedRecording(recorder, recording, count_cores)
+        if published:
+            self._published = PublishedRecording(recorder, recording, count_cores)
         return recorder
 
     def _take_hooks_out(self) -> None:

@@ -6,6 +6,7 @@ carry the kernel's own line and stack themselves.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -94,9 +95,27 @@ def kernel_tables(executable: Executable, process_idx: int) -> Mapping[str, Mapp
         executable, source, leaves, base, process_idx)}  # fmt: skip
     if len(source.iterations):
         tables["KernelIterationVariables"] = _iterations(source, base, process_idx)
+    if source.launches:
+        tables["KernelLaunch"] = _launches(executable, source, process_idx)
     if source.transformations:
         tables["Transformation"] = _transformations(executable, source, process_idx)
     return tables
+
+
+def _launches(executable: Executable, source: KernelSource, process_idx: int) -> dict[str, Any]:
+    """KernelLaunch: one row for each kernel call in the program that can be made again."""
+    launches = source.launches
+    return {
+        "module": [launch.module for launch in launches],
+        "function": [launch.function for launch in launches],
+        "file_path": [launch.file for launch in launches],
+        "line_number": np.array([launch.line for launch in launches], np.int64),
+        "arguments": [launch.arguments for launch in launches],
+        "grid": [json.dumps(launch.grid) for launch in launches],
+        "cores": np.array([launch.cores for launch in launches], np.int32),
+        "executable_idx": np.full(len(launches), executable.number, np.int32),
+        "process_idx": np.full(len(launches), process_idx, np.int32),
+    }
 
 
 def _transformations(executable: Executable, source: KernelSource, process_idx: int) -> dict[str, Any]:

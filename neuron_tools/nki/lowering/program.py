@@ -327,6 +327,7 @@ class _Lowering:
             labels=labels,
             call_label=call_label,
             transformations=self.body.changes,
+            launches=(trace.launched,) if trace.launched is not None else (),
         )
 
     def _labels(self) -> tuple[tuple[str, ...], npt.NDArray[np.int32]]:

@@ -15,7 +15,7 @@ export class CostHover implements vscode.HoverProvider {
     if (!costs || !found || !profile) return undefined;
     const place = encodeURIComponent(JSON.stringify([document.uri, position.line, position.line]));
     const links = [`[Show spans](command:neuron.showSpans?${place})`, `[Zoom in](command:neuron.zoomIntoInstructions?${place})`];
-    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name, links, base?.name));
+    const text = new vscode.MarkdownString(lineMarkdown(found, costs.freshness, profile.name, links, base?.name ?? (costs.predicted && "the capture")));
     text.isTrusted = { enabledCommands: ["neuron.showSpans", "neuron.zoomIntoInstructions"] };
     return new vscode.Hover(text, document.lineAt(position.line).range);
   }

@@ -4,8 +4,8 @@ import * as vscode from "vscode";
 import { logError } from "../log";
 import { settings } from "../settings";
 import type { DocumentCosts } from "../source/document_costs";
-import type { PlacedCosts } from "../source/file_costs";
-import { functionText, staleText } from "../text/line_text";
+import type { PlacedCosts, Prediction } from "../source/file_costs";
+import { functionText, predictedText, staleText } from "../text/line_text";
 import { shortened } from "../text/markdown";
 import { duration } from "../text/quantities";
 
@@ -30,7 +30,8 @@ export class FunctionLenses implements vscode.CodeLensProvider, vscode.Disposabl
     if (!costs || !profile) return [];
     const compared = base && costs.lines.some(({ before }) => before !== undefined) ? [comparisonLens(base.name)] : [];
     const ranged = range ? [rangeLens(range.endNs - range.startNs)] : [];
-    return [...ranged, ...compared, ...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
+    const predicted = costs.predicted ? [predictionLens(document, costs.predicted)] : [];
+    return [...predicted, ...ranged, ...compared, ...staleLenses(document, costs, profile.name), ...functionLenses(document, costs)];
   }
 
   dispose(): void {
@@ -55,6 +56,15 @@ function rangeLens(lengthNs: number): vscode.CodeLens {
     title: `$(watch) Costs of the ${duration(lengthNs)} chosen on the timeline`,
     tooltip: "Show the costs of the whole profile",
     command: "neuron.showWholeProfile",
+  });
+}
+
+function predictionLens(document: vscode.TextDocument, prediction: Prediction): vscode.CodeLens {
+  return new vscode.CodeLens(new vscode.Range(0, 0, 0, 0), {
+    title: `$(beaker) ${predictedText(prediction)}`,
+    tooltip: "Simulated while you type; nothing was run. Capture again",
+    command: "neuron.captureFile",
+    arguments: [document.uri],
   });
 }
 

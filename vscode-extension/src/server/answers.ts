@@ -61,6 +61,26 @@ export interface FileCosts {
   readonly functions: readonly FunctionWork[];
 }
 
+/** An error that simulating an edit met. */
+export interface Problem {
+  /** As the profile names it; empty where no file of the user's has part in it. */
+  readonly file: string;
+  readonly line: number;
+  readonly message: string;
+  readonly kind: "rule" | "syntax" | "error";
+}
+
+/** What the kernels that a file takes part in cost, as captured and with another text; null where nothing is known. */
+export interface Preview {
+  /** None where the file takes part in no kernel call that can be made again. */
+  readonly kernels: readonly string[];
+  readonly problems: readonly Problem[];
+  readonly before: FileCosts | null;
+  readonly after: FileCosts | null;
+  /** A newer text was asked about meanwhile. */
+  readonly superseded?: boolean;
+}
+
 export interface Place {
   readonly file: string;
   readonly line: number;

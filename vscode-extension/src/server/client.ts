@@ -7,6 +7,7 @@ import type {
   FoundSpans,
   Gain,
   Hierarchy,
+  Preview,
   ProfileEntry,
   QueryResult,
   SourceText,
@@ -93,6 +94,11 @@ export class Client {
 
   whatIf(id: string, change: string): Promise<Gain> {
     return this.json(`profiles/${id}/what-if`, {}, { change });
+  }
+
+  /** Simulate a file's kernels with another text. */
+  preview(id: string, path: string, text: string): Promise<Preview> {
+    return this.json(`profiles/${id}/preview`, { own: this.own() }, { path, text });
   }
 
   query(id: string, sql: string): Promise<QueryResult> {

@@ -4,9 +4,10 @@ import { createHash } from "node:crypto";
 import * as vscode from "vscode";
 import { logError } from "../log";
 import type { ProfileData, Which } from "../profiles/data";
+import type { Preview } from "../server/answers";
 import { settings } from "../settings";
 import { CAPTURED_SCHEME, readCapturedUri } from "./captured";
-import { compareCosts, placeCosts, type PlacedCosts } from "./file_costs";
+import { compareCosts, placeCosts, predictCosts, type PlacedCosts } from "./file_costs";
 import { isInWorkspace } from "./locate";
 import { recordedPath } from "./paths";
 
@@ -19,6 +20,7 @@ interface Kept {
 
 export class DocumentCosts implements vscode.Disposable {
   private kept = new WeakMap<vscode.TextDocument, Kept>();
+  private previews = new WeakMap<vscode.TextDocument, { readonly version: number; readonly preview: Preview }>();
   private readonly changed = new vscode.EventEmitter<void>();
   private readonly subscriptions: vscode.Disposable[];
   /** What was answered before is no longer true: another profile, another server, or other rules for paths. */
@@ -51,12 +53,20 @@ export class DocumentCosts implements vscode.Disposable {
     return kept.costs;
   }
 
+  /** Let a document's lines show what a version of it would cost. */
+  predict(document: vscode.TextDocument, version: number, preview: Preview): void {
+    this.previews.set(document, { version, preview });
+    this.kept.delete(document);
+    this.changed.fire();
+  }
+
   dispose(): void {
     for (const part of [...this.subscriptions, this.changed]) part.dispose();
   }
 
   private forget(): void {
     this.kept = new WeakMap();
+    this.previews = new WeakMap();
     this.changed.fire();
   }
 
@@ -80,7 +90,9 @@ export class DocumentCosts implements vscode.Disposable {
       // Costs are worth seeing without what they are compared with, too.
       base && this.read(document, "base").catch(logError),
     ]);
-    return costs && before ? compareCosts(costs, before) : costs;
+    if (costs && before) return compareCosts(costs, before);
+    const known = range ? undefined : this.previews.get(document);
+    return costs && known?.version === document.version ? predictCosts(costs, known.preview) : costs;
   }
 
   private async read(document: vscode.TextDocument, which: Which): Promise<PlacedCosts | undefined> {

@@ -1,6 +1,6 @@
 /** The costs of a document's lines as it reads now: lines of the profile followed to where they stand. */
 
-import type { FileCosts, FunctionWork, LineWork, SourceText, Work } from "../server/answers";
+import type { FileCosts, FunctionWork, LineWork, Preview, SourceText, Work } from "../server/answers";
 import { followLines, splitLines } from "./line_map";
 
 /** How sure it is that a cost belongs to its line. */
@@ -23,6 +23,13 @@ export interface CostedFunction {
   readonly work: FunctionWork;
 }
 
+/** What kernels take together, as captured and as the text reads now. */
+export interface Prediction {
+  readonly kernels: readonly string[];
+  readonly beforeNs: number;
+  readonly afterNs: number;
+}
+
 export interface PlacedCosts {
   /** Path of the file in the profile. */
   readonly path: string;
@@ -32,6 +39,8 @@ export interface PlacedCosts {
   readonly functions: readonly CostedFunction[];
   /** Costed lines that the document no longer has. */
   readonly lost: number;
+  /** Lines have what they would cost: nothing was run with this text. */
+  readonly predicted?: Prediction;
   /** Place now (from 0) of a line of the profile (from 1); undefined where it is gone. */
   place(recordedLine: number): number | undefined;
   /** Line of the profile (from 1) that stands at a place (from 0); undefined for a new line. */
@@ -75,6 +84,59 @@ export function placeCosts(costs: FileCosts, source: SourceText | undefined, tex
 const NOTHING: Work = {
   device_ns: 0, share: 0, backward_ns: 0, calls: 0, instructions: 0, hbm_bytes: 0, flops: 0, engine_ns: {},
 };
+
+const LINE_PARTS = ["own_code", "total"] as const;
+
+/** Costs with the kernels as the text reads now: what they took is replaced by what they would take. */
+export function predictCosts(costs: PlacedCosts, { kernels, before, after }: Preview): PlacedCosts {
+  if (!before || !after) return costs;
+  const deviceNs = costs.deviceNs - before.device_ns + after.device_ns;
+  const isOwn = [...before.lines, ...after.lines].some(({ own_code: own }) => own.device_ns > 0);
+  const captured = new Map(costs.lines.map((row) => [row.line, row]));
+  const minus = new Map(before.lines.map((work) => [costs.place(work.line), work]));
+  const plus = new Map(after.lines.map((work) => [work.line - 1, work]));
+  const touched = new Set([...minus.keys(), ...plus.keys()].filter((line) => line !== undefined));
+  const lines = [...new Set([...captured.keys(), ...touched])].map((line): CostedLine => {
+    const row = captured.get(line);
+    const recordedLine = row?.recordedLine ?? costs.recorded(line) ?? line + 1;
+    const work = predictedLine(recordedLine, row?.work, minus.get(line), plus.get(line), deviceNs);
+    const shown = isOwn ? work.own_code : work;
+    return { line, recordedLine, work, shown, ...(touched.has(line) && { before: row?.shown ?? NOTHING }) };
+  });
+  const predicted = { kernels, beforeNs: before.device_ns, afterNs: after.device_ns };
+  return { ...costs, deviceNs, predicted, lines: lines.sort((one, other) => one.line - other.line) };
+}
+
+function predictedLine(
+  line: number,
+  captured: LineWork | undefined,
+  minus: LineWork | undefined,
+  plus: LineWork | undefined,
+  deviceNs: number,
+): LineWork {
+  const [own_code, total] = LINE_PARTS.map((part) => replaced(captured?.[part], minus?.[part], plus?.[part], deviceNs));
+  return { ...replaced(captured, minus, plus, deviceNs), line, own_code: own_code!, total: total! };
+}
+
+/** Work without a part of it and with another; rounding leaves nothing below 0. */
+function replaced(whole: Work = NOTHING, minus: Work = NOTHING, plus: Work = NOTHING, deviceNs: number): Work {
+  const value = (name: "device_ns" | "backward_ns" | "calls" | "instructions" | "hbm_bytes" | "flops"): number =>
+    Math.max(0, whole[name] - minus[name] + plus[name]);
+  const engines = new Set([whole, minus, plus].flatMap(({ engine_ns: times }) => Object.keys(times)));
+  const time = (engine: string): number =>
+    Math.max(0, (whole.engine_ns[engine] ?? 0) - (minus.engine_ns[engine] ?? 0) + (plus.engine_ns[engine] ?? 0));
+  const device_ns = value("device_ns");
+  return {
+    device_ns,
+    share: deviceNs > 0 ? Math.min(1, device_ns / deviceNs) : 0,
+    backward_ns: value("backward_ns"),
+    calls: value("calls"),
+    instructions: value("instructions"),
+    hbm_bytes: value("hbm_bytes"),
+    flops: value("flops"),
+    engine_ns: Object.fromEntries([...engines].map((engine) => [engine, time(engine)])),
+  };
+}
 
 /** Costs with what each line cost in another profile; lines that cost something only there are added. */
 export function compareCosts(costs: PlacedCosts, base: PlacedCosts): PlacedCosts {
