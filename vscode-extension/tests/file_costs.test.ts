@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FileCosts, FunctionWork, LineWork, Work } from "../src/server/answers";
-import { compareCosts, hottestFirst, nextHottest, placeCosts } from "../src/source/file_costs";
+import { compareCosts, hottestFirst, nextHottest, placeCosts, predictCosts } from "../src/source/file_costs";
 
 const work = (ns: number): Work => ({
   device_ns: ns, share: ns / 1000, backward_ns: 0, calls: 1, instructions: 1, hbm_bytes: 0, flops: 0, engine_ns: {},
@@ -84,4 +84,32 @@ describe("nextHottest", () => {
     expect(nextHottest(lines, 1)?.line).toBe(2);
     expect(nextHottest([], 0)).toBeUndefined();
   });
+});
+
+describe("predictCosts", () => {
+  const NEW_TEXT = "def f():\n    x()\n    a()\n    b()\n";
+  const placed = placeCosts({ ...COSTS, device_ns: 1000 }, captured, NEW_TEXT);
+  const preview = {
+    kernels: ["f"],
+    problems: [],
+    before: { path: "/p/f.py", device_ns: 400, lines: [line(3, 400)], functions: [] },
+    after: { path: "/p/f.py", device_ns: 150, lines: [line(2, 50), line(4, 100)], functions: [] },
+  };
+  const predicted = predictCosts(placed, preview);
+
+  it("replaces what the kernels took by what they would take, in the lines as they stand now", () =>
+    expect(predicted.lines.map(({ line: at, shown, before }) => [at, shown.device_ns, before?.device_ns])).toEqual([
+      [1, 50, 0],
+      [2, 300, undefined],
+      [3, 300, 600],
+    ]));
+
+  it("has shares of the time that the whole would take", () => {
+    expect(predicted.deviceNs).toBe(750);
+    expect(predicted.lines[2]?.shown.share).toBeCloseTo(0.4);
+    expect(predicted.predicted).toEqual({ kernels: ["f"], beforeNs: 400, afterNs: 150 });
+  });
+
+  it("changes nothing where nothing could be simulated", () =>
+    expect(predictCosts(placed, { ...preview, after: null })).toBe(placed));
 });

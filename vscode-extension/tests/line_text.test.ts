@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FunctionWork, LineWork, Work } from "../src/server/answers";
-import { changeText, engineText, functionText, lineMarkdown, lineText, staleText } from "../src/text/line_text";
+import { changeText, engineText, functionText, lineMarkdown, lineText, predictedText, staleText } from "../src/text/line_text";
 
 const WORK: Work = {
   device_ns: 197_140,
@@ -83,6 +83,16 @@ describe("lineMarkdown", () => {
 
   it("has no markup of the profile's", () =>
     expect(lineMarkdown({ line: 13, recordedLine: 14, work: LINE, shown: LINE }, "same", "[x](command:y)")).not.toContain("](command"));
+});
+
+describe("predictedText", () => {
+  it("tells what the kernels take as they read now", () => {
+    const text = predictedText({ kernels: ["softmax", "matmul"], beforeNs: 42_300, afterNs: 35_100 });
+    expect(text).toBe("As it reads now: softmax, matmul 42.3 µs → 35.1 µs, -17.0 %");
+  });
+
+  it("says when nothing changes", () =>
+    expect(predictedText({ kernels: ["k"], beforeNs: 100, afterNs: 100 })).toBe("As it reads now: k 100 ns → 100 ns, no change"));
 });
 
 describe("staleText", () => {

@@ -37,7 +37,38 @@ export class Range {
     this.start = new Position(line, character);
     this.end = new Position(endLine, endCharacter);
   }
+  with(start: Position): Range {
+    return new Range(start.line, start.character, this.end.line, this.end.character);
+  }
 }
+
+export enum DiagnosticSeverity {
+  Error,
+  Warning,
+  Information,
+}
+
+export class Diagnostic {
+  source?: string;
+  code?: string;
+  constructor(
+    readonly range: Range,
+    readonly message: string,
+    readonly severity: DiagnosticSeverity,
+  ) {}
+}
+
+/** What stands in all collections of diagnostics, by address. */
+export const diagnostics = new Map<string, readonly Diagnostic[]>();
+
+export const languages = {
+  createDiagnosticCollection: () => ({
+    set: (uri: { toString(): string }, found: readonly Diagnostic[]) => void diagnostics.set(uri.toString(), found),
+    delete: (uri: { toString(): string }) => void diagnostics.delete(uri.toString()),
+    clear: () => diagnostics.clear(),
+    dispose: () => undefined,
+  }),
+};
 
 export class ThemeColor {
   constructor(readonly id: string) {}
@@ -64,13 +95,17 @@ export const configuration = {
 };
 export const trusted = new EventEmitter<undefined>();
 
+/** Documents that are edited or closed. */
+export const documents = { changed: new EventEmitter<unknown>(), closed: new EventEmitter<unknown>() };
+
 export const workspace = {
   isTrusted: true,
   workspaceFolders: undefined as { uri: { fsPath: string; path: string; scheme: string } }[] | undefined,
   onDidChangeConfiguration: configuration.changed.event,
   onDidGrantWorkspaceTrust: trusted.event,
   onDidChangeWorkspaceFolders: new EventEmitter<unknown>().event,
-  onDidChangeTextDocument: new EventEmitter<unknown>().event,
+  onDidChangeTextDocument: documents.changed.event,
+  onDidCloseTextDocument: documents.closed.event,
   getWorkspaceFolder: () => undefined,
   getConfiguration: (section: string) => ({
     get: <T>(name: string, fallback: T): T => (configuration.values.get(`${section}.${name}`) ?? fallback) as T,

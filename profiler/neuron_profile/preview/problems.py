@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from neuron_tools.nki.errors import NkiError
 
-_PLACE = re.compile(r"(?P<file>[^\s:()][^:()\n]*):(?P<line>\d+) in ")
-
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -44,9 +42,9 @@ def problem_of(error: BaseException, file: str) -> Problem:
 
 def _place(error: BaseException, file: str) -> tuple[str, int]:
     """Where a rule's text says, of all its places the innermost in the file; else by the traceback."""
-    for found in _PLACE.finditer(getattr(error, "where", "")):
-        if found["file"] == file:
-            return file, int(found["line"])
+    named = re.search(rf"{re.escape(file)}:(\d+) in ", getattr(error, "where", ""))
+    if named is not None:
+        return file, int(named[1])
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file and frame.lineno]
     return (file, lines[-1]) if lines else ("", 0)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_profile.preview.launches import launches_of
-from neuron_profile.preview.overlay import import_with
+from neuron_profile.preview.overlay import SCRIPT, import_with
 from neuron_profile.preview.problems import problem_of
 from neuron_profile.preview.rehearse import follow_lines, trace_again, write_profiles
 from neuron_tools import compat
@@ -59,7 +59,8 @@ def answer(request: Request) -> dict[str, Any]:
         captured = dict(zip(*profile.query(_TEXTS).to_pydict().values()))
         launches = launches_of(profile, request.file)
         options = _options(profile, Path(request.folder))
-    import_with(_texts(captured, request))
+    scripts = {each.launch.file for each in launches if each.launch.module == SCRIPT}
+    import_with(_texts(captured, request), scripts)
     compat.install()
     core, rehearsed, problems = simulated_core(options), [], []
     for each in launches:

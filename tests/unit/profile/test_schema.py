@@ -19,6 +19,7 @@ def test_published_tables_come_first_and_ours_are_marked():
         "SourceFile",
         "FrameworkShare",
         "Transformation",
+        "KernelLaunch",
         "MemoryEvent",
         "TensorName",
         "MfuUsage",

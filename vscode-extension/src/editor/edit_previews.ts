@@ -90,7 +90,7 @@ export class EditPreviews implements vscode.Disposable {
 function diagnostics(document: vscode.TextDocument, { line, message, kind }: Problem): vscode.Diagnostic[] {
   if (line > document.lineCount) return [];
   const { range, firstNonWhitespaceCharacterIndex } = document.lineAt(line - 1);
-  const place = range.with(range.start.with(line - 1, firstNonWhitespaceCharacterIndex));
+  const place = range.with(new vscode.Position(line - 1, firstNonWhitespaceCharacterIndex));
   const found = new vscode.Diagnostic(place, shortened(message, LONGEST_MESSAGE), vscode.DiagnosticSeverity.Error);
   found.source = SOURCE;
   found.code = kind;
