@@ -1,4 +1,4 @@
-"""What-if while typing: an edited kernel is simulated in the background, and rules that it breaks stand at their lines."""
+"""What-if while typing: edited kernels are simulated; rules that they break stand at their lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.vscode.conftest import OpenWindow
 from tests.vscode.window import Window
 
-KERNEL = '''\
+KERNEL = """\
 import numpy as np
 import nki
 import nki.isa as nisa
@@ -31,7 +31,7 @@ def double(a):
 
 if __name__ == "__main__":
     double(np.ones((512, 1024), np.float32))
-'''
+"""
 STORE = 14
 
 

@@ -1,4 +1,4 @@
-"""The process that rehearses edits: started by the first, asked by many threads, replaced when it was lost."""
+"""The process that rehearses edits: started by the first, asked by many threads, replaced when lost."""
 
 from __future__ import annotations
 

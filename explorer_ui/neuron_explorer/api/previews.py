@@ -1,7 +1,7 @@
 """What an edit of a kernel would change, for editors: lines as they were captured, and as they would be.
 
-Rehearsing runs the user's code, so only an editor's own server has this route, and it asks for the token in the
-header `Authorization`, which a page in a browser does not have.
+Rehearsing runs the user's code, so only an editor's own server has this route, and it asks for the token in
+the header `Authorization`, which a page in a browser does not have.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ def _costs_json(parts: list[tuple[SourceCosts, int]], file: str) -> Answer:
 
 def _frameworks_of(profile: Profile, file: str) -> list[str]:
     """Frameworks that a captured file imports."""
-    rows = profile.query("SELECT text FROM SourceFile WHERE path = ? AND text IS NOT NULL", [file]).to_pylist()
+    rows = profile.query(
+        "SELECT text FROM SourceFile WHERE path = ? AND text IS NOT NULL", [file]
+    ).to_pylist()
     try:
         tree = ast.parse(rows[0]["text"]) if rows else ast.Module([], [])
     except (SyntaxError, ValueError):

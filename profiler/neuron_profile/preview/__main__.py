@@ -39,12 +39,8 @@ def warm() -> None:
     """Import and compile what every request needs: the first simulation takes seconds, the others do not."""
     import numpy as np
 
-    from neuron_tools import compat
-
-    compat.install()
-    import nki.isa as nisa
-    import nki.language as nl
-
+    import neuron_tools.nki.isa as nisa
+    import neuron_tools.nki.language as nl
     from neuron_tools.nki.kernel import jit
     from neuron_tools.nki.timing import time_kernel
 

@@ -37,7 +37,8 @@ def import_with(texts: Mapping[str, str], scripts: Collection[str] = ()) -> None
         code: CodeType = compile(tree, path, "exec", dont_inherit=True)
         return code
 
-    importlib.machinery.SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+    loader: Any = importlib.machinery.SourceFileLoader
+    loader.get_code = get_code
 
 
 def _definitions(body: list[ast.stmt]) -> list[ast.stmt]:

@@ -1,4 +1,4 @@
-"""Traces, compiles and simulates kernel calls again, without values, and writes what that gives as a profile."""
+"""Traces, compiles and simulates kernel calls again, without values, into profiles."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class _Rehearsal(PythonRuntime):
 
 
 def follow_lines(file: str, before: str, after: str) -> Follow:
-    """Where lines of a file stand after an edit: those that are equal in both texts, others where they were."""
+    """Where lines of a file stand after an edit; those that are not in both texts stay where they were."""
     matcher = difflib.SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False)
     places = {
         block.a + step + 1: block.b + step + 1

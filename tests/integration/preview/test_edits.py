@@ -46,14 +46,30 @@ EDITS = (
         "        nisa.dma_copy(dst=tile[:, 512:], src=a[row : row + 128, 512:])",
     ),
     Edit("matmul.py", "matmul_resident", "engines[n % 2]", "nisa.vector_engine"),
-    Edit("matmul.py", "matmul_resident", "slice(0, rows)))", "slice(0, rows // 2)))\n        left[-1] = load(lhs_t, part, slice(0, rows))"),
+    Edit(
+        "matmul.py",
+        "matmul_resident",
+        "slice(0, rows)))",
+        "slice(0, rows // 2)))\n        left[-1] = load(lhs_t, part, slice(0, rows))",
+    ),
     Edit("matmul.py", "store", "dtype=result.dtype", "dtype=nl.float32"),
     Edit("attention.py", "attention_pipelined", "values, 8)", "values, 2)"),
     Edit("attention.py", "scores_of", "engine=nisa.vector_engine", "engine=nisa.scalar_engine"),
     Edit("attention.py", "weighted", "engine=nisa.scalar_engine", "engine=nisa.vector_engine"),
-    Edit("layernorm.py", "finish", "    nisa.activation(", "    nisa.tensor_copy(dst=tile, src=tile)\n    nisa.activation("),
-    Edit("layernorm.py", "layernorm_stats", "tile, stats, moments =", "spare = tile_of(width)\n        nisa.dma_copy(dst=spare, src=a[row : row + 128])\n        tile, stats, moments ="),
-)  # fmt: skip
+    Edit(
+        "layernorm.py",
+        "finish",
+        "    nisa.activation(",
+        "    nisa.tensor_copy(dst=tile, src=tile)\n    nisa.activation(",
+    ),
+    Edit(
+        "layernorm.py",
+        "layernorm_stats",
+        "tile, stats, moments =",
+        "spare = tile_of(width)\n        nisa.dma_copy(dst=spare, src=a[row : row + 128])\n"
+        "        tile, stats, moments =",
+    ),
+)
 
 
 def edited(edit: Edit) -> str:
