@@ -80,6 +80,6 @@ def test_lines_show_what_an_edit_would_change_before_it_is_run(editor: Window) -
 
 def test_rules_that_an_edit_breaks_stand_at_their_lines(editor: Window) -> None:
     insert(editor, STORE, "nl.ndarray((256, 8), dtype=nl.float32, buffer=nl.sbuf)")
-    editor.page.locator(".squiggly-error").first.wait_for()
+    editor.until(editor.page.locator(".squiggly-error").count)
     hover = editor.rest_on("nl.ndarray((256", "256 partitions")
     assert "neuron what-if" in hover.inner_text()
