@@ -30,12 +30,8 @@ class PreviewProcess:
         self._waiting: dict[int, Future[Answer]] = {}
         self._count = 0
 
-    def ask(self, **request: Any) -> Answer:
-        """Have a request answered (`neuron_profile.preview.request.Request`).
-
-        Raises:
-            PreviewFailedError: The process is gone, or it takes too long.
-        """
+    def ask(self, **request: Any) -> Future[Answer]:
+        """Send a request (`neuron_profile.preview.request.Request`); of edits, the last one is answered."""
         future: Future[Answer] = Future()
         with self._lock:
             process = self._running()
@@ -47,6 +43,15 @@ class PreviewProcess:
                 process.stdin.flush()
             except OSError:
                 self._lose()
+        return future
+
+    @staticmethod
+    def answer_of(future: Future[Answer]) -> Answer:
+        """What was answered.
+
+        Raises:
+            PreviewFailedError: The process is gone, or it takes too long.
+        """
         try:
             answer = future.result(_PATIENCE_S)
         except LateError:

@@ -11,6 +11,7 @@ import shutil
 from collections import defaultdict
 from collections.abc import Mapping
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from flask import Flask, Response, request
@@ -25,17 +26,24 @@ from neuron_tools.profile.reader import Profile, open_profile
 from neuron_tools.web_access import came_with_header
 
 LONGEST_TEXT = 4 << 20
+_SUPERSEDED: Answer = {"superseded": True, "kernels": [], "problems": [], "after": None}
 _FRAMEWORKS = ("torch",)
 """Imported before requests are answered where captured files use them: they take seconds."""
 
 
 class Previews:
-    """Rehearses edits of files of a library's profiles."""
+    """Rehearses edits of files of a library's profiles.
+
+    Attributes:
+        arrived: Requests so far; the last one counts.
+    """
 
     def __init__(self, library: ProfileLibrary, process: PreviewProcess) -> None:
         self._library = library
         self._process = process
         self._memo = Memo()
+        self._lock = Lock()
+        self.arrived = 0
 
     def register(self, server: Flask) -> None:
         """Put the route on a server."""
@@ -64,17 +72,27 @@ class Previews:
         Raises:
             PreviewFailedError: The edit could not be rehearsed.
         """
+        with self._lock:
+            self.arrived += 1
+            arrived = self.arrived
         before = self._memo.get(profile, (file, own), lambda: self._costs(profile, file, None, own))
         if not before["kernels"]:
             return {"kernels": [], "problems": [], "before": None, "after": None}
-        after = self._costs(profile, file, text, own)
+        after = self._costs(profile, file, text, own, arrived)
         return {**after, "before": before["after"]}
 
-    def _costs(self, profile: Profile, file: str, text: str | None, own: tuple[str, ...]) -> Answer:
+    def _costs(
+        self, profile: Profile, file: str, text: str | None, own: tuple[str, ...], arrived: int | None = None
+    ) -> Answer:
         asked = {"profile": str(profile.path), "file": file, "text": text}
-        answer = self._process.ask(**asked, modules=_frameworks_of(profile, file))
+        modules = _frameworks_of(profile, file)
+        with self._lock:  # what waited for the captured costs goes on in any order
+            if arrived not in (None, self.arrived):
+                return _SUPERSEDED
+            future = self._process.ask(**asked, modules=modules)
+        answer = self._process.answer_of(future)
         if "superseded" in answer:
-            return {**answer, "kernels": [], "problems": []}
+            return _SUPERSEDED
         written: list[Mapping[str, Any]] = answer.pop("profiles")
         costs = [(_read(Path(each["path"]), own), each["times"]) for each in written]
         return {**answer, "after": _costs_json(costs, file) if costs else None}

@@ -28,11 +28,11 @@ def process(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_each_question_gets_its_answer(process: PreviewProcess) -> None:
-    assert process.ask(text="one") == {"kernels": ["one"]}
-    assert process.ask(text="two") == {"kernels": ["two"]}
+    assert process.answer_of(process.ask(text="one")) == {"kernels": ["one"]}
+    assert process.answer_of(process.ask(text="two")) == {"kernels": ["two"]}
 
 
 def test_a_process_that_ends_is_replaced(process: PreviewProcess) -> None:
     with pytest.raises(PreviewFailedError, match="ended"):
-        process.ask(text="end")
-    assert process.ask(text="again") == {"kernels": ["again"]}
+        process.answer_of(process.ask(text="end"))
+    assert process.answer_of(process.ask(text="again")) == {"kernels": ["again"]}
