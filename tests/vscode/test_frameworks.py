@@ -1,4 +1,4 @@
-"""Scripts whose heavy work is in libraries: heat, list, walk and advice are at the lines of the user's own file."""
+"""Scripts whose heavy work is in libraries: heat, list, walk and advice are at lines of the user's own file."""
 
 from __future__ import annotations
 
