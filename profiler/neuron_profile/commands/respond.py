@@ -45,7 +45,7 @@ def respond(
     pause: str,
     most: int,
 ) -> None:
-    """Take alerts from Alertmanager or `neuron-monitor watch`, and name the line that causes each.
+    """Take alerts from Prometheus, its Alertmanager or `neuron-monitor watch`, and name the line behind each.
 
     Looks at programs that run under `neuron-profile capture --last TIME`: writes what they did in their last
     seconds as a profile, asks it for advice, and reports the first finding.

@@ -1,4 +1,4 @@
-"""From an alert to the line: a fault runs under look-back, an alert names its process, the line comes."""
+"""From an alert to the line: a fault runs under look-back, the monitor alerts, the line comes."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.request import Request, urlopen
+from urllib.parse import urlsplit
 
 import psutil
 import pytest
 
 from tests.integration.analysis.planted_faults import FAULTS, Fault
+from tests.integration.monitor.prometheus_server import running_exporter, running_prometheus
 
 CLI = [sys.executable, "-m", "neuron_profile.cli"]
 MOST_S = 30.0
@@ -39,11 +40,11 @@ def responding(folder: Path) -> Iterator[tuple[str, psutil.Process]]:
 
 
 @contextmanager
-def running(folder: Path, fault: Fault) -> Iterator[None]:
+def running(folder: Path, fault: Fault, devices: Path) -> Iterator[None]:
     """A fault's program under look-back, which has done its work and waits."""
     (folder / "train.py").write_text(fault.faulty + WAITING)
     command = [*CLI, "capture", "--last", "30s", "--host-clock", "fixed", "--", sys.executable, "train.py"]
-    environment = {**os.environ, "NEURON_PROCESS_TAG": TAG}
+    environment = {**os.environ, "NEURON_PROCESS_TAG": TAG, "NEURON_SYSFS_ROOT": str(devices)}
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         start_new_session=True,
@@ -56,13 +57,33 @@ def running(folder: Path, fault: Fault) -> Iterator[None]:
             os.killpg(capture.pid, signal.SIGTERM)
 
 
-def alert(url: str, tag: str) -> None:
-    """What Alertmanager sends when one alert fires."""
-    labels = {"alertname": "NeuronLatencyRegression", "runtime_tag": tag, "instance": "host:8000"}
-    told = {"status": "firing", "labels": labels, "annotations": {"summary": "p99 is over 1.5 times"}}
-    content = json.dumps({"version": "4", "status": "firing", "alerts": [told]}).encode()
-    with urlopen(Request(url, content, {"Content-Type": "application/json"}), timeout=10) as answer:
-        assert answer.status == 202
+@contextmanager
+def watching(url: str, devices: Path) -> Iterator[psutil.Process]:
+    """The monitor with its own rules, of which the one for held cores that do nothing is soon met."""
+    command = [sys.executable, "-m", "neuron_monitor.cli", "watch", "--sysfs-root", str(devices)]
+    options = ["--idle", "2s", "--period", "500ms", "--to", url]
+    with subprocess.Popen([*command, *options], stdout=subprocess.DEVNULL) as monitor:
+        try:
+            yield psutil.Process(monitor.pid)
+        finally:
+            monitor.terminate()
+
+
+def processor_s(*processes: psutil.Process) -> float:
+    """Processor time of processes and of those that they waited for."""
+    return sum(sum(process.cpu_times()[:4]) for process in processes)
+
+
+def rules_in(folder: Path) -> Path:
+    """A file with the alert of a process that executed something."""
+    rule = {
+        "alert": "NeuronExecuted",
+        "expr": 'sum by (runtime_tag) (execution_status_total{status_type="completed"}) > 0',
+        "annotations": {"summary": "a process executed something"},
+    }
+    path = folder / "rules.yml"
+    path.write_text(json.dumps({"groups": [{"name": "test", "rules": [rule]}]}))
+    return path
 
 
 def report_in(folder: Path) -> dict[str, object]:
@@ -76,14 +97,32 @@ def report_in(folder: Path) -> dict[str, object]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_an_alert_leads_to_the_planted_line(fault: Fault, tmp_path: Path) -> None:
-    with responding(tmp_path / "alerts") as (url, server), running(tmp_path, fault):
-        used = server.cpu_times()
-        alert(url, TAG)
-        report = report_in(tmp_path / "alerts")
-        now = server.cpu_times()
-    seconds = now.user + now.system - used.user - used.system
+def test_an_alert_of_the_monitor_leads_to_the_planted_line(fault: Fault, tmp_path: Path) -> None:
+    alerts, devices = tmp_path / "alerts", tmp_path / "devices"
+    with responding(alerts) as (url, server), running(tmp_path, fault, devices):
+        used_s = processor_s(server)
+        with watching(url, devices) as monitor:
+            report = report_in(alerts)
+            seconds = processor_s(server, monitor) - used_s
     print(f"{fault.rule}: {report['sentence']}: {seconds:.1f} s of processor time")
+    assert str(report["reason"]).startswith("NeuronCoreAllocatedIdle: ")
     assert report["rule"] == fault.rule
     assert (Path(str(report["file"])).name, report["line"]) == ("train.py", fault.line)
     assert seconds <= MOST_S
+
+
+@pytest.mark.slow
+def test_an_alert_of_prometheus_leads_to_the_planted_line(tmp_path: Path) -> None:
+    fault = next(iter(FAULTS.values()))
+    alerts, devices = tmp_path / "alerts", tmp_path / "devices"
+    with (
+        responding(alerts) as (url, _),
+        running(tmp_path, fault, devices),
+        running_exporter("--sysfs-root", str(devices)) as port,
+        running_prometheus(
+            tmp_path, [f"127.0.0.1:{port}"], rules=rules_in(tmp_path), alerts_to=urlsplit(url).netloc
+        ),
+    ):
+        report = report_in(alerts)
+    assert str(report["reason"]).startswith("NeuronExecuted: ")
+    assert (Path(str(report["file"])).name, report["line"]) == ("train.py", fault.line)

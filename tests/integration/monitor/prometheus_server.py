@@ -85,10 +85,21 @@ class PrometheusServer:
 
 
 @contextmanager
-def running_prometheus(folder: Path, targets: list[str]) -> Iterator[PrometheusServer]:
-    """A server that scrapes the targets twice a second, as the job `neuron`."""
+def running_prometheus(
+    folder: Path, targets: list[str], *, rules: Path | None = None, alerts_to: str = ""
+) -> Iterator[PrometheusServer]:
+    """A server that scrapes the targets twice a second, as the job `neuron`.
+
+    Args:
+        rules: A file of alerts, which are looked at as often.
+        alerts_to: Host and port of what takes them.
+    """
     scrape = {"job_name": "neuron", "static_configs": [{"targets": targets}]}
-    configuration = {"global": {"scrape_interval": "500ms"}, "scrape_configs": [scrape]}
+    times = {"scrape_interval": "500ms", "evaluation_interval": "500ms"}
+    configuration: dict[str, Any] = {"global": times, "scrape_configs": [scrape]}
+    if rules is not None:
+        configuration["rule_files"] = [str(rules)]
+        configuration["alerting"] = {"alertmanagers": [{"static_configs": [{"targets": [alerts_to]}]}]}
     (folder / "prometheus.yml").write_text(json.dumps(configuration))
     process, port = _started(folder)
     try:

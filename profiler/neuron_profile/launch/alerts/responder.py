@@ -6,6 +6,7 @@ import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from neuron_tools.capture.look_back.snapshot import Snapshot, write_snapshot
 from neuron_tools.errors import NeuronToolsError
 
 MOST_REASON = 500
+# An end before is none at all: Go's zero time.
+EARLIEST_YEAR = 1970
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +36,36 @@ class Alarm:
 
 
 def alarms_in(message: Any) -> list[Alarm]:
-    """The alerts that fire in a message of Prometheus's Alertmanager; resolved ones are passed over.
+    """The alerts that fire in a message of Alertmanager's, or in a list of Prometheus's own.
+
+    Those that are resolved are passed over.
 
     Raises:
         ValueError: It is no such message.
     """
-    alerts = message.get("alerts") if isinstance(message, dict) else None
-    if not isinstance(alerts, list):
+    alerts = message.get("alerts") if isinstance(message, dict) else message
+    if not isinstance(alerts, list) or message == []:
         raise ValueError("The message has no list 'alerts'.")
     found = []
     for alert in alerts:
         labels, notes = (_texts(alert, name) for name in ("labels", "annotations"))
-        if not isinstance(alert, dict) or alert.get("status", "firing") != "firing":
+        if not isinstance(alert, dict) or not _fires(alert):
             continue
         name = labels.get("alertname", "alert")
         what = notes.get("summary") or notes.get("description")
         found.append(Alarm(f"{name}: {what}"[:MOST_REASON] if what else name[:MOST_REASON], labels))
     return found
+
+
+def _fires(alert: Mapping[str, Any]) -> bool:
+    """Whether it still does: Alertmanager says so, Prometheus says when it ends."""
+    if "status" in alert:
+        return bool(alert["status"] == "firing")
+    try:
+        ends = datetime.fromisoformat(str(alert.get("endsAt")).replace("Z", "+00:00"))
+        return ends.year < EARLIEST_YEAR or ends.timestamp() > time.time()
+    except ValueError:
+        return True
 
 
 def _texts(alert: Any, name: str) -> dict[str, str]:

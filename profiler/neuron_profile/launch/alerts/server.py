@@ -1,4 +1,4 @@
-"""The HTTP server to which Prometheus's Alertmanager, or `neuron-monitor watch`, sends alerts."""
+"""The HTTP server to which Prometheus, its Alertmanager, or `neuron-monitor watch` sends alerts."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ MOST_BYTES = 1 << 20
 MOST_WAITING = 64
 TIMEOUT_S = 10.0
 PATH = "/alerts"
+# Where Prometheus sends its alerts if this is one of its Alertmanagers.
+PROMETHEUS_PATH = "/api/v2/alerts"
 
 
 class AlertServer(HTTPServer):
@@ -59,7 +61,7 @@ class AlertHandler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Take a message with alerts."""
-        if self.path != PATH:
+        if self.path not in (PATH, PROMETHEUS_PATH):
             self._end(HTTPStatus.NOT_FOUND, f"Alerts are sent to {PATH}.")
         elif self.headers.get("Origin") is not None:  # browsers send it, whatever site the page is of
             self._end(HTTPStatus.FORBIDDEN, "Alerts come from programs, not from web pages.")

@@ -48,6 +48,12 @@ def test_only_alerts_that_fire_are_taken() -> None:
     assert alarms_in(message) == [Alarm("A: it is slow", {"alertname": "A", "pid": "7"})]
 
 
+def test_alerts_of_prometheus_itself_are_taken_until_they_end() -> None:
+    ends = {"A": "2999-01-01T00:00:00.123Z", "B": "2001-01-01T00:00:00Z", "C": "0001-01-01T00:00:00Z"}
+    message = [{"labels": {"alertname": name}, "endsAt": moment} for name, moment in ends.items()]
+    assert [alarm.reason for alarm in alarms_in(message)] == ["A", "C"]
+
+
 @pytest.mark.parametrize("message", [None, [], {}, {"alerts": 3}])
 def test_what_is_no_message_is_refused(message: object) -> None:
     with pytest.raises(ValueError, match="no list 'alerts'"):
