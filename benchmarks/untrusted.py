@@ -1,11 +1,16 @@
 """What becomes of inputs that are damaged or hostile: every format that is read, and SQL.
 
-`python -m benchmarks.untrusted KIND [COUNT] [SEED]` tries one kind and prints its findings.
+`python -m benchmarks.untrusted KIND [--count 5000] [--seed 0] [--keep FILE]` tries one kind and prints its
+findings; with `--keep` it goes on where that file says that it was, and `--json` prints what came of it.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 import sys
+from dataclasses import asdict
+from pathlib import Path
 
 from benchmarks.figures import Figure, Target
 from benchmarks.untrusted_inputs.campaign import Outcome, campaign
@@ -29,10 +34,10 @@ def run(quick: bool) -> list[Figure]:
     return [figure for outcome in outcomes for figure in _figures(outcome)]
 
 
-def tried(kind: str, count: int, seed: int = 0) -> Outcome:
+def tried(kind: str, count: int, seed: int = 0, kept_in: Path | None = None) -> Outcome:
     """What came of so many inputs of one kind."""
     deadline_s = QUERY_DEADLINE_S + STARTING_A_PROCESS_S if kind == SQL else DEADLINE_S
-    return campaign(kind, count, deadline_s, seed)
+    return campaign(kind, count, deadline_s, seed, kept_in=kept_in)
 
 
 def _figures(outcome: Outcome) -> list[Figure]:
@@ -48,15 +53,30 @@ def _figures(outcome: Outcome) -> list[Figure]:
     ]
 
 
-def main(kind: str, count: str = str(INPUTS), seed: str = "0") -> int:
+def main() -> int:
     """Try one kind, and print what was found."""
-    outcome = tried(kind, int(count), int(seed))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.untrusted", description=__doc__)
+    parser.add_argument("kind", choices=[*READERS, SQL], metavar="KIND", help="one of: %(choices)s")
+    parser.add_argument("--count", type=int, help=f"{INPUTS:,}, or {STATEMENTS:,} of {SQL}, if not given")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="what was tried, to go on from there")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    options = parser.parse_args()
+    count = options.count or (STATEMENTS if options.kind == SQL else INPUTS)
+    outcome = tried(options.kind, count, options.seed, options.keep)
+    if options.json:
+        print(json.dumps(asdict(outcome)))
+    else:
+        _print(outcome)
+    return 1 if outcome.findings else 0
+
+
+def _print(outcome: Outcome) -> None:
     for figure in _figures(outcome):
         print(f"{figure.name}: {figure.value:.4g} {figure.unit} ({figure.note})")
     for finding in outcome.findings:
         print(finding.encode("ascii", "backslashreplace").decode())
-    return 1 if outcome.findings else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main())

@@ -1,4 +1,7 @@
-"""Tries many inputs of a kind, some hundred in each process, and counts how they ended."""
+"""Tries many inputs of a kind, some hundred in each process, and counts how they ended.
+
+A campaign that is kept in a file can be stopped at any time, and goes on where it was.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ import select
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 IN_ONE_PROCESS = 500
 START_S = 120.0
+MEMORY_FOLDER = Path("/dev/shm")
+"""Thousands of small files are made and removed: in memory where there is such a folder."""
 
 
 @dataclass
@@ -29,6 +34,7 @@ class Outcome:
     """
 
     kind: str
+    seed: int = 0
     tried: int = 0
     read: int = 0
     refused: int = 0
@@ -38,34 +44,57 @@ class Outcome:
     children_bytes: int = 0
 
 
-def campaign(kind: str, count: int, deadline_s: float, seed: int = 0) -> Outcome:
-    """Try `count` inputs of a kind, made from a seed; a process that is over the deadline is ended."""
-    outcome = Outcome(kind)
+def campaign(
+    kind: str, count: int, deadline_s: float, seed: int = 0, *, kept_in: Path | None = None
+) -> Outcome:
+    """Try `count` inputs of a kind, made from a seed; a process that is over the deadline is ended.
+
+    Args:
+        kept_in: A file that holds what came of those tried before, and gets what comes of these.
+    """
+    outcome = Outcome(kind, seed) if kept_in is None else _kept(kept_in, kind, seed)
     while outcome.tried < count:
-        few = min(IN_ONE_PROCESS, count - outcome.tried)
-        _try_some(outcome, seed + outcome.tried, few, deadline_s)
+        _try_some(outcome, min(IN_ONE_PROCESS, count - outcome.tried), deadline_s)
+        if kept_in is not None:
+            _keep(kept_in, outcome)
     return outcome
 
 
-def _try_some(outcome: Outcome, seed: int, count: int, deadline_s: float) -> None:
-    with tempfile.TemporaryDirectory(prefix="neuron-untrusted-") as name:
+def _kept(file: Path, kind: str, seed: int) -> Outcome:
+    for known in json.loads(file.read_text()) if file.exists() else []:
+        if (known["kind"], known["seed"]) == (kind, seed):
+            return Outcome(**known)
+    return Outcome(kind, seed)
+
+
+def _keep(file: Path, outcome: Outcome) -> None:
+    known = json.loads(file.read_text()) if file.exists() else []
+    others = [each for each in known if (each["kind"], each["seed"]) != (outcome.kind, outcome.seed)]
+    temporary = file.with_name(f"{file.name}.new")
+    temporary.write_text(json.dumps([*others, asdict(outcome)], indent=1))
+    os.replace(temporary, file)
+
+
+def _try_some(outcome: Outcome, count: int, deadline_s: float) -> None:
+    place = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+    with tempfile.TemporaryDirectory(prefix="neuron-untrusted-", dir=place) as name:
         folder = Path(name)
         (folder / "home").mkdir()
         (folder / "work").mkdir()
+        numbers = [outcome.seed, outcome.tried, count]
         command = [
             sys.executable,
             "-m",
             "benchmarks.untrusted_inputs.child",
             outcome.kind,
-            str(seed),
-            str(count),
+            *map(str, numbers),
         ]
         environment = {**os.environ, "HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join(sys.path)}
+        before = outcome.tried
         with subprocess.Popen(
             [*command, str(folder / "work")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             cwd=folder / "home", env=environment, bufsize=0,
         ) as process:  # fmt: skip
-            before = outcome.tried
             _follow(process, outcome, deadline_s)
         if outcome.tried == before:
             raise RuntimeError(f"No input of {outcome.kind} could be tried.")
@@ -88,9 +117,8 @@ def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: floa
             return
         told: dict[str, Any] = json.loads(line)
         if "input" in told:
-            trying = str(told["input"])
+            trying, first_kib = str(told["input"]), first_kib or int(told["peak_kib"])
         elif "ending" in told:
-            first_kib = first_kib or int(told["peak_kib"])
             _count(outcome, trying, told, first_kib)
             trying = ""
         else:

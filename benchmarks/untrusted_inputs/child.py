@@ -1,9 +1,10 @@
 """Tries inputs of one kind in a process of its own.
 
-`python -m benchmarks.untrusted_inputs.child KIND SEED COUNT FOLDER`
+`python -m benchmarks.untrusted_inputs.child KIND SEED FIRST COUNT FOLDER`
 
-Prints a JSON line before each input (its number) and after (how it ended), so that whoever started this knows
-which input ended it, or never came to an end.
+Reads the sound example first, so that code is loaded and compiled and the time of an input is its own. Prints
+a JSON line before each input (its seed and number, or its text) and after (how it ended), so that whoever
+started this knows which input ended it, or never came to an end.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import json
 import random
 import resource
+import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from time import perf_counter
 
@@ -26,22 +28,28 @@ QUERY_DEADLINE_S = 0.5
 MOST_ROWS = 100
 
 
-def main(kind: str, seed: str, count: str, folder: str) -> None:
-    """Try so many inputs."""
+def main(kind: str, seed: str, first: str, count: str, folder: str) -> None:
+    """Try so many inputs, from the first of these numbers on."""
     warnings.simplefilter("ignore")
-    tries = _queries(int(seed), Path(folder)) if kind == SQL else _files(kind, int(seed), Path(folder))
+    numbers = range(int(first), int(first) + int(count))
+    seeds = (f"{seed} {number}" for number in numbers)
+    tries = _queries(seeds, Path(folder)) if kind == SQL else _files(kind, seeds, Path(folder))
     told = sys.stdout
     sys.stdout = sys.stderr  # what is read must not speak here
-    for number, (what, attempt) in zip(range(int(count)), tries):
-        print(json.dumps({"number": number, "input": what}), file=told, flush=True)
+    for what, attempt in tries:
+        print(json.dumps({"input": what, "peak_kib": _peak_kib()}), file=told, flush=True)
         began = perf_counter()
         ending = _ending(attempt)
         seconds = perf_counter() - began
-        memory = {"peak_kib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss}
-        print(json.dumps({"ending": ending, "seconds": seconds, **memory}), file=told, flush=True)
+        ended = {"ending": ending, "seconds": seconds, "peak_kib": _peak_kib()}
+        print(json.dumps(ended), file=told, flush=True)
     _end_queries()
     children_kib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     print(json.dumps({"children_kib": children_kib}), file=told, flush=True)
+
+
+def _peak_kib() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def _ending(attempt: Callable[[], None]) -> str:
@@ -56,20 +64,19 @@ def _ending(attempt: Callable[[], None]) -> str:
     return "read"
 
 
-def _files(kind: str, seed: int, folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+def _files(kind: str, seeds: Iterable[str], folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     reader = READERS[kind]
-    sound = folder / "sound"
+    sound, made = folder / "sound", folder / "inputs" / "damaged"
     sound.mkdir(parents=True)
     reader.make(sound)
-    number = 0
-    while True:
-        made = folder / "inputs" / "damaged"
-        reader.damage(sound, made, random.Random(f"{seed} {number}"))
-        yield f"{seed} {number}", lambda: reader.read(made)  # noqa: B023
-        number += 1
+    shutil.copytree(sound, made)
+    reader.read(made)
+    for seed in seeds:
+        reader.damage(sound, made, random.Random(seed))
+        yield seed, lambda: reader.read(made)
 
 
-def _queries(seed: int, folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+def _queries(seeds: Iterable[str], folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     import duckdb
 
     from neuron_tools.profile.reader import open_profile
@@ -88,7 +95,6 @@ def _queries(seed: int, folder: Path) -> Iterator[tuple[str, Callable[[], None]]
         )
         .fetchall()
     )
-    statements = Statements(seed, functions, others)
     with open_profile(folder / "run.nprof") as profile:
 
         def ask(statement: str) -> None:
@@ -96,9 +102,10 @@ def _queries(seed: int, folder: Path) -> Iterator[tuple[str, Callable[[], None]]
             if SECRET in str(answer.to_pydict()):
                 raise AssertionError("a query read a file of the user's")
 
-        while True:
-            statement = statements.next()
-            yield statement, lambda: ask(statement)  # noqa: B023
+        ask("SELECT 1")
+        for seed in seeds:
+            statement = Statements(seed, functions, others).next()
+            yield statement, lambda: ask(statement)  # noqa: B023 - called before the next one is made
 
 
 def _end_queries() -> None:

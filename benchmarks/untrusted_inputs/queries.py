@@ -159,7 +159,7 @@ class Statements:
         folder: One that no query may read or write.
     """
 
-    def __init__(self, seed: int, functions: list[tuple[str, list[str]]], folder: Path) -> None:
+    def __init__(self, seed: int | str, functions: list[tuple[str, list[str]]], folder: Path) -> None:
         self._chance = random.Random(seed)
         self._functions = functions
         self._folder = folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -42,11 +43,12 @@ def _trace(name: str) -> Reader:
     def read(folder: Path) -> None:
         from neuron_tools.profile.importers import import_traces
         from neuron_tools.profile.reader import open_profile
+        from neuron_tools.profile.schema import table_schema
 
         import_traces([folder / "trace"], folder / "out.nprof", force=True)
         with open_profile(folder / "out.nprof") as profile:
             for table in profile.tables():
-                profile.arrow(table)
+                deque(profile.stored_batches(table, table_schema(table).column_names), maxlen=0)
 
     return Reader(make, ("trace",), read)
 
