@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.capture.definitions import Definitions, DefinitionsReader
+from neuron_tools.capture.sound import check_executable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
 from neuron_tools.records.executable import Executable, ExecutableError, load
+from neuron_tools.simulator.errors import ProgramError
 
 _KINDS = [int(kind) for kind in RecordKind]
 MOST_PROCESSES = 10_000
@@ -99,9 +101,11 @@ class ProcessLog:
         if file is None:
             return None
         try:
-            return load(self.directory / file)
-        except ExecutableError:
+            executable = load(self.directory / file)
+            check_executable(executable)
+        except (ExecutableError, ProgramError):
             return None
+        return executable
 
 
 def _is_sound(records: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:

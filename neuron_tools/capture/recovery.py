@@ -57,7 +57,7 @@ def recover(directory: Path) -> CaptureReport:
     from neuron_tools.capture.assembler import Assembler
 
     _remove_unfinished_parts(directory)
-    assembler = Assembler(options, [str(part) for part in manifest.get("command", ())], overwrite=True)
+    assembler = Assembler(options, _command(manifest), overwrite=True)
     return assembler.finish(complete=True, exit_status=None, recovered=True)
 
 
@@ -77,6 +77,11 @@ def _options(directory: Path, manifest: Mapping[str, Any]) -> CaptureOptions:
             "it cannot be recovered."
         ) from error
     return options
+
+
+def _command(manifest: Mapping[str, Any]) -> list[str]:
+    command = manifest.get("command")
+    return [str(part) for part in command] if isinstance(command, list) else []
 
 
 def _has_log(log_directory: Path) -> bool:

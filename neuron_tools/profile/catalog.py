@@ -72,11 +72,11 @@ def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> Store
     for path in paths:
         try:
             footer = pq.read_metadata(source_of(path))
-        except (OSError, pa.ArrowException):
+            schema = footer.schema.to_arrow_schema()
+            odd = _odd_columns(TABLES[name], schema)
+        except (OSError, pa.ArrowException, UnicodeDecodeError):
             missing.append(f"{name}: the part {path.name} is damaged or cut off and was left out.")
             continue
-        schema = footer.schema.to_arrow_schema()
-        odd = _odd_columns(TABLES[name], schema)
         if odd:
             missing.append(f"{name}: {', '.join(odd)} of {path.name} has an unknown form; it was left out.")
             continue

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, TypeVar
 from zipfile import BadZipFile
 
@@ -30,7 +31,7 @@ _PROGRAM_PREFIX, _SIMULATION_PREFIX, _KERNEL_PREFIX = "program_", "simulation_",
 # What reading a damaged archive ends in: zipfile, NumPy and JSON each have their own ways.
 _DAMAGE = (
     OSError, EOFError, BadZipFile, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
-    MemoryError, ArithmeticError, SyntaxError, struct.error, zlib.error,
+    MemoryError, ArithmeticError, SyntaxError, TokenError, struct.error, zlib.error,
 )  # fmt: skip
 
 

@@ -17,10 +17,17 @@ Int64Array = npt.NDArray[np.int64]
 def describe(program: Program, row: int) -> str:
     """An instruction as a sentence names it: "instruction 12 (Vector TENSOR_COPY, model.py:31)"."""
     instruction = program.instructions[row]
-    engine = Engine(int(instruction["engine"])).title
-    opcode = Opcode(int(instruction["opcode"])).name
+    engine, opcode = _engine(int(instruction["engine"])), _opcode(int(instruction["opcode"]))
     place = _source_line(program, int(instruction["hlo"]))
     return f"instruction {row} ({engine} {opcode}{', ' + place if place else ''})"
+
+
+def _engine(number: int) -> str:
+    return Engine(number).title if number < len(Engine) else f"engine {number}"
+
+
+def _opcode(number: int) -> str:
+    return Opcode(number).name if number < len(Opcode) else f"opcode {number}"
 
 
 def check_references(program: Program) -> None:
@@ -166,6 +173,7 @@ def _source_line(program: Program, hlo: int) -> str:
         return ""
     operation = program.hlo[hlo]
     for row in operation.framework:
-        for frame in program.framework[row].stack[:1]:
+        stack = program.framework[row].stack if 0 <= row < len(program.framework) else ()
+        for frame in stack[:1]:
             return f"{frame.file}:{frame.line}"
     return operation.name

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +12,7 @@ import pyarrow as pa
 from neuron_tools.profile.importers.dialect import Dialect
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.json_text import loads
 from neuron_tools.profile.importers.recording import Process, Recording, Track
 from neuron_tools.profile.recorded import Numbering, TextCodes
 
@@ -246,7 +246,7 @@ class ChromeLayout:
 
 
 def _arguments(text: str | None) -> dict[str, Any] | None:
-    values = json.loads(text) if text else {}
+    values = loads(text) if text else {}
     return values if isinstance(values, dict) else None
 
 
@@ -277,7 +277,7 @@ def _number(spelled: str) -> int | None:
 def _default_name(what: str, spelled: str) -> str:
     if spelled.startswith('"'):
         try:
-            return str(json.loads(spelled, strict=False)) or what
+            return str(loads(spelled)) or what
         except ValueError:
             return spelled.strip('"') or what
     return f"{what} {spelled}".strip()

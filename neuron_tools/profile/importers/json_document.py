@@ -6,7 +6,6 @@ the list; the other members are small and are taken whole.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +16,7 @@ from neuron_tools.profile.importers import json_scan
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet, plain_value
 from neuron_tools.profile.importers.json_scan import UInt8Array
+from neuron_tools.profile.importers.json_text import loads
 from neuron_tools.profile.importers.trace_file import TraceFile
 
 CHUNK_ROWS = 1 << 15
@@ -221,7 +221,7 @@ class JsonDocument:
         text = self._data[self._position : stop].tobytes()
         self._position = colon + 1 if self._data[colon] == ord(":") else colon
         try:
-            return str(json.loads(text, strict=False))
+            return str(loads(text))
         except ValueError:
             return text.decode(errors="replace")
 

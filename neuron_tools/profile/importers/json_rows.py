@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from neuron_tools.profile.importers import json_decode, json_scan
 from neuron_tools.profile.importers.json_scan import Int64Array, UInt8Array
+from neuron_tools.profile.importers.json_text import loads
 
 BoolArray = npt.NDArray[np.bool_]
 TEXTS = pa.dictionary(pa.int32(), pa.string())
@@ -249,7 +249,7 @@ def plain_value(text: bytes) -> Any:
     out = np.empty(4 * len(data) + 16, np.uint8)
     offsets, valid = np.zeros(2, np.int32), np.zeros(1, np.bool_)
     json_decode.copy_valid(data, np.array([0]), np.array([len(data)]), offsets, out, valid)
-    return json.loads(out[: offsets[1]].tobytes()) if valid[0] else None
+    return loads(out[: offsets[1]].tobytes()) if valid[0] else None
 
 
 def raw_texts(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: BoolArray) -> pa.StringArray:
@@ -299,10 +299,9 @@ def _unescaped(text: str) -> str:
     if "\\" not in text:
         return text
     try:
-        decoded: str = json.loads(f'"{text}"', strict=False)
+        return str(loads(f'"{text}"'))
     except ValueError:
         return text
-    return decoded.encode(errors="replace").decode()
 
 
 def string_array(offsets: npt.NDArray[np.int32], data: UInt8Array, valid: BoolArray) -> pa.StringArray:

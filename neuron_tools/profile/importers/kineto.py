@@ -147,7 +147,7 @@ YEAR_2001_NS = 1_000_000_000 * 1_000_000_000
 
 
 def _small(value: Any) -> int | None:
-    return value if isinstance(value, int) and 0 <= value < LARGEST_RANK else None
+    return value if type(value) is int and 0 <= value < LARGEST_RANK else None
 
 
 def _add_memory(

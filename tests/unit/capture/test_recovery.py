@@ -112,3 +112,11 @@ def test_a_manifest_that_does_not_say_how_it_was_captured(tmp_path, change):
     with pytest.raises(RecoveryError, match="does not say how"):
         recover(profile)
     assert (profile / "log/process-0000").exists()
+
+
+@pytest.mark.parametrize("command", [7, "train.py", {"a": 1}, None])
+def test_a_command_that_is_no_list_is_left_out(tmp_path, command):
+    profile = capture_that_dies(tmp_path)
+    facts = json.loads((profile / "profile.json").read_text())
+    (profile / "profile.json").write_text(json.dumps({**facts, "command": command}))
+    assert recover(profile).complete

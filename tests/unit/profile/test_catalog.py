@@ -62,3 +62,13 @@ def test_times_of_no_run_are_cut_when_imported(tmp_path):
     report = import_traces([path], tmp_path / "p.nprof")
     assert any("no times of any run" in sentence for sentence in report.warnings)
     assert report.rows["Instruction"] == 2
+
+
+def test_a_part_whose_column_names_are_no_text_is_told(tmp_path):
+    path = folder_of(tmp_path / "foreign")
+    part = path / "Instruction.parquet"
+    table = pq.read_table(part).replace_schema_metadata(None)
+    pq.write_table(table, part, store_schema=False)
+    part.write_bytes(part.read_bytes().replace(b"end_ts", b"end\xa9ts"))
+    with pytest.raises(NotAProfileError, match=r"Instruction.parquet is damaged or cut off"):
+        open_profile(path)

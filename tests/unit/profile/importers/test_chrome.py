@@ -97,6 +97,14 @@ def test_names_are_unescaped_and_processes_and_threads_named(tmp_path):
     assert processes == [("browser", 1)]
 
 
+def test_half_a_character_in_a_name_reads_as_a_question_mark(tmp_path):
+    text = json.dumps(chrome_events())
+    halved = text.replace('"browser"', r'"brow\ud800ser"').replace('"main"', r'"ma\udfffin"')
+    with imported(tmp_path, halved.encode()) as profile:
+        assert rows(profile, "SELECT name FROM ProcessInfo") == [("brow?ser",)]
+        assert rows(profile, "SELECT count(*) FROM TraceTrack WHERE name = 'ma?in'") == [(1,)]
+
+
 @pytest.mark.parametrize("size", [1, 7, 4096])
 def test_where_the_text_is_cut_into_blocks_does_not_matter(tmp_path, monkeypatch, size):
     with imported(tmp_path, chrome_events()) as profile:

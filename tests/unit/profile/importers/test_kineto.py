@@ -139,3 +139,10 @@ def test_the_destination_is_never_overwritten_by_accident(tmp_path):
     import_traces([tmp_path / "trace"], tmp_path / "out.nprof")
     with pytest.raises(Exception, match="exists"):
         import_traces([tmp_path / "trace"], tmp_path / "out.nprof")
+
+
+def test_a_rank_that_is_no_number_is_not_known(tmp_path):
+    document = kineto_document()
+    document["distributedInfo"] = {"rank": True, "world_size": False}
+    with imported(tmp_path, json.dumps(document).encode()) as profile:
+        assert rows(profile, "SELECT DISTINCT rank FROM ProcessInfo") == [(None,)]

@@ -1,0 +1,51 @@
+"""Whether an executable of a log is what was written: whatever it is used for next may trust its tables."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from neuron_tools.records.executable import Executable, ExecutableError
+from neuron_tools.records.program import TABLE_DTYPES
+from neuron_tools.records.simulation import THROTTLE_DTYPE, Simulation
+from neuron_tools.simulator.whole import check_whole
+
+_OF_INSTRUCTIONS = ("start_ps", "end_ps", "ready_ps", "wait_cause")
+_OF_DMAS = ("dma_trigger_ps", "dma_start_ps", "dma_end_ps")
+
+
+def check_executable(executable: Executable) -> None:
+    """Refuse an executable whose tables do not fit each other. Linear in its rows.
+
+    Raises:
+        ExecutableError: A table has another form, or a time belongs to no row.
+        ProgramError: The Program is none.
+    """
+    program, simulation = executable.program, executable.simulation
+    for name, dtype in TABLE_DTYPES.items():
+        table = getattr(program, name)
+        if not _is_table(table) or table.dtype != dtype:
+            raise _refused(executable, f"the table {name} is of another form")
+    check_whole(program)
+    rows, dmas = len(program.instructions), len(program.dmas)
+    for names, count in ((_OF_INSTRUCTIONS, rows), (_OF_DMAS, dmas)):
+        for name in names:
+            times = getattr(simulation, name)
+            if not _is_table(times) or len(times) != count or times.dtype.kind != "i":
+                raise _refused(executable, f"{name} is of another form")
+    _check_causes(executable, simulation, rows, dmas)
+    if not _is_table(simulation.throttle) or simulation.throttle.dtype != THROTTLE_DTYPE:
+        raise _refused(executable, "its throttling is of another form")
+
+
+def _is_table(value: object) -> bool:
+    return isinstance(value, np.ndarray) and value.ndim == 1
+
+
+def _check_causes(executable: Executable, simulation: Simulation, rows: int, dmas: int) -> None:
+    causes = simulation.wait_cause
+    if np.any((causes >= rows) | (causes < -1 - dmas)):
+        raise _refused(executable, "an instruction waited for what does not exist")
+
+
+def _refused(executable: Executable, why: str) -> ExecutableError:
+    return ExecutableError(f"The compiled computation {executable.name!r} is damaged: {why}.")
