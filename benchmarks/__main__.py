@@ -33,6 +33,7 @@ NAMES = (
     "vscode",
     "monitor",
     "untrusted",
+    "kill_moments",
     "faults",
 )
 HEADINGS = ("figure", "value", "target", "held", "peer", "peer's value", "ratio", "note")

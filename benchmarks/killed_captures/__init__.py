@@ -1,0 +1,1 @@
+"""Captures that are killed at a random moment, and what is left of each."""
