@@ -34,6 +34,7 @@ NAMES = (
     "monitor",
     "untrusted",
     "kill_moments",
+    "lockdown",
     "faults",
 )
 HEADINGS = ("figure", "value", "target", "held", "peer", "peer's value", "ratio", "note")

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 DEBUG_KEY = "neuron_tools.debug"
+WHOLE_PROCESS_KEY = "neuron_tools.whole_process"
 # Modules of extras that a command may need, and the extra that brings each.
 EXTRA_OF_MODULE = {
     "duckdb": "profile",
@@ -99,11 +100,19 @@ def command(*, example: str, **settings: Any) -> Callable[[Callable[..., Any]], 
     return decorate
 
 
-def run(command: click.Command, name: str, arguments: Sequence[str]) -> int:
-    """Run a command and return its exit status; the only place that catches everything."""
+def run(
+    command: click.Command, name: str, arguments: Sequence[str], *, is_whole_process: bool = False
+) -> int:
+    """Run a command and return its exit status; the only place that catches everything.
+
+    Args:
+        is_whole_process: Nothing else runs in this process, so that the command may take rights from it.
+    """
     debug = False
     try:
-        with command.make_context(name, list(arguments)) as context:
+        with command.make_context(
+            name, list(arguments), obj={WHOLE_PROCESS_KEY: is_whole_process}
+        ) as context:
             try:
                 result = command.invoke(context)
             finally:
@@ -122,6 +131,12 @@ def run(command: click.Command, name: str, arguments: Sequence[str]) -> int:
         message, status = describe(error)
         click.echo(f"Error: {message}", err=True)
         return status
+
+
+def is_whole_process() -> bool:
+    """Whether the command that runs has this process for itself."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool((context.find_object(dict) or {}).get(WHOLE_PROCESS_KEY))
 
 
 @contextmanager

@@ -15,8 +15,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 IN_ONE_PROCESS = 500
 START_S = 120.0
+PATIENCE = 10
 MEMORY_FOLDER = Path("/dev/shm")
 """Thousands of small files are made and removed: in memory where there is such a folder."""
 
@@ -106,7 +109,7 @@ def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: floa
     assert process.stdout is not None
     trying, first_kib = "", 0
     while True:
-        ready, _, _ = select.select([process.stdout], [], [], deadline_s if trying else START_S)
+        ready = _tells(process, deadline_s if trying else START_S)
         line = process.stdout.readline() if ready else b""
         if not line:
             process.kill()
@@ -123,6 +126,31 @@ def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: floa
             trying = ""
         else:
             outcome.children_bytes = max(outcome.children_bytes, int(told["children_kib"]) << 10)
+
+
+def _tells(process: subprocess.Popen[bytes], deadline_s: float) -> bool:
+    """Wait until the process tells something, or is over a deadline.
+
+    The deadline is one of the processors' time, for others may keep them busy; but nothing takes `PATIENCE`
+    times as long by the clock.
+    """
+    begun_s = _processor_s(process)
+    for _ in range(PATIENCE):
+        if select.select([process.stdout], [], [], deadline_s)[0]:
+            return True
+        if _processor_s(process) - begun_s >= deadline_s:
+            break
+    return False
+
+
+def _processor_s(process: subprocess.Popen[bytes]) -> float:
+    """What a process has used of the processors, with the processes that it started."""
+    try:
+        watched = psutil.Process(process.pid)
+        each = [one.cpu_times() for one in (watched, *watched.children(recursive=True))]
+    except psutil.NoSuchProcess:
+        return 0.0
+    return float(sum(times.user + times.system for times in each))
 
 
 def _count(outcome: Outcome, trying: str, told: dict[str, Any], first_kib: int) -> None:

@@ -68,7 +68,7 @@ standard_options(neuron_profile)
 
 def main() -> None:
     """Entry point of the console script."""
-    sys.exit(run(neuron_profile, "neuron-profile", sys.argv[1:]))
+    sys.exit(run(neuron_profile, "neuron-profile", sys.argv[1:], is_whole_process=True))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,10 @@ PR_SET_NO_NEW_PRIVS = 38
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446
 LANDLOCK_VERSION_FLAG, LANDLOCK_PATH_BENEATH = 1, 1
 READ_FILE, READ_FOLDER = 1 << 2, 1 << 3
+WRITE_RIGHTS = 1 << 1 | 0b11_1111_1111 << 4
+"""To write into files, to remove, make and link them, and to move them between folders."""
+MOVE_VERSION = 2
+TRUNCATE, TRUNCATE_VERSION = 1 << 14, 3
 FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 5: 16}
 """How many rights over files a version of Landlock knows, by the version that brought them."""
 NETWORK_VERSION, NETWORK_RIGHTS = 4, 0b11
@@ -62,27 +66,45 @@ def read_only_below(folders: Sequence[Path]) -> bool:
     Returns:
         Whether the kernel could.
     """
-    libc = _libc()
-    version = libc.syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION_FLAG)
-    if version < 1:
-        return False
-    rights = (1 << max(count for since, count in FILE_RIGHTS.items() if since <= version)) - 1
+    version = _landlock_version()
+    rights = (1 << max([0, *(count for since, count in FILE_RIGHTS.items() if since <= version)])) - 1
     network = NETWORK_RIGHTS if version >= NETWORK_VERSION else 0
+    return version >= 1 and _landlock(version, rights, network, READ_FILE | READ_FOLDER, folders)
+
+
+def write_only_below(folders: Sequence[Path]) -> bool:
+    """Let this thread, and those that it starts, make, change and remove files below some folders only.
+
+    Returns:
+        Whether the kernel could.
+    """
+    version = _landlock_version()
+    rights = WRITE_RIGHTS | (TRUNCATE if version >= TRUNCATE_VERSION else 0)
+    return version >= MOVE_VERSION and _landlock(version, rights, 0, rights, folders)
+
+
+def _landlock_version() -> int:
+    return int(_libc().syscall(LANDLOCK_CREATE_RULESET, None, 0, LANDLOCK_VERSION_FLAG))
+
+
+def _landlock(version: int, rights: int, network: int, allowed: int, folders: Sequence[Path]) -> bool:
+    """Take rights over files and the network away, and leave some of them below folders."""
+    libc = _libc()
     handled = struct.pack("QQQ", rights, network, SCOPES if version >= SCOPE_VERSION else 0)
     size = 8 if version < NETWORK_VERSION else 16 if version < SCOPE_VERSION else 24
     rules = libc.syscall(LANDLOCK_CREATE_RULESET, handled, size, 0)
     if rules < 0:
         return False
     try:
-        return all(_allow_reading(libc, rules, folder) for folder in folders) and _restrict(libc, rules)
+        return all(_allow(libc, rules, allowed, folder) for folder in folders) and _restrict(libc, rules)
     finally:
         os.close(rules)
 
 
-def _allow_reading(libc: ctypes.CDLL, rules: int, folder: Path) -> bool:
+def _allow(libc: ctypes.CDLL, rules: int, rights: int, folder: Path) -> bool:
     handle = os.open(folder, os.O_PATH | os.O_CLOEXEC)
     try:
-        rule = struct.pack("=Qi", READ_FILE | READ_FOLDER, handle)
+        rule = struct.pack("=Qi", rights, handle)
         return bool(libc.syscall(LANDLOCK_ADD_RULE, rules, LANDLOCK_PATH_BENEATH, rule, 0) == 0)
     finally:
         os.close(handle)
@@ -137,6 +159,11 @@ def limit_resources(*, files: int, file_bytes: int) -> None:
         hard = resource.getrlimit(kind)[1]
         value = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(kind, (value, value))
+
+
+def leave_no_core_file() -> None:
+    """Keep memory out of core files."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
 def limit_memory(further_bytes: int) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import cleaning_up_when_terminated, command
+from neuron_tools.command_line import cleaning_up_when_terminated, command, is_whole_process
 
 
 @command(
@@ -36,8 +36,11 @@ def import_(
     from neuron_profile.reports import import_text
     from neuron_profile.reports.progress_bar import ProgressBar
     from neuron_tools.profile.importers import import_traces
+    from neuron_tools.profile.lockdown.own_process import give_away_all_but
 
     target = output or import_text.default_name(files)
+    if is_whole_process():
+        give_away_all_but([target.absolute().parent])
     with cleaning_up_when_terminated(), ProgressBar(f"Importing {target}") as progress:
         report = import_traces(files, target, progress=progress, force=force, arguments=not no_arguments)
     if as_json:

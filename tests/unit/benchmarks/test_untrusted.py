@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from benchmarks.untrusted_inputs import campaign as campaigns
 from benchmarks.untrusted_inputs.campaign import campaign
 from benchmarks.untrusted_inputs.damage import damaged
 from benchmarks.untrusted_inputs.queries import Statements
@@ -51,3 +54,13 @@ def test_a_seed_makes_the_same_statements_again(tmp_path: Path) -> None:
 def test_a_campaign_finds_nothing(kind: str) -> None:
     outcome = campaign(kind, 40, 60.0, seed=1)
     assert (outcome.tried, outcome.findings) == (40, [])
+
+
+def test_a_process_that_waits_or_computes_for_too_long_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(campaigns, "PATIENCE", 3)
+    for program in ("import time; time.sleep(60)", "while True: pass"):
+        with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as process:
+            assert not campaigns._tells(process, 0.2)
+            process.kill()
+    with subprocess.Popen([sys.executable, "-c", "print(1)"], stdout=subprocess.PIPE) as process:
+        assert campaigns._tells(process, 10)

@@ -126,3 +126,44 @@ def test_the_kernel_keeps_files_and_the_network_from_the_process(tmp_path):
 def test_a_machine_without_a_table_of_calls_is_told(monkeypatch):
     monkeypatch.setattr("platform.machine", lambda: "pdp11")
     assert not kernel.refuse_system_calls()
+
+
+def test_a_command_keeps_to_its_folder_once_it_has_the_process_for_itself(tmp_path):
+    given, temporary = tmp_path / "given", tmp_path / "temporary"
+    for folder in (given / "a", given / "b", temporary):
+        folder.mkdir(parents=True)
+    (tmp_path / "other").write_text("x")
+    program = f"""
+import os, socket, sys
+from pathlib import Path
+from neuron_tools.profile.lockdown.own_process import give_away_all_but
+print(give_away_all_but([Path({str(given)!r})]))
+def attempt(function):
+    try:
+        function()
+    except OSError as error:
+        print(type(error).__name__)
+    else:
+        print("done")
+attempt(lambda: open({str(tmp_path / "other")!r}).read())
+attempt(lambda: open({str(given / "a/new")!r}, "w"))
+attempt(lambda: os.rename({str(given / "a/new")!r}, {str(given / "b/new")!r}))
+attempt(lambda: open({str(temporary / "new")!r}, "w"))
+attempt(lambda: open({str(tmp_path / "other")!r}, "w"))
+attempt(lambda: os.unlink({str(tmp_path / "other")!r}))
+attempt(lambda: socket.socket())
+attempt(lambda: os.execv("/bin/true", ["true"]))
+"""
+    environment = {"PYTHONPATH": ROOT, "TMPDIR": str(temporary)}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    took, *rest = ran.stdout.split()
+    assert rest[:4] == ["done"] * 4
+    if took == "True":
+        assert rest[4:] == ["PermissionError"] * 4
+
+
+def test_an_old_kernel_leaves_writing_as_it_is(monkeypatch):
+    monkeypatch.setattr(kernel, "_landlock_version", lambda: 1)
+    assert not kernel.write_only_below([])
