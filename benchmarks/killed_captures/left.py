@@ -66,29 +66,33 @@ def _times(path: Path) -> npt.NDArray[np.int64]:
 
 
 def _opened(profile: Path) -> tuple[bool, Ticks, str]:
-    """Whether it claimed to be whole at any time, the ticks it holds, and how it opened."""
-    claims, kept = _look(profile)
-    if recovery_notice(profile) is None:
-        return claims, kept, _told(claims)
-    recover(profile)
-    claims_now, kept = _look(profile)
-    return claims or claims_now, kept, f"{_told(claims_now)} recovered"
+    """Whether it claimed to be whole at any time, the ticks it holds, and how it opened.
+
+    Raises:
+        AssertionError: In the end the work of some ticks is missing.
+    """
+    claims, kept, executions = _look(profile)
+    told = _told(claims)
+    if recovery_notice(profile) is not None:
+        recover(profile)
+        claims_now, kept, executions = _look(profile)
+        claims, told = claims or claims_now, f"{_told(claims_now)} recovered"
+    if executions < len(kept):
+        raise AssertionError(f"{len(kept)} ticks have {executions} executions")
+    return claims, kept, told
 
 
 def _told(claims: bool) -> str:
     return "complete" if claims else "incomplete"
 
 
-def _look(profile: Path) -> tuple[bool, Ticks]:
-    """Whether it says that it is whole, and its ticks; the summary must come out, with each tick's work."""
+def _look(profile: Path) -> tuple[bool, Ticks, int]:
+    """Whether it says that it is whole, its ticks, and how many executions; the summary must come out."""
     with open_profile(profile) as opened:
         opened.summary()
         names = opened.sql("SELECT DISTINCT name FROM HostSpan").fetchall()
         ticks = {(int(match[1]), int(match[2])) for (name,) in names if (match := _TICK.fullmatch(name))}
-        executions = opened.tables().get("ExecutionInfo", 0)
-        if executions < len(ticks):
-            raise AssertionError(f"{len(ticks)} ticks have {executions} executions")
-        return opened.complete, ticks
+        return opened.complete, ticks, opened.tables().get("ExecutionInfo", 0)
 
 
 def _lost_s(done: Times, kept: Ticks, killed_ns: int) -> float:

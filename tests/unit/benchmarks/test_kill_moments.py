@@ -24,11 +24,11 @@ KILLED_NS = 10 * SECOND_NS
 def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Writes what a killed program noted, and says what its profile is to hold."""
 
-    def make(done_ns: list[int], kept: Ticks, *, claims: bool) -> Path:
+    def make(done_ns: list[int], kept: Ticks, *, claims: bool, executions: int = 9) -> Path:
         (tmp_path / PROFILE).mkdir()
         layout.write_manifest(tmp_path / PROFILE, layout.new_manifest({}, "test"))
         (tmp_path / NOTES.format(program=0)).write_bytes(np.array(done_ns, "<i8").tobytes() + b"half")
-        monkeypatch.setattr(left, "_look", lambda profile: (claims, kept))
+        monkeypatch.setattr(left, "_look", lambda profile: (claims, kept, executions))
         return tmp_path
 
     return make
@@ -57,6 +57,11 @@ def test_a_profile_that_does_not_open_is_a_finding(killed) -> None:
     (folder / PROFILE / layout.MANIFEST_NAME).write_text("{")
     (folder / PROFILE / "log" / "process-0000").mkdir(parents=True)
     assert "profile.json" in judged(folder, 1, KILLED_NS).finding
+
+
+def test_ticks_without_their_work_are_a_finding(killed) -> None:
+    folder = killed([1], {(0, 0)}, claims=False, executions=0)
+    assert judged(folder, 1, KILLED_NS).finding == "AssertionError: 1 ticks have 0 executions"
 
 
 def test_a_seed_plans_the_same_kills_again_of_every_kind() -> None:
