@@ -10,6 +10,7 @@ import pytest
 from neuron_tools.profile.lockdown import kernel, query_worker
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.sandbox import QueryError
+from tests.fixtures.foreign_traces import all_traces
 from tests.unit.profile.builders import instruction, write_profile
 
 ROOT = str(Path(__file__).parents[3])
@@ -167,3 +168,29 @@ attempt(lambda: os.execv("/bin/true", ["true"]))
 def test_an_old_kernel_leaves_writing_as_it_is(monkeypatch):
     monkeypatch.setattr(kernel, "_landlock_version", lambda: 1)
     assert not kernel.write_only_below([])
+
+
+def test_every_format_is_imported_by_a_process_that_gave_all_else_away(tmp_path):
+    """As `neuron-profile import` does; one process each, forked where nothing but code is loaded."""
+    for folder in ("traces", "made", "temporary"):
+        (tmp_path / folder).mkdir()
+    for number, content in enumerate(all_traces().values()):
+        (tmp_path / "traces" / str(number)).write_bytes(content)
+    program = f"""
+import os
+from pathlib import Path
+from neuron_tools.profile.importers import import_traces
+from neuron_tools.profile.lockdown.own_process import give_away_all_but
+folder = Path({str(tmp_path)!r})
+for trace in sorted((folder / "traces").iterdir()):
+    if not os.fork():
+        give_away_all_but([folder / "made"])
+        import_traces([trace], folder / "made" / f"{{trace.name}}.nprof")
+        os._exit(0)
+    print(os.wait()[1])
+"""
+    environment = {"PYTHONPATH": ROOT, "TMPDIR": str(tmp_path / "temporary")}
+    ran = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True
+    )
+    assert ran.stdout.split() == ["0"] * len(all_traces()), ran.stderr[-2000:]
