@@ -1,6 +1,6 @@
 """Every parameter is updated by operations of its own."""
 
-# rule: host_bound tiny_operations
+# rule: unfused_updates
 # case: LAYERS=8, WIDTH=64
 # case: LAYERS=12, WIDTH=64
 # case: LAYERS=16, WIDTH=32

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("libcst")
 
 from benchmarks.faults.cases import Case, one_of_each, read_cases
-from benchmarks.faults.scoreboard import score
+from benchmarks.faults.scoreboard import GAIN_TOLERANCE, score
 
 pytestmark = pytest.mark.slow
 
@@ -21,3 +21,13 @@ def test_the_first_finding_is_the_fault_and_its_edit_saves_what_it_promises(fami
     found = score(case_of(family), tmp_path)
     assert found.is_right
     assert found.edit_holds
+
+
+@pytest.mark.parametrize(
+    "family",
+    ["attention_by_hand", "changing_shapes", "growing_cache", "optimizer_loop", "tiny_batches", "tiny_chain"],
+)
+def test_the_first_finding_is_the_fault_and_its_mended_twin_gains_what_it_promises(family, tmp_path):
+    found = score(case_of(family), tmp_path)
+    assert found.is_right
+    assert found.gain_error <= GAIN_TOLERANCE

@@ -19,6 +19,10 @@ _FILES = (
     "dtype_round_trips",
     "recomputation",
     "unused_outputs",
+    "unfused_updates",
+    "tiny_batches",
+    "growing_caches",
+    "unfused_attention",
     "host_bound",
     "host_activity",
     "tiny_operations",
@@ -49,18 +53,23 @@ RULES = Door(
 )
 """Each a `Rule`: it looks at a profile and yields findings."""
 
+_LAUNCHES = (
+    "repeated_copies",
+    "layout_copies",
+    "dtype_round_trips",
+    "recomputation",
+    "unused_outputs",
+    "unfused_updates",
+    "tiny_batches",
+    "unfused_attention",
+)
 EXPLAINED_BY = {
-    "host_bound": (
-        "host_synchronisation",
-        "tiny_operations",
-        "repeated_copies",
-        "layout_copies",
-        "dtype_round_trips",
-        "recomputation",
-        "unused_outputs",
-    )
+    "host_bound": ("host_synchronisation", "tiny_operations", *_LAUNCHES),
+    "tiny_operations": _LAUNCHES,
 }
 """General rules, and the specific ones whose gain is part of theirs."""
+OF_A_LINE = frozenset({"tiny_operations"})
+"""General rules that are about one line: there, specific findings elsewhere are no part of their gain."""
 LARGE = 0.05
 """Part of the program from which on a specific finding comes before any general one."""
 THE_COMPILERS = frozenset(
@@ -110,14 +119,14 @@ Rank = tuple[int, int, int, str, str]
 
 def _ranking(findings: Sequence[Finding]) -> Callable[[Finding], Rank]:
     """By falling gain: first what a line of the program causes, then general causes, then the compiler's."""
-    is_cause = any(
-        finding.gain >= LARGE and finding.within_reach and finding.rule not in EXPLAINED_BY
-        for finding in findings
-    )
+    causes = {
+        finding.rule for finding in findings if finding.gain >= LARGE and finding.within_reach
+    } - EXPLAINED_BY.keys()
 
     def rank(finding: Finding) -> Rank:
-        is_general = is_cause and finding.rule in EXPLAINED_BY
-        tier = int(is_general) if finding.within_reach else 2
+        explaining = causes.intersection(EXPLAINED_BY.get(finding.rule, ()))
+        is_general = bool(explaining if finding.rule in OF_A_LINE else causes)
+        tier = int(is_general and finding.rule in EXPLAINED_BY) if finding.within_reach else 2
         gain_ns, device_gain_ns = max(0, finding.gain_ns or 0), finding.device_gain_ns or 0
         return tier, -gain_ns, -device_gain_ns, finding.rule, str(finding.place)
 
@@ -138,11 +147,17 @@ def _without_explained(findings: list[Finding]) -> list[Finding]:
     """General findings without the part of their gain that specific ones claim."""
     remaining = []
     for finding in findings:
-        specific = EXPLAINED_BY.get(finding.rule, ())
-        claimed = sum(other.gain_ns or 0 for other in findings if other.rule in specific)
+        claimed = sum(other.gain_ns or 0 for other in findings if _explains(other, finding))
         gain_ns = (finding.gain_ns or 0) - claimed
         if not claimed:
             remaining.append(finding)
         elif gain_ns > MINIMUM_REST * (finding.gain_ns or 0):
             remaining.append(replace(finding, gain_ns=gain_ns))
     return remaining
+
+
+def _explains(specific: Finding, general: Finding) -> bool:
+    """Whether the gain of a finding is part of a general one's."""
+    if specific.rule not in EXPLAINED_BY.get(general.rule, ()):
+        return False
+    return general.rule not in OF_A_LINE or specific.place == general.place

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,8 +20,8 @@ SELECT coalesce(own.source_file, span.source_file, '') AS file,
     coalesce(span.process_idx, 0) AS process, span.kind AS kind, span.name AS name, span.start_ts AS start_ns,
     span.end_ts AS end_ns
 FROM HostSpan span LEFT JOIN Frontier own ON own.stack_frame_id = span.stack_frame_ids
-WHERE span.kind IN ('dispatch', 'copy') AND coalesce(own.source_file, span.source_file, '') <> ''
-ORDER BY file, line, process, start_ns, end_ns
+WHERE span.kind IN ('dispatch', 'copy')
+ORDER BY process, start_ns, end_ns
 """
 
 
@@ -37,6 +39,14 @@ class Call:
     is_copy: bool
     start_ns: int
     end_ns: int
+
+
+class PlacedCall(NamedTuple):
+    """A call and the user's own line that made it; the file is "" where none is known."""
+
+    file: str
+    line: int
+    call: Call
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +74,31 @@ def spans_of(calls: Sequence[Call]) -> Spans:
     return np.array(rows, np.int64).reshape(-1, 3)
 
 
+def calls_in_order(context: Context) -> list[PlacedCall]:
+    """All calls, process by process, as the host made them."""
+    return [
+        PlacedCall(
+            row["file"], row["line"],
+            Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"]),
+        )
+        for row in context.profile.query(_CALLS).to_pylist()
+    ]  # fmt: skip
+
+
 def calls_by_line(context: Context) -> dict[tuple[str, int], list[Call]]:
     """The calls of each line of the user's own, by file and line."""
     found: dict[tuple[str, int], list[Call]] = {}
-    for row in context.profile.query(_CALLS).to_pylist():
-        call = Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"])
-        found.setdefault((row["file"], row["line"]), []).append(call)
-    return found
+    for placed in calls_in_order(context):
+        if placed.file:
+            found.setdefault((placed.file, placed.line), []).append(placed.call)
+    return dict(sorted(found.items()))
+
+
+def runs(context: Context, owner: Callable[[PlacedCall], Hashable | None]) -> Iterator[list[PlacedCall]]:
+    """Calls of one process that follow each other and have one owner; those without an owner are left out."""
+    for key, group in groupby(calls_in_order(context), lambda placed: (placed.call.process, owner(placed))):
+        if key[1] is not None:
+            yield list(group)
 
 
 def calls_in_loops(context: Context) -> Iterator[LineCalls]:

@@ -92,7 +92,6 @@ class Replay:
         self,
         durations_ns: Ints,
         without: Waits | None = None,
-        launched_free: npt.NDArray[np.bool_] | None = None,
         removed: Spans | None = None,
     ) -> int:
         """Time from the range's start until all is done, when the executions take `durations_ns`.
@@ -100,15 +99,11 @@ class Replay:
         Args:
             durations_ns: (executions,) device times.
             without: Waits that the host leaves out, and what it does instead.
-            launched_free: (executions,) those that cost no launch.
             removed: (spans, 3) process, start and end of what the host would not do; what it launched there
                 does not run.
         """
-        launch_ns = np.full(len(durations_ns), self._launch_ns, np.int64)
-        if launched_free is not None:
-            launch_ns[launched_free] = 0
         ends = [
-            self._play(process, durations_ns, launch_ns, without, _of_process(removed, process))
+            self._play(process, durations_ns, without, _of_process(removed, process))
             for process in self._events.keys() | self._queued.keys()
         ]
         return max(ends) - self._start_ns if ends else int(durations_ns.sum())
@@ -117,11 +112,22 @@ class Replay:
         """The same with the recorded durations: what others are compared with."""
         return self.total_ns(self._durations)
 
+    def launching_spans(self, spans: Spans) -> Ints:
+        """(executions,) position of the span in which the host launched each; -1 = in none."""
+        found = np.full(len(self._durations), -1, np.int64)
+        for process, events in self._events.items():
+            own = np.flatnonzero(spans[:, 0] == process)
+            own = own[np.argsort(spans[own, 1], kind="stable")]
+            for event in events:
+                place = int(np.searchsorted(spans[own, 1], event.start_ns, "right")) - 1
+                if event.execution >= 0 and place >= 0 and event.end_ns <= spans[own[place], 2]:
+                    found[event.execution] = own[place]
+        return found
+
     def _play(
         self,
         process: int,
         durations_ns: Ints,
-        launch_ns: Ints,
         without: Waits | None,
         removed: Spans,
     ) -> int:
@@ -136,7 +142,7 @@ class Replay:
             now_ns -= _removed_between(removed, self._start_ns, before_ns)
         for execution in self._queued.get(process, ()):
             core = int(recorded.core_index[execution])
-            free_ns[core] = self._queued_end_ns(execution, free_ns[core], durations_ns, launch_ns)
+            free_ns[core] = self._queued_end_ns(execution, free_ns[core], durations_ns)
             recorded_free_ns[core] = int(recorded.end_ns[execution])
         for event in events:
             now_ns += max(0, event.start_ns - before_ns)
@@ -147,7 +153,7 @@ class Replay:
                 recorded_free_ns[event.core] = int(recorded.end_ns[event.execution])
                 if not gone:
                     now_ns += event.end_ns - event.start_ns
-                    start_ns = max(now_ns, free_ns[event.core]) + int(launch_ns[event.execution])
+                    start_ns = max(now_ns, free_ns[event.core]) + self._launch_ns
                     free_ns[event.core] = start_ns + int(durations_ns[event.execution])
             elif not gone:
                 waited_ns = max(0, min(event.end_ns, recorded_free_ns[event.core]) - event.start_ns)
@@ -163,11 +169,11 @@ class Replay:
             now_ns = max(now_ns, free_ns[events[-1].core] + joined_ns) + left_out
         return max([now_ns, *free_ns.values()])
 
-    def _queued_end_ns(self, execution: int, free_ns: int, durations_ns: Ints, launch_ns: Ints) -> int:
+    def _queued_end_ns(self, execution: int, free_ns: int, durations_ns: Ints) -> int:
         """When an execution that was launched before the range is done; of a running one, the rest."""
         start_ns, duration_ns = int(self._executions.start_ns[execution]), int(durations_ns[execution])
         if start_ns >= self._start_ns:
-            return max(self._start_ns, free_ns) + int(launch_ns[execution]) + duration_ns
+            return max(self._start_ns, free_ns) + self._launch_ns + duration_ns
         recorded_ns = int(self._durations[execution])
         rest = (start_ns + recorded_ns - self._start_ns) / recorded_ns if recorded_ns else 0.0
         return max(self._start_ns, free_ns) + max(0, round(duration_ns * rest))

@@ -91,22 +91,23 @@ class WhatIf:
         recorded = self.executions.end_ns - self.executions.start_ns
         return self._replay.total_ns(recorded, without=waits)
 
-    def without_spans_ns(self, spans: Spans, change: Change | None = None) -> int:
+    def without_spans_ns(self, spans: Spans, durations_ns: Ints | None = None) -> int:
         """Time of the program if the host left something out.
 
         Args:
             spans: (spans, 3) process, start and end of what it left out; what it launched there does not run.
-            change: What else would be different.
+            durations_ns: (executions,) device times of what still runs; as recorded, if None.
         """
-        durations = self.executions.end_ns - self.executions.start_ns
-        return self._replay.total_ns(
-            durations if change is None else self.durations_ns(change), removed=spans
-        )
-
-    def without_launches_ns(self, executions: npt.NDArray[np.bool_]) -> int:
-        """Time of the program if the chosen executions were launched for nothing."""
         recorded = self.executions.end_ns - self.executions.start_ns
-        return self._replay.total_ns(recorded, launched_free=executions)
+        return self._replay.total_ns(recorded if durations_ns is None else durations_ns, removed=spans)
+
+    def launching_spans(self, spans: Spans) -> Ints:
+        """(executions,) the span, by its position, in which the host launched each; -1 = in none.
+
+        Args:
+            spans: (spans, 3) process, start and end; those of one process do not overlap.
+        """
+        return self._replay.launching_spans(spans)
 
     def total_ns(self, durations_ns: Ints) -> int:
         """Time of the program if its executions took `durations_ns`."""

@@ -24,7 +24,7 @@ def find(context: Context) -> Iterator[Finding]:
     total_ns = what_if.recorded_ns()
     for (file, line), casts in upcasts(context).items():
         change = narrow_line(file, line)
-        gain_ns = total_ns - what_if.without_spans_ns(spans_of(casts), change)
+        gain_ns = total_ns - what_if.without_spans_ns(spans_of(casts), what_if.durations_ns(change))
         if gain_ns >= MINIMUM_SHARE * total_ns:
             yield Finding(
                 "upcast_products",

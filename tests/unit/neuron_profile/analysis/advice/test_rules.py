@@ -77,9 +77,13 @@ def test_one_wait_at_the_end_is_no_fault(tmp_path):
 
 
 def test_many_tiny_executions_are_found(tmp_path):
-    (finding,) = findings("tiny_operations", tmp_path, [TINY], [Step(0)] * 150)
+    (finding,) = findings("tiny_operations", tmp_path, [TINY] * 3, [Step(0), Step(1), Step(2)] * 50)
     assert finding.evidence["executions"] == 150
-    assert finding.gain_ns > 0
+    assert finding.gain_ns > 0.5 * finding.total_ns, "two launches of three go"
+
+
+def test_one_tiny_execution_in_each_step_is_no_fault(tmp_path):
+    assert findings("tiny_operations", tmp_path, [TINY], [Step(0)] * 150) == []
 
 
 def test_few_tiny_executions_are_not(tmp_path):

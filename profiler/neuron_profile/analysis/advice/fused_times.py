@@ -1,0 +1,54 @@
+"""How long executions would take as one: its engines overlap, and values between them stay on the chip."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.advice.context import Context, ProgramUse
+from neuron_profile.analysis.advice.line_calls import Call, spans_of
+from neuron_tools.simulator.throughput import union
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_ENGINES = 256
+
+
+def fused_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
+    """(executions,) device times, where each execution of a group takes what the group takes as one.
+
+    That is the active time of the engine with most to do, and at least the time of the group's shortest
+    execution. Those of no group take what they took.
+    """
+    assert context.what_if is not None
+    assert context.executions is not None
+    durations: Ints = context.executions.end_ns - context.executions.start_ns
+    group = np.repeat(np.arange(len(groups)), [len(calls) for calls in groups])
+    span = context.what_if.launching_spans(spans_of([call for calls in groups for call in calls]))
+    executions = np.flatnonzero(span >= 0)
+    group = group[span[executions]]
+    engines, shortest = np.zeros((len(groups), _ENGINES)), np.full(len(groups), np.iinfo(np.int64).max)
+    np.add.at(engines, group, _engines_ns(context)[executions])
+    np.minimum.at(shortest, group, durations[executions])
+    durations[executions] = np.maximum(np.rint(engines.max(axis=1)).astype(np.int64), shortest)[group]
+    return durations
+
+
+def _engines_ns(context: Context) -> Floats:
+    """(executions, engines) active time of each engine in each execution."""
+    assert context.executions is not None
+    active = np.zeros((len(context.executions), _ENGINES))
+    for use in context.programs:
+        active[context.executions.of_program(use.key)] = _active_ns(use)
+    return active
+
+
+def _active_ns(use: ProgramUse) -> Floats:
+    engine, times = use.program.instructions["engine"], use.simulation
+    active = np.zeros(_ENGINES)
+    for number in np.unique(engine).tolist():
+        start, end = union(times.start_ps[engine == number], times.end_ps[engine == number])
+        active[number] = float((end - start).sum()) / 1000
+    return active

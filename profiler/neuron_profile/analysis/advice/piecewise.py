@@ -1,0 +1,84 @@
+"""What a line launches piece by piece, run by run, and what launching the pieces together gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, repetitions, spans_of
+from neuron_profile.analysis.loop_patterns import LoopPatterns, loop_patterns
+
+MINIMUM_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Runs of equal pieces that one line launched.
+
+    Attributes:
+        superfluous: The calls that one launch for all pieces of a run does not need.
+        pieces: How many there were in all runs.
+        runs: How often they were launched.
+    """
+
+    place: Place
+    superfluous: Sequence[Call]
+    pieces: int
+    runs: int
+
+
+class Patterns:
+    """The patterns of each file of a profile, read once."""
+
+    def __init__(self, context: Context) -> None:
+        self.of = cache(lambda file: _patterns(context, file))
+
+
+def _patterns(context: Context, file: str) -> LoopPatterns:
+    return loop_patterns(context.texts.lines(file)) if file else LoopPatterns()
+
+
+def pieces_of(runs: Iterator[list[PlacedCall]], least: int) -> dict[tuple[str, int], Pieces]:
+    """By file and line: what repeats itself at least so often in each run, but for the first piece."""
+    found: dict[tuple[str, int], Pieces] = {}
+    for run in runs:
+        times = repetitions([placed.call.name for placed in run])
+        if times < least:
+            continue
+        ((file, line), _) = Counter((placed.file, placed.line) for placed in run).most_common(1)[0]
+        rest = [placed.call for placed in run[len(run) // times :]]
+        known = found.get((file, line), Pieces(Place(file, line), (), 0, 0))
+        found[file, line] = Pieces(
+            known.place, [*known.superfluous, *rest], known.pieces + times, known.runs + 1
+        )
+    return found
+
+
+def without(
+    context: Context, rule: str, title: str, change: str, pieces: Pieces, more: Sequence[Call] = ()
+) -> Iterator[Finding]:
+    """The finding that pieces could be launched together.
+
+    Args:
+        title: With `{pieces}` and `{runs}`.
+        more: Other calls that are not needed then.
+    """
+    what_if = context.what_if
+    if what_if is None:
+        return
+    total_ns = what_if.recorded_ns()
+    gain_ns = total_ns - what_if.without_spans_ns(spans_of([*pieces.superfluous, *more]))
+    if gain_ns >= MINIMUM_SHARE * total_ns:
+        yield Finding(
+            rule,
+            title.format(pieces=f"{pieces.pieces:,}", runs=pieces.runs),
+            change,
+            pieces.place,
+            gain_ns=gain_ns,
+            total_ns=total_ns,
+            evidence={"pieces": pieces.pieces, "runs": pieces.runs, "calls": len(pieces.superfluous)},
+        )

@@ -1,0 +1,75 @@
+"""Attention is written as two products with a softmax between them, whose scores go through memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.advice.fused_times import fused_ns
+from neuron_profile.analysis.advice.line_calls import PlacedCall, calls_in_order, spans_of
+from neuron_profile.analysis.advice.piecewise import MINIMUM_SHARE
+
+PRODUCTS = frozenset({"aten::bmm", "aten::mm", "aten::baddbmm"})
+SOFTMAX = frozenset({"aten::_softmax", "aten::_safe_softmax"})
+MOST_BETWEEN = 4
+"""Scaling, a mask, a cast and a dropout stand between a product and its softmax at most."""
+_BETWEEN = frozenset(
+    {
+        *("mul", "div", "add", "sub", "mul_", "div_", "add_"),
+        *("masked_fill", "masked_fill_", "where", "tril"),
+        *("copy_", "_to_copy", "clone"),
+        *("native_dropout", "bernoulli_"),
+    }
+)
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """A finding per line with such a softmax: the gain is that of one launch in which all engines overlap.
+
+    Only of operators that run one by one: what is compiled is fused already. What autograd runs for it is no
+    part of the gain.
+    """
+    what_if = context.what_if
+    if what_if is None:
+        return
+    total_ns, by_place = what_if.recorded_ns(), _by_place(calls_in_order(context))
+    for (file, line), found in by_place.items():
+        removed = [placed.call for match in found for placed in match[:-1]]
+        durations_ns = fused_ns(context, [[placed.call for placed in match] for match in found])
+        gain_ns = total_ns - what_if.without_spans_ns(spans_of(removed), durations_ns)
+        if gain_ns >= MINIMUM_SHARE * total_ns:
+            yield Finding(
+                "unfused_attention",
+                f"Attention is computed {len(found)} times by {len(found[0])} operators, scores in memory",
+                "Use torch.nn.functional.scaled_dot_product_attention, which keeps the scores on the chip.",
+                Place(file, line),
+                gain_ns=gain_ns,
+                total_ns=total_ns,
+                evidence={"times": len(found), "operators": len(found[0])},
+            )
+
+
+def _by_place(calls: Sequence[PlacedCall]) -> dict[tuple[str, int], list[Sequence[PlacedCall]]]:
+    """From the first product to the second, by the line of the softmax."""
+    found: dict[tuple[str, int], list[Sequence[PlacedCall]]] = {}
+    for position, placed in enumerate(calls):
+        if placed.call.name in SOFTMAX and placed.file:
+            first, last = _product(calls, position, -1), _product(calls, position, 1)
+            if first is not None and last is not None:
+                found.setdefault((placed.file, placed.line), []).append(calls[first : last + 1])
+    return found
+
+
+def _product(calls: Sequence[PlacedCall], start: int, step: int) -> int | None:
+    """The product before or behind a softmax, if only elementwise operations are between them."""
+    for distance in range(1, MOST_BETWEEN + 2):
+        position = start + step * distance
+        if not 0 <= position < len(calls) or calls[position].call.process != calls[start].call.process:
+            return None
+        name = calls[position].call.name
+        if name in PRODUCTS:
+            return position
+        if name.removeprefix("aten::").partition(".")[0] not in _BETWEEN:
+            return None
+    return None

@@ -1,0 +1,106 @@
+"""What the text of a program says is done piece by piece: parameters updated one by one, rows computed one
+by one, tensors that grow by concatenation.
+
+Only plain spellings are told, and a pattern counts only where calls of the profile bear it out.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+_COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp)
+_JOINING = frozenset({"cat", "concat", "concatenate", "stack", "vstack", "hstack"})
+_PARAMETERS = ("param", "weights")
+"""What the text of an iterable over parameters holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopPatterns:
+    """Lines of a file, counted from 1.
+
+    Attributes:
+        updates: Of each line in the body of a loop over parameters that changes them, the loop's line.
+        steps: Lines that call an optimizer's step.
+        rows: Of each line that computes one row of a batch, the line at which the rows are joined.
+        growing: Lines that put together what a name held and something new, under that name.
+    """
+
+    updates: dict[int, int] = field(default_factory=dict)
+    steps: frozenset[int] = frozenset()
+    rows: dict[int, int] = field(default_factory=dict)
+    growing: frozenset[int] = frozenset()
+
+
+def loop_patterns(lines: Sequence[str]) -> LoopPatterns:
+    """The patterns of a file's text; none where it is no Python."""
+    try:
+        tree = ast.parse("\n".join(lines))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return LoopPatterns()
+    nodes = list(ast.walk(tree))
+    return LoopPatterns(
+        updates=dict(_updates(nodes)),
+        steps=frozenset(
+            node.lineno for node in nodes if isinstance(node, ast.Call) and _name(node) == "step"
+        ),
+        rows=dict(_rows(nodes)),
+        growing=frozenset(node.lineno for node in nodes if isinstance(node, ast.Assign) and _grows(node)),
+    )
+
+
+def _name(call: ast.Call) -> str:
+    """Name of the function or method that is called."""
+    function = call.func
+    if isinstance(function, ast.Attribute):
+        return function.attr
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def _updates(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
+    for node in nodes:
+        if isinstance(node, ast.For) and any(part in ast.unparse(node.iter) for part in _PARAMETERS):
+            changing = [each for body in node.body for each in ast.walk(body) if _changes(each)]
+            if changing:
+                last = node.end_lineno or node.lineno
+                yield from ((line, node.lineno) for line in range(node.body[0].lineno, last + 1))
+
+
+def _changes(node: ast.AST) -> bool:
+    """Whether a statement changes a tensor in place."""
+    if isinstance(node, ast.AugAssign):
+        return True
+    name = _name(node) if isinstance(node, ast.Call) else ""
+    return name.endswith("_") and not name.startswith("_") and name != "requires_grad_"
+
+
+def _rows(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
+    """Comprehensions whose values are joined, and loops that append to a list which is joined behind them."""
+    joins = [node for node in nodes if isinstance(node, ast.Call) and _name(node) in _JOINING and node.args]
+    joined = {node.args[0].id: node.lineno for node in joins if isinstance(node.args[0], ast.Name)}
+    for join in joins:
+        values = join.args[0]
+        if isinstance(values, _COMPREHENSIONS) and _computes(values.elt):
+            yield values.elt.lineno, join.lineno
+    for node in nodes:
+        if isinstance(node, ast.Call) and _name(node) == "append" and node.args and _computes(node.args[0]):
+            owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+            if isinstance(owner, ast.Name) and joined.get(owner.id, 0) > node.lineno:
+                yield node.lineno, joined[owner.id]
+
+
+def _computes(value: ast.expr) -> bool:
+    return any(isinstance(node, (ast.Call, ast.BinOp)) for node in ast.walk(value))
+
+
+def _grows(node: ast.Assign) -> bool:
+    """Whether this is `NAME = cat([NAME, ...])`."""
+    value = node.value
+    if len(node.targets) != 1 or not isinstance(value, ast.Call) or _name(value) not in _JOINING:
+        return False
+    parts = value.args[0] if value.args else None
+    if not isinstance(parts, (ast.List, ast.Tuple)):
+        return False
+    target = ast.unparse(node.targets[0])
+    return any(ast.unparse(part) == target for part in parts.elts)

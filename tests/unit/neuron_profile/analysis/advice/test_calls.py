@@ -1,0 +1,56 @@
+"""What the host launched, call by call: runs of equal pieces, and attention among other operators."""
+
+import pytest
+
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall
+from neuron_profile.analysis.advice.piecewise import pieces_of
+from neuron_profile.analysis.advice.rules.unfused_attention import _by_place
+
+
+def calls(names, line=7, process=0):
+    return [
+        PlacedCall("train.py", line, Call(process, f"aten::{name}", False, 10 * at, 10 * at + 5))
+        for at, name in enumerate(names.split())
+    ]
+
+
+def test_the_first_piece_of_each_run_is_needed():
+    found = pieces_of(iter([calls("mul sub_ " * 4), calls("mul sub_ " * 5)]), 4)
+    pieces = found["train.py", 7]
+    assert (pieces.pieces, pieces.runs, len(pieces.superfluous)) == (9, 2, 6 + 8)
+
+
+@pytest.mark.parametrize("names", ["mul sub_ mul sub_ mul", "mul sub_ " * 3, "mul"])
+def test_what_does_not_repeat_itself_often_enough_is_no_piece(names):
+    assert pieces_of(iter([calls(names)]), 4) == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "length"),
+    [
+        ("bmm div.Tensor _softmax bmm", 4),
+        ("addmm bmm mul.Tensor add.Tensor _softmax native_dropout bmm addmm", 6),
+        ("baddbmm _softmax mm", 3),
+    ],
+)
+def test_a_softmax_between_products_is_attention(names, length):
+    (match,) = _by_place(calls(names))["train.py", 7]
+    assert len(match) == length
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "addmm _softmax",
+        "bmm relu _softmax bmm",
+        "bmm _softmax addmm",
+        "_softmax bmm",
+        "bmm mul mul mul mul mul _softmax bmm",
+    ],
+)
+def test_other_softmaxes_are_none(names):
+    assert _by_place(calls(names)) == {}
+
+
+def test_products_of_another_process_do_not_count():
+    assert _by_place([*calls("bmm"), *calls("_softmax bmm", process=1)]) == {}
