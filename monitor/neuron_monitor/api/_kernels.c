@@ -21,8 +21,11 @@
 /* As many engines or kinds of traffic as a core can have, and physical cores as a logical one. */
 #define MOST_SERIES 8
 #define MOST_PARTS 8
-/* Fields of a core's reading. */
-enum { CORE_COUNTS = 3, CORE_CLOCKED = 4 };
+/* Fields of a core's reading, and of a process's. */
+enum { CORE_ID = 0, CORE_COUNTS = 3, CORE_CLOCKED = 4 };
+enum { PROCESS_PID = 0, PROCESS_CORES = 5, PROCESS_HOST_MEMORY = 6 };
+/* Of a core's allocation, the seconds of idling. */
+enum { ALLOCATION_IDLE = 1 };
 
 /* Positions in the last argument of core_rates: columns of counters. */
 enum { BUSY, FLOPS, THROTTLED, ENGINES, ENGINES_STOP, TRAFFIC, TRAFFIC_STOP, COLUMN_COUNT };
@@ -369,6 +372,47 @@ static int64_t completed_between(PyObject *old, PyObject *new, const Columns *co
     return change_of(old, new, columns->success);
 }
 
+/* Adds up the cores of a process to what window_numbers gives; 0 if that went well, else an exception is set. */
+static int add_window(PyObject *before, PyObject *after, double elapsed_ns, const Columns *columns, long size,
+                      long copies, PyObject *counters, PyObject *activity, int64_t *completed) {
+    if (size < 1 || size > MOST_PARTS) {
+        PyErr_SetString(PyExc_ValueError, "no such size of a logical core");
+        return -1;
+    }
+    Logical core = {.count = 0};
+    PyObject *id, *reading;
+    Py_ssize_t place = 0;
+    int failed = 0;
+    *completed = 0;
+    while (!failed && PyDict_Next(after, &place, &id, &reading)) {
+        PyObject *was = PyDict_GetItemWithError(before, id), *flag = PyTuple_GetItem(reading, CORE_CLOCKED);
+        PyObject *new = PyTuple_GetItem(reading, CORE_COUNTS), *old = was ? PyTuple_GetItem(was, CORE_COUNTS) : NULL;
+        int is_clocked = flag ? PyObject_IsTrue(flag) : -1;
+        int64_t logical = PyLong_AsLongLong(id) / size;
+        if (!was && !is_clocked) {
+            old = new; /* A core's own counts: it may have worked for others before. */
+        }
+        if (PyErr_Occurred()) {
+            return -1;
+        }
+        if (core.count && core.id != logical) {
+            failed = put_core(&core, columns, size, copies, counters, activity);
+            core.count = 0;
+        }
+        if (!core.count) {
+            core = (Logical){.id = logical, .is_clocked = is_clocked};
+        }
+        add_core(&core, old, new, elapsed_ns, columns);
+        int64_t ended = completed_between(old, new, columns);
+        *completed = ended < 0 || *completed < 0 ? -1 : *completed + ended;
+        failed |= PyErr_Occurred() != NULL;
+    }
+    if (!failed && core.count) {
+        failed = put_core(&core, columns, size, copies, counters, activity);
+    }
+    return failed ? -1 : 0;
+}
+
 static PyObject *window_numbers(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 6)) {
         return NULL;
@@ -379,46 +423,375 @@ static PyObject *window_numbers(PyObject *self, PyObject *const *arguments, Py_s
     if (PyErr_Occurred() || read_columns(arguments[3], &columns) < 0) {
         return NULL;
     }
-    PyObject *counters = PyList_New(0), *activity = PyList_New(0), *id, *reading;
-    int failed = !counters || !activity || size < 1 || size > MOST_PARTS;
-    if (failed && !PyErr_Occurred()) {
-        PyErr_SetString(PyExc_ValueError, "no such size of a logical core");
-    }
-    Logical core = {.count = 0};
+    PyObject *counters = PyList_New(0), *activity = PyList_New(0);
     int64_t completed = 0;
-    Py_ssize_t place = 0;
-    while (!failed && PyDict_Next(arguments[1], &place, &id, &reading)) {
-        PyObject *before = PyDict_GetItemWithError(arguments[0], id), *flag = PyTuple_GetItem(reading, CORE_CLOCKED);
-        PyObject *new = PyTuple_GetItem(reading, CORE_COUNTS), *old = before ? PyTuple_GetItem(before, CORE_COUNTS) : NULL;
-        int is_clocked = flag ? PyObject_IsTrue(flag) : -1;
-        int64_t logical = PyLong_AsLongLong(id);
-        logical = size ? logical / size : logical;
-        if (!before && !is_clocked) {
-            old = new; /* A core's own counts: it may have worked for others before. */
-        }
-        if (PyErr_Occurred()) {
-            failed = 1;
-            break;
-        }
-        if (core.count && core.id != logical) {
-            failed = put_core(&core, &columns, size, copies, counters, activity);
-            core.count = 0;
-        }
-        if (!core.count) {
-            core = (Logical){.id = logical, .is_clocked = is_clocked};
-        }
-        add_core(&core, old, new, elapsed_ns, &columns);
-        int64_t ended = completed_between(old, new, &columns);
-        completed = ended < 0 || completed < 0 ? -1 : completed + ended;
-        failed = PyErr_Occurred() != NULL;
-    }
-    if (!failed && core.count) {
-        failed = put_core(&core, &columns, size, copies, counters, activity);
-    }
+    int failed = !counters || !activity ||
+                 add_window(arguments[0], arguments[1], elapsed_ns, &columns, size, copies, counters, activity, &completed);
     PyObject *found = failed ? NULL : Py_BuildValue("(OOL)", counters, activity, (long long)completed);
     Py_XDECREF(counters);
     Py_XDECREF(activity);
     return found;
+}
+
+/* A named tuple with another value in one of its fields. */
+static PyObject *with_field(PyObject *record, Py_ssize_t field, PyObject *value) {
+    Py_ssize_t size = PyTuple_Size(record);
+    newfunc make = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
+    PyObject *fields = size < 0 ? NULL : PyTuple_New(size);
+    for (Py_ssize_t index = 0; fields && index < size; index++) {
+        PyTuple_SetItem(fields, index, Py_NewRef(index == field ? value : PyTuple_GetItem(record, index)));
+    }
+    PyObject *arguments = fields ? PyTuple_Pack(1, fields) : NULL;
+    PyObject *made = arguments && make ? make(Py_TYPE(record), arguments, NULL) : NULL;
+    Py_XDECREF(fields);
+    Py_XDECREF(arguments);
+    return made;
+}
+
+static PyObject *followed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    PyObject *readings = arguments[0], *values = arguments[1], *changed = arguments[2];
+    Py_ssize_t rows = PyTuple_Size(readings), count = PyList_Size(changed), size = PyList_Size(values), last = -1;
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    Py_ssize_t width = rows ? size / rows : 0;
+    PyObject *found = PySequence_List(readings);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        Py_ssize_t position = PyLong_AsSsize_t(PyList_GetItem(changed, index));
+        Py_ssize_t row = position >= 0 && width ? position / width : -1;
+        if (row < 0 || row >= rows) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetString(PyExc_IndexError, "no such node");
+            }
+            Py_CLEAR(found);
+            break;
+        }
+        if (row == last) {
+            continue;
+        }
+        last = row;
+        PyObject *list = PyList_GetSlice(values, row * width, (row + 1) * width);
+        PyObject *counts = list ? PyList_AsTuple(list) : NULL;
+        PyObject *reading = counts ? with_field(PyTuple_GetItem(readings, row), CORE_COUNTS, counts) : NULL;
+        Py_XDECREF(list);
+        Py_XDECREF(counts);
+        if (!reading || PyList_SetItem(found, row, reading) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    PyObject *whole = found ? PyList_AsTuple(found) : NULL;
+    Py_XDECREF(found);
+    return whole;
+}
+
+/* The cores of a process by id as they are now: the same dictionary if all of them are the same objects. */
+static PyObject *cores_now(PyObject *last, PyObject *cores) {
+    PyObject *found = NULL, *id, *reading;
+    Py_ssize_t place = 0;
+    while (PyDict_Next(last, &place, &id, &reading)) {
+        PyObject *now = PyDict_GetItemWithError(cores, id);
+        if (!now) {
+            if (!PyErr_Occurred()) {
+                PyErr_SetObject(PyExc_KeyError, id);
+            }
+            Py_CLEAR(found);
+            return NULL;
+        }
+        if (now == reading) {
+            continue;
+        }
+        if (!found && !(found = PyDict_Copy(last))) {
+            return NULL;
+        }
+        if (PyDict_SetItem(found, id, now) < 0) {
+            Py_CLEAR(found);
+            return NULL;
+        }
+    }
+    return found ? found : Py_NewRef(last);
+}
+
+static PyObject *with_cores(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 2)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyTuple_Size(arguments[0]);
+    PyObject *found = count < 0 ? NULL : PyTuple_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        PyObject *process = PyTuple_GetItem(arguments[0], index), *last = PyTuple_GetItem(process, PROCESS_CORES);
+        PyObject *now = last ? cores_now(last, arguments[1]) : NULL;
+        PyObject *next = !now ? NULL : now == last ? Py_NewRef(process) : with_field(process, PROCESS_CORES, now);
+        Py_XDECREF(now);
+        if (!next || PyTuple_SetItem(found, index, next) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+/* Whether two dictionaries have the same keys. */
+static int has_keys_of(PyObject *one, PyObject *other) {
+    PyObject *key, *value;
+    Py_ssize_t place = 0;
+    if (one != other && PyDict_Size(one) != PyDict_Size(other)) {
+        return 0;
+    }
+    while (one != other && PyDict_Next(one, &place, &key, &value)) {
+        if (!PyDict_GetItemWithError(other, key)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether two looks at a process differ in its cores' counters and its memory on the host only. */
+static int is_alike(PyObject *before, PyObject *after) {
+    Py_ssize_t size = PyTuple_Size(before);
+    if (size < 0 || PyTuple_Size(after) != size) {
+        return 0;
+    }
+    for (Py_ssize_t field = 0; field < size; field++) {
+        if (field != PROCESS_CORES && field != PROCESS_HOST_MEMORY &&
+            PyTuple_GetItem(before, field) != PyTuple_GetItem(after, field)) {
+            return 0;
+        }
+    }
+    PyObject *old = PyTuple_GetItem(before, PROCESS_CORES), *new = PyTuple_GetItem(after, PROCESS_CORES), *id, *reading;
+    Py_ssize_t place = 0;
+    if (!old || !new || !has_keys_of(old, new)) {
+        return 0;
+    }
+    while (PyDict_Next(new, &place, &id, &reading)) {
+        if (PyObject_IsTrue(PyTuple_GetItem(reading, CORE_CLOCKED))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* What the cores of a process added in one column, of which a reset leaves what was counted since. */
+static int64_t ended_in(PyObject *before, PyObject *after, Py_ssize_t column) {
+    PyObject *id, *reading;
+    Py_ssize_t place = 0;
+    int64_t total = 0;
+    while (PyDict_Next(after, &place, &id, &reading)) {
+        PyObject *was = PyDict_GetItemWithError(before, id), *new = PyTuple_GetItem(reading, CORE_COUNTS);
+        PyObject *old = was ? PyTuple_GetItem(was, CORE_COUNTS) : new;
+        int64_t change = change_of(old, new, column);
+        total += change >= 0 ? change : (int64_t)PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(new, column));
+    }
+    return total;
+}
+
+/* Puts executions by outcome into the numbers; each outcome is a tuple of columns. */
+static int put_outcomes(PyObject *numbers, Py_ssize_t at, PyObject *outcomes, PyObject *before, PyObject *after,
+                        int64_t completed, const Columns *columns) {
+    Py_ssize_t count = PyTuple_Size(outcomes);
+    for (Py_ssize_t index = 0; index < count; index++) {
+        PyObject *parts = PyTuple_GetItem(outcomes, index);
+        int64_t total = 0;
+        for (Py_ssize_t part = 0; part < PyTuple_Size(parts); part++) {
+            Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(parts, part));
+            if (completed < 0) {
+                total += ended_in(before, after, column);
+            } else if (column == columns->success) {
+                total += completed;
+            }
+        }
+        PyObject *number = PyErr_Occurred() ? NULL : PyLong_FromLongLong(total);
+        if (!number || PyList_SetItem(numbers, at + index, number) < 0) {
+            return -1;
+        }
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Whether cores hold other amounts of memory than before, or the host does. */
+static int holds_other(PyObject *before, PyObject *after, Py_ssize_t start, Py_ssize_t stop) {
+    if (PyTuple_GetItem(before, PROCESS_HOST_MEMORY) != PyTuple_GetItem(after, PROCESS_HOST_MEMORY)) {
+        return 1;
+    }
+    PyObject *cores = PyTuple_GetItem(before, PROCESS_CORES), *id, *reading;
+    Py_ssize_t place = 0;
+    while (PyDict_Next(PyTuple_GetItem(after, PROCESS_CORES), &place, &id, &reading)) {
+        PyObject *was = PyDict_GetItemWithError(cores, id);
+        for (Py_ssize_t column = start; was && was != reading && column < stop; column++) {
+            if (change_of(PyTuple_GetItem(was, CORE_COUNTS), PyTuple_GetItem(reading, CORE_COUNTS), column)) {
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+/* Writes one process's numbers: 1 if it holds other memory than before, 0 if not, 2 if it is of another form. */
+static int refill_process(PyObject *numbers, PyObject *place, PyObject *before, PyObject *after, double elapsed_ns,
+                          const Columns *columns, long copies, PyObject *outcomes, PyObject *memory) {
+    if (!is_alike(before, after)) {
+        return PyErr_Occurred() ? -1 : 2;
+    }
+    long at[4];
+    for (int index = 0; index < 4; index++) {
+        PyObject *item = PyTuple_GetItem(place, index);
+        at[index] = item ? PyLong_AsLong(item) : -1;
+    }
+    PyObject *old = PyTuple_GetItem(before, PROCESS_CORES), *new = PyTuple_GetItem(after, PROCESS_CORES);
+    PyObject *counters = PyList_New(0), *activity = PyList_New(0);
+    int64_t completed = 0;
+    int failed = PyErr_Occurred() || !counters || !activity ||
+                 add_window(old, new, elapsed_ns, columns, at[3], copies, counters, activity, &completed);
+    int is_other = !failed && at[0] >= 0 && PyList_Size(counters) != at[1];
+    if (!failed && !is_other && at[0] >= 0) {
+        failed = PyList_SetSlice(numbers, at[0], at[0] + at[1], counters) < 0;
+    }
+    if (!failed && !is_other && at[2] >= 0) {
+        failed = put_outcomes(numbers, at[2], outcomes, old, new, completed, columns) < 0;
+    }
+    Py_XDECREF(counters);
+    Py_XDECREF(activity);
+    if (failed || is_other) {
+        return failed ? -1 : 2;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(PyTuple_GetItem(memory, 0)), stop = PyLong_AsSsize_t(PyTuple_GetItem(memory, 1));
+    int holds = holds_other(before, after, start, stop);
+    return PyErr_Occurred() ? -1 : holds;
+}
+
+static PyObject *refill(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 9)) {
+        return NULL;
+    }
+    PyObject *numbers = arguments[0], *places = arguments[1], *before = arguments[2], *after = arguments[3];
+    Columns columns;
+    double elapsed_ns = PyFloat_AsDouble(arguments[4]);
+    long copies = PyLong_AsLong(arguments[6]);
+    Py_ssize_t count = PyTuple_Size(after);
+    if (PyErr_Occurred() || read_columns(arguments[5], &columns) < 0) {
+        return NULL;
+    }
+    int outcome = PyTuple_Size(before) == count && PyList_Size(places) == count ? 0 : 2;
+    PyObject *found = PyErr_Occurred() ? NULL : PyList_New(0);
+    for (Py_ssize_t index = 0; found && outcome != 2 && index < count; index++) {
+        outcome = refill_process(numbers, PyList_GetItem(places, index), PyTuple_GetItem(before, index),
+                                 PyTuple_GetItem(after, index), elapsed_ns, &columns, copies, arguments[7], arguments[8]);
+        if (outcome < 0 || (outcome == 1 && append(found, PyLong_FromSsize_t(index)))) {
+            Py_CLEAR(found);
+        }
+    }
+    if (found && outcome == 2) {
+        Py_DECREF(found);
+        return Py_NewRef(Py_None);
+    }
+    return found;
+}
+
+static PyObject *utilizations(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 6)) {
+        return NULL;
+    }
+    PyObject *before = arguments[0], *after = arguments[1], *known = arguments[3], *id, *reading;
+    double wall_ns = PyFloat_AsDouble(arguments[2]);
+    Py_ssize_t busy = PyLong_AsSsize_t(arguments[4]), clock = PyLong_AsSsize_t(arguments[5]), place = 0;
+    PyObject *found = PyErr_Occurred() ? NULL : PyDict_New();
+    while (found && PyDict_Next(after, &place, &id, &reading)) {
+        PyObject *was = PyDict_GetItemWithError(before, id), *flag = PyTuple_GetItem(reading, CORE_CLOCKED);
+        PyObject *new = PyTuple_GetItem(reading, CORE_COUNTS), *old = was ? PyTuple_GetItem(was, CORE_COUNTS) : new;
+        int is_clocked = flag ? PyObject_IsTrue(flag) : -1;
+        PyObject *share = NULL;
+        if (!PyErr_Occurred()) {
+            int64_t passed = is_clocked ? change_of(old, new, clock) : 0;
+            PyObject *last = is_clocked && !passed ? PyDict_GetItemWithError(known, id) : NULL;
+            double elapsed_ns = is_clocked ? (double)passed : wall_ns;
+            double busy_ns = 1000.0 * moved(old, new, busy);
+            share = last ? Py_NewRef(last) : PyFloat_FromDouble(elapsed_ns > 0.0 ? share_of(busy_ns, elapsed_ns) : 0.0);
+        }
+        if (!share || PyErr_Occurred() || PyDict_SetItem(found, id, share) < 0) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(share);
+    }
+    return found;
+}
+
+static PyObject *worked(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    PyObject *before = arguments[0], *columns = arguments[2], *id, *reading;
+    Py_ssize_t count = PyTuple_Size(columns), place = 0;
+    PyObject *found = count < 0 ? NULL : PyList_New(0);
+    while (found && PyDict_Next(arguments[1], &place, &id, &reading)) {
+        PyObject *was = PyDict_GetItemWithError(before, id);
+        int is_moved = !was;
+        for (Py_ssize_t index = 0; was && was != reading && !is_moved && index < count; index++) {
+            Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(columns, index));
+            is_moved = change_of(PyTuple_GetItem(was, CORE_COUNTS), PyTuple_GetItem(reading, CORE_COUNTS), column) != 0;
+        }
+        if (PyErr_Occurred() || (is_moved && PyList_Append(found, id) < 0)) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+/* Bytes that cores hold, of which start and stop are the columns. */
+static uint64_t held_by(PyObject *cores, Py_ssize_t start, Py_ssize_t stop) {
+    uint64_t total = 0;
+    for (Py_ssize_t index = 0; index < PyTuple_Size(cores); index++) {
+        PyObject *counts = PyTuple_GetItem(PyTuple_GetItem(cores, index), CORE_COUNTS);
+        for (Py_ssize_t column = start; counts && column < stop; column++) {
+            PyObject *bytes = PyTuple_GetItem(counts, column);
+            total += bytes ? PyLong_AsUnsignedLongLongMask(bytes) : 0;
+        }
+    }
+    return total;
+}
+
+/* Appends busy percent and whole idle seconds of each core. */
+static int append_states(PyObject *found, PyObject *cores, PyObject *shares, PyObject *allocation) {
+    for (Py_ssize_t index = 0; index < PyTuple_Size(cores); index++) {
+        PyObject *id = PyTuple_GetItem(PyTuple_GetItem(cores, index), CORE_ID);
+        PyObject *share = id ? PyDict_GetItemWithError(shares, id) : NULL;
+        PyObject *known = id ? PyDict_GetItemWithError(allocation, id) : NULL;
+        PyObject *idle = known ? PyTuple_GetItem(known, ALLOCATION_IDLE) : NULL;
+        double busy = share ? 100.0 * PyFloat_AsDouble(share) : 0.0, idle_s = idle ? PyFloat_AsDouble(idle) : 0.0;
+        if (PyErr_Occurred() || append(found, PyFloat_FromDouble(busy)) || append(found, PyLong_FromDouble(idle_s))) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static PyObject *device_numbers(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 5)) {
+        return NULL;
+    }
+    Py_ssize_t start = PyLong_AsSsize_t(arguments[3]), stop = PyLong_AsSsize_t(arguments[4]);
+    PyObject *found = PyErr_Occurred() ? NULL : PyList_New(0);
+    if (found && (append(found, PyLong_FromUnsignedLongLong(held_by(arguments[0], start, stop))) ||
+                  append_states(found, arguments[0], arguments[1], arguments[2]) || PyErr_Occurred())) {
+        Py_CLEAR(found);
+    }
+    return found;
+}
+
+static PyObject *have_same_cores(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 2)) {
+        return NULL;
+    }
+    PyObject *processes = arguments[0], *others = arguments[1];
+    Py_ssize_t count = PyTuple_Size(processes);
+    int are_same = PyTuple_Size(others) == count;
+    for (Py_ssize_t index = 0; are_same && !PyErr_Occurred() && index < count; index++) {
+        PyObject *one = PyTuple_GetItem(processes, index), *other = PyTuple_GetItem(others, index);
+        are_same = one == other || (PyObject_RichCompareBool(PyTuple_GetItem(one, PROCESS_PID),
+                                                             PyTuple_GetItem(other, PROCESS_PID), Py_EQ) == 1 &&
+                                    has_keys_of(PyTuple_GetItem(one, PROCESS_CORES), PyTuple_GetItem(other, PROCESS_CORES)));
+    }
+    return PyErr_Occurred() ? NULL : PyBool_FromLong(are_same);
 }
 
 static PyObject *added(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
@@ -717,7 +1090,9 @@ static PyObject *refresh(PyObject *self, PyObject *const *lists, Py_ssize_t give
 static PyMethodDef methods[] = {
     KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
     KERNEL(reached_at), KERNEL(refresh), KERNEL(added),       KERNEL(read_page),
-    KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers),
+    KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers), KERNEL(followed),
+    KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
+    KERNEL(have_same_cores),
     {NULL, NULL, 0, NULL},
 };
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from neuron_monitor.api import layout
-from neuron_monitor.api.readings import ProcessReading, TreeReading
+from neuron_monitor.api import kernels, layout
+from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
 
-_BUSY = layout.COLUMN_OF["nc_time_in_use"]
-_EXECUTIONS = layout.COLUMN_OF["inference_count"]
+_PROGRESS = (layout.COLUMN_OF["nc_time_in_use"], layout.COLUMN_OF["inference_count"])
 
 
 class CoreAllocation(NamedTuple):
@@ -25,49 +24,39 @@ class CoreAllocation(NamedTuple):
 
 
 class AllocationWatch:
-    """Follows the cores over readings of one tree."""
+    """Follows the cores over readings of one tree.
+
+    Attributes:
+        users: Pids by physical core id; the same object as long as nothing of it changes.
+    """
 
     def __init__(self) -> None:
-        self._progress: dict[int, tuple[tuple[int, int], int]] = {}
-        self._processes: Sequence[ProcessReading] = ()
-        self._users: dict[int, tuple[int, ...]] = {}
+        self.users: dict[int, tuple[int, ...]] = {}
+        self._cores: dict[int, CoreReading] = {}
+        self._since_ns: dict[int, int] = {}
+        self._processes: tuple[ProcessReading, ...] = ()
         self._working: dict[int, CoreAllocation] = {}
 
-    def update(self, tree: TreeReading) -> dict[int, CoreAllocation]:
+    def update(self, tree: TreeReading) -> Mapping[int, CoreAllocation]:
         """The cores in use, by physical core id."""
         self._follow_users(tree.processes)
-        found: dict[int, CoreAllocation] = {}
-        users, progress, working, now_ns = self._users, self._progress, self._working, tree.taken_ns
-        for device in tree.devices:
-            for core in device.cores:
-                core_id, counts = core.id, core.counts
-                pids = users.get(core_id)
-                if pids is None:
-                    progress.pop(core_id, None)
-                    continue
-                mark = (counts[_BUSY], counts[_EXECUTIONS])
-                known = progress.get(core_id)
-                if known is None or known[0] != mark:
-                    progress[core_id] = (mark, now_ns)
-                    found[core_id] = working[core_id]
-                else:
-                    found[core_id] = CoreAllocation(pids, (now_ns - known[1]) / 1e9)
+        working, since_ns, now_ns = self._working, self._since_ns, tree.taken_ns
+        cores = {core.id: core for device in tree.devices for core in device.cores if core.id in working}
+        since_ns.update(dict.fromkeys(kernels.worked(self._cores, cores, _PROGRESS), now_ns))
+        self._cores = cores
+        idle = [core_id for core_id in cores if since_ns[core_id] != now_ns]
+        if not idle and len(cores) == len(working):
+            return working
+        found = {core_id: working[core_id] for core_id in cores}
+        for core_id in idle:
+            found[core_id] = CoreAllocation(self.users[core_id], (now_ns - since_ns[core_id]) / 1e9)
         return found
 
-    def _follow_users(self, processes: Sequence[ProcessReading]) -> None:
-        if not _have_same_cores(processes, self._processes):
-            self._users = _users(processes)
-            self._working = {core: CoreAllocation(pids, 0.0) for core, pids in self._users.items()}
+    def _follow_users(self, processes: tuple[ProcessReading, ...]) -> None:
+        if processes is not self._processes and not kernels.have_same_cores(processes, self._processes):
+            self.users = _users(processes)
+            self._working = {core: CoreAllocation(pids, 0.0) for core, pids in self.users.items()}
         self._processes = processes
-
-
-def _have_same_cores(processes: Sequence[ProcessReading], others: Sequence[ProcessReading]) -> bool:
-    if processes is others:
-        return True
-    return len(processes) == len(others) and all(
-        one.pid == other.pid and one.cores.keys() == other.cores.keys()
-        for one, other in zip(processes, others)
-    )
 
 
 def _users(processes: Sequence[ProcessReading]) -> dict[int, tuple[int, ...]]:

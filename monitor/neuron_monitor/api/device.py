@@ -50,6 +50,7 @@ class _Core:
     """One core, and which of its nodes exist, as positions in the table of its device.
 
     Attributes:
+        reading: Its counters when it was put into the table, which `_CoreNodes.readings` follows.
         first: Position of its first column.
         total: Of the memory that it holds, which tells when `memory` must be read at once; old drivers have
             none.
@@ -60,7 +61,6 @@ class _Core:
     inode: int
     paths: list[str]
     readable: list[int]
-    is_clocked: bool
     missing: list[Fault]
     reading: CoreReading
     first: int = 0
@@ -78,12 +78,6 @@ class _Core:
         often = {*self.progress, *self.total}
         self.quiet = [first + column for column in self.readable if first + column not in often]
 
-    def follow(self, table: NodeTable) -> CoreReading:
-        """Its counters as they stand in the table by now."""
-        old, counts = self.reading, tuple(table.values[self.first : self.first + _WIDTH])
-        self.reading = CoreReading(old.id, old.device, old.core, counts, self.is_clocked)
-        return self.reading
-
     def faults(self, table: NodeTable) -> list[Fault]:
         """What of it could not be read the last time."""
         found = [
@@ -98,39 +92,56 @@ class _Core:
 
 
 class _CoreNodes:
-    """The nodes of a device's cores, in one table, so that all of them are read at once."""
+    """The nodes of a device's cores, in one table, so that all of them are read at once.
+
+    Attributes:
+        readings: Of all cores, in the order of `cores`.
+    """
 
     def __init__(self) -> None:
         self.cores: dict[int, _Core] = {}
         self.table = NodeTable([])
+        self.readings: tuple[CoreReading, ...] = ()
+        self._told: Container[int] | None = None
         self._asked: list[_Core] = []
         self._progress: list[int] = []
+        self._often: list[int] = []
         self._totals: list[int] = []
+        self._quiet: list[int] = []
         self._has_activity = self._has_missing = False
         self._is_new = True
 
     def put(self, core: _Core) -> None:
         """Take a core that is new, or was made anew."""
+        self._keep_readings()
         self.cores[core.core] = core
         self._is_new = True
 
     def drop(self, core: int) -> None:
         """Leave a core out, if it is there."""
-        self._is_new |= self.cores.pop(core, None) is not None
+        if core in self.cores:
+            self._keep_readings()
+            del self.cores[core]
+            self._is_new = True
 
     def clear(self) -> None:
         """Leave all cores out."""
-        self.cores, self._is_new = {}, True
+        self.cores, self.readings, self._is_new = {}, (), True
 
     def close(self) -> None:
         """Give back all descriptors."""
         self.table.close()
 
+    def by_number(self) -> dict[int, CoreReading]:
+        """The last readings by the core's number on its device."""
+        return dict(zip(self.cores, self.readings))
+
     def read(self, told: Container[int], first_core_id: int, *, looks: bool, is_due: bool) -> bool:
         """Bring the readings of the cores up to date; whether one of them is another.
 
         Args:
-            told: Ids of cores whose counters somebody else tells: they are not read.
+            told: Ids of cores whose counters somebody else tells: they are not read. The same object as long
+                as they are the same.
             first_core_id: Id of the first core.
             looks: Whether memory is looked at too.
             is_due: Whether everything is.
@@ -138,24 +149,20 @@ class _CoreNodes:
         if self._is_new:
             self._make_table()
             is_due = True
-        asked = [core for number, core in self.cores.items() if first_core_id + number not in told]
-        if len(asked) != len(self._asked) or not all(map(is_, asked, self._asked)):
-            self._ask(asked)
-        read, moved = self.table.read, set()
-        changed = read(self._progress + self._totals if looks or is_due else self._progress)
-        if changed:
-            moved = {position // _WIDTH for position in changed}
-            further = self._following(changed, moved)
+        if told is not self._told:
+            self._told = told
+            self._ask([core for number, core in self.cores.items() if first_core_id + number not in told])
+        read = self.table.read
+        changed = read(self._often if looks or is_due else self._progress)
+        if changed and (looks or is_due or self._has_activity):
+            further = self._following(changed)
             if further:
-                read(further)
+                changed = changed + read(further)
         if is_due:
-            quiet = read([position for core in asked for position in core.quiet])
-            moved.update(position // _WIDTH for position in quiet)
-        if moved:
-            for core in asked:
-                if core.first // _WIDTH in moved:
-                    core.follow(self.table)
-        return bool(moved)
+            changed = changed + read(self._quiet)
+        if changed:
+            self.readings = kernels.followed(self.readings, self.table.values, changed)
+        return bool(changed)
 
     def faults(self, told: Container[int], first_core_id: int) -> list[Fault]:
         """What of the cores that nobody tells could not be read the last time."""
@@ -164,34 +171,47 @@ class _CoreNodes:
         cores = [core for number, core in self.cores.items() if first_core_id + number not in told]
         return [fault for core in cores for fault in core.faults(self.table)]
 
-    def _following(self, changed: list[int], moved: set[int]) -> list[int]:
+    def _following(self, changed: list[int]) -> list[int]:
         """What is read because something else changed: times of engines, and memory by category."""
         further: list[int] = []
         if self._has_activity:
+            moved = {position // _WIDTH for position in changed}
             further += [at for core in self._asked if core.first // _WIDTH in moved for at in core.activity]
-        if self._totals:
-            grown = set(self._totals).intersection(changed)
+        grown = set(self._totals).intersection(changed)
+        if grown:
             further += [at for core in self._asked if grown.intersection(core.total) for at in core.memory]
         return further
 
     def _ask(self, asked: list[_Core]) -> None:
         """From now on these cores are read."""
+        if len(asked) == len(self._asked) and all(map(is_, asked, self._asked)):
+            return
         self._asked = asked
         self._progress = [position for core in asked for position in core.progress]
         self._totals = [position for core in asked for position in core.total]
+        self._often = self._progress + self._totals
+        self._quiet = [position for core in asked for position in core.quiet]
         self._has_activity = any(core.activity for core in asked)
+
+    def _keep_readings(self) -> None:
+        """Let each core take its last counters along, for the table will be made anew."""
+        for core, reading in zip(self.cores.values(), self.readings):
+            core.reading = reading
+        self.readings = ()
 
     def _make_table(self) -> None:
         """Join the nodes of all cores; what was read of them is read again."""
         self.table.close()
+        self._keep_readings()
         paths: list[str] = []
         for core in self.cores.values():
             core.place(len(paths))
             paths += core.paths
-        values = [count for core in self.cores.values() for count in core.reading.counts]
+        self.readings = tuple([core.reading for core in self.cores.values()])
+        values = [count for reading in self.readings for count in reading.counts]
         self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores))
         self.table.values = values
-        self._asked, self._is_new = [], False
+        self._told, self._asked, self._is_new = None, [], False
         self._has_missing = any(core.missing for core in self.cores.values())
 
 
@@ -254,8 +274,9 @@ class DeviceNodes:
             self._is_due = True
             self._table.read(self._positions)
             values = self._table.values
-            self._ecc = dict(zip(layout.ECC_NODES, values[:_ECC_COUNT]))
-            self._host_memory = dict(zip(layout.HOST_MEMORY_CATEGORIES, values[_ECC_COUNT:]))
+            self._ecc = _same_or_new(self._ecc, layout.ECC_NODES, values[:_ECC_COUNT])
+            held = values[_ECC_COUNT:]
+            self._host_memory = _same_or_new(self._host_memory, layout.HOST_MEMORY_CATEGORIES, held)
             self._read_power()
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
@@ -268,15 +289,18 @@ class DeviceNodes:
     def _read_cores(
         self, known: Mapping[int, CoreReading], *, looks: bool, is_due: bool
     ) -> tuple[CoreReading, ...]:
-        first, cores, nodes = self._first_core_id, self._nodes.cores, self._nodes
-        self._known = known
+        first, nodes = self._first_core_id, self._nodes
         is_moved = nodes.read(known, first, looks=looks, is_due=is_due)
-        self._are_told = bool(known) and all(first + number in known for number in cores)
+        if known is not self._known or looks:
+            self._known = known
+            self._are_told = bool(known) and all(first + number in known for number in nodes.cores)
         if not known and not is_moved and self._last is not None and not looks:
             return self._last.cores
+        if not known and self._order == list(nodes.cores):
+            return nodes.readings
+        read = nodes.by_number()
         found = [
-            known.get(first + number) or (cores[number].reading if number in cores else self._unused[number])
-            for number in self._order
+            known.get(first + number) or read.get(number) or self._unused[number] for number in self._order
         ]
         return tuple(found)
 
@@ -379,7 +403,6 @@ class DeviceNodes:
             inode=inode,
             paths=paths,
             readable=readable,
-            is_clocked=is_clocked,
             missing=missing,
             reading=CoreReading(core_id, self.facts.index, core, is_clocked=is_clocked),
         )
@@ -401,6 +424,12 @@ class DeviceNodes:
 
 def _are_same(cores: tuple[CoreReading, ...], others: tuple[CoreReading, ...]) -> bool:
     return len(cores) == len(others) and all(map(is_, cores, others))
+
+
+def _same_or_new(last: Mapping[str, int], names: Sequence[str], values: Sequence[int]) -> Mapping[str, int]:
+    """Values by name; the same object as before where they are equal: whoever compares need not look."""
+    now = dict(zip(names, values))
+    return last if last == now else now
 
 
 def parse_power(text: str) -> Power:

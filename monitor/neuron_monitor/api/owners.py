@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from operator import is_
 from typing import NamedTuple
 
+from neuron_monitor.api import kernels
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
 
 DEVICE_PREFIX = "/dev/neuron"
@@ -143,6 +144,10 @@ class Attribution:
         if owners is self._shares_of[0] and _are_same(devices, self._devices):
             return self._processes
         cores = {core.id: core for device in devices for core in device.cores}
+        if owners is self._owners and logical_core_size == self._shares_of[1] and self._are_alike(devices):
+            self._devices = devices
+            self._processes = kernels.with_cores(self._processes, cores)
+            return self._processes
         shares_of = owners, logical_core_size, list(cores), [len(device.cores) for device in devices]
         if owners is not self._shares_of[0] or shares_of[1:] != self._shares_of[1:]:
             self._shares_of, self._shares = shares_of, _shares(owners, cores.values(), logical_core_size)
@@ -156,6 +161,17 @@ class Attribution:
             ]
         )
         return self._processes
+
+    def _are_alike(self, devices: Sequence[DeviceReading]) -> bool:
+        """Whether devices have the same cores as before, and the host's memory for them is the same."""
+        return len(devices) == len(self._devices) and all(map(_have_same_cores, devices, self._devices))
+
+
+def _have_same_cores(now: DeviceReading, last: DeviceReading) -> bool:
+    if now is last:
+        return True
+    is_held = now.host_memory is last.host_memory
+    return is_held and [core.id for core in now.cores] == [core.id for core in last.cores]
 
 
 def _shares(owners: Sequence[Owner], cores: Iterable[CoreReading], size: int) -> list[_Share]:

@@ -10,20 +10,28 @@ import struct
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, groupby
+from operator import is_
 from typing import Any
 
 __all__ = (
     "added",
     "core_rates",
+    "device_numbers",
+    "followed",
+    "have_same_cores",
     "interleaved",
     "parse_count",
     "processor_ticks",
     "reached_at",
     "read_page",
+    "refill",
     "refresh",
     "table",
+    "utilizations",
     "window_numbers",
+    "with_cores",
     "words",
+    "worked",
 )
 READ_BYTES = 64
 WORD_BYTES = 8
@@ -179,6 +187,184 @@ def window_numbers(
         activity += [int(sum(amounts)) for amounts in zip(*(each[3] for each in rates))]
         activity.append(100 * sum(each[4] for each in rates) / count)
     return counters, activity, completed
+
+
+def followed(readings: tuple[Any, ...], values: list[int], changed: list[int]) -> tuple[Any, ...]:
+    """Readings of cores, of which some are another by now.
+
+    Args:
+        values: The counters of all of them, one core's behind the other's.
+        changed: Positions of the counters that changed.
+
+    Raises:
+        IndexError: There is no such position.
+    """
+    found, width = list(readings), len(values) // max(1, len(readings))
+    for row in {position // width if width else position for position in changed}:
+        if row < 0:
+            raise IndexError("no such node")
+        found[row] = readings[row]._replace(counts=tuple(values[row * width : (row + 1) * width]))
+    return tuple(found)
+
+
+def with_cores(processes: tuple[Any, ...], cores: Mapping[int, Any]) -> tuple[Any, ...]:
+    """Processes with the readings of their cores as they are now; the same objects where these are the same.
+
+    Args:
+        cores: All of them by id.
+
+    Raises:
+        KeyError: A core is not there.
+    """
+    return tuple([_with_cores(process, cores) for process in processes])
+
+
+def _with_cores(process: Any, cores: Mapping[int, Any]) -> Any:
+    now = {core_id: cores[core_id] for core_id in process.cores}
+    is_still = all(map(is_, now.values(), process.cores.values()))
+    return process if is_still else process._replace(cores=now)
+
+
+def refill(
+    numbers: list[Any],
+    places: Sequence[tuple[int, int, int, int]],
+    before: tuple[Any, ...],
+    after: tuple[Any, ...],
+    elapsed_ns: float,
+    columns: tuple[int, ...],
+    copies: int,
+    outcomes: Sequence[tuple[int, ...]],
+    memory: tuple[int, int],
+) -> list[int] | None:
+    """Put what processes of a real host did between two looks into the numbers of a report.
+
+    Args:
+        numbers: Of the report, made before of processes of the same form.
+        places: Of each process, where its counters begin and how many there are, where its executions begin,
+            each below 0 if they are not wanted, and the size of its logical cores.
+        before: Readings of the processes.
+        after: The same later.
+        columns: As `window_numbers` has them, and `copies` too.
+        outcomes: Of each number of executions, the columns of the statuses that are part of it.
+        memory: First column and end of the memory that cores hold.
+
+    Returns:
+        Which processes hold other memory than before; None if one is of another form than it was, or tells
+        its own time: some numbers may be others then.
+    """
+    if not len(before) == len(after) == len(places):
+        return None
+    found = []
+    for index, (place, old, new) in enumerate(zip(places, before, after)):
+        if not _are_alike(old, new):
+            return None
+        counters_at, counter_count, executions_at, size = place
+        counters, _, completed = window_numbers(old.cores, new.cores, elapsed_ns, columns, size, copies)
+        if counters_at >= 0:
+            if len(counters) != counter_count:
+                return None
+            numbers[counters_at : counters_at + counter_count] = counters
+        if executions_at >= 0:
+            ended = [_ended(old.cores, new.cores, each, completed, columns) for each in outcomes]
+            numbers[executions_at : executions_at + len(ended)] = ended
+        if old.host_memory is not new.host_memory or _memory(old, memory) != _memory(new, memory):
+            found.append(index)
+    return found
+
+
+def _are_alike(before: Any, after: Any) -> bool:
+    """Whether two looks at a process differ in its cores' counters and its memory on the host only."""
+    changing = before._fields.index("cores"), before._fields.index("host_memory")
+    return (
+        all(old is new for field, (old, new) in enumerate(zip(before, after)) if field not in changing)
+        and before.cores.keys() == after.cores.keys()
+        and not any(core.is_clocked for core in after.cores.values())
+    )
+
+
+def _ended(
+    before: Mapping[int, Any],
+    after: Mapping[int, Any],
+    parts: tuple[int, ...],
+    completed: int,
+    columns: tuple[int, ...],
+) -> int:
+    """Executions of some statuses, of which only that of success counts where all ended well."""
+    if completed >= 0:
+        return completed if columns[7] in parts else 0
+    pairs = [(before[core_id].counts, core.counts) for core_id, core in after.items()]
+    return sum(sum(added(old, new, part, part + 1)) for old, new in pairs for part in parts)
+
+
+def _memory(process: Any, columns: tuple[int, int]) -> list[Counts]:
+    return [core.counts[slice(*columns)] for core in process.cores.values()]
+
+
+def utilizations(
+    before: Mapping[int, Any],
+    after: Mapping[int, Any],
+    wall_ns: float,
+    known: Mapping[int, float],
+    busy: int,
+    clock: int,
+) -> dict[int, float]:
+    """Share of the time in which each core executed something.
+
+    Args:
+        before: Readings of cores by id.
+        after: The same later.
+        known: The shares of the last time, which hold for cores whose clock stands still.
+        busy: Column of the busy time in µs.
+        clock: Column of the simulated time that passed, where there is such.
+    """
+    found = {}
+    for core_id, core in after.items():
+        new = core.counts
+        old = before[core_id].counts if core_id in before else new
+        passed_ns = new[clock] - old[clock] if core.is_clocked else wall_ns
+        is_still = core.is_clocked and not passed_ns
+        share = _share(1000 * (new[busy] - old[busy]), passed_ns) if passed_ns > 0 else 0.0
+        found[core_id] = known.get(core_id, 0.0) if is_still else share
+    return found
+
+
+def worked(before: Mapping[int, Any], after: Mapping[int, Any], columns: tuple[int, ...]) -> list[int]:
+    """Ids of the cores of which one of these columns is another now, or which were not there."""
+    return [
+        core_id
+        for core_id, core in after.items()
+        if core_id not in before
+        or any(core.counts[column] != before[core_id].counts[column] for column in columns)
+    ]
+
+
+def device_numbers(
+    cores: tuple[Any, ...], shares: Mapping[int, float], allocation: Mapping[int, Any], start: int, stop: int
+) -> list[float]:
+    """What a device's cores hold and do.
+
+    Args:
+        shares: Share of the time in which each core worked, by its id.
+        allocation: Of each core that is used, since when it is idle.
+        start: First column of the memory that a core holds.
+        stop: Its end.
+
+    Returns:
+        Bytes of all of them, then busy percent and whole idle seconds of each.
+    """
+    numbers: list[float] = [sum([sum(core.counts[start:stop]) for core in cores])]
+    for core in cores:
+        known = allocation.get(core.id)
+        numbers += (100 * shares.get(core.id, 0.0), int(known.idle_s) if known else 0)
+    return numbers
+
+
+def have_same_cores(processes: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    """Whether processes are those that they were, and use the cores that they used."""
+    return len(processes) == len(others) and all(
+        one is other or (one.pid == other.pid and one.cores.keys() == other.cores.keys())
+        for one, other in zip(processes, others)
+    )
 
 
 def _share(part: float, whole: float) -> float:

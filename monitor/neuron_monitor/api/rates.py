@@ -160,26 +160,12 @@ class UtilizationWatch:
     def update(self, before: TreeReading, after: TreeReading) -> dict[int, float]:
         """Shares of time, 0 to 1, by physical core id."""
         old = self._last[1] if before is self._last[0] else _by_id(before)
-        cores, wall_ns = _by_id(after), after.taken_ns - before.taken_ns
-        known = self._known
-        self._known = {
-            core_id: _utilization(old.get(core_id, core), core, wall_ns, known.get(core_id, 0.0))
-            for core_id, core in cores.items()
-        }
+        cores = _by_id(after)
+        wall_ns = after.taken_ns - before.taken_ns
+        self._known = kernels.utilizations(old, cores, wall_ns, self._known, _BUSY, _ELAPSED)
         self._last = after, cores
         return self._known
 
 
 def _by_id(tree: TreeReading) -> dict[int, CoreReading]:
     return {core.id: core for device in tree.devices for core in device.cores}
-
-
-def _utilization(before: CoreReading, after: CoreReading, wall_ns: int, last: float) -> float:
-    old, new = before.counts, after.counts
-    passed_ns = wall_ns
-    if after.is_clocked:
-        passed_ns = new[_ELAPSED] - old[_ELAPSED]
-        if before is after or not passed_ns:
-            return last
-    busy_ns = 1000 * (new[_BUSY] - old[_BUSY])
-    return 0.0 if busy_ns <= 0 or passed_ns <= 0 else min(1.0, busy_ns / passed_ns)

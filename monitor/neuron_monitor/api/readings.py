@@ -117,8 +117,7 @@ class CoreReading(NamedTuple):
         return dict(zip(layout.TRAFFIC_NODES, self.counts[layout.TRAFFIC_SLICE]))
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceReading:
+class DeviceReading(NamedTuple):
     """One device at one moment."""
 
     facts: DeviceFacts

@@ -48,7 +48,7 @@ class View:
     sample: Sample
     processes: tuple[ProcessView, ...]
     cores: dict[int, CoreRates]
-    allocation: dict[int, CoreAllocation]
+    allocation: Mapping[int, CoreAllocation]
 
 
 class Windows:

@@ -46,6 +46,11 @@ ERROR_STATUSES: dict[str, tuple[str, ...]] = {
 }
 
 
+# Of each number of `execution_numbers`, the columns of the statuses that are part of it.
+OUTCOME_COLUMNS = tuple(
+    tuple(STATUS_SLICE.start + _POSITIONS[status] for status in parts)
+    for parts in (*ERROR_STATUSES.values(), *SUMMARY_STATUSES.values())
+)
 _NO_ERRORS = (0,) * len(ERROR_STATUSES)
 _ONLY_COMPLETED = (0,) * (len(SUMMARY_STATUSES) - 1)
 Statuses = Sequence[int]

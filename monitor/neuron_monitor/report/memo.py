@@ -3,25 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
 
 Content = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Same:
-    """Equal only to a token of the very same object."""
-
-    what: object
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.what is self.what
-
-    def __hash__(self) -> int:
-        return id(self.what)
 
 
 class Memo:

@@ -5,18 +5,18 @@ A report is for `orjson.dumps`: parts that did not change since the last are in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from operator import is_
 from typing import Any
 
-from neuron_monitor.api.allocation import AllocationWatch, CoreAllocation
+from neuron_monitor.api.allocation import AllocationWatch
 from neuron_monitor.api.kubernetes import PodWatch
 from neuron_monitor.api.rates import UtilizationWatch
 from neuron_monitor.api.readings import DeviceReading, TreeReading
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report import system_groups
 from neuron_monitor.report.config import KUBERNETES_GROUP, Configuration, Group
-from neuron_monitor.report.memo import Memo, Same
+from neuron_monitor.report.memo import Memo
 from neuron_monitor.report.runtime_data import RuntimeData
 from neuron_monitor.report.sheet import Sheet, cut
 from neuron_monitor.report.spelling import DEFAULT_SPELLING, Spelling, keys_of
@@ -106,7 +106,7 @@ class Reporter:
 
     def _hw_counters(self, before: Sample, sample: Sample) -> Report:
         devices = sample.tree.devices
-        token = Same(devices[0]) if len(devices) == 1 else [Same(device) for device in devices]
+        token = [(device.facts.index, device.ecc) for device in devices]
         content = self._memo.get(
             "neuron_hw_counters", token, lambda: system_groups.neuron_hw_counters(devices)
         )
@@ -128,7 +128,7 @@ class Reporter:
         sheet = Sheet()
         for device in tree.devices:
             sheet.numbers += system_groups.status_numbers(device, utilization, allocation)
-            sheet.add(self._status_form(device, allocation))
+            sheet.add(self._status_form(device))
         unreadable = [{"path": fault.path, "reason": fault.reason} for fault in tree.faults]
         content = {
             "devices": sheet.text(),
@@ -138,9 +138,9 @@ class Reporter:
         self._status = second, tree, content
         return content
 
-    def _status_form(self, device: DeviceReading, allocation: Mapping[int, CoreAllocation]) -> list[bytes]:
+    def _status_form(self, device: DeviceReading) -> list[bytes]:
         """The text of a device's status around its values."""
-        shape = system_groups.status_shape(device, allocation)
+        shape = system_groups.status_shape(device, self._watch.users)
         known = self._status_forms.get(device.facts.index)
         if known is not None and known[0] == shape:
             return known[1]

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
 import orjson
 
+from neuron_monitor.api import kernels
+from neuron_monitor.api.layout import MEMORY_SLICE
+from neuron_monitor.api.rates import WINDOW_COLUMNS
 from neuron_monitor.api.readings import ProcessReading
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.config import Configuration, Group, RuntimeGroups
+from neuron_monitor.report.executions import OUTCOME_COLUMNS
 from neuron_monitor.report.memory import MODELS_REPORTED, memory_token, memory_used
 from neuron_monitor.report.process_groups import (
     ProcessWindow,
@@ -27,10 +31,14 @@ from neuron_monitor.report.sheet import SLOT, Number, Sheet, cut, joined, number
 from neuron_monitor.report.spelling import Keys
 from neuron_monitor.report.windows import Mark, by_pid, shown_window, window_since
 
+COUNTERS_GROUP = "neuroncore_counters"
+EXECUTIONS_GROUP = "execution_stats"
 TIME_GROUP = "neuron_runtime_vcpu_usage"
 MEMORY_GROUP = "memory_used"
 _Groups = list[tuple[RuntimeGroups, list[Group]]]
-TIMED_GROUPS = ("neuroncore_counters", "neuroncore_activity")
+TIMED_GROUPS = (COUNTERS_GROUP, "neuroncore_activity")
+_COUNTERS_END = "end of neuroncore_counters"
+_MEMORY_COLUMNS = (MEMORY_SLICE.start, MEMORY_SLICE.stop)
 _NOT_TIMED = "utilization is not known: run the program under 'neuron-profile capture' to keep its times"
 _SHARED = "cores are shared with other processes: counts are of all of them"
 
@@ -42,11 +50,13 @@ class _Entries:
     Attributes:
         periods: Positions among the values at which each group's period stands.
         times: Position of each process's processor time.
+        begins: Of each process, the position at which each group's values begin.
     """
 
     sheet: Sheet = field(default_factory=Sheet)
     periods: dict[str, list[int]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
+    begins: list[dict[str, int]] = field(default_factory=list)
 
 
 _Collected = tuple[Hashable, Sequence[Number]]
@@ -96,6 +106,38 @@ class _Still:
     times: dict[int, int]
 
 
+@dataclass(frozen=True, slots=True)
+class _Layout:
+    """Entries of a real host's processes, to be filled anew while these count on and are otherwise the same.
+
+    Attributes:
+        key: What else the text around the values is made of.
+        processes: What the values are of.
+        places: Of each process, as `kernels.refill` takes them.
+    """
+
+    key: Hashable
+    groups: _Groups
+    processes: tuple[ProcessReading, ...]
+    entries: _Entries
+    places: list[tuple[int, int, int, int]]
+
+
+def _layout(
+    key: Hashable, groups: _Groups, processes: tuple[ProcessReading, ...], entries: _Entries
+) -> _Layout | None:
+    """A layout, None where a process tells its own time or is not timed."""
+    if any(process.elapsed_ns is not None or not process.is_timed for process in processes):
+        return None
+    places = [_place(begins, process) for begins, process in zip(entries.begins, processes)]
+    return _Layout(key, groups, processes, entries, places)
+
+
+def _place(begins: dict[str, int], process: ProcessReading) -> tuple[int, int, int, int]:
+    counters_at, executions_at = begins.get(COUNTERS_GROUP, -1), begins.get(EXECUTIONS_GROUP, -1)
+    return counters_at, begins.get(_COUNTERS_END, -1) - counters_at, executions_at, process.logical_core_size
+
+
 def _still(key: Hashable, processes: tuple[ProcessReading, ...], entries: _Entries) -> _Still:
     positions = sorted(
         [
@@ -126,10 +168,11 @@ class RuntimeData:
         self._configuration = configuration
         self._first = Mark(first, by_pid(first.tree), {})
         self._marks: dict[str, Mark] = {}
-        self._memory_texts: dict[int, tuple[Any, tuple[tuple[str, bytes], ...]]] = {}
+        self._memory_texts: dict[int, tuple[Any, dict[str, bytes]]] = {}
         self._forms: dict[int, tuple[_Shape, list[bytes]]] = {}
         self._times: dict[int, tuple[int, tuple[float, float]]] = {}
         self._still: _Still | None = None
+        self._layout: _Layout | None = None
         self._groups_of_tags: tuple[_Groups, dict[str, list[str]]] = ([], {})
 
     def report(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> Any:
@@ -147,12 +190,61 @@ class RuntimeData:
         processes = by_pid(sample.tree)
         distinct = {id(mark): mark for mark in marks.values()}
         new = {key: Mark(sample, processes, _still_there(mark, processes)) for key, mark in distinct.items()}
-        entries = self._entries(sample, groups, marks, new, keys)
+        entries = self._refilled((key, _architecture(sample)), groups, sample, marks, keys)
+        if entries is None:
+            entries = self._entries(sample, groups, marks, new, keys)
+            told = (key, _architecture(sample)), groups, sample.tree.processes
+            self._layout = _layout(*told, entries) if len(distinct) == 1 else None
         self._still = _still(key, sample.tree.processes, entries) if told_nothing else None
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         self._forget(processes)
         return entries.sheet.text()
+
+    def _refilled(
+        self, key: Hashable, groups: _Groups, sample: Sample, marks: dict[str, Mark], keys: Keys
+    ) -> _Entries | None:
+        """The entries of the last report with the values of now; None where their text is another."""
+        layout, self._layout = self._layout, None
+        mark = next(iter(marks.values()))
+        if (
+            layout is None
+            or layout.processes is not mark.sample.tree.processes
+            or layout.key != key
+            or layout.groups != groups
+        ):
+            return None
+        processes, entries = sample.tree.processes, layout.entries
+        passed_ns = sample.taken_ns - mark.sample.taken_ns
+        others = kernels.refill(
+            entries.sheet.numbers,
+            layout.places,
+            layout.processes,
+            processes,
+            passed_ns,
+            WINDOW_COLUMNS,
+            len(keys.flops),
+            OUTCOME_COLUMNS,
+            _MEMORY_COLUMNS,
+        )
+        if others is None:
+            return None
+        for index in others if MEMORY_GROUP in marks else ():
+            texts = self._memory_text(processes[index], keys, _most_models(sample)).values()
+            entries.sheet.texts.update(enumerate(texts, entries.begins[index][MEMORY_GROUP]))
+        self._put_times(entries, sample, mark, passed_ns / 1e9)
+        self._layout = replace(layout, processes=processes)
+        return entries
+
+    def _put_times(self, entries: _Entries, sample: Sample, mark: Mark, period_s: float) -> None:
+        """Put the period and the processes' processor time into the entries."""
+        numbers = entries.sheet.numbers
+        for positions in entries.periods.values():
+            for position in positions:
+                numbers[position] = period_s
+        if sample.host_taken_ns != mark.sample.host_taken_ns:
+            for pid, position in entries.times.items():
+                numbers[position : position + 2] = self._time_since(mark, pid, sample)
 
     def _again(self, still: _Still, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
         """The entries once more, with new periods and processor times."""
@@ -179,7 +271,7 @@ class RuntimeData:
         new: dict[int, Mark],
         keys: Keys,
     ) -> _Entries:
-        collectors = self._collectors(sample, marks, keys)
+        collectors = self._collectors(sample, marks)
         entries = _Entries(periods={name: collector.positions for name, collector in collectors.items()})
         sheet, numbers = entries.sheet, entries.sheet.numbers
         if groups != self._groups_of_tags[0]:
@@ -190,7 +282,10 @@ class RuntimeData:
             names = known.get(process.tag)
             if names is None:
                 names = known[process.tag] = _groups_of(process, groups)
-            shapes, since = [], None
+            shapes: list[Hashable] = []
+            begins: dict[str, int] = {}
+            since = None
+            entries.begins.append(begins)
             for name in names:
                 mark, period_s, collect, positions = collectors[name]
                 if mark is not since:
@@ -200,38 +295,41 @@ class RuntimeData:
                         new[id(mark)].windows[process.pid] = shown
                 positions.append(len(numbers))
                 numbers.append(period_s)
-                if name == TIME_GROUP:
-                    entries.times[process.pid] = len(numbers)
+                begins[name] = len(numbers)
+                if name == MEMORY_GROUP:
+                    texts = self._memory_text(process, keys, _most_models(sample))
+                    for text in texts.values():
+                        sheet.add_text(text)
+                    shapes.append(tuple(texts))
+                    continue
                 shape, values = collect(window, shown)
                 shapes.append(shape)
                 numbers += values
+                if name == TIME_GROUP:
+                    entries.times[process.pid] = begins[name]
+                elif name == COUNTERS_GROUP:
+                    begins[_COUNTERS_END] = len(numbers)
             size, is_timed = process.logical_core_size, process.is_timed
             told = _Shape(process.tag, process.is_shared, is_timed, size, keys, architecture, names, shapes)
             sheet.add(self._form(process.pid, told))
         return entries
 
-    def _collectors(self, sample: Sample, marks: dict[str, Mark], keys: Keys) -> dict[str, _Collector]:
+    def _collectors(self, sample: Sample, marks: dict[str, Mark]) -> dict[str, _Collector]:
         """What makes each group that is due."""
-        most_models = MODELS_REPORTED // max(1, len(sample.tree.processes))
         found = {}
         for name, mark in marks.items():
             collect = _COLLECT.get(name) or partial(self._process_time, sample, mark)
-            if name == MEMORY_GROUP:
-                collect = partial(self._memory, keys, most_models)
             found[name] = _Collector(mark, (sample.taken_ns - mark.sample.taken_ns) / 1e9, collect, [])
         return found
 
-    def _memory(
-        self, keys: Keys, most_models: int, window: ProcessWindow, shown: ProcessWindow
-    ) -> _Collected:
-        """The group `memory_used` as texts by name: the same object as long as they are the same."""
-        process = window.after
-        token, known = (memory_token(process), most_models), self._memory_texts.get(process.pid)
+    def _memory_text(self, process: ProcessReading, keys: Keys, most_models: int) -> dict[str, bytes]:
+        """The group `memory_used` as JSON texts by name: the same object as long as they are the same."""
+        token, known = (memory_token(process), most_models, keys), self._memory_texts.get(process.pid)
         if known is None or known[0] != token:
             used = memory_used(process, keys, most_models)
-            texts = tuple([(name, orjson.dumps(value)) for name, value in used.items()])
+            texts = {name: orjson.dumps(value) for name, value in used.items()}
             known = self._memory_texts[process.pid] = token, texts
-        return known[1], ()
+        return known[1]
 
     def _process_time(
         self, sample: Sample, mark: Mark, window: ProcessWindow, shown: ProcessWindow
@@ -283,6 +381,11 @@ def _groups_of(process: ProcessReading, groups: list[tuple[RuntimeGroups, list[G
     return list(names)
 
 
+def _most_models(sample: Sample) -> int:
+    """How many models each process's entry has."""
+    return MODELS_REPORTED // max(1, len(sample.tree.processes))
+
+
 def _architecture(sample: Sample) -> str:
     devices = sample.tree.devices
     return devices[0].facts.core_architecture if devices else ""
@@ -307,8 +410,8 @@ def _activity(window: ProcessWindow, shown: ProcessWindow) -> _Collected:
 
 
 _COLLECT: dict[str, Callable[[ProcessWindow, ProcessWindow], _Collected]] = {
-    "neuroncore_counters": _counters,
-    "execution_stats": _executions,
+    COUNTERS_GROUP: _counters,
+    EXECUTIONS_GROUP: _executions,
     "neuroncore_activity": _activity,
 }
 
@@ -317,10 +420,10 @@ def _structure(name: str, group: Any, shape: _Shape) -> dict[str, Any]:
     """The structure of a group that was collected."""
     size, is_timed = shape.logical_core_size, shape.is_timed
     if name == MEMORY_GROUP:
-        return {key: orjson.Fragment(text) for key, text in group}
+        return dict.fromkeys(group, SLOT)
     if name == TIME_GROUP:
         return vcpu_structure()
-    if name == "execution_stats":
+    if name == EXECUTIONS_GROUP:
         return executions_structure(has_total=group[0], has_device=group[1])
     if name == "neuroncore_activity":
         return activity_structure(group[0], size, is_timed=is_timed, is_told=group[1])

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from neuron_monitor.api import kernels
 from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.host import CPU_KINDS, HostReading, cpu_percents
 from neuron_monitor.api.instance import InstanceFacts
 from neuron_monitor.api.layout import MEMORY_SLICE
-from neuron_monitor.api.readings import DeviceReading, Power, TreeReading
+from neuron_monitor.api.readings import DeviceFacts, DeviceReading, Power, TreeReading
 from neuron_monitor.report.process_groups import joined_version
 from neuron_monitor.report.sheet import SLOT, Number
 from neuron_monitor.report.spelling import Keys
@@ -25,7 +26,7 @@ DEVICE_VERSIONS = {
     "trainium2": "v4",
     "trainium3": "v5",
 }
-StatusShape = tuple[int, int, Power | None, list[tuple[int, tuple[int, ...]]]]
+StatusShape = tuple[DeviceFacts, Power | None, list[int], Mapping[int, tuple[int, ...]]]
 
 
 def vcpu_usage(before: HostReading, after: HostReading, seconds: float) -> dict[str, Any]:
@@ -99,29 +100,25 @@ def neuron_hardware_info(tree: TreeReading, keys: Keys) -> dict[str, Any]:
     return {**described, **counts, "error": "" if tree.devices else f"no Neuron device in {tree.root}"}
 
 
-def status_shape(device: DeviceReading, allocation: Mapping[int, CoreAllocation]) -> StatusShape:
+def status_shape(device: DeviceReading, users: Mapping[int, tuple[int, ...]]) -> StatusShape:
     """What the structure of `device_status` is made of: as long as this is equal, so is that."""
-    users = [(core.id, _users(allocation.get(core.id))) for core in device.cores]
-    return device.facts.index, device.facts.memory_bytes, device.power, users
+    return device.facts, device.power, [core.id for core in device.cores], users
 
 
 def status_numbers(
     device: DeviceReading, utilization: Mapping[int, float], allocation: Mapping[int, CoreAllocation]
-) -> list[Number]:
+) -> Sequence[Number]:
     """The numbers of `device_status`: bytes in use, then busy percent and whole idle seconds of each core."""
-    numbers: list[Number] = [sum([sum(core.counts[MEMORY_SLICE]) for core in device.cores])]
-    for core in device.cores:
-        known = allocation.get(core.id)
-        numbers += (100 * utilization.get(core.id, 0.0), int(known.idle_s) if known else 0)
-    return numbers
+    columns = MEMORY_SLICE.start, MEMORY_SLICE.stop
+    return kernels.device_numbers(device.cores, utilization, allocation, *columns)
 
 
 def device_status(shape: StatusShape) -> dict[str, Any]:
     """An entry of our group `neuron_device_status`: power, memory, and each physical core with its users."""
-    index, memory_bytes, power, users = shape
+    facts, power, cores, users = shape
     return {
-        "neuron_device_index": index,
-        "memory_total_bytes": memory_bytes,
+        "neuron_device_index": facts.index,
+        "memory_total_bytes": facts.memory_bytes,
         "memory_used_bytes": SLOT,
         "power": None
         if power is None
@@ -133,14 +130,10 @@ def device_status(shape: StatusShape) -> dict[str, Any]:
             "average_percent": power.average_percent,
         },
         "physical_neuroncores": {
-            str(core): {"utilization": SLOT, "pids": pids, "allocated_idle_seconds": SLOT}
-            for core, pids in users
+            str(core): {"utilization": SLOT, "pids": users.get(core, ()), "allocated_idle_seconds": SLOT}
+            for core in cores
         },
     }
-
-
-def _users(allocation: CoreAllocation | None) -> tuple[int, ...]:
-    return allocation.pids if allocation else ()
 
 
 def _average(before: HostReading, after: HostReading) -> dict[str, float]:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from neuron_monitor.api import kernels as chosen
 from neuron_monitor.api import python_kernels
+from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.python_kernels import READ_BYTES
-from neuron_monitor.api.readings import CoreReading
+from neuron_monitor.api.readings import CoreReading, ProcessReading
 
 try:
     from neuron_monitor.api import _kernels as compiled
@@ -160,6 +161,112 @@ def test_windows_stay_within_their_bounds_and_agree(kernels, rows, elapsed_ns, s
     assert found[0] == pytest.approx(expected[0], rel=1e-12, abs=1)
     assert found[1] == (pytest.approx(expected[1], rel=1e-12, abs=1) if is_clocked else expected[1])
     assert found[2] == expected[2]
+
+
+def process(pid, cores, **told):
+    return ProcessReading(pid, str(pid), "", "", 1, cores, **told)
+
+
+@both
+def test_only_cores_whose_counters_changed_are_read_anew(kernels):
+    old = tuple(readings([[1, 2], [3, 4], [5, 6]]).values())
+    new = kernels.followed(old, [1, 2, 9, 4, 5, 7], [2, 5])
+    assert [core.counts for core in new] == [(1, 2), (9, 4), (5, 7)]
+    assert [type(core) for core in new] == [CoreReading] * 3
+    assert new[0] is old[0]
+    with pytest.raises(IndexError):
+        kernels.followed(old, [0] * 6, [6])
+
+
+@both
+def test_processes_of_cores_that_stand_still_stay_the_same_objects(kernels):
+    cores = readings([[1], [2]])
+    processes = (process(1, {0: cores[0]}), process(2, {1: cores[1]}))
+    moved = cores[1]._replace(counts=(3,))
+    found = kernels.with_cores(processes, {0: cores[0], 1: moved})
+    assert found[0] is processes[0]
+    assert found[1] == processes[1]._replace(cores={1: moved})
+    assert type(found[1]) is ProcessReading
+    with pytest.raises(KeyError):
+        kernels.with_cores(processes, {0: cores[0]})
+
+
+@both
+@pytest.mark.parametrize(
+    ("change", "same"),
+    [
+        ({}, True),
+        ({"pid": 7}, False),
+        ({"cores": readings([[1]])}, False),
+        ({"cores": readings([[9], [9]])}, True),
+    ],
+)
+def test_processes_have_the_same_cores_whatever_these_count(kernels, change, same):
+    one = process(1, readings([[1], [2]]))
+    assert kernels.have_same_cores((one,), (one._replace(**change),)) is same
+    assert kernels.have_same_cores((one,), ()) is False
+
+
+def refilled(kernels, old, new, numbers, **process_changes):
+    before = process(1, readings([old], is_clocked=False))
+    after = before._replace(cores=readings([new], is_clocked=False), **process_changes)
+    outcomes, memory = ((7,), (6,)), (3, 4)
+    places = [(1, 2, 4, 1)]
+    return kernels.refill(numbers, places, (before,), (after,), 10**6, WINDOW_COLUMNS, 1, outcomes, memory)
+
+
+@both
+@pytest.mark.parametrize(
+    ("old", "new", "numbers", "others"),
+    [
+        ([0, 0, 0, 0, 0, 0, 5, 1], [500, 9, 0, 0, 0, 0, 9, 1], [7, 50.0, 9000, 7, 0, 4, 7], []),
+        ([0, 0, 0, 0, 0, 0, 5, 1], [500, 9, 0, 0, 0, 0, 9, 3], [7, 50.0, 9000, 7, 2, 4, 7], []),
+        ([9, 9, 0, 0, 0, 0, 5, 1], [0, 0, 0, 0, 0, 0, 3, 1], [7, 0.0, 0, 7, 0, 3, 7], []),
+        ([0, 0, 0, 1, 0, 0, 5, 1], [0, 0, 0, 2, 0, 0, 5, 1], [7, 0.0, 0, 7, 0, 0, 7], [0]),
+    ],
+    ids=["ended well", "failed", "reset", "holds more memory"],
+)
+def test_numbers_are_put_where_they_stand(kernels, old, new, numbers, others):
+    found = [7] * 7
+    assert refilled(kernels, old, new, found) == others
+    assert found == numbers
+
+
+@both
+@pytest.mark.parametrize("change", [{"tag": "other"}, {"cores": {}}, {"elapsed_ns": 5}, {"is_shared": True}])
+def test_a_process_of_another_form_is_not_filled_in(kernels, change):
+    before = process(1, readings([[0] * 8], is_clocked=False))
+    after = (before._replace(**change),)
+    told = 10**6, WINDOW_COLUMNS, 1, (), (3, 4)
+    assert kernels.refill([0] * 3, [(0, 2, -1, 1)], (before,), after, *told) is None
+    assert kernels.refill([0] * 3, [], (before,), (before,), *told) is None
+    clocked = process(1, readings([[0] * 8]))
+    assert kernels.refill([0] * 3, [(0, 2, -1, 1)], (clocked,), (clocked,), *told) is None
+
+
+@both
+def test_a_core_whose_clock_stands_still_keeps_its_share(kernels):
+    # busy us, simulated ns
+    rows = [[0, 0], [250, 10**6]], [[0, 5], [900, 5]], [[9, 5], [3, 10**6]]
+    before, after = (readings([row[at] for row in rows]) for at in (0, 1))
+    assert kernels.utilizations(before, after, 1, {1: 0.75}, 0, 1) == {0: 0.25, 1: 0.75, 2: 0.0}
+    real = readings([[750, 0]], is_clocked=False)
+    assert kernels.utilizations(readings([[0, 0]], is_clocked=False), real, 10**6, {}, 0, 1) == {0: 0.75}
+    assert kernels.utilizations({}, real, 10**6, {}, 0, 1) == {0: 0.0}
+
+
+@both
+def test_cores_worked_where_a_column_changed_or_they_were_not_there(kernels):
+    before, after = readings([[1, 1, 1], [1, 1, 1]]), readings([[1, 2, 1], [1, 1, 2], [0, 0, 0]])
+    assert kernels.worked(before, after, (0, 2)) == [1, 2]
+
+
+@both
+def test_a_device_is_told_by_what_its_cores_hold_and_do(kernels):
+    cores = tuple(readings([[1, 2, 3], [4, 5, 6], [7, 8, 9]]).values())
+    allocation = {1: CoreAllocation((7,), 3.9)}
+    found = kernels.device_numbers(cores, {0: 0.5, 1: 1.0}, allocation, 1, 3)
+    assert found == [33, 50.0, 0, 100.0, 3, 0.0, 0]
 
 
 @both
