@@ -15,6 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution
@@ -24,9 +25,9 @@ import orjson
 import psutil
 
 from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
+from benchmarks.real_host import RealHost
 from neuron_monitor.api.host import Host
 from neuron_monitor.api.instance import Instance
-from neuron_monitor.api.owners import Owners
 from neuron_monitor.api.published import REREAD_INTERVAL_NS
 from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
@@ -51,7 +52,6 @@ LATENCY_BUCKETS = range(bucket_of(1_000_000), bucket_of(64_000_000))  # 1 to 64 
 MIB = 1 << 20
 _SHORT_PERIOD_S = 0.05
 _FIRST_REPORTS = 2  # belong to the start
-_REAL_HOT = ("nc_time_in_use", "inference_count", "flop_count", "success")
 MEMORY = {"tensors": 3 << 30, "model_code": 120 << 20, "constants": 2 << 30, "runtime_memory": 50 << 20}
 _HOT = (
     "elapsed_ns",
@@ -192,7 +192,8 @@ def run(quick: bool) -> list[Figure]:
             *running,
             *_starts(root, 3 if quick else 10),
             _report_time(load, root, 12 if quick else 200),
-            _real_tree_cost(pids, 40 if quick else 400),
+            _real_tree_cost(pids, 1.0, 6 if quick else 30, 0.5),
+            _real_tree_cost(pids, _SHORT_PERIOD_S, 100 if quick else 400, 3.0),
             _growth(20_000 if quick else 1_000_000),
             _host_cost(pids),
             _exposition_cost(root),
@@ -234,8 +235,29 @@ def _node(name: str) -> str:
 def _running_cost(root: str, period: str, period_s: float, count: int, target: Target) -> list[Figure]:
     """Processor time a second, of which the start is no part, and the memory of the process."""
     command = [sys.executable, "-m", "neuron_monitor.cli", "--sysfs-root", root, "--period", period]
-    started = subprocess.Popen([*command, "--count", str(count + _FIRST_REPORTS)], stdout=subprocess.PIPE)
+    with _pinned([*command, "--count", str(count + _FIRST_REPORTS)]) as started:
+        share = _processor_share(started, count)
+        memory = psutil.Process(started.pid).memory_info().rss / MIB
+    rate = f"{1 / period_s:g} Hz"
+    return [
+        Figure(f"processor share at {rate}", share, "%", target, None, "of one core"),
+        Figure(f"resident memory at {rate}", memory, "MiB", Target("<=", 60)),
+    ]
+
+
+@contextmanager
+def _pinned(command: list[str]) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that writes lines, on the last processor; read to its end."""
+    started = subprocess.Popen(command, stdout=subprocess.PIPE)
     os.sched_setaffinity(started.pid, _processors()[-1:])
+    try:
+        yield started
+    finally:
+        started.communicate()
+
+
+def _processor_share(started: subprocess.Popen[bytes], count: int) -> float:
+    """Percent of a processor that a program takes from its first lines to the last of `count` more."""
     assert started.stdout is not None
     process = psutil.Process(started.pid)
     for _ in range(_FIRST_REPORTS):
@@ -243,14 +265,7 @@ def _running_cost(root: str, period: str, period_s: float, count: int, target: T
     before_s, began = _processor_s(process), time.monotonic()
     for _ in range(count - 1):
         started.stdout.readline()
-    used_s, passed_s = _processor_s(process) - before_s, time.monotonic() - began
-    memory = process.memory_info().rss / MIB
-    started.communicate()
-    rate = f"{1 / period_s:g} Hz"
-    return [
-        Figure(f"processor share at {rate}", 100 * used_s / passed_s, "%", target, None, "of one core"),
-        Figure(f"resident memory at {rate}", memory, "MiB", Target("<=", 60)),
-    ]
+    return 100 * (_processor_s(process) - before_s) / (time.monotonic() - began)
 
 
 def _processors() -> list[int]:
@@ -308,48 +323,25 @@ def _report_time(load: Load, root: str, rounds: int) -> Figure:
     return Figure("report, 99th percentile", value, "ms", Target("<=", 10, "python"), None, note)
 
 
-def _real_tree_cost(pids: list[int], rounds: int) -> Figure:
-    """Processor time of reports at 20 Hz of a real driver's tree, each with other counters of all cores.
+def _real_tree_cost(pids: list[int], period_s: float, count: int, most: float) -> Figure:
+    """Processor time on a real driver's tree whose counters all change, beside that of the reads alone.
 
-    A real driver counts for the cores and publishes no pages: every node is read, and every process's rates
-    are made anew, in each report.
+    Both run at once on one processor, so that they meet the same disturbances.
     """
-    with _memory_folder() as folder:
-        tree = SysfsTree(folder / "tree", TRAINIUM2, DEVICES, simulated=False)
-        _own_cores(folder / "proc", pids)
-        sampler = Sampler(DeviceTree(str(tree.root), owners=Owners(str(folder / "proc"))))
-        reporter = Reporter(default_configuration(_SHORT_PERIOD_S), sampler.sample())
-        nodes = [
-            (name, os.open(tree.root / tree.core(core) / _node(name), os.O_WRONLY))
-            for core in range(CORES)
-            for name in _REAL_HOT
+    with _memory_folder() as folder, RealHost(folder, pids).counting(), ThreadPoolExecutor(2) as pool:
+        told = [str(folder), str(period_s), str(count + _FIRST_REPORTS)]
+        commands = [
+            [sys.executable, "-m", "benchmarks.real_host", name, *told] for name in ("monitor", "reads")
         ]
-        durations = []
-        for number in range(1, _FIRST_REPORTS + rounds + 1):
-            for name, node in nodes:
-                os.pwrite(node, b"%d\n" % (number * _STEPS[name]), 0)
-            time.sleep(_SHORT_PERIOD_S)
-            began = time.process_time_ns()
-            orjson.dumps(reporter.report(sampler.sample()))
-            durations.append(time.process_time_ns() - began)
-        for _, node in nodes:
-            os.close(node)
-        sampler.close()
-    del durations[:_FIRST_REPORTS]
-    share = 100 * sum(durations) / rounds / 1e9 / _SHORT_PERIOD_S
-    note = f"of one core; least {min(durations) / 1e6:.2g} ms of {rounds} reports"
-    return Figure("real driver's tree at 20 Hz", share, "%", None, None, note)
+        share, reads = pool.map(lambda command: _share_of(command, count), commands)
+    peer = Peer("the reads alone", reads)
+    name, target = f"real driver's tree at {1 / period_s:g} Hz", Target("<=", most, "python")
+    return Figure(name, share, "%", target, peer, "of one core; the peer is a compiled loop that only reads")
 
 
-def _own_cores(folder: Path, pids: list[int]) -> None:
-    """Descriptors and environment of processes that use the cores of all devices, as `/proc` has them."""
-    share = CORES // len(pids)
-    for number, pid in enumerate(pids):
-        first = number * share
-        (folder / str(pid) / "fd").mkdir(parents=True)
-        (folder / str(pid) / "fd" / "3").symlink_to(f"/dev/neuron{first // TRAINIUM2.cores}")
-        told = {"NEURON_LOGICAL_NC_CONFIG": "1", "NEURON_RT_VISIBLE_CORES": f"{first}-{first + share - 1}"}
-        (folder / str(pid) / "environ").write_text("\0".join(f"{name}={text}" for name, text in told.items()))
+def _share_of(command: list[str], count: int) -> float:
+    with _pinned(command) as started:
+        return _processor_share(started, count)
 
 
 def _growth(samples: int) -> Figure:

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define READ_BYTES 64
@@ -1085,6 +1086,23 @@ static PyObject *refresh(PyObject *self, PyObject *const *lists, Py_ssize_t give
     return found;
 }
 
+static PyObject *removed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 1)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(arguments[0]);
+    PyObject *found = count < 0 ? NULL : PyList_New(0);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        long descriptor = PyLong_AsLong(PyList_GetItem(arguments[0], index));
+        struct stat entry;
+        int is_removed = descriptor >= 0 && (fstat((int)descriptor, &entry) < 0 || entry.st_nlink == 0);
+        if (PyErr_Occurred() || (is_removed && append(found, PyLong_FromSsize_t(index)))) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 #define KERNEL(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
@@ -1092,7 +1110,7 @@ static PyMethodDef methods[] = {
     KERNEL(reached_at), KERNEL(refresh), KERNEL(added),       KERNEL(read_page),
     KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers), KERNEL(followed),
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
-    KERNEL(have_same_cores),
+    KERNEL(have_same_cores), KERNEL(removed),
     {NULL, NULL, 0, NULL},
 };
 

@@ -18,6 +18,8 @@ from neuron_tools.device.driver.modified import lasting_mark
 
 # What seldom changes is read this often: errors, loads, host memory and power.
 QUIET_INTERVAL_NS = 2_000_000_000
+# Memory by category is read when its total changed; otherwise, where there is a total, only this often.
+MEMORY_INTERVAL_NS = 12_000_000_000
 QUIET_PHASES = 16
 LOOK_INTERVAL_NS = 10_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew, and memory for its total.
@@ -75,7 +77,7 @@ class _Core:
         self.first = first
         self.progress, self.activity = self._among(_PROGRESS), self._among(_ACTIVITY)
         self.total, self.memory = self._among(frozenset((_TOTAL,))), self._among(_MEMORY)
-        often = {*self.progress, *self.total}
+        often = {*self.progress, *self.total, *(self.memory if self.total else ())}
         self.quiet = [first + column for column in self.readable if first + column not in often]
 
     def faults(self, table: NodeTable) -> list[Fault]:
@@ -108,6 +110,7 @@ class _CoreNodes:
         self._often: list[int] = []
         self._totals: list[int] = []
         self._quiet: list[int] = []
+        self._memory_due_ns = 0
         self._has_activity = self._has_missing = False
         self._is_new = True
 
@@ -136,10 +139,13 @@ class _CoreNodes:
         """The last readings by the core's number on its device."""
         return dict(zip(self.cores, self.readings))
 
-    def read(self, told: Container[int], first_core_id: int, *, looks: bool, is_due: bool) -> bool:
+    def read(
+        self, now_ns: int, told: Container[int], first_core_id: int, *, looks: bool, is_due: bool
+    ) -> bool:
         """Bring the readings of the cores up to date; whether one of them is another.
 
         Args:
+            now_ns: Monotonic time.
             told: Ids of cores whose counters somebody else tells: they are not read. The same object as long
                 as they are the same.
             first_core_id: Id of the first core.
@@ -159,7 +165,7 @@ class _CoreNodes:
             if further:
                 changed = changed + read(further)
         if is_due:
-            changed = changed + read(self._quiet)
+            changed = changed + read(self._quiet) + self._read_memory(now_ns)
         if changed:
             self.readings = kernels.followed(self.readings, self.table.values, changed)
         return bool(changed)
@@ -170,6 +176,13 @@ class _CoreNodes:
             return []
         cores = [core for number, core in self.cores.items() if first_core_id + number not in told]
         return [fault for core in cores for fault in core.faults(self.table)]
+
+    def _read_memory(self, now_ns: int) -> list[int]:
+        """Now and then, and while something is garbage, memory by category whatever its total says."""
+        if not self._totals or (now_ns < self._memory_due_ns and not self.table.faults):
+            return []
+        self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
+        return self.table.read([at for core in self._asked if core.total for at in core.memory])
 
     def _following(self, changed: list[int]) -> list[int]:
         """What is read because something else changed: times of engines, and memory by category."""
@@ -211,7 +224,7 @@ class _CoreNodes:
         values = [count for reading in self.readings for count in reading.counts]
         self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores))
         self.table.values = values
-        self._told, self._asked, self._is_new = None, [], False
+        self._told, self._asked, self._is_new, self._memory_due_ns = None, [], False, 0
         self._has_missing = any(core.missing for core in self.cores.values())
 
 
@@ -280,17 +293,17 @@ class DeviceNodes:
             self._read_power()
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
-        cores = self._read_cores(known, looks=looks, is_due=is_due)
+        cores = self._read_cores(now_ns, known, looks=looks, is_due=is_due)
         if self._last is None or self._is_due or not _are_same(cores, self._last.cores):
             self._is_due = False
             self._last = DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
         return self._last
 
     def _read_cores(
-        self, known: Mapping[int, CoreReading], *, looks: bool, is_due: bool
+        self, now_ns: int, known: Mapping[int, CoreReading], *, looks: bool, is_due: bool
     ) -> tuple[CoreReading, ...]:
         first, nodes = self._first_core_id, self._nodes
-        is_moved = nodes.read(known, first, looks=looks, is_due=is_due)
+        is_moved = nodes.read(now_ns, known, first, looks=looks, is_due=is_due)
         if known is not self._known or looks:
             self._known = known
             self._are_told = bool(known) and all(first + number in known for number in nodes.cores)
@@ -350,16 +363,18 @@ class DeviceNodes:
             raise FileNotFoundError(2, "the device was made anew", self.path)
         is_due = now_ns - self._looked_ns >= LOOK_INTERVAL_NS
         is_complete = bool(self.facts.architecture and not self._fact_faults)
-        if entry.st_mtime_ns == self._modified_ns and not is_due and self._order and is_complete:
+        is_as_before = entry.st_mtime_ns == self._modified_ns and bool(self._order) and is_complete
+        if is_as_before and not is_due:
             return
-        self._read_facts_again()
+        present = list_indices(self.path, CORE_NAME)
+        if not is_as_before or present != self._order:
+            self._read_facts_again()
         # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
         phase = self.facts.index % QUIET_PHASES if not self._order else 0
         self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // QUIET_PHASES
         self._modified_ns = lasting_mark(entry.st_mtime_ns)
         for table in (self._table, self._nodes.table):
             table.close_removed()
-        present = list_indices(self.path, CORE_NAME)
         for gone in set(self._nodes.cores) - set(present):
             self._nodes.drop(gone)
         self._unused = {}

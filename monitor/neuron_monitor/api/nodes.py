@@ -103,9 +103,8 @@ class NodeTable:
 
     def close_removed(self) -> None:
         """Close the nodes that somebody removed: what stands there by now is another file."""
-        for position, descriptor in enumerate(self._descriptors):
-            if descriptor != CLOSED and os.fstat(descriptor).st_nlink == 0:
-                self._close(position)
+        for position in kernels.removed(self._descriptors):
+            self._close(position)
 
     def _close(self, position: int) -> None:
         if self._descriptors[position] != CLOSED:

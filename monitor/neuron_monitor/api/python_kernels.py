@@ -26,6 +26,7 @@ __all__ = (
     "read_page",
     "refill",
     "refresh",
+    "removed",
     "table",
     "utilizations",
     "window_numbers",
@@ -476,6 +477,15 @@ def refresh(
             values[position] = int(line)
             changed.append(position)
     return changed, others
+
+
+def removed(descriptors: list[int]) -> list[int]:
+    """Positions of the open files that no folder has any more; a descriptor below 0 is not open."""
+    return [
+        position
+        for position, descriptor in enumerate(descriptors)
+        if descriptor >= 0 and os.fstat(descriptor).st_nlink == 0
+    ]
 
 
 def parse_count(text: bytes) -> int | None:

@@ -21,10 +21,15 @@ def make_sampler(
     sysfs_root: str | None, host_metrics: str = "auto", instance: Instance | None = None
 ) -> Sampler:
     """What reads the devices and the host; `host_metrics` is "auto" or "host"."""
-    gc.freeze()
-    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, 5, 5)
+    collect_seldom()
     host = Host(sees_container=host_metrics == "auto")
     return Sampler(DeviceTree(find_root(sysfs_root)), host, instance)
+
+
+def collect_seldom() -> None:
+    """Let Python look for cycles of objects as seldom as a monitor can do with."""
+    gc.freeze()
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS, 5, 5)
 
 
 def make_pods(kubernetes: bool | None) -> PodWatch | None:

@@ -328,6 +328,18 @@ def test_more_nodes_than_are_read_at_a_time_are_all_read(kernels, tmp_path):
 
 
 @both
+def test_files_that_were_removed_are_told(kernels, tmp_path):
+    paths = [tmp_path / name for name in "abc"]
+    for path in paths:
+        path.touch()
+    descriptors = [os.open(path, os.O_RDONLY) for path in paths]
+    paths[1].unlink()
+    assert kernels.removed([*descriptors, -1]) == [1]
+    for descriptor in descriptors:
+        os.close(descriptor)
+
+
+@both
 def test_nodes_that_there_are_not_cannot_be_read(kernels):
     with pytest.raises(IndexError):
         kernels.refresh([], [], [], [], [0])
