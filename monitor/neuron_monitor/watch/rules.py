@@ -9,6 +9,7 @@ from itertools import pairwise
 from statistics import median
 from typing import Protocol
 
+from neuron_monitor.api import layout
 from neuron_monitor.api.latency import PERCENTILES
 from neuron_monitor.api.view import ProcessView, View
 from neuron_monitor.report.executions import ERROR_STATUSES, summed, total_statuses
@@ -29,6 +30,8 @@ class Thresholds:
         exhausted_s: Device memory that goes on growing as in the last `trend_s` is full within so long.
         throttled: Share of the time in which the Tensor engine ran slowed down.
         compiled: So many new executables within a minute, after the first minute.
+        straggling_factor: The engines of one rank work so many times as long as those of the other ranks.
+        straggling_s: For so long at least.
     """
 
     idle_s: float = 900.0
@@ -38,6 +41,8 @@ class Thresholds:
     trend_s: float = 30.0
     throttled: float = 0.1
     compiled: int = 5
+    straggling_factor: float = 1.5
+    straggling_s: float = 10.0
 
 
 class Rule(Protocol):
@@ -208,6 +213,45 @@ class Recompilation:
                 yield of_process("NeuronRecompilation", what, each)
 
 
+@dataclass
+class Stragglers:
+    """The engines of one rank of a job work much longer than those of the other ranks, which wait for it.
+
+    Time in which a rank waits for others keeps its core busy, but not its engines.
+    """
+
+    factor: float
+    over_s: float
+    _known: dict[int, deque[tuple[float, int]]] = field(default_factory=dict)
+
+    def look(self, view: View) -> Iterator[Alert]:
+        """What it finds in the next view."""
+        taken_s = view.sample.taken_ns / 1e9
+        jobs: dict[str, list[tuple[int, ProcessView]]] = {}
+        for each in view.processes:
+            worked_ns = self._worked_ns(each, taken_s)
+            if each.process.rank is not None and worked_ns is not None:
+                jobs.setdefault(each.process.command, []).append((worked_ns, each))
+        for ranks in jobs.values():
+            most_ns, slowest = max(ranks, key=lambda rank: rank[0])
+            others = [worked_ns for worked_ns, each in ranks if each is not slowest]
+            usual_ns = median(others) if others else 0
+            if usual_ns and most_ns > self.factor * usual_ns:
+                times = f"{most_ns / usual_ns:.2g} times as long as those of the other ranks"
+                what = f"is rank {slowest.process.rank}, whose engines work {times}"
+                yield of_process("NeuronStraggler", what, slowest)
+
+    def _worked_ns(self, each: ProcessView, taken_s: float) -> int | None:
+        """Time in which engines worked since `over_s` ago; None where it is not watched for so long."""
+        cores = each.process.cores.values()
+        engines = sum(max(core.counts[layout.ENGINE_SLICE]) for core in cores)
+        known = self._known.setdefault(each.process.pid, deque(maxlen=MOST_REMEMBERED))
+        known.append((taken_s, engines))
+        while len(known) > 1 and taken_s - known[1][0] >= self.over_s:
+            known.popleft()
+        return engines - known[0][1] if taken_s - known[0][0] >= self.over_s else None
+
+
 def all_rules(thresholds: Thresholds) -> list[Rule]:
     """Every rule."""
     return [
@@ -218,6 +262,7 @@ def all_rules(thresholds: Thresholds) -> list[Rule]:
         Throttling(thresholds.throttled),
         BitErrors(),
         Recompilation(thresholds.compiled),
+        Stragglers(thresholds.straggling_factor, thresholds.straggling_s),
     ]
 
 

@@ -73,7 +73,7 @@ def test_a_report_that_is_filled_anew_is_that_which_is_made_anew(host, clock, ch
     for look in range(60):
         for core in counted:
             counted[core] = 0 if chance.random() < 0.02 else counted[core] + chance.randrange(3)
-            tree.count(core, **{name: 1000 * counted[core] for name in COUNTED})
+            tree.count(core, **dict.fromkeys(COUNTED, 1000 * counted[core]))
         core = chance.randrange(len(counted))
         if look % 5 == 1:
             tree.count(core, **{chance.choice(STATUSES): look})

@@ -1,5 +1,7 @@
 """The monitor's own rules: each fires where it must, and stays silent where all is well."""
 
+import os
+
 import pytest
 
 from neuron_monitor.api.view import Windows
@@ -110,3 +112,28 @@ def test_an_alert_names_its_process_as_prometheuss_alerts_do(alerts_of, pid):
     assert told["labels"] == {"alertname": "NeuronThrottled", "pid": str(pid), "runtime_tag": str(pid)}
     assert told["annotations"]["summary"].endswith("slowed down for 30 % of the time")
     assert told["startsAt"] == "1970-01-01T00:00:00+00:00"
+
+
+@pytest.mark.parametrize(("work_ns", "alert_count"), [(900_000_000, 1), (320_000_000, 0)])
+def test_a_rank_that_works_longer_than_the_others_is_told(
+    tmp_path, make_sampler, clock, pid, work_ns, alert_count
+):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2)
+    watcher = Watcher(all_rules(Thresholds()), rest_s=1000)
+    # The second rank is a process that lives as long: the test's parent.
+    ranks = {pid: work_ns, os.getppid(): 300_000_000}
+    sampler, found = make_sampler(tree), []
+    windows = Windows(sampler.sample())
+    for look in range(20):
+        for rank, (process, engine_ns) in enumerate(ranks.items()):
+            busy = {"busy_ns": look * 950_000_000, "engine_busy_ns": {"tensor": look * engine_ns}}
+            cores = {str(rank): process_core(tree, rank, **busy, inference_count=look)}
+            told = {"elapsed_ns": look * 10**9, "published_at": float(look)}
+            tree.publish(process, [rank], cores=cores, rank=rank, **told)
+        clock.pass_seconds(1)
+        found += watcher.look(windows.advance(sampler.sample()))
+    assert names(found) == ({"NeuronStraggler"} if alert_count else set())
+    assert len(found) == alert_count
+    assert [(alert.labels["pid"], alert.summary.partition(" ")[2]) for alert in found] == [
+        (str(pid), "is rank 0, whose engines work 3 times as long as those of the other ranks")
+    ][:alert_count]
