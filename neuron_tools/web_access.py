@@ -16,8 +16,11 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from flask import Flask, Request, Response, g, redirect, request
 
+from neuron_tools.loopback_peer import is_of_this_user
+
 TOKEN_BYTES = 24
 TOKEN_PARAMETER = "token"
+OPENING_PARAMETER = "open"
 REFUSAL = "Not allowed. Open the address that {program} printed; it carries the token.\n"
 LOOPBACK = "127.0.0.1"
 DATA_PATHS = ("/download/", "/data/", "/api/", "/upload")
@@ -42,6 +45,8 @@ class Access:
         names: Further names by which browsers may ask, e.g. of the machine.
         public: Origins under which a proxy shows this server to browsers, e.g. "https://editor.example:8443".
         framed_by: CSP sources of pages that may show ours in a frame, e.g. a notebook's; none by default.
+        opening: Stands for the token in the address with which we start a browser. All users of the machine
+            see that one in the list of processes, so it lets in this user's programs only.
     """
 
     program: str
@@ -52,6 +57,7 @@ class Access:
     names: Sequence[str] = ()
     public: Sequence[str] = ()
     framed_by: Sequence[str] = ()
+    opening: str = field(default_factory=new_token, repr=False)
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -76,6 +82,11 @@ class Access:
         """The address to open."""
         return f"http://{self.host}:{self.port}/?{urlencode({TOKEN_PARAMETER: self.token})}"
 
+    def opening_url(self, url: str) -> str:
+        """An address with the token as one that other users may see."""
+        secret = urlencode({TOKEN_PARAMETER: self.token})
+        return url.replace(secret, urlencode({OPENING_PARAMETER: self.opening}))
+
     def policy(self) -> str:
         """The Content-Security-Policy. Styles are inline because the plots make them so."""
         scripts = " ".join(["'self'", *self.script_hashes])
@@ -98,6 +109,10 @@ def protect(server: Flask, access: Access) -> None:
         if g.came_with_header:
             return None
         if _matches(request.args.get(TOKEN_PARAMETER), access.token):
+            return _admit(request, access)
+        if _matches(request.args.get(OPENING_PARAMETER), access.opening) and _is_of_this_user(
+            request, access
+        ):
             return _admit(request, access)
         if _matches(request.cookies.get(access.cookie_name), access.token) and not _is_led_here(request):
             return None
@@ -138,6 +153,11 @@ def _is_ours(request: Request, access: Access) -> bool:
     return request.host in access.hosts and (origin is None or origin in access.origins)
 
 
+def _is_of_this_user(request: Request, access: Access) -> bool:
+    port = int(request.environ.get("REMOTE_PORT") or 0)
+    return is_of_this_user(request.remote_addr or "", port, access.port)
+
+
 def _matches(given: str | None, token: str) -> bool:
     return given is not None and hmac.compare_digest(given.encode(), token.encode())
 
@@ -151,7 +171,9 @@ def _bearer(request: Request) -> str | None:
 def _admit(request: Request, access: Access) -> Response:
     """Keep the token in a cookie and take it out of the address, so that it stays out of the history."""
     kept = [
-        (name, value) for name, value in parse_qsl(request.query_string.decode()) if name != TOKEN_PARAMETER
+        (name, value)
+        for name, value in parse_qsl(request.query_string.decode())
+        if name not in (TOKEN_PARAMETER, OPENING_PARAMETER)
     ]
     # Behind a proxy the page has another path, whose last part only is the same.
     path = f"./{request.path.rpartition('/')[2]}" if access.public else request.path

@@ -77,7 +77,7 @@ def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> N
         click.echo(f"{_what(library)} at {url}")
         click.echo("Press Ctrl-C to stop.")
         if open_browser and _has_display():
-            webbrowser.open(url)
+            webbrowser.open(access.opening_url(url))
         wsgi_server(server, listener).serve_forever()
 
 

@@ -7,11 +7,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
+from threading import enumerate as enumerate_threads
 from typing import Any
 from urllib.parse import urlsplit
 
 LARGEST_CALLBACK_BYTES = 100_000
 WAIT_MS = 120_000
+REQUEST_S = 20.0
 
 # Asked once a frame of the browser: nothing is computed, nothing is missing, nothing came since the last one.
 # A grid, its rows and a chart are drawn by scripts that arrive, or begin, when no callback is under way.
@@ -94,6 +96,14 @@ def served(paths: Sequence[Path], store: Path) -> Iterator[str]:
         finally:
             server.shutdown()
             thread.join()
+            finish_requests()
+
+
+def finish_requests() -> None:
+    """Wait for requests that a closed page left behind: a process that ends amidst one is aborted."""
+    for thread in enumerate_threads():
+        if "process_request_thread" in thread.name:
+            thread.join(REQUEST_S)
 
 
 @contextmanager

@@ -121,3 +121,18 @@ def test_another_site_opens_pages_only(
 
 def test_a_line_break_in_the_path_is_refused(client: FlaskClient) -> None:
     assert get(client, "/a%0d%0aX: y?token=right").status_code == 400
+
+
+def test_the_address_for_a_browser_lets_this_user_in_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    access = Access("neuron-explorer", 3001, "right")
+    opened = access.opening_url(access.url)
+    assert "right" not in opened
+    server = Flask("test")
+    protect(server, access)
+    server.add_url_rule("/", "secret", lambda: "secret")
+    peers = iter([False, True])
+    monkeypatch.setattr("neuron_tools.web_access.is_of_this_user", lambda *peer: next(peers))
+    path = opened.removeprefix(f"http://{HOST}")
+    refused, admitted = (get(server.test_client(), path) for _ in range(2))
+    assert (refused.status_code, admitted.status_code) == (403, 302)
+    assert admitted.headers["Location"] == "/"
