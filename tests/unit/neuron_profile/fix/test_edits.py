@@ -8,8 +8,11 @@ pytest.importorskip("libcst")
 
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.fix.edits import (
+    attention,
     autocast,
+    batched,
     compile_model,
+    foreach,
     hoist,
     leave_out,
     recompilation,
@@ -189,3 +192,88 @@ def test_what_changes_is_no_constant_of_the_compiled_function(before, after):
 )
 def test_which_function_is_compiled_again_must_be_clear(text):
     assert edited(recompilation, text, 1) is None
+
+
+def test_rows_become_a_batch():
+    text = "y = torch.stack([layer(row) for row in batch])\n"
+    assert edited(batched, text, 1) == ["y = layer(batch)"]
+    assert edited(batched, text.replace("batch])", "batch], dim=0)"), 1) == ["y = layer(batch)"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "y = torch.stack([layer(row) for row in batch], dim=1)",
+        "y = torch.stack([layer(row) for row in batch if row.any()])",
+        "y = torch.stack([layer(row, row) for row in batch])",
+        "y = torch.stack([layer(f(row)) for row in batch])",
+        "y = torch.cat([layer(row) for row in batch])",
+    ],
+)
+def test_other_rows_stay(text):
+    assert edited(batched, text, 1) is None
+
+
+def test_an_optimizer_updates_all_together():
+    made = "o = torch.optim.SGD(m.parameters(), lr=1, foreach=False)"
+    text = f"import torch\n{made}\nfor x in data:\n    o.step()\n"
+    assert edited(foreach, text, 4) == ["o = torch.optim.SGD(m.parameters(), lr=1, foreach=True)"]
+
+
+@pytest.mark.parametrize(
+    ("update", "alpha"), [("p -= 0.01 * p.grad", "-0.01"), ("p += p.grad * rate", "rate")]
+)
+def test_a_loop_of_updates_becomes_a_call(update, alpha):
+    text = f"import torch\nfor p in m.parameters():\n    {update}\n"
+    assert edited(foreach, text, 3) == [
+        f"torch._foreach_add_(list(m.parameters()), [p.grad for p in m.parameters()], alpha={alpha})"
+    ]
+
+
+@pytest.mark.parametrize(
+    "update", ["p -= 0.01 * p.grad.sign()", "p *= 0.9", "p -= f(p) * p.grad", "q -= 1 * p.grad"]
+)
+def test_other_updates_stay(update):
+    assert edited(foreach, f"import torch\nfor p in m.parameters():\n    {update}\n", 3) is None
+
+
+ATTENTION = """import torch
+for x in data:
+    scores = torch.softmax(q @ k.transpose(-2, -1) / 8, dim=-1)
+    y = scores @ v + x
+"""
+FUSED = "torch.nn.functional.scaled_dot_product_attention(q, k, v, scale=1 / (8))"
+
+
+def test_attention_in_two_statements_or_one_is_fused():
+    assert edited(attention, ATTENTION, 3) == [f"    y = {FUSED} + x"]
+    one = "import torch\ny = torch.matmul(torch.softmax(q @ k.transpose(-2, -1) / 8, dim=-1), v)\n"
+    assert edited(attention, one, 2) == [f"y = {FUSED}"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dim=-1", "dim=0"),
+        ("(-2, -1)", "(0, 1)"),
+        ("/ 8", "/ 8 + mask"),
+        ("scores @ v", "v @ scores"),
+        ("+ x", "+ scores.sum()"),
+        ("+ x\n", "+ x\n    keep(scores)\n"),
+    ],
+)
+def test_other_attention_stays(old, new):
+    assert edited(attention, ATTENTION.replace(old, new), 3) is None
+
+
+def test_a_function_that_only_computes_is_compiled():
+    text = "import torch\n\n\ndef swish(x):\n    return x * torch.sigmoid(x)\n"
+    assert edited(compile_model, text, 5) == ["@torch.compile"]
+    assert edited(compile_model, text.replace("torch.sigmoid(x)", "x.item()"), 5) is None
+
+
+def test_a_model_that_is_not_trained_is_cast_once():
+    text = "import torch\nm = make()\nwith torch.no_grad():\n    for x in data:\n        y = m(x)\n"
+    assert edited(autocast, text, 5) == ["m = m.to(torch.bfloat16)", "        y = m(x.to(torch.bfloat16))"]
+    trained = text.replace("no_grad", "enable_grad")
+    assert edited(autocast, trained, 5)[0] == '        with torch.autocast("neuron", torch.bfloat16):'

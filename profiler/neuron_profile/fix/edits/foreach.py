@@ -1,0 +1,66 @@
+"""Parameters are updated together: by the optimizer's own switch, or by one call in the place of a loop."""
+
+from __future__ import annotations
+
+import libcst as cst
+
+from neuron_profile.fix.proposal import Edit, Request
+from neuron_profile.fix.source import Source, dotted, keyword, replaced_by, statement
+
+TITLE = "Update all parameters together"
+
+
+def edit(request: Request) -> Edit | None:
+    """Gives the optimizer `foreach=True`, or makes one call of a loop of `p -= rate * p.grad`."""
+    source = Source(request.text)
+    line = source.statement_at(request.finding.place.line)
+    if line is None or len(line.body) != 1:
+        return None
+    return _switched(source, line.body[0]) or _without_loop(source, line)
+
+
+def _switched(source: Source, small: cst.BaseSmallStatement) -> Edit | None:
+    """The only optimizer of the step's name, with the switch."""
+    call = small.value if isinstance(small, (cst.Expr, cst.Assign)) else None
+    function = call.func if isinstance(call, cst.Call) else None
+    if not isinstance(function, cst.Attribute) or function.attr.value != "step":
+        return None
+    name = dotted(function.value)
+    made = [
+        each.value
+        for each in source.nodes(cst.Assign)
+        if [dotted(target.target) for target in each.targets] == [name] and isinstance(each.value, cst.Call)
+    ]
+    if len(made) != 1 or "optim" not in dotted(made[0].func):
+        return None
+    old = keyword(made[0], ("foreach", "fused"))
+    kept = [arg for arg in made[0].args if arg is not old]
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    switch = cst.Arg(cst.Name("True"), keyword=cst.Name("foreach"), equal=equal)
+    return Edit(TITLE, source.edited({made[0]: replaced_by(made[0].with_changes(args=[*kept, switch]))}))
+
+
+def _without_loop(source: Source, line: cst.SimpleStatementLine) -> Edit | None:
+    block = source.parent(line)
+    loop = source.parent(block) if block is not None else None
+    small = line.body[0]
+    if not isinstance(loop, cst.For) or not isinstance(small, cst.AugAssign) or not source.imports("torch"):
+        return None
+    name, over = dotted(loop.target), source.module.code_for_node(loop.iter)
+    sign = {cst.SubtractAssign: "-", cst.AddAssign: ""}.get(type(small.operator))
+    rate = _rate(source, small.value, f"{name}.grad")
+    if not name or dotted(small.target) != name or sign is None or rate is None or len(loop.body.body) != 1:
+        return None
+    together = f"torch._foreach_add_(list({over}), [{name}.grad for {name} in {over}], alpha={sign}{rate})"
+    new = statement(together).with_changes(leading_lines=loop.leading_lines)
+    return Edit(TITLE, source.edited({loop: replaced_by(new)}))
+
+
+def _rate(source: Source, value: cst.BaseExpression, gradient: str) -> str | None:
+    """What the gradient is multiplied by, a number or a name; None of anything else."""
+    if not isinstance(value, cst.BinaryOperation) or not isinstance(value.operator, cst.Multiply):
+        return None
+    for rate, other in ((value.left, value.right), (value.right, value.left)):
+        if dotted(other) == gradient and (isinstance(rate, (cst.Float, cst.Integer)) or dotted(rate)):
+            return str(source.module.code_for_node(rate))
+    return None
