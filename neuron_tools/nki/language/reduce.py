@@ -216,8 +216,8 @@ def loop_reduce(
     """
     trace = ready()
     operator = operators.find_operator(op)
-    key = ("loop_reduce", trace.site(), _loops_kept(trace, loop_indices))
-    indices = tuple(int(index) for index in loop_indices)
+    kept, indices = _loops_apart(trace, loop_indices)
+    key = ("loop_reduce", trace.site(), kept)
     held = trace.shared.get(key)
     restriction = Restriction(x.shape, mask)
     if held is None or indices <= held[0]:
@@ -230,10 +230,13 @@ def loop_reduce(
     return total
 
 
-def _loops_kept(trace: Tracer, reduced: Sequence[int]) -> tuple[tuple[int, int], ...]:
-    """(Depth, value) of the loops under way that are not among those reduced over."""
+def _loops_apart(
+    trace: Tracer, reduced: Sequence[int]
+) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
+    """(Depth, value) of the loops under way that are kept, and values of those reduced over, outermost first."""
     gone = {id(index) for index in reduced}
-    return tuple((depth, int(index)) for depth, index in enumerate(trace.open_loops) if id(index) not in gone)
+    kept = tuple((depth, int(at)) for depth, at in enumerate(trace.open_loops) if id(at) not in gone)
+    return kept, tuple(int(at) for at in trace.open_loops if id(at) in gone)
 
 
 def all_reduce(

@@ -237,6 +237,23 @@ def test_a_loop_reduction_keeps_a_total_for_each_iteration_of_the_other_loops(na
     np.testing.assert_allclose(nki.simulate_kernel(sums, x), x.sum(1), rtol=1e-6)
 
 
+def test_a_loop_reduction_may_name_its_loops_in_any_order(names):
+    nki, nl, _ = names
+
+    @nki.jit
+    def sums(x):
+        result = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.shared_hbm)
+        total = nl.ndarray((4, 8), dtype=x.dtype, buffer=nl.sbuf)
+        for i in nl.affine_range(2):
+            for j in nl.affine_range(3):
+                total[...] = nl.loop_reduce(nl.load(x[i, j]), op=np.add, loop_indices=[j, i])
+        nl.store(result, total)
+        return result
+
+    x = numbers(2, 3, 4, 8)
+    np.testing.assert_allclose(sums(x), x.sum((0, 1)), rtol=1e-6)
+
+
 def test_a_loop_reduction_leaves_out_masked_iterations(names):
     nki, nl, _ = names
 
