@@ -145,7 +145,7 @@ def _fusion_launches(
         sys.path.insert(0, str(checkout))
     if name.endswith("_attention"):
         module = importlib.import_module(f"kernels.{name.removesuffix('_attention')}.attention")
-        yield getattr(module, name), [np.zeros((sizes["d_head"], sizes["seq"]), dtype)] * 3
+        yield getattr(module, name), [np.zeros((sizes["d_head"], sizes["seq"]), dtype) for _ in "qkv"]
         return
     m, k, n = sizes["m"], sizes["k"], sizes["n"]
     operands = [np.zeros(shape, dtype) for shape in ((k, m), (k, n), (1, n))]

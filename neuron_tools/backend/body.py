@@ -87,6 +87,7 @@ class Body:
         ties: (later, earlier) of the kernel's own calls that it ordered itself.
         ordered: (first, end) spans of the kernel's own calls that stay in their order.
         block_addresses: Addresses of the blocks of buffers that the kernel placed and that stayed whole.
+        iterations: (iterations, 3) of the kernel's loops: enclosing iteration, loop, value of its variable.
         loops_open: Whether the compiler's passes over loops see the kernel: those of the older dialect do.
         changes: What the passes so far changed.
     """
@@ -100,6 +101,7 @@ class Body:
     ties: tuple[tuple[int, int], ...] = ()
     ordered: tuple[tuple[int, int], ...] = ()
     block_addresses: dict[int, tuple[int, ...]] = field(default_factory=dict)
+    iterations: Int32s = field(default_factory=lambda: np.zeros((0, 3), np.int32))
     loops_open: bool = False
     changes: tuple[Transformation, ...] = ()
 

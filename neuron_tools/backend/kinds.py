@@ -84,6 +84,7 @@ class Kind:
         constant: What a memset fills with, where it is one number.
         whole: Whether the region that it writes has no gaps.
         straight: Whether it copies bit for bit, every element to the place that it had in its own region.
+        tiles: How many of the kernel's calls it does at once, their tiles side by side.
     """
 
     name: str
@@ -95,3 +96,4 @@ class Kind:
     constant: float | None = None
     whole: bool = False
     straight: bool = False
+    tiles: int = 1

@@ -67,6 +67,19 @@ def find_order(body: Body, places: Places) -> Order:
     return Order(start, edge_of, before, after, what, incoming)
 
 
+def data_edges(body: Body) -> tuple[Ints, Ints]:
+    """(producers, consumers) of what must come before what by data alone; consumers ascend."""
+    from neuron_tools.backend.order_kernel import order_edges
+
+    count = len(body.buffers)
+    nothing = np.zeros(count + 1, np.int64)
+    before, after, _ = order_edges(
+        body.rows, body.regions, written_buffers(body), bucket_starts(body), np.zeros(count, bool), nothing,
+        np.zeros(0, np.int64),
+    )  # fmt: skip
+    return before, after
+
+
 def _asked(body: Body) -> Ints:
     """(before, after) of the calls that the kernel ordered itself."""
     if not body.ties and not body.ordered:

@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from neuron_tools.backend.allocate import NoPlaceError, Places, allocate
+from neuron_tools.backend.bank_copies import share_banks
 from neuron_tools.backend.blocks import split_blocks
 from neuron_tools.backend.body import KIND, Body
 from neuron_tools.backend.broadcasts import spread_rows
 from neuron_tools.backend.changes import changes_of
 from neuron_tools.backend.copies import drop_copies
 from neuron_tools.backend.fills import drop_fills
+from neuron_tools.backend.fission import split_loops
 from neuron_tools.backend.in_psum import keep_in_psum
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.merge import merge_transfers
+from neuron_tools.backend.psum_reads import read_in_psum
 from neuron_tools.backend.queues import choose_queues
 from neuron_tools.backend.redundant import drop_redundant
 from neuron_tools.backend.schedule import schedule, with_preferred_engines
@@ -31,6 +34,9 @@ PASSES = (
     "fills",
     "copies",
     "redundant",
+    "fission",
+    "psum_reads",
+    "bank_copies",
     "merge",
     "spill",
     "queues",
@@ -44,9 +50,14 @@ _CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
     ("fills", drop_fills, False),
     ("copies", drop_copies, True),
     ("redundant", drop_redundant, True),
+    ("fission", split_loops, True),
+    ("psum_reads", read_in_psum, True),
+    ("bank_copies", share_banks, True),
     ("merge", merge_transfers, True),
 )
 """Passes that change calls: name, function, and whether they need open loops."""
+_NEED_PSUM = ("psum_reads", "fission", "in_psum", "broadcasts")
+"""Passes that hold more tiles in PSUM, in the order in which they are left out where it is full."""
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
 """Opcodes whose place among the others is their meaning."""
 _SHARES = (1.0, 0.87, 0.8, 0.7, 0.6, 0.5)
@@ -71,7 +82,21 @@ class Options:
 
 SCHEDULES = ("compiled", "written")
 SCHEDULE_VARIABLE = "NEURON_TOOLS_SCHEDULE"
-WRITTEN = Options(frozenset({"in_psum", "copies", "redundant", "merge", "queues", "schedule"}))
+WRITTEN = Options(
+    frozenset(
+        {
+            "in_psum",
+            "copies",
+            "redundant",
+            "fission",
+            "psum_reads",
+            "bank_copies",
+            "merge",
+            "queues",
+            "schedule",
+        }
+    )
+)
 """The kernel's own order, on the engines that it names or the instruction set names first."""
 
 
@@ -98,10 +123,10 @@ def run_passes(body: Body, options: Options | None = None) -> tuple[Body, Places
     try:
         return _passed(body, options)
     except NoPlaceError as error:
-        if error.memory is not Memory.PSUM or not options.runs("broadcasts"):
+        needs_psum = next((name for name in _NEED_PSUM if options.runs(name)), None)
+        if error.memory is not Memory.PSUM or needs_psum is None:
             raise
-        needs_psum = {"in_psum"} if options.runs("in_psum") else {"broadcasts"}
-        return run_passes(body, replace(options, off=options.off | needs_psum))
+        return run_passes(body, replace(options, off=options.off | {needs_psum}))
 
 
 def _passed(body: Body, options: Options) -> tuple[Body, Places]:

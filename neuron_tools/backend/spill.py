@@ -54,6 +54,22 @@ def usable_bytes(body: Body) -> int:
     return body.core.sbuf_bytes_per_partition - DESCRIPTOR_BYTES
 
 
+def live_bytes(body: Body) -> int:
+    """Most bytes of each SBUF partition that live at one time, in the order of the calls."""
+    from neuron_tools.backend.spill_kernel import peak, uses_of
+
+    return int(peak(*uses_of(body.rows, body.regions, len(body.buffers)), _sizes(body), len(body)))
+
+
+def live_banks(body: Body) -> int:
+    """Most banks of PSUM whose tiles live at one time, in the order of the calls; tiles take whole ones."""
+    from neuron_tools.backend.spill_kernel import peak, uses_of
+
+    banks = -(-body.buffers.bytes_per_partition // body.core.psum_bank_bytes)
+    banks = np.where(body.buffers.memory == int(Memory.PSUM), banks, 0)
+    return int(peak(*uses_of(body.rows, body.regions, len(body.buffers)), banks, len(body)))
+
+
 def spill(body: Body, share: float = 1.0) -> Body:
     """The body with what does not fit stored and loaded again.
 

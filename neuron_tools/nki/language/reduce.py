@@ -233,7 +233,7 @@ def loop_reduce(
 def _loops_apart(
     trace: Tracer, reduced: Sequence[int]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[int, ...]]:
-    """(Depth, value) of the loops under way that are kept, and values of those reduced over, outermost first."""
+    """(Depth, value) of the loops under way that are kept, and values of those that are reduced over."""
     gone = {id(index) for index in reduced}
     kept = tuple((depth, int(at)) for depth, at in enumerate(trace.open_loops) if id(at) not in gone)
     return kept, tuple(int(at) for at in trace.open_loops if id(at) in gone)

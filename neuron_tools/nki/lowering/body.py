@@ -31,7 +31,7 @@ def make_body(trace: Tracer) -> Body:
         core=trace.core, rows=rows, regions=regions, kinds=list(trace.kind_list), buffers=_columns(buffers),
         origin=np.arange(len(rows), dtype=np.int64), ties=tuple(trace.ties), ordered=tuple(trace.ordered),
         block_addresses={b.number: b.block_addresses for b in buffers if b.block_addresses},
-        loops_open=trace.older_dialect and not trace.middle_end_skipped,
+        iterations=trace.iteration_table(), loops_open=trace.older_dialect and not trace.middle_end_skipped,
     )  # fmt: skip
 
 

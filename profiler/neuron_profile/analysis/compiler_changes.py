@@ -22,6 +22,9 @@ _TITLES = {
     "fills": "left out fills",
     "copies": "left out copies and overwritten stores",
     "redundant": "loaded once what does not change",
+    "fission": "split loops and joined small operations",
+    "psum_reads": "read products where they are",
+    "bank_copies": "copied turned tiles together",
     "merge": "joined transfers",
     "spill": "spilled what SBUF does not hold",
 }

@@ -81,12 +81,17 @@ def _start(body, buffer, words) -> np.ndarray:
 
 
 def _result(kind, slot, reads, target):
-    factor = np.uint64(0x9E3779B97F4A7C15)
     opcodes = [step.opcode for step in kind.steps]
     if kind.transfer is not None or opcodes == [Opcode.TENSOR_COPY]:
         return reads[0]
+    parts = zip(*(np.split(each, kind.tiles) for each in [target, *reads]), strict=True)
+    return np.concatenate([_result_of_one(kind, opcodes, slot, part[1:], part[0]) for part in parts])
+
+
+def _result_of_one(kind, opcodes, slot, reads, target):
+    factor = np.uint64(0x9E3779B97F4A7C15)
     if opcodes == [Opcode.MEMSET]:
-        return np.uint64(1000 * (kind.constant or 0.0))
+        return np.full(len(target), np.uint64(1000 * (kind.constant or 0.0)))
     total = np.zeros(len(target), np.uint64)
     for at, read in enumerate(reads):
         spread = read[np.arange(len(target)) % len(read)] + read.sum(dtype=np.uint64)
@@ -157,6 +162,64 @@ def test_any_schedule_gives_the_values_of_program_order(moves, off, target):
     compiled, places = run_passes(written, Options(frozenset(off)))
     assert values_of(compiled, places) == values_of(written, None)
     check(lower(trace, "kernel", options=Options(frozenset(off))).program, core)
+
+
+rows_of_tiles = st.lists(
+    st.tuples(st.sampled_from(["scores", "largest", "sum", "scale", "shift", "turn", "store"]),
+              st.integers(0, 2), st.integers(0, 2)),
+    min_size=3, max_size=24,
+)  # fmt: skip
+
+
+def nested_kernel(moves, turns):
+    """A loop with loops inside, over scores, rows' maxima and sums, small products, and turned tiles."""
+
+    def body(a):
+        result = nl.ndarray((128 * turns, 256), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = tile((128, 256))
+        nisa.dma_copy(held, a[0:128])
+        for i in nl.affine_range(turns):
+            tiles, small = [tile((128, 256)) for _ in range(3)], [tile((128, 2)) for _ in range(3)]
+            for number in range(3):
+                nisa.dma_copy(tiles[number], a[i * 128 : (i + 1) * 128])
+                nisa.memset(small[number], 1.0)
+            for name, x, y in moves:
+                nested_move(name, tiles, small, x, y, held)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], tiles[0])
+        return result
+
+    return body
+
+
+def nested_move(name, tiles, small, x, y, held):
+    if name == "scale":
+        nisa.tensor_scalar(small[x], small[y], nl.multiply, 2.0)
+    elif name == "shift":
+        nisa.reciprocal(small[x], small[y])
+    elif name == "store":
+        nisa.tensor_copy(held, tiles[x])
+    for j in nl.affine_range(2):
+        columns = slice(128 * j, 128 * j + 128)
+        if name == "scores":
+            total = nl.zeros((128, 128), dtype=nl.float32, buffer=nl.psum)
+            nisa.nc_matmul(total, held[:, columns], tiles[y][:, columns])
+            nisa.tensor_copy(tiles[x][:, columns], total)
+        elif name == "turn":
+            turned = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+            nisa.nc_transpose(turned, tiles[y][:, columns])
+            nisa.tensor_copy(tiles[x][:, columns], turned)
+        elif name in ("largest", "sum"):
+            operation = nl.maximum if name == "largest" else nl.add
+            nisa.tensor_reduce(small[x][:, j : j + 1], operation, tiles[y][:, columns], axis=1)
+
+
+@settings(max_examples=40, deadline=None)
+@given(rows_of_tiles, st.sampled_from([1, 3, 6]), st.sampled_from([(), *((name,) for name in PASSES)]))
+def test_loops_with_loops_inside_keep_the_values_of_program_order(moves, turns, off):
+    trace = traced(nested_kernel(moves, turns), floats(128 * turns, 256))
+    compiled, places = run_passes(make_body(trace), Options(frozenset(off)))
+    assert values_of(compiled, places) == values_of(make_body(trace), None)
+    check(lower(trace, "kernel", options=Options(frozenset(off))).program, CORE)
 
 
 @settings(max_examples=10, deadline=None)
@@ -426,3 +489,100 @@ def test_where_sbuf_is_full_a_result_takes_the_place_of_an_operand_that_ends():
 
     program = lower(traced(body, floats(128, columns), core=hardware.get("trn1")), "kernel").program
     assert not (program.dmas["purpose"] == Purpose.SPILL_SAVE).any()
+
+
+def rows_of_scores(turns, pieces):
+    """Maxima, exponentials, sums and turned tiles of products, as attention has them."""
+
+    def body(q, k):
+        result = nl.ndarray((128 * turns, 512), dtype=nl.float32, buffer=nl.shared_hbm)
+        queries, keys = tile((128, 128 * turns)), tile((128, 512 * pieces))
+        nisa.dma_copy(queries, q)
+        nisa.dma_copy(keys, k)
+        for i in nl.affine_range(turns):
+            scores, weights, turned = (tile((128, 512 * pieces)) for _ in range(3))
+            parts, largest = tile((128, pieces)), tile((128, 1))
+            for j in nl.affine_range(pieces):
+                columns = slice(512 * j, 512 * j + 512)
+                product = nl.zeros((128, 512), dtype=nl.float32, buffer=nl.psum)
+                nisa.nc_matmul(product, queries[:, 128 * i : 128 * i + 128], keys[:, columns])
+                nisa.tensor_copy(scores[:, columns], product)
+                nisa.tensor_reduce(parts[:, j : j + 1], nl.maximum, scores[:, columns], axis=1)
+            nisa.tensor_reduce(largest, nl.maximum, parts, axis=1)
+            for j in nl.affine_range(pieces):
+                columns = slice(512 * j, 512 * j + 512)
+                nisa.activation(weights[:, columns], nl.exp, scores[:, columns], bias=largest)
+            for j in nl.affine_range(4 * pieces):
+                columns = slice(128 * j, 128 * j + 128)
+                part = nl.ndarray((128, 128), dtype=nl.float32, buffer=nl.psum)
+                nisa.nc_transpose(part, weights[:, columns])
+                nisa.tensor_copy(turned[:, columns], part)
+            nisa.dma_copy(result[128 * i : 128 * i + 128], turned[:, :512])
+        return result
+
+    return body
+
+
+def compiled_scores(turns, pieces=1, core=CORE, off=()):
+    trace = traced(
+        rows_of_scores(turns, pieces), floats(128, 128 * turns), floats(128, 512 * pieces), core=core
+    )
+    compiled, _ = run_passes(make_body(trace), Options(frozenset(off)))
+    return [compiled.kinds[row[0]] for row in compiled.rows]
+
+
+def reductions(kinds, elements):
+    return [
+        kind.tiles for kind in kinds if kind.name == "tensor_reduce" and kind.steps[0].elements == elements
+    ]
+
+
+@pytest.mark.parametrize(("turns", "expected"), [(4, [4]), (8, [4, 4]), (6, [4, 2]), (1, [1])])
+def test_small_operations_of_four_turns_are_one_where_the_loop_holds_psum(turns, expected):
+    kinds = compiled_scores(turns)
+    assert [k.tiles for k in kinds if k.name == "tensor_reduce" and k.steps[0].elements < 512] == expected
+    assert reductions(kinds, 512) == [1] * turns
+
+
+def test_no_exponential_starts_before_the_last_maximum_of_four_turns():
+    names = [kind.name for kind in compiled_scores(4, off=("schedule",))]
+    last = max(at for at, name in enumerate(names) if name == "tensor_reduce")
+    assert names.index("activation") > last
+
+
+def test_small_operations_of_all_turns_are_one_where_the_loop_holds_no_psum():
+    def body(a):
+        result = nl.ndarray(a.shape, dtype=a.dtype, buffer=nl.shared_hbm)
+        for i in nl.affine_range(6):
+            rows, halves, largest = tile((128, 1024)), tile((128, 2)), tile((128, 1))
+            nisa.dma_copy(rows, a[i * 128 : (i + 1) * 128])
+            for j in nl.affine_range(2):
+                nisa.tensor_reduce(halves[:, j : j + 1], nl.maximum, rows[:, 512 * j : 512 * j + 512], axis=1)
+            nisa.tensor_reduce(largest, nl.maximum, halves, axis=1)
+            for j in nl.affine_range(2):
+                columns = slice(512 * j, 512 * j + 512)
+                nisa.tensor_scalar(rows[:, columns], rows[:, columns], nl.subtract, largest)
+            nisa.dma_copy(result[i * 128 : (i + 1) * 128], rows)
+        return result
+
+    compiled, _ = run_passes(make_body(traced(body, floats(768, 1024))))
+    kinds = [compiled.kinds[row[0]] for row in compiled.rows]
+    assert [k.tiles for k in kinds if k.name == "tensor_reduce" and k.steps[0].elements < 512] == [6]
+
+
+def test_four_products_are_read_in_psum_and_the_others_copied():
+    def copies(turns, pieces):
+        kinds = compiled_scores(turns, pieces)
+        return sum(k.tiles == 1 and k.name == "tensor_copy" for k in kinds)
+
+    assert (copies(4, 1), copies(4, 2), copies(8, 2)) == (0, 4, 8)
+
+
+def test_four_turned_tiles_share_a_bank_and_a_copy():
+    assert [k.tiles for k in compiled_scores(2) if k.name == "tensor_copy"] == [4, 4]
+    written = compiled_scores(2, off=("bank_copies",))
+    assert [k.tiles for k in written if k.name == "tensor_copy"] == [1] * 8
+
+
+def test_loops_stay_as_written_where_nothing_was_traced():
+    assert all(kind.tiles == 1 for kind in compiled_scores(4, core=hardware.get("trn1")))
