@@ -2,12 +2,13 @@
 
     NEURON_TOOLS_PUBLIC_KERNELS=FOLDER python -m benchmarks.public_values [NAME ...]
 
-`FOLDER` holds checkouts named `AccelOpt` (the baselines of NKIBench, with their numpy references) and
-`nki-samples` (the fused Mamba kernels); names choose some of them.
+`FOLDER` holds checkouts named `AccelOpt` (the baselines of NKIBench, with their numpy references),
+`nki-samples` (the fused Mamba kernels) and `trainium-kernel-fusion` (attention and MLPs); names choose some.
 """
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -18,13 +19,15 @@ from typing import Any
 import numpy as np
 
 from benchmarks.fidelity_kernels.outcome import core_of
-from benchmarks.fidelity_kernels.public import FOLDER, folder, imported
+from benchmarks.fidelity_kernels.public import FOLDER, folder, fusion_kernels, imported
 from neuron_tools.compat import install
 
 LIMIT = 2e-5
 """Largest norm of the difference over the reference's norm that NKIBench allows."""
 _MAMBA = "src/nki_samples/tutorials/fused_mamba/mamba_nki_kernels.py"
 _MAMBA_SHAPE = (1, 256, 512, 16)  # batch, channels, sequence, states
+_FUSION = ("baseline_attention", "fused_attention", "mlp_baseline", "mlp_fused", "mlp_fused_taylor")
+_FUSION_SIZES = {"d_head": 128, "seq": 1024, "m": 256, "k": 256, "n": 1024}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,7 @@ class Case:
 
     Attributes:
         name: As NKIBench calls it, or the function's name.
-        kernel: File of the kernel.
+        kernel: File of the kernel, or the checkout that it is in.
         reference: File of inputs, reference and layouts; None: the reference is ours.
     """
 
@@ -51,16 +54,18 @@ def cases(root: Path) -> list[Case]:
         (reference,) = (bench / "reference").glob(f"{stem}_numpy_*.py")
         found.append(Case(stem, kernel, reference))
     mamba = root / "nki-samples" / _MAMBA
-    return found + [
-        Case(f"mamba_{version}", mamba, None) for version in ("v1", "v2", "v3") if mamba.is_file()
-    ]
+    if mamba.is_file():
+        found += [Case(f"mamba_{version}", mamba, None) for version in ("v1", "v2", "v3")]
+    fusion = root / "trainium-kernel-fusion"
+    return found + [Case(name, fusion, None) for name in _FUSION if fusion.is_dir()]
 
 
 def relative_error(case: Case) -> float:
     """Norm of what kernel and reference differ by over the norm of the reference, at worst."""
     install()
     np.random.seed(0)  # the references draw their inputs from the global generator
-    outputs, references = _bench(case) if case.reference else _mamba(case)
+    run = _bench if case.reference else _fusion if case.name in _FUSION else _mamba
+    outputs, references = run(case)
     return max(_error(output, reference) for output, reference in zip(outputs, references, strict=True))
 
 
@@ -79,6 +84,36 @@ def _bench(case: Case) -> tuple[Sequence[Any], Sequence[Any]]:
     result = kernel(*task.transform_to_nki_inputs(inputs))
     references = reference if isinstance(reference, tuple) else (reference,)
     return task.transform_nki_outputs(result, reference), references
+
+
+def _fusion(case: Case) -> tuple[Sequence[Any], Sequence[Any]]:
+    generator = np.random.default_rng(0)
+    value: Any = None
+    for kernel, shapes in fusion_kernels(case.kernel, case.name, _FUSION_SIZES):
+        kernel.core = core_of("trn2")
+        if value is None:
+            operands = [generator.standard_normal(shape).astype(np.float32) for shape in shapes]
+        value = kernel(*operands) if value is None else kernel(value)
+    exact = [operand.astype(np.float64) for operand in operands]
+    if case.name.endswith("attention"):
+        return [value], [_attention(*exact)]
+    total = exact[0].T @ exact[1] + exact[2]
+    return [value], [_gelu_by_tanh(total) if case.name.endswith("taylor") else _gelu(total)]
+
+
+def _attention(queries: Any, keys: Any, values: Any) -> Any:
+    """Of tensors with a column for each place of the sequence."""
+    scores = queries.T @ keys
+    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True) @ values.T
+
+
+def _gelu(x: Any) -> Any:
+    return x * 0.5 * (1.0 + np.vectorize(math.erf)(x / math.sqrt(2.0)))
+
+
+def _gelu_by_tanh(x: Any) -> Any:
+    return x * 0.5 * (1.0 + np.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
 
 
 def _mamba(case: Case) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -119,7 +154,7 @@ def main(names: Sequence[str]) -> int:
     """
     root = folder()
     if root is None:
-        print(f"Set {FOLDER} to the folder that holds the checkouts AccelOpt and nki-samples.")
+        print(f"Set {FOLDER} to the folder that holds checkouts of the kernels' repositories.")
         return 2
     chosen = [case for case in cases(root) if not names or case.name in names]
     if not chosen:

@@ -141,21 +141,29 @@ def _fusion_launches(
     checkout: Path, name: str, sizes: Mapping[str, int], dtype: np.dtype[Any]
 ) -> Iterator[tuple[Any, list[Any]]]:
     """The launches of a kernel of trainium-kernel-fusion, on zeros."""
+    for kernel, shapes in fusion_kernels(checkout, name, sizes):
+        yield kernel, [np.zeros(shape, dtype) for shape in shapes]
+
+
+def fusion_kernels(
+    checkout: Path, name: str, sizes: Mapping[str, int]
+) -> Iterator[tuple[Any, list[tuple[int, ...]]]]:
+    """The kernels of trainium-kernel-fusion that one call launches, with the shapes that each takes."""
     if str(checkout) not in sys.path:
         sys.path.insert(0, str(checkout))
     if name.endswith("_attention"):
         module = importlib.import_module(f"kernels.{name.removesuffix('_attention')}.attention")
-        yield getattr(module, name), [np.zeros((sizes["d_head"], sizes["seq"]), dtype) for _ in "qkv"]
+        yield getattr(module, name), [(sizes["d_head"], sizes["seq"])] * 3
         return
     m, k, n = sizes["m"], sizes["k"], sizes["n"]
-    operands = [np.zeros(shape, dtype) for shape in ((k, m), (k, n), (1, n))]
+    shapes: list[tuple[int, ...]] = [(k, m), (k, n), (1, n)]
     if name == "mlp_baseline":
         module = importlib.import_module("kernels.baseline.mlp_gemm")
-        yield module.gemm_kernel, operands
-        yield module.gelu_kernel, [np.zeros((m, n), dtype)]
+        yield module.gemm_kernel, shapes
+        yield module.gelu_kernel, [(m, n)]
         return
     module = importlib.import_module("kernels.fused.mlp")
-    yield (module.fused_mlp_taylor if name == "mlp_fused_taylor" else module.fused_mlp_pwl), operands
+    yield (module.fused_mlp_taylor if name == "mlp_fused_taylor" else module.fused_mlp_pwl), shapes
 
 
 def imported(path: Path) -> ModuleType:

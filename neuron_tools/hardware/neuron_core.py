@@ -36,6 +36,7 @@ class NeuronCore:
     gpsimd_lanes: int
     matmul_moving_columns: int
     tensor_speed_f32: float
+    tensor_speed_f32_row: float  # where the operands lie on one partition: a row for all of them
     tensor_speed_f32_transpose: float
     tensor_f32_load_passes: int  # of one of the two LDWEIGHTS of an fp32 matmul
     tensor_f32_transpose_load_passes: int

@@ -43,7 +43,8 @@ class CostTables(NamedTuple):
         speeds: (modes, situations) speed of each performance mode.
         ps_per_cycle: (engines,) length of a cycle.
         dtype_bytes: (dtypes,) bytes of an element.
-        matmul_passes: (dtypes, 2) passes of the moving operand; second column in transpose mode.
+        matmul_passes: (dtypes, 3) passes of the moving operand; second column in transpose mode, third where
+            the operands lie on one partition.
         load_passes: (2,) passes of one fp32 LDWEIGHTS; second entry in transpose mode.
     """
 
@@ -97,7 +98,8 @@ def _tensor_cycles(instruction: Any, mode: int, rule: FloatArray, tables: CostTa
             passes *= 2.0
         interval = min(64.0, max(columns, rule[MINIMUM])) * passes
         return interval, columns * rule[CYCLES_PER_ELEMENT] * passes + rule[LATENCY]
-    passes = tables.matmul_passes[instruction.input_dtype, transpose]
+    one_row = instruction.partitions == 1 and transpose == 0
+    passes = tables.matmul_passes[instruction.input_dtype, 2 if one_row else transpose]
     if half and transpose == 0:
         passes *= 0.5
     stream = max(instruction.elements * rule[CYCLES_PER_ELEMENT], rule[MINIMUM]) * passes

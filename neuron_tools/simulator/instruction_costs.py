@@ -121,7 +121,8 @@ def _speeds(generation: int, modes: tuple[str, ...], situations: tuple[str, ...]
 
 
 def _matmul_passes(core: NeuronCore) -> npt.NDArray[np.float64]:
-    passes = np.ones((len(DType), 2))
-    passes[DType.F32] = 1 / core.tensor_speed_f32, 1 / core.tensor_speed_f32_transpose
+    passes = np.ones((len(DType), 3))
+    speeds = core.tensor_speed_f32, core.tensor_speed_f32_transpose, core.tensor_speed_f32_row
+    passes[DType.F32] = 1 / np.array(speeds)
     passes[DType.FP8] = 1 / core.tensor_speed_fp8
     return passes

@@ -12,7 +12,7 @@ CASES = public_values.cases(ROOT) if ROOT is not None else []
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not CASES, reason=f"{FOLDER} names no folder with checkouts of AccelOpt and nki-samples")
+@pytest.mark.skipif(not CASES, reason=f"{FOLDER} names no folder with checkouts of kernels")
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
 def test_a_published_kernel_gives_the_values_of_its_reference(case):
     assert public_values.relative_error(case) <= public_values.LIMIT

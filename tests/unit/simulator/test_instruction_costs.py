@@ -71,6 +71,16 @@ def test_cost_is_within_5_percent_of_the_published_timing(row):
         assert interval == pytest.approx(interval_ns, rel=0.05)
 
 
+@pytest.mark.parametrize(("target", "slower"), [("trn1", 1.0), ("trn2", 2.4 / 1.4)])
+def test_an_fp32_product_of_one_row_takes_four_cycles_of_the_published_clock(target, slower):
+    table = np.concatenate(
+        [instruction("TENSOR", "MATMUL", flags=Flag.FP32_HALF, columns=128, elements=512) for _ in range(2)]
+    )
+    table["partitions"] = 1, 128
+    (row, full), _ = instruction_costs(table, hardware.get(target))
+    assert row / full == pytest.approx(slower, rel=0.01)
+
+
 def test_fp32_matmul_takes_four_passes_and_its_half_two():
     whole, _ = cost_ns("trn2", "TENSOR", "MATMUL", "F32", columns=128, elements=512)
     half, _ = cost_ns("trn2", "TENSOR", "MATMUL", "F32", flags=Flag.FP32_HALF, columns=128, elements=512)
