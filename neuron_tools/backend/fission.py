@@ -130,10 +130,27 @@ def _blocks(body: Body, turns: _Turns, most: int) -> Ints:
     number = np.cumsum(first_of_loop) - 1
     first = np.flatnonzero(first_of_loop)
     holds = np.logical_or.reduceat(np.logical_or.reduceat(_touches_psum(body), starts), first)
-    size = np.where(holds, min(most, body.core.psum_banks // 2), most)
     ordinal = np.arange(len(starts)) - first[number]
+    size = np.where(holds, min(most, body.core.psum_banks // 2), most)
+    size = np.minimum(size, np.diff(np.append(first, len(starts))))
+    taken = np.maximum.reduceat(_bytes_of_turns(body, turns)[np.maximum(turn, 0)], first)
+    while (large := (size > 1) & (size * taken > usable_bytes(body))).any():
+        size = np.where(large, -(-size // 2), size)
     begins = first_of_loop | (ordinal % size[number] == 0)
     return np.repeat(np.cumsum(begins), np.diff(np.append(starts, len(body))))
+
+
+def _bytes_of_turns(body: Body, turns: _Turns) -> Ints:
+    """Bytes of each SBUF partition of the tiles that only one turn uses. Shape (iterations,)."""
+    named = body.rows[:, FIRST_WRITE:]
+    call, slot = np.nonzero(named >= 0)
+    buffer, turn = body.regions[named[call, slot], BUFFER], turns.turn[call]
+    first, last = np.full(len(body.buffers), len(body.iterations)), np.full(len(body.buffers), _OUTSIDE)
+    np.minimum.at(first, buffer, turn)
+    np.maximum.at(last, buffer, turn)
+    own = (first == last) & (first >= 0) & (body.buffers.memory == int(Memory.SBUF))
+    size = body.buffers.bytes_per_partition[own]
+    return np.bincount(first[own], weights=size, minlength=len(body.iterations)).astype(np.int64)
 
 
 def _touches_psum(body: Body) -> np.ndarray:

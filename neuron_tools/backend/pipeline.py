@@ -19,6 +19,7 @@ from neuron_tools.backend.fission import split_loops
 from neuron_tools.backend.in_psum import keep_in_psum
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.merge import merge_transfers
+from neuron_tools.backend.nests import fuse_nests
 from neuron_tools.backend.psum_reads import read_in_psum
 from neuron_tools.backend.queues import choose_queues
 from neuron_tools.backend.redundant import drop_redundant
@@ -33,6 +34,7 @@ PASSES = (
     "broadcasts",
     "fills",
     "copies",
+    "nests",
     "redundant",
     "fission",
     "psum_reads",
@@ -49,6 +51,7 @@ _CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
     ("broadcasts", spread_rows, True),
     ("fills", drop_fills, False),
     ("copies", drop_copies, True),
+    ("nests", fuse_nests, True),
     ("redundant", drop_redundant, True),
     ("fission", split_loops, True),
     ("psum_reads", read_in_psum, True),
@@ -87,6 +90,7 @@ WRITTEN = Options(
         {
             "in_psum",
             "copies",
+            "nests",
             "redundant",
             "fission",
             "psum_reads",
