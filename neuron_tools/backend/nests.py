@@ -1,9 +1,9 @@
 """Two nests, one after the other, that loop alike and load the same become one.
 
-NKIBench's swiglu on Trn1 has two nests over the same tiles of an input; each loads and turns them. Its counters
-balance if the two run as one: the first one's result, 50 MB, never goes to HBM, where it would not fit on chip,
-and the input is read once. Nests of unequal shape (lora) stay apart, and so do equal ones that load nothing in
-common (plain attention on Trn2). No other kernel with published counters needs the rule.
+NKIBench's swiglu on Trn1 has two nests over the same tiles of an input; each loads and turns them. Its
+counters balance if the two run as one: the first one's result, 50 MB, never goes to HBM, where it would not
+fit on chip, and the input is read once. Nests of unequal shape (lora) stay apart, and so do equal ones that
+load nothing in common (plain attention on Trn2). No other kernel with published counters needs the rule.
 
 Alike are loops with the same numbers of turns down to the first that holds instructions of its own.
 """
@@ -89,7 +89,7 @@ class _Nests:
 
     def _read_tops(self) -> list[int]:
         """Loops that are in no other, in the order of their calls."""
-        top = []
+        top: list[int] = []
         for enclosing, number in zip(self._enclosing, self._loop):
             top.append(top[enclosing] if enclosing >= 0 else number)
         found: dict[int, None] = {}

@@ -64,8 +64,7 @@ _NEED_PSUM = ("psum_reads", "fission", "in_psum", "broadcasts")
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
 """Opcodes whose place among the others is their meaning."""
 _SHARES = (1.0, 0.87, 0.8, 0.7, 0.6, 0.5)
-"""Parts of SBUF that buffers may take: less where fragments keep one from finding a place. Counters of a
-kernel that spills show 152.6 of 176 KiB in use."""
+"""Parts of SBUF that buffers may take: less where fragments keep one from finding a place."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,12 @@
 """Spills: what does not fit in SBUF is stored to HBM and loaded again, what HBM holds only loaded again.
 
 The compiler adds spills and refills when live data exceeds a memory (NKI memory hierarchy). NKIBench's
-counters on Trn1 show the rest: only the excess goes, tile by tile; a value is saved once however often it
-comes back; a loaded input is loaded again and never saved, and so goes before what would have to be saved; a
-row of one partition takes as much room as a tile but is back at once, and goes first (mamba saves 55 MB and
-reads an input 16 times, as on the chip).
+counters on Trn1 show the rest: what was unused longest goes, tile by tile (so swiglu's turned input is loaded
+again in every turn of its loop, and lora's partial sums are saved and loaded in every turn: where tiles are
+used in a circle that is too long, none of them stays); a value is saved once however often it comes back; a
+loaded input is loaded again and never saved, and so goes before what would have to be saved. A row of one
+partition takes as much room as a tile but is back at once, and goes first. mamba keeps half of its circle,
+which this does not show.
 """
 
 from __future__ import annotations
@@ -35,6 +37,10 @@ from neuron_tools.records.program import DType, Memory
 DESCRIPTOR_BYTES = 1 << 14
 """Ring of DMA descriptors: the lowest bytes of each partition (direct allocation guide; Trn2 traces)."""
 _PARTITIONS = 128
+
+
+RESIDENT_SHARE = 0.87
+"""Part of SBUF that is in use where something spills: counters of bmm_softmax show 152.6 of 176 KiB."""
 
 
 class WorkingSetError(NeuronToolsError):
@@ -82,17 +88,25 @@ def spill(body: Body, share: float = 1.0) -> Body:
     """
     if not _sizes(body).any() or (body.buffers.address >= 0).any():
         return body
-    capacity = int(usable_bytes(body) * share)
-    apart = _planned(body, capacity)
-    if apart.is_done:
-        return body
-    shared = _planned(share_places(body, _loaded_by(body) >= 0), capacity) if body.loops_open else apart
-    best = min((apart, shared), key=lambda plan: (plan.failed >= 0, plan.moved_bytes))
+    whole = int(usable_bytes(body) * share)
+    shared = share_places(body, _loaded_by(body) >= 0) if body.loops_open else body
+    for one in (body, shared):
+        if live_bytes(one) <= whole:
+            return one
+    best = _best(body, shared, int(usable_bytes(body) * min(share, RESIDENT_SHARE)))
+    if best.failed >= 0:
+        best = _best(body, shared, whole)
     if best.failed >= 0:
         raise WorkingSetError(best.failed)
     return (
         best.body if best.is_done else _Rewrite(best.body, best.events, best.versions, best.loaded_by).body()
     )
+
+
+def _best(body: Body, shared: Body, capacity: int) -> _Plan:
+    """The plan that moves least, with and without places that results share with operands."""
+    plans = [_planned(body, capacity)] + ([_planned(shared, capacity)] if shared is not body else [])
+    return min(plans, key=lambda plan: (plan.failed >= 0, plan.moved_bytes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
-"""Compiled spilling: walks the calls in order, and evicts what is needed again last.
+"""Compiled spilling: walks the calls in order, and evicts what was unused longest.
 
-What HBM holds already is one transfer away from being back, anything else two: it counts as twice as far off.
-So does what takes more room than its transfer has bytes: a row of one partition is back at once.
+What HBM holds already is one transfer away from being back, anything else two: it counts as unused twice as
+long. So does what takes more room than its transfer has bytes: a row of one partition is back at once.
 """
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ def spill(
             if size[buffer] == 0 or resident[buffer]:
                 continue
             while taken + size[buffer] > capacity:
-                victim, furthest = np.int64(-1), np.int64(row)
+                victim, longest = np.int64(-1), np.int64(0)
                 for index in range(count):
                     other = members[index]
                     if place[other] < start[other + 1] and uses[place[other]] > row:
-                        away = row + (uses[place[other]] - row) * (1 if dirty[other] else 2) * freed[other]
-                        if away > furthest:
-                            victim, furthest = other, away
+                        unused = (row - uses[place[other] - 1]) * (1 if dirty[other] else 2) * freed[other]
+                        if unused > longest:
+                            victim, longest = other, unused
                 if victim < 0:
                     return events[:used], versions, row
                 if used + 4 > events.shape[0]:

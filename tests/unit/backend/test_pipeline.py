@@ -586,3 +586,63 @@ def test_four_turned_tiles_share_a_bank_and_a_copy():
 
 def test_loops_stay_as_written_where_nothing_was_traced():
     assert all(kind.tiles == 1 for kind in compiled_scores(4, core=hardware.get("trn1")))
+
+
+def two_nests(second_turns=4, second_loads_too=True):
+    """Two nests that scale the same tiles: the second multiplies what the first made by its own."""
+
+    def body(a, b):
+        result = nl.ndarray((4 * 128, 512), dtype=a.dtype, buffer=nl.shared_hbm)
+        made = [[tile((128, 256)) for _ in range(2)] for _ in range(4)]
+        for i in nl.affine_range(4):
+            for j in nl.affine_range(2):
+                part = tile((128, 256))
+                nisa.dma_copy(part, a[128 * i : 128 * i + 128, 256 * j : 256 * j + 256])
+                nisa.activation(made[i][j], nl.exp, part)
+        for i in nl.affine_range(second_turns):
+            for j in nl.affine_range(8 // second_turns):
+                row, column = divmod(i * (8 // second_turns) + j, 2)
+                part, product = tile((128, 256)), tile((128, 256))
+                source = a if second_loads_too else b
+                nisa.dma_copy(part, source[128 * row : 128 * row + 128, 256 * column : 256 * column + 256])
+                nisa.tensor_tensor(product, made[row][column], part, nl.multiply)
+                nisa.dma_copy(result[128 * row : 128 * row + 128, 256 * column : 256 * column + 256], product)
+        return result
+
+    trace = traced(body, floats(512, 512), floats(512, 512), core=hardware.get("trn1"))
+    written = make_body(trace)
+    compiled, places = run_passes(written, Options(frozenset({"schedule"})))
+    assert values_of(compiled, places) == values_of(written, None)
+    return [compiled.kinds[row[0]].name for row in compiled.rows]
+
+
+def test_nests_that_loop_alike_and_load_the_same_are_one():
+    names = two_nests()
+    assert names.index("tensor_tensor") < names.index("activation") + 4
+    assert names.count("dma_copy") == 16  # each tile is loaded once
+
+
+@pytest.mark.parametrize("keywords", [{"second_turns": 2}, {"second_loads_too": False}])
+def test_other_nests_stay_apart(keywords):
+    names = two_nests(**keywords)
+    assert names.index("tensor_tensor") > max(at for at, name in enumerate(names) if name == "activation")
+
+
+def test_of_tiles_that_are_used_in_a_circle_too_long_for_sbuf_none_stays():
+    columns, tiles, turns = 8192, 8, 3
+
+    def body(a):
+        result = nl.ndarray((128, columns), dtype=a.dtype, buffer=nl.shared_hbm)
+        held = [tile((128, columns)) for _ in range(tiles)]
+        for each in held:
+            nisa.dma_copy(each, a)
+            nisa.activation(each, nl.exp, each)
+        for _ in range(turns):
+            for each in held:
+                nisa.activation(each, nl.exp, each)
+        for each in held:
+            nisa.dma_copy(result, each)
+        return result
+
+    purposes = lower(traced(body, floats(128, columns)), "kernel").program.dmas["purpose"]
+    assert (purposes == Purpose.SPILL_RELOAD).sum() >= tiles * turns
