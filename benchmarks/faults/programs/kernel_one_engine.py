@@ -21,7 +21,7 @@ def square(data):
         tile = nl.ndarray((128, COLUMNS), dtype=data.dtype, buffer=nl.sbuf)
         nisa.dma_copy(dst=tile, src=data[number * 128 : (number + 1) * 128])
         engine = nisa.vector_engine
-        # mended: engine = nisa.gpsimd_engine if number % 3 == 0 else nisa.vector_engine
+        # mended: engine = nisa.scalar_engine if number % 8 in (1, 4, 6) else nisa.vector_engine
         for _ in range(16):
             nisa.tensor_scalar(dst=tile, data=tile, op0=nl.multiply, operand0=0.5, engine=engine)  # fault
         nisa.dma_copy(dst=result[number * 128 : (number + 1) * 128], src=tile)
