@@ -2,7 +2,9 @@
 
 Every reader here gives what its client would show; all of them get the default report. Sources:
 aws-neuron-sdk, "neuron-monitor user guide" (the Prometheus and CloudWatch scripts); wandb/wandb,
-core/internal/monitor/trainium.go; observIQ/bindplane-otel-contrib, receiver/awsneuronreceiver.
+core/internal/monitor/trainium.go; observIQ/bindplane-otel-contrib, receiver/awsneuronreceiver;
+plasma-umass/scalene, scalene_neuron.py; ray-project/ray, accelerators/neuron.py. The last two run as they are
+in tests/integration/monitor/test_clients.py, where they are installed.
 """
 
 import subprocess
@@ -10,6 +12,9 @@ import subprocess
 import orjson
 import pytest
 
+from neuron_monitor.api.instance import Instance
+from neuron_monitor.api.tree import DeviceTree
+from neuron_monitor.listing.devices import as_json, make_listing
 from neuron_monitor.report.config import default_configuration, parse_configuration
 from neuron_monitor.report.reporter import Reporter
 from tests.fixtures.neuron_sysfs import INFERENTIA2, TRAINIUM1, TRAINIUM2, SysfsTree, held, process_core
@@ -44,6 +49,21 @@ WANDB = parse_configuration(
 )
 
 
+SCALENE = parse_configuration(
+    {
+        "period": "1s",
+        "system_metrics": [{"type": "vcpu_usage"}, {"type": "memory_info"}],
+        "neuron_runtimes": [
+            {
+                "tag_filter": ".*",
+                "metrics": [
+                    {"type": name}
+                    for name in ("neuroncore_counters", "memory_used", "neuron_runtime_vcpu_usage")
+                ],
+            }
+        ],
+    }
+)
 LARGE = {name for name in HOSTS if "16 devices" in name}
 
 
@@ -234,6 +254,48 @@ def test_weights_and_biases_logs_an_idle_host(host, line_of, pid):
 def test_the_opentelemetry_receiver_emits_an_idle_host(host, line_of):
     (process,), _ = opentelemetry_receiver(line_of(host, busy=False))
     assert (process["completed"], process["device"], set(process["flops"].values())) == (0, 0, {0.0})
+
+
+def scalene(line):
+    """What Scalene shows: mean share of the cores that work, MiB on devices, percent of the processors."""
+    report = orjson.loads(line)
+    groups = [process["report"] for process in report["neuron_runtime_data"]]
+    shares = [
+        core.get("neuroncore_utilization", 0)
+        for group in groups
+        for core in group["neuroncore_counters"].get("neuroncores_in_use", {}).values()
+    ]
+    assert max(shares, default=0) <= 100
+    held_bytes = sum(
+        sum(parts.values())
+        for group in groups
+        for parts in group["memory_used"]["neuron_runtime_used_bytes"]["usage_breakdown"][
+            "neuroncore_memory_usage"
+        ].values()
+    )
+    idle = [core["idle"] for core in report["system_data"]["vcpu_usage"]["usage_data"].values()]
+    working = max(1, sum(share > 0 for share in shares))
+    return sum(shares) / working / 100, held_bytes / (1 << 20), 100 - sum(idle) / len(idle)
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+def test_scalene_shows_what_was_counted(host, line_of, busy):
+    share, device_mib, processors = scalene(line_of(host, SCALENE, busy=busy))
+    held_bytes = 2 * (TENSORS + CODE + SCRATCHPAD) if busy else 0
+    assert (share, device_mib) == (0.5 if busy else 0.0, held_bytes / (1 << 20))
+    assert 0 <= processors <= 100
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+def test_ray_counts_the_cores_of_the_host(host, pid, busy):
+    if busy:
+        host.publish(pid, [0, 1])
+    reading = DeviceTree(str(host.root), with_counts=False).read()
+    listing = orjson.loads(
+        orjson.dumps(as_json(make_listing(reading, Instance().facts(reading.instance_type), with_all=False)))
+    )
+    assert sum(device.get("nc_count", 0) for device in listing) == host.devices * host.chip.cores // host.lnc
+    assert [process["pid"] for device in listing for process in device["neuron_processes"]] == [pid] * busy
 
 
 @pytest.fixture
