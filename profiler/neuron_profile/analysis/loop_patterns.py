@@ -42,12 +42,16 @@ def loop_patterns(lines: Sequence[str]) -> LoopPatterns:
     nodes = list(ast.walk(tree))
     return LoopPatterns(
         updates=dict(_updates(nodes)),
-        steps=frozenset(
-            node.lineno for node in nodes if isinstance(node, ast.Call) and _name(node) == "step"
-        ),
+        steps=frozenset(node.lineno for node in nodes if isinstance(node, ast.Call) and _is_optimizers(node)),
         rows=dict(_rows(nodes)),
         growing=frozenset(node.lineno for node in nodes if isinstance(node, ast.Assign) and _grows(node)),
     )
+
+
+def _is_optimizers(call: ast.Call) -> bool:
+    """Whether this is `optimizer.step()` or `scaler.step(optimizer)`; not `step(weights, x)`."""
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "step"
+    return is_method and len(call.args) <= 1 and all(isinstance(each, ast.Name) for each in call.args)
 
 
 def _name(call: ast.Call) -> str:
