@@ -17,7 +17,6 @@ import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
@@ -25,9 +24,9 @@ import orjson
 import psutil
 
 from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
+from benchmarks.long_watch import SAMPLES_OF_A_PROCESS, watch
 from benchmarks.real_host import RealHost
 from neuron_monitor.api.host import Host
-from neuron_monitor.api.instance import Instance
 from neuron_monitor.api.published import REREAD_INTERVAL_NS
 from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
@@ -194,7 +193,7 @@ def run(quick: bool) -> list[Figure]:
             _report_time(load, root, 12 if quick else 200),
             _real_tree_cost(pids, 1.0, 6 if quick else 30, 0.5),
             _real_tree_cost(pids, _SHORT_PERIOD_S, 100 if quick else 400, 3.0),
-            _growth(20_000 if quick else 1_000_000),
+            *_long_watch(5_000 if quick else 1_000_000),
             _host_cost(pids),
             _exposition_cost(root),
             *_fleet_page(5 if quick else 24),
@@ -344,25 +343,14 @@ def _share_of(command: list[str], count: int) -> float:
         return _processor_share(started, count)
 
 
-def _growth(samples: int) -> Figure:
-    """How much memory so many samples of a small host leave behind."""
-    with tempfile.TemporaryDirectory() as folder:
-        tree = SysfsTree(Path(folder) / "tree", replace(TRAINIUM2, cores=2), 1)
-        tree.publish(os.getpid(), [0, 1])
-        ticks = iter(range(0, 1 << 62, 1_000_000_000))
-        sampler = Sampler(
-            DeviceTree(str(tree.root), clock=lambda: next(ticks)), Host(), Instance(), lambda: next(ticks)
-        )
-        reporter = Reporter(default_configuration(1.0), sampler.sample())
-        process = psutil.Process()
-        for _ in range(samples // 10):
-            reporter.report(sampler.sample())
-        before = process.memory_info().rss
-        for _ in range(samples - samples // 10):
-            reporter.report(sampler.sample())
-        grown = (process.memory_info().rss - before) / MIB
-        sampler.close()
-    return Figure("growth of memory", grown, "MiB", Target("<=", 1), None, f"over {samples:,} samples")
+def _long_watch(samples: int) -> list[Figure]:
+    """What a long run leaves behind, and whether its samples cost more in the end."""
+    with _memory_folder() as folder:
+        told = watch(folder, samples)
+    note = f"of {samples:,} samples, a process each {SAMPLES_OF_A_PROCESS:,}"
+    first = Peer("the first tenth", told.first_ns / 1e3)
+    last = Figure("sample of a small host, last tenth", told.last_ns / 1e3, "us", None, first, note)
+    return [Figure("growth of memory", told.grown_bytes / MIB, "MiB", Target("<=", 1), None, note), last]
 
 
 def _host_cost(pids: list[int]) -> Figure:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
-from typing import Protocol
+from typing import Any, Protocol
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.latency import PERCENTILES
@@ -52,6 +52,14 @@ class Rule(Protocol):
         """What it finds in the next view."""
 
 
+def _forget(view: View, *known: dict[int, Any]) -> None:
+    """Drop what is known of processes that are gone."""
+    pids = {each.process.pid for each in view.processes}
+    for each in known:
+        for pid in each.keys() - pids:
+            del each[pid]
+
+
 @dataclass
 class Errors:
     """Executions failed since the last look."""
@@ -60,6 +68,7 @@ class Errors:
 
     def look(self, view: View) -> Iterator[Alert]:
         """What it finds in the next view."""
+        _forget(view, self._counts)
         for each in view.processes:
             kinds = summed(total_statuses(each.process), ERROR_STATUSES)
             count = sum(kinds.values())
@@ -95,6 +104,7 @@ class Latency:
 
     def look(self, view: View) -> Iterator[Alert]:
         """What it finds in the next view."""
+        _forget(view, self._known)
         for each in view.processes:
             if not each.total_latency:
                 continue
@@ -117,6 +127,7 @@ class MemoryTrend:
 
     def look(self, view: View) -> Iterator[Alert]:
         """What it finds in the next view."""
+        _forget(view, self._known)
         taken_s = view.sample.taken_ns / 1e9
         for each in view.processes:
             held = sum(sum(parts.values()) for parts in logical_memory(each.process).values())
@@ -197,6 +208,7 @@ class Recompilation:
 
     def look(self, view: View) -> Iterator[Alert]:
         """What it finds in the next view."""
+        _forget(view, self._known, self._since_s, self._new_s)
         taken_s = view.sample.taken_ns / 1e9
         for each in view.processes:
             pid = each.process.pid
@@ -226,6 +238,7 @@ class Stragglers:
 
     def look(self, view: View) -> Iterator[Alert]:
         """What it finds in the next view."""
+        _forget(view, self._known)
         taken_s = view.sample.taken_ns / 1e9
         jobs: dict[str, list[tuple[int, ProcessView]]] = {}
         for each in view.processes:
@@ -283,5 +296,6 @@ class Watcher:
         taken_s = view.sample.taken_ns / 1e9
         found = [alert for rule in self.rules for alert in rule.look(view)]
         due = [alert for alert in found if taken_s - self._told_s.get(alert.key, -1e18) >= self.rest_s]
+        self._told_s = {key: told_s for key, told_s in self._told_s.items() if taken_s - told_s < self.rest_s}
         self._told_s.update({alert.key: taken_s for alert in due})
         return due
