@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import gt, is_
@@ -105,6 +106,7 @@ class PublishedProcesses:
         self.folder = folder
         self.faults: list[Fault] = []
         self._known: dict[str, _Known] = {}
+        self._leaving: list[_Known] = []
         self._names: frozenset[str] = frozenset()
         self._latest: tuple[ProcessReading, ...] = ()
         self._changed_ns = -1
@@ -122,15 +124,16 @@ class PublishedProcesses:
             self._list()
         self.faults = []
         found = [self._read(known, now_ns) for known in self._known.values()]
-        latest = tuple(process for process in found if process is not None)
+        latest = (*(process for process in found if process is not None), *self._last_words())
         if len(latest) != len(self._latest) or not all(map(is_, latest, self._latest)):
             self._latest = latest
         return self._latest
 
     def close(self) -> None:
         """Give back all descriptors; reading opens them again."""
-        for known in self._known.values():
+        for known in (*self._known.values(), *self._leaving):
             known.close()
+        self._leaving = []
         self._known, self._names, self._changed_ns, self._rested_ns = {}, frozenset(), -1, 0
 
     def _list(self) -> None:
@@ -146,11 +149,27 @@ class PublishedProcesses:
         self._names = names
         stems = {name.removesuffix(".json") for name in names if name.endswith(".json")}
         for gone in self._known.keys() - stems:
-            self._known.pop(gone).close()
+            self._leaving.append(self._known.pop(gone))
         new = stems - self._known.keys()
         if new:
             self._known |= {stem: _Known(f"{self.folder}/{stem}") for stem in new}
             self._known = dict(sorted(self._known.items(), key=lambda item: (len(item[0]), item[0])))
+
+    def _last_words(self) -> list[ProcessReading]:
+        """What processes that ended told last, once: until then they counted on.
+
+        Their pages can be read as long as they are open.
+        """
+        found: list[ProcessReading] = []
+        while self._leaving:
+            known = self._leaving.pop()
+            data = None if known.page is None else _read_page(known)
+            heading = None if data is None else heading_of(data)
+            if data and heading and known.base and heading.sequence != known.sequence:
+                with suppress(ValueError):  # e.g. it died while it wrote
+                    found.append(_with_counts(known.process or known.base, known.base, heading, data))
+            known.close()
+        return found
 
     def _read(self, known: _Known, now_ns: int) -> ProcessReading | None:
         try:

@@ -168,3 +168,19 @@ def _is_open(descriptor, path):
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except OSError:
         return False
+
+
+@pytest.mark.parametrize(("tells_more", "executions"), [(True, [20]), (False, [])], ids=["ended", "killed"])
+def test_what_a_process_told_last_is_read_once_after_it_left(
+    simulated, publishing, published, pid, tells_more, executions
+):
+    publishing.publish(count=1)
+    published.read(0)
+    if tells_more:
+        publishing.publish(count=4, models=[model(1, 9)])
+    for place in (publishing.page, simulated.root / "processes" / f"{pid}.json"):
+        place.unlink()
+    last = published.read(SECOND_NS)
+    assert [process.cores[0].statuses["success"] for process in last] == executions
+    assert published.read(2 * SECOND_NS) == ()
+    assert published.faults == []
