@@ -14,6 +14,7 @@ from neuron_tools.loopback_peer import is_of_this_user
 HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
 LINE = "   0: 0100007F:{peer:04X} 0100007F:{own:04X} 01 00000000:00000000 00:00000000 00000000 {user} 0 1\n"
 PEER, OWN = 40_000, 3001
+NOBODY = 65_534
 
 
 @pytest.fixture
@@ -50,3 +51,18 @@ def test_a_connection_of_this_process_is_this_user_s() -> None:
         port = server.getsockname()[1]
         with socket.create_connection(("127.0.0.1", port)) as peer, server.accept()[0]:
             assert is_of_this_user("127.0.0.1", peer.getsockname()[1], port)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can run a program as another user")
+def test_another_user_s_program_is_not_taken() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        child = os.fork()
+        if not child:
+            os.setuid(NOBODY)
+            socket.create_connection(("127.0.0.1", port)).recv(1)
+            os._exit(0)
+        connection, (host, peer_port) = server.accept()
+        with connection:
+            assert not is_of_this_user(host, peer_port, port)
+        os.waitpid(child, 0)
