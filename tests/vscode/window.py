@@ -299,6 +299,11 @@ class Window:
         """Texts at the end of lines in sight, from top to bottom."""
         return [text for _, text in sorted(self.page.evaluate(_END_TEXTS))]
 
+    def end_text_at(self, top: str) -> str:
+        """The text at the end of the line that stands so far down (its style's `top`); "" without one."""
+        wanted = int(top.removesuffix("px"))
+        return next((text for place, text in self.page.evaluate(_END_TEXTS) if place == wanted), "")
+
     def line(self, text: str) -> Any:
         """A line of an editor by its text."""
         return self.page.locator(".editor-instance .view-line", has_text=text).first
