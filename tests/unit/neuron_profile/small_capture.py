@@ -70,7 +70,9 @@ def program(rows: Sequence[tuple[str, int]], build) -> Program:
     return builder.finish()
 
 
-def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Step]) -> Path:
+def write_capture(
+    folder: Path, programs: Sequence[Program], steps: Sequence[Step], start_ns: int = 0
+) -> Path:
     """A profile of `steps`, with times as the recorder would give them."""
     path = folder / "small.nprof"
     writer = ProfileWriter(path, METADATA)
@@ -79,7 +81,7 @@ def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Ste
         Executable(number + 1, f"program{number}", "graph", each, simulation)
         for number, (each, simulation) in enumerate(zip(programs, simulations))
     ]
-    now = 0
+    now = start_ns
     free: defaultdict[int, int] = defaultdict(int)
     events, spans, executions = [], [], []
     for position, step in enumerate(steps):
@@ -107,9 +109,11 @@ def write_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Ste
     return path
 
 
-def open_capture(folder: Path, programs: Sequence[Program], steps: Sequence[Step]) -> Profile:
+def open_capture(
+    folder: Path, programs: Sequence[Program], steps: Sequence[Step], start_ns: int = 0
+) -> Profile:
     """The same, opened."""
-    return neuron_tools.open_profile(write_capture(folder, programs, steps))
+    return neuron_tools.open_profile(write_capture(folder, programs, steps, start_ns))
 
 
 def _write_events(writer: ProfileWriter, events: list[tuple[str, int, int, list[str], int]]) -> None:

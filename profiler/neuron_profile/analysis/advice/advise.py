@@ -71,7 +71,7 @@ EXPLAINED_BY = {
 OF_A_LINE = frozenset({"tiny_operations"})
 """General rules that are about one line: there, specific findings elsewhere are no part of their gain."""
 LARGE = 0.05
-"""Part of the program from which on a specific finding comes before any general one."""
+"""Part of the time in which the device is used that puts a specific finding before any general one."""
 THE_COMPILERS = frozenset(
     {"throttling", "psum_evacuation", "transposes", "repeated_loads", "engine_imbalance"}
 )
@@ -91,7 +91,13 @@ def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
     findings = _without_explained([finding for _, rule in RULES.load_all() for finding in rule(context)])
     placed = [_within_reach(_at_own_line(finding, context.callers), context) for finding in findings]
-    return tuple(sorted(placed, key=_ranking(placed)))
+    return tuple(sorted(placed, key=_ranking(placed, _used_ns(context))))
+
+
+def _used_ns(context: Context) -> int:
+    """From the device's first execution to its last: what comes before is in no finding's power."""
+    occupancy = context.occupancy
+    return occupancy.window_ns // max(occupancy.cores, 1)
 
 
 def _within_reach(finding: Finding, context: Context) -> Finding:
@@ -117,10 +123,10 @@ def _at_own_line(finding: Finding, callers: Mapping[SourceLine, OwnLine]) -> Fin
 Rank = tuple[int, int, int, str, str]
 
 
-def _ranking(findings: Sequence[Finding]) -> Callable[[Finding], Rank]:
+def _ranking(findings: Sequence[Finding], used_ns: int) -> Callable[[Finding], Rank]:
     """By falling gain: first what a line of the program causes, then general causes, then the compiler's."""
     causes = {
-        finding.rule for finding in findings if finding.gain >= LARGE and finding.within_reach
+        finding.rule for finding in findings if _is_large(finding, used_ns) and finding.within_reach
     } - EXPLAINED_BY.keys()
 
     def rank(finding: Finding) -> Rank:
@@ -131,6 +137,11 @@ def _ranking(findings: Sequence[Finding]) -> Callable[[Finding], Rank]:
         return tier, -gain_ns, -device_gain_ns, finding.rule, str(finding.place)
 
     return rank
+
+
+def _is_large(finding: Finding, used_ns: int) -> bool:
+    gain_ns = finding.gain_ns or 0
+    return finding.gain >= LARGE or gain_ns >= LARGE * used_ns > 0
 
 
 def what_is_lacking(context: Context) -> str:

@@ -114,6 +114,16 @@ def test_findings_come_by_falling_gain(tmp_path):
     assert {"fp32_matmul", "small_dma"} <= {finding.rule for finding in found}
 
 
+def test_what_comes_before_the_device_is_used_changes_no_order(tmp_path):
+    short = program([("matmul", 5)], products(10, DType.F32))
+    for start_ns in (0, 10_000_000_000):
+        folder = tmp_path / str(start_ns)
+        with open_capture(folder, [short], [Step(0, wait_line=3)] * 20, start_ns) as profile:
+            found = [finding.rule for finding in advise(profile)]
+        assert found[0] == "fp32_matmul"
+        assert "host_bound" in found
+
+
 def test_gpsimd_work_could_move_to_an_idle_vector_engine(tmp_path):
     slow = program([("add", 9)], elementwise(200, engine=Engine.GPSIMD))
     (finding,) = findings("engine_imbalance", tmp_path, [slow], [Step(0)] * 5)
