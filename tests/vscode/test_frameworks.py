@@ -55,7 +55,7 @@ def test_the_users_own_lines_come_first(name: str, open_window: OpenWindow, tmp_
     window.page.locator(ROW, has_text=placed[0].title[:30]).first.wait_for()
 
     window.command("Neuron: Focus on Hierarchy View")
-    window.page.locator(ROW, has_text="aten::").first.hover()
+    window.page.locator(ROW, has_text="Modules").first.hover()
     listed = window.page.locator(ROW, has_text=f"{script.name}:")
 
     def comes_into_sight() -> bool:  # a tree has only the rows that are seen

@@ -74,7 +74,8 @@ def test_other_threads_are_numbered(samples):
     thread.start()
     spin_until(lambda: not thread.is_alive())
     threads = {int(record["thread"]) for record in samples.of(SampleKind.THREAD, "spin_until")}
-    assert threads >= {0, 1}
+    assert 0 in threads
+    assert len(threads) > 1  # which numbers they have depends on threads of other tests
 
 
 def collect_something():
