@@ -4,23 +4,26 @@ The same loop of small eager operations runs plain, recorded, and under torch.pr
 those of the loop over the number of operations. Starting and stopping are left out of what is compared:
 torch.profiler builds its result when it stops, while a capture's profile is assembled by another process.
 Ours with starting and stopping stands alone. Publishing is the processor time of the thread that writes the
-simulated driver's tree, over the time of a recorded loop.
+simulated driver's tree, over the time of a recorded loop. Sampling is what the process's own processor time
+grows by, that of the sampler's thread included, over turns of a recorded training loop with and without it.
 """
 
 from __future__ import annotations
 
 import math
 import os
+import statistics
 import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from time import clock_gettime, monotonic, perf_counter_ns, pthread_getcpuclockid
+from time import clock_gettime, monotonic, perf_counter_ns, process_time, pthread_getcpuclockid
 
 import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.figures import Figure, Peer, Target, fastest_in_turn
+from neuron_tools.capture.host_samples.sampler import HostSampler
 from neuron_tools.device import native
 from neuron_tools.device.driver.runtime import torch_driver
 
@@ -30,6 +33,8 @@ DEEP = 24  # frames between the script and the operation, as in a model made of 
 RATIO_TARGET = Target("<=", 3)
 PUBLISHING_TARGET = Target("<=", 1)
 PUBLISHING_THREAD = "neuron-sysfs"
+SAMPLING_TARGET = Target("<=", 2)
+STEPS_PER_TURN = 200
 
 
 def _program(turns: int) -> Callable[[], None]:
@@ -180,6 +185,53 @@ def _publishing_figure(seconds: float) -> Figure:
     return Figure("publishing in the simulated driver's tree", percent, "%", PUBLISHING_TARGET, note=note)
 
 
+def _training() -> Callable[[], None]:
+    layers = [torch.nn.TransformerEncoderLayer(32, 2, 64, batch_first=True) for _ in range(2)]
+    model = torch.nn.Sequential(*layers).to("neuron")
+    optimizer = torch.optim.AdamW(model.parameters())
+    batch = torch.ones(4, 8, 32, device="neuron")
+
+    def train() -> None:
+        for _ in range(STEPS_PER_TURN):
+            model(batch).square().mean().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    return train
+
+
+def _processor_s(program: Callable[[], None], folder: Path, sampled: bool) -> float:
+    """What all threads of this process take for a program whose stacks are new to the sampler."""
+    sampler = HostSampler(folder, child=os.getpid())  # it looks whatever the host's clock does
+    if sampled:
+        sampler.start()
+    started_s = process_time()
+    program()
+    taken_s = process_time() - started_s
+    sampler.stop()
+    return taken_s
+
+
+def _sampling_figure(pairs: int) -> Figure:
+    """What sampling adds to the processor time, over neighbouring turns with and without it."""
+    program = _training()
+    program()
+    taken_s: dict[bool, list[float]] = {True: [], False: []}
+    with tempfile.TemporaryDirectory() as folder:
+
+        def turns() -> None:
+            for pair in range(pairs):
+                for sampled in (pair % 2 == 0, pair % 2 == 1):
+                    taken_s[sampled].append(_processor_s(program, Path(folder), sampled))
+
+        _recorded(turns, Path(folder))()
+    with_s, without_s = taken_s[True], taken_s[False]
+    added = statistics.median(one / other for one, other in zip(with_s, without_s, strict=True)) - 1
+    summed = sum(with_s) / sum(without_s) - 1
+    note = f"median of {pairs} pairs of turns, {sum(without_s):.0f} s; by sums {100 * summed:.1f} %"
+    return Figure("sampling what the host does", 100 * added, "%", SAMPLING_TARGET, note=note)
+
+
 def run(quick: bool) -> list[Figure]:
     """Measures; about 15 s when quick."""
     turns, rounds = (2_500, 5) if quick else (10_000, 9)
@@ -190,6 +242,7 @@ def run(quick: bool) -> list[Figure]:
                 *_recording_figures(turns, rounds),
                 _addition_figure(20_000, rounds * 2),
                 _publishing_figure(3 if quick else 10),
+                _sampling_figure(6 if quick else 60),
             ]
         finally:
             torch_driver.stop()

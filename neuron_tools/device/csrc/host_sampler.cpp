@@ -24,16 +24,38 @@ namespace neuron {
 namespace {
 
 constexpr int64_t kFreeWithin = 100'000;  // taking a lock that nobody has is quicker than this
-constexpr int64_t kPauseForCost = 50;     // each look is paid for by a pause so many times as long
+constexpr double kWorkForCost = 100;      // each look is paid for by so many times its cost of the program's work
+constexpr double kLeastShare = 0.1;       // of the time in which a program is taken to work: it may wait, and is looked at
 constexpr int64_t kLongestInterval = 1'000'000'000;
 constexpr size_t kMostFrames = 160;
 
-// Processor time of the calling thread: what a loaded machine keeps it waiting for is no cost.
-int64_t thread_time_ns() {
+int64_t read_clock_ns(clockid_t clock) {
   timespec now{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  clock_gettime(clock, &now);
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
+
+// Processor time of the calling thread: what a loaded machine keeps it waiting for is no cost.
+int64_t thread_time_ns() {
+  return read_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+}
+
+// The part of the time since it was last asked in which the process had a processor: little on a loaded machine, where
+// looks at an even pace would cost much of it.
+class WorkingShare {
+ public:
+  double since_last() {
+    const int64_t work_ns = read_clock_ns(CLOCK_PROCESS_CPUTIME_ID), now_ns = read_clock_ns(CLOCK_MONOTONIC);
+    const double worked = static_cast<double>(work_ns - work_ns_) / static_cast<double>(std::max<int64_t>(now_ns - now_ns_, 1));
+    work_ns_ = work_ns;
+    now_ns_ = now_ns;
+    return std::clamp(worked, kLeastShare, 1.0);
+  }
+
+ private:
+  int64_t work_ns_ = read_clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+  int64_t now_ns_ = read_clock_ns(CLOCK_MONOTONIC);
+};
 
 enum class Kind : uint8_t { kThread, kCollection };
 
@@ -179,9 +201,11 @@ class HostSampler {
 
   void look_repeatedly() {
     int64_t cost_ns = 0;
+    WorkingShare working;
     std::unique_lock<std::mutex> lock(mutex_);
     while (!stopping_) {
-      const int64_t pause_ns = std::clamp(cost_ns * kPauseForCost, interval_ns_, kLongestInterval);
+      const double paid_ns = static_cast<double>(cost_ns) * kWorkForCost / working.since_last();
+      const int64_t pause_ns = std::clamp(static_cast<int64_t>(paid_ns), interval_ns_, kLongestInterval);
       wake_.wait_for(lock, std::chrono::nanoseconds(pause_ns), [this] { return stopping_; });
       if (stopping_ || (!always_ && !host_clock_runs())) {
         continue;
