@@ -22,13 +22,11 @@ class LoopPatterns:
 
     Attributes:
         updates: Of each line in the body of a loop over parameters that changes them, the loop's line.
-        steps: Lines that call an optimizer's step.
         rows: Of each line that computes one row of a batch, the line at which the rows are joined.
         growing: Lines that put together what a name held and something new, under that name.
     """
 
     updates: dict[int, int] = field(default_factory=dict)
-    steps: frozenset[int] = frozenset()
     rows: dict[int, int] = field(default_factory=dict)
     growing: frozenset[int] = frozenset()
 
@@ -42,16 +40,9 @@ def loop_patterns(lines: Sequence[str]) -> LoopPatterns:
     nodes = list(ast.walk(tree))
     return LoopPatterns(
         updates=dict(_updates(nodes)),
-        steps=frozenset(node.lineno for node in nodes if isinstance(node, ast.Call) and _is_optimizers(node)),
         rows=dict(_rows(nodes)),
         growing=frozenset(node.lineno for node in nodes if isinstance(node, ast.Assign) and _grows(node)),
     )
-
-
-def _is_optimizers(call: ast.Call) -> bool:
-    """Whether this is `optimizer.step()` or `scaler.step(optimizer)`; not `step(weights, x)`."""
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "step"
-    return is_method and len(call.args) <= 1 and all(isinstance(each, ast.Name) for each in call.args)
 
 
 def _name(call: ast.Call) -> str:

@@ -25,7 +25,15 @@ def test_the_first_finding_is_the_fault_and_its_edit_saves_what_it_promises(fami
 
 @pytest.mark.parametrize(
     "family",
-    ["attention_by_hand", "changing_shapes", "growing_cache", "optimizer_loop", "tiny_batches", "tiny_chain"],
+    [
+        "attention_by_hand",
+        "changing_shapes",
+        "growing_cache",
+        "optimizer_loop",
+        "optimizer_steps",
+        "tiny_batches",
+        "tiny_chain",
+    ],
 )
 def test_the_first_finding_is_the_fault_and_its_mended_twin_gains_what_it_promises(family, tmp_path):
     found = score(case_of(family), tmp_path)

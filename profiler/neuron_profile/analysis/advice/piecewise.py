@@ -9,10 +9,12 @@ from functools import cache
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, repetitions, spans_of
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, spans_of
 from neuron_profile.analysis.loop_patterns import LoopPatterns, loop_patterns
 
 MINIMUM_SHARE = 0.01
+LONGEST_PIECE = 64
+"""Launches for one parameter or row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,19 +45,35 @@ def _patterns(context: Context, file: str) -> LoopPatterns:
 
 
 def pieces_of(runs: Iterator[list[PlacedCall]], least: int) -> dict[tuple[str, int], Pieces]:
-    """By file and line: what repeats itself at least so often in each run, but for the first piece."""
+    """By file and line: what repeats itself at least so often at the end of a run, but for the first piece.
+
+    At the beginning may stand what is done once, as making an optimizer's state in the first step.
+    """
     found: dict[tuple[str, int], Pieces] = {}
     for run in runs:
-        times = repetitions([placed.call.name for placed in run])
+        times, length = repeated_end([placed.call.name for placed in run])
         if times < least:
             continue
+        run = run[len(run) - times * length :]
         ((file, line), _) = Counter((placed.file, placed.line) for placed in run).most_common(1)[0]
-        rest = [placed.call for placed in run[len(run) // times :]]
+        rest = [placed.call for placed in run[length:]]
         known = found.get((file, line), Pieces(Place(file, line), (), 0, 0))
         found[file, line] = Pieces(
             known.place, [*known.superfluous, *rest], known.pieces + times, known.runs + 1
         )
     return found
+
+
+def repeated_end(names: Sequence[str]) -> tuple[int, int]:
+    """How often the piece that covers most of the end stands there, and its length; the shortest of such."""
+    best = 1, len(names)
+    for length in range(1, min(len(names) // 2, LONGEST_PIECE) + 1):
+        piece, times = names[-length:], 1
+        while names[len(names) - (times + 1) * length : len(names) - times * length] == piece:
+            times += 1
+        if times > 1 and (best[0] == 1 or times * length > best[0] * best[1]):
+            best = times, length
+    return best
 
 
 def without(

@@ -33,12 +33,6 @@ def test_other_loops_update_nothing(text):
     assert of(text).updates == {}
 
 
-def test_an_optimizers_step():
-    assert of("loss.backward()\noptimizer.step()").steps == {2}
-    assert of("scaler.step(optimizer)").steps == {1}
-    assert of("x = step(weights, x)\nstate = trainer.step(state, batch)").steps == frozenset()
-
-
 @pytest.mark.parametrize(
     ("text", "rows"),
     [

@@ -10,6 +10,12 @@ from neuron_profile.analysis.advice.line_calls import PlacedCall, runs
 from neuron_profile.analysis.advice.piecewise import Patterns, pieces_of, without
 
 MINIMUM_PARAMETERS = 4
+_STEPS = """
+SELECT DISTINCT coalesce(own.source_file, span.source_file, '') AS file,
+    coalesce(own.source_line, span.source_line, 0) AS line
+FROM HostSpan span LEFT JOIN Frontier own ON own.stack_frame_id = span.stack_frame_ids
+WHERE span.kind = 'optimizer'
+"""
 
 
 def find(context: Context) -> Iterator[Finding]:
@@ -17,11 +23,11 @@ def find(context: Context) -> Iterator[Finding]:
 
     The gain is that of launching it for one, as `foreach=True` does for all together.
     """
-    patterns = Patterns(context)
+    patterns, steps = Patterns(context), _steps(context)
 
     def owner(placed: PlacedCall) -> Hashable | None:
-        known = patterns.of(placed.file)
-        loop = known.updates.get(placed.line) or (placed.line if placed.line in known.steps else None)
+        is_step = (placed.file, placed.line) in steps
+        loop = placed.line if is_step else patterns.of(placed.file).updates.get(placed.line)
         return loop and (placed.file, loop)
 
     for pieces in pieces_of(runs(context, owner), MINIMUM_PARAMETERS).values():
@@ -30,3 +36,8 @@ def find(context: Context) -> Iterator[Finding]:
             "Update all parameters together: an optimizer of torch.optim with foreach=True, torch._foreach_* "
             "functions in a loop of your own, or torch.compile around the step.", pieces,
         )  # fmt: skip
+
+
+def _steps(context: Context) -> frozenset[tuple[str, int]]:
+    """Lines at which an optimizer of torch.optim takes its steps."""
+    return frozenset((row["file"], row["line"]) for row in context.profile.query(_STEPS).to_pylist())

@@ -20,6 +20,11 @@ def test_the_first_piece_of_each_run_is_needed():
     assert (pieces.pieces, pieces.runs, len(pieces.superfluous)) == (9, 2, 6 + 8)
 
 
+def test_what_is_done_once_before_the_pieces_is_none():
+    (pieces,) = pieces_of(iter([calls("zeros zeros zeros " + "mul sub_ " * 5)]), 4).values()
+    assert (pieces.pieces, len(pieces.superfluous)) == (5, 8)
+
+
 @pytest.mark.parametrize("names", ["mul sub_ mul sub_ mul", "mul sub_ " * 3, "mul"])
 def test_what_does_not_repeat_itself_often_enough_is_no_piece(names):
     assert pieces_of(iter([calls(names)]), 4) == {}
