@@ -73,7 +73,7 @@ def main() -> None:
         access = Access("neuron-explorer", listener.getsockname()[1])
         server = _server(make_application(library, access), listener)
         url = f"http://{access.host}:{access.port}/"
-        print(json.dumps({"url": url, "token": access.token}), flush=True)
+        print(json.dumps({"url": url, "token": access.token, "open": access.opening}), flush=True)
         server.serve_forever()
 
 

@@ -6,6 +6,7 @@ import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
 import { profileAt } from "../profiles/registry";
 import type { Finding } from "../server/answers";
 import type { Connection } from "../server/connection";
+import { browserAddress } from "../server/endpoint";
 import { settings, writeSetting } from "../settings";
 import { whatIfText } from "../text/finding_text";
 import { noticeText } from "../text/markdown";
@@ -78,15 +79,13 @@ export class ProfileCommands {
     const profile = await this.wanted(given, "Profile to open in the browser");
     if (!profile) return;
     const id = await this.registry.idOf(profile);
-    const { baseUrl, token } = await this.connection.endpoint();
+    const endpoint = await this.connection.endpoint();
     // Ports of another machine are forwarded, perhaps below a path: the server must know the address to make its links.
-    const seen = (await vscode.env.asExternalUri(vscode.Uri.parse(baseUrl))).toString(true);
-    const isForwarded = seen.replace(/\/$/, "") !== baseUrl;
+    const seen = (await vscode.env.asExternalUri(vscode.Uri.parse(endpoint.baseUrl))).toString(true);
+    const isForwarded = seen.replace(/\/$/, "") !== endpoint.baseUrl;
     if (isForwarded && !this.connection.isRemote) await this.connection.ask((client) => client.showAt(seen));
     // openExternal resolves the address itself, so it is given as it is here.
-    await vscode.env.openExternal(
-      vscode.Uri.parse(`${baseUrl}/overview?${new URLSearchParams({ profile: id, token }).toString()}`),
-    );
+    await vscode.env.openExternal(vscode.Uri.parse(browserAddress(endpoint, id)));
   }
 
   private async select(given: unknown): Promise<void> {
