@@ -33,6 +33,7 @@ if __name__ == "__main__":
     double(np.ones((512, 1024), np.float32))
 """
 STORE = 14
+pytestmark = pytest.mark.thorough
 
 
 @pytest.fixture(scope="module")

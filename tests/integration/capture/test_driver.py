@@ -51,7 +51,9 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return root
 
 
-@pytest.mark.parametrize("program", [EAGER, COMPILED], ids=["eager", "compiled"])
+@pytest.mark.parametrize(
+    "program", [EAGER, pytest.param(COMPILED, marks=pytest.mark.slow)], ids=["eager", "compiled"]
+)
 def test_the_counters_of_a_captured_run_equal_its_profile(folder: Folder, root: Path, program: str) -> None:
     folder.capture(program)
     counted_as_in_the_profile(folder.profile(), root)

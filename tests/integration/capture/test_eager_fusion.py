@@ -33,6 +33,9 @@ COUNTS = "SELECT kind, sum(execution_count)::BIGINT FROM Executable GROUP BY kin
 BUSY = "SELECT sum(execution_end_ts - execution_start_ts)::BIGINT, count(*) FROM ExecutionInfo"
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture(scope="module")
 def captured(tmp_path_factory: pytest.TempPathFactory) -> tuple[Folder, dict[str, str]]:
     """The program captured in each mode, and what it printed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.integration.capture.programs import TRAIN, Folder, breaches, last_line, rows
 
 
@@ -55,6 +57,7 @@ print("nested made:", os.path.exists("nested.nprof"))
     assert rows(second, least)[0][0] > 0
 
 
+@pytest.mark.slow
 def test_the_device_is_what_it_was_after_a_block(folder: Folder) -> None:
     answer = folder.python(
         TRAIN
@@ -98,6 +101,7 @@ print(step() > 0)
     assert breaches(profile) == []
 
 
+@pytest.mark.slow
 def test_a_process_killed_in_the_block_can_be_recovered(folder: Folder) -> None:
     answer = folder.python(
         TRAIN

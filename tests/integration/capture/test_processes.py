@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import subprocess
 
+import pytest
+
 from tests.integration.capture.programs import PYTHON, TRAIN, Folder, breaches, environment, rows
 
 CHILDREN = """
@@ -58,6 +60,7 @@ if __name__ == "__main__":
     assert rows(profile, copies)[0][0] >= 2
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_had_written_opens(folder: Folder) -> None:
     answer = folder.capture(
         TRAIN

@@ -116,6 +116,7 @@ def parts(profile: Path) -> dict[str, bytes]:
     return {str(path.relative_to(profile)): path.read_bytes() for path in sorted(profile.rglob("*.parquet"))}
 
 
+@pytest.mark.slow
 def test_children_that_the_command_starts_are_recorded_too(workplace: Workplace) -> None:
     workplace.script("worker.py", MODEL + "print(step())\n")
     workplace.script(
@@ -157,6 +158,7 @@ def test_ctrl_c_leaves_a_profile_marked_interrupted(workplace: Workplace) -> Non
     assert facts["tables"]["Instruction"] > 0
 
 
+@pytest.mark.slow
 def test_a_command_killed_while_it_trains_leaves_what_was_written(workplace: Workplace) -> None:
     wait_for_records = (
         "import glob, json, os\n"

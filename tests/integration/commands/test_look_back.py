@@ -38,6 +38,7 @@ def test_a_crash_leaves_its_last_seconds(workplace: Workplace) -> None:
     assert workplace.run("verify", "serve-alert.nprof").returncode == 0
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_well_leaves_nothing(workplace: Workplace) -> None:
     run = workplace.run("capture", "--last", "5s", "--", sys.executable, server(workplace, "serve(3)"))
     assert run.returncode == 0

@@ -101,6 +101,7 @@ def test_all_ranks_stand_in_one_profile_on_one_clock(tmp_path, script):
     assert flows.to_pylist()[0]["edges"] >= len(waited)
 
 
+@pytest.mark.slow
 def test_ranks_that_do_not_run_are_simulated_and_told(tmp_path, script):
     done = capture(
         torchrun(script(TRAINING), 2), tmp_path / "job.nprof", "--ranks", "8", "--target", "trn2.48xlarge"
