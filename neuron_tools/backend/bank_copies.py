@@ -29,7 +29,7 @@ from neuron_tools.backend.body import (
 from neuron_tools.backend.joined import Joined
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.queues import TRACED_GENERATION
-from neuron_tools.records.program import Memory, Opcode
+from neuron_tools.records.program import Opcode
 
 _WIDEST = 512
 """Columns of one copy."""
@@ -37,13 +37,7 @@ _WIDEST = 512
 
 def share_banks(body: Body) -> Body:
     """The body with copies of neighbouring turned tiles joined."""
-    ordered_by_kernel = bool(body.ties or body.ordered)
-    if (
-        body.core.generation != TRACED_GENERATION
-        or not len(body)
-        or ordered_by_kernel
-        or (body.buffers.address >= 0).any()
-    ):
+    if body.core.generation != TRACED_GENERATION or not body.is_open:
         return body
     joined = Joined(body)
     for row in _rows_of_neighbours(body):
@@ -78,26 +72,16 @@ def _rows_of_neighbours(body: Body) -> list[Ints]:
 
 def _of_turned_tiles(body: Body) -> np.ndarray:
     """Whether each call copies all of a tile of PSUM that one transpose made and nobody else reads."""
-    copies = body.kind_column([_leaves_psum(kind) for kind in body.kinds]) != 0
+    copies = body.kind_column([kind.leaves_psum for kind in body.kinds]) != 0
     turns = body.kind_column([_turns(kind) for kind in body.kinds]) != 0
     count = len(body.buffers)
     touched = body.rows[:, FIRST_WRITE:]
     uses = np.bincount(body.regions[touched[touched >= 0], BUFFER], minlength=count)
     made = np.zeros(count, bool)
     made[body.regions[body.rows[turns, FIRST_WRITE], BUFFER]] = True
-    source = body.regions[np.maximum(body.rows[:, FIRST_READ], 0)]
-    tile, buffers = source[:, BUFFER], body.buffers
-    whole = (source[:, FIRST_LINE] == 0) & (source[:, LAST_LINE] == buffers.lines[tile])
-    whole &= (source[:, FIRST_BYTE] == 0) & (source[:, LAST_BYTE] == buffers.pitch_bytes[tile])
-    whole &= (buffers.lines[tile] == buffers.partitions[tile]) & (uses[tile] == 2) & made[tile]
-    return np.asarray(copies & whole)
-
-
-def _leaves_psum(kind: Kind) -> bool:
-    if len(kind.steps) != 1 or kind.steps[0].opcode is not Opcode.TENSOR_COPY:
-        return False
-    step = kind.steps[0]
-    return step.source_memory is Memory.PSUM and step.destination_memory is Memory.SBUF
+    source = np.maximum(body.rows[:, FIRST_READ], 0)
+    tile = body.regions[source, BUFFER]
+    return np.asarray(copies & body.covers_tile[source] & (uses[tile] == 2) & made[tile])
 
 
 def _turns(kind: Kind) -> bool:

@@ -108,6 +108,25 @@ class Body:
     def __len__(self) -> int:
         return len(self.rows)
 
+    @property
+    def is_placed(self) -> bool:
+        """Whether the kernel gave any buffer its address."""
+        return bool((self.buffers.address >= 0).any())
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there are calls, whose places and order the kernel leaves to the compiler."""
+        return bool(len(self)) and not self.ties and not self.ordered and not self.is_placed
+
+    @property
+    def covers_tile(self) -> npt.NDArray[np.bool_]:
+        """Whether each region is all of a buffer of one block. Shape (regions,)."""
+        regions, buffers = self.regions, self.buffers
+        tile = regions[:, BUFFER]
+        lines = (regions[:, FIRST_LINE] == 0) & (regions[:, LAST_LINE] == buffers.lines[tile])
+        columns = (regions[:, FIRST_BYTE] == 0) & (regions[:, LAST_BYTE] == buffers.pitch_bytes[tile])
+        return np.asarray(lines & columns & (buffers.lines[tile] == buffers.partitions[tile]))
+
     def ordered_by(self, order: Ints) -> Body:
         """The same calls in another order (or some of them)."""
         return replace(self, rows=np.ascontiguousarray(self.rows[order]), origin=self.origin[order])

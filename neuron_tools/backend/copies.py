@@ -25,7 +25,7 @@ def drop_copies(body: Body) -> Body:
     from neuron_tools.backend.copy_kernel import join_copies, overwritten
 
     buffers = body.buffers
-    if not len(body) or (buffers.address >= 0).any():
+    if not len(body) or body.is_placed:
         return body
     area = buffers.lines * buffers.pitch_bytes
     covering = body.kind_column([_covers(kind) for kind in body.kinds]) != 0

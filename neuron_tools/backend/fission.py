@@ -21,13 +21,9 @@ import numpy as np
 
 from neuron_tools.backend.body import (
     BUFFER,
-    FIRST_BYTE,
-    FIRST_LINE,
     FIRST_WRITE,
     ITERATION,
     KIND,
-    LAST_BYTE,
-    LAST_LINE,
     SCRATCH,
     SITE,
     Body,
@@ -49,13 +45,7 @@ _OUTSIDE = -1
 
 def split_loops(body: Body) -> Body:
     """The body with its loops split."""
-    ordered_by_kernel = bool(body.ties or body.ordered)
-    if (
-        body.core.generation != TRACED_GENERATION
-        or not len(body)
-        or ordered_by_kernel
-        or (body.buffers.address >= 0).any()
-    ):
+    if body.core.generation != TRACED_GENERATION or not body.is_open:
         return body
     turns = _turns(body)
     if turns is None:
@@ -210,10 +200,7 @@ def _joinable(body: Body) -> np.ndarray:
     """Whether every operand of each call is all of a tile in SBUF of one block."""
     buffers, regions = body.buffers, body.regions
     own = (buffers.memory == int(Memory.SBUF)) & (buffers.role == SCRATCH)
-    own &= buffers.lines == buffers.partitions
-    tile = regions[:, BUFFER]
-    whole = own[tile] & (regions[:, FIRST_LINE] == 0) & (regions[:, LAST_LINE] == buffers.lines[tile])
-    whole &= (regions[:, FIRST_BYTE] == 0) & (regions[:, LAST_BYTE] == buffers.pitch_bytes[tile])
+    whole = own[regions[:, BUFFER]] & body.covers_tile
     named = body.rows[:, FIRST_WRITE:]
     return np.asarray((whole[np.maximum(named, 0)] | (named < 0)).all(axis=1))
 

@@ -38,7 +38,7 @@ _OPERANDS = 2
 
 def keep_in_psum(body: Body) -> Body:
     """The body with results in PSUM that one tensor_tensor reads."""
-    if body.core.generation != COUNTED_GENERATION or not len(body) or (body.buffers.address >= 0).any():
+    if body.core.generation != COUNTED_GENERATION or not len(body) or body.is_placed:
         return body
     readers, slots, makers = _found(body)
     if not len(readers):

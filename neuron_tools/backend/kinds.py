@@ -97,3 +97,11 @@ class Kind:
     whole: bool = False
     straight: bool = False
     tiles: int = 1
+
+    @property
+    def leaves_psum(self) -> bool:
+        """Whether it only copies from PSUM to SBUF."""
+        if len(self.steps) != 1 or self.steps[0].opcode is not Opcode.TENSOR_COPY:
+            return False
+        step = self.steps[0]
+        return step.source_memory is Memory.PSUM and step.destination_memory is Memory.SBUF

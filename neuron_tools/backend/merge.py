@@ -27,13 +27,7 @@ def merge_transfers(body: Body) -> Body:
     from neuron_tools.backend.merge_kernel import group_transfers
 
     buffers = body.buffers
-    ordered_by_kernel = bool(body.ties or body.ordered)
-    if (
-        body.core.generation != TRACED_GENERATION
-        or not len(body)
-        or ordered_by_kernel
-        or (buffers.address >= 0).any()
-    ):
+    if body.core.generation != TRACED_GENERATION or not body.is_open:
         return body
     loads = body.kind_column([_direction(kind) for kind in body.kinds])
     whole_tiles = (

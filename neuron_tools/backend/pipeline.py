@@ -28,23 +28,6 @@ from neuron_tools.backend.spill import WorkingSetError, spill
 from neuron_tools.errors import UsageError
 from neuron_tools.records.program import Memory, Opcode
 
-PASSES = (
-    "blocks",
-    "in_psum",
-    "broadcasts",
-    "fills",
-    "copies",
-    "nests",
-    "redundant",
-    "fission",
-    "psum_reads",
-    "bank_copies",
-    "merge",
-    "spill",
-    "queues",
-    "schedule",
-)
-"""Names of the passes, in order."""
 _CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
     ("blocks", split_blocks, False),
     ("in_psum", keep_in_psum, True),
@@ -59,6 +42,8 @@ _CHANGES: tuple[tuple[str, Callable[[Body], Body], bool], ...] = (
     ("merge", merge_transfers, True),
 )
 """Passes that change calls: name, function, and whether they need open loops."""
+PASSES = (*(name for name, _, _ in _CHANGES), "spill", "queues", "schedule")
+"""Names of the passes, in order."""
 _NEED_PSUM = ("psum_reads", "fission", "in_psum", "broadcasts")
 """Passes that hold more tiles in PSUM, in the order in which they are left out where it is full."""
 _BOUND = (Opcode.EVENT_SEMAPHORE, Opcode.NOP, Opcode.RANDOM, Opcode.DROPOUT)
@@ -84,22 +69,7 @@ class Options:
 
 SCHEDULES = ("compiled", "written")
 SCHEDULE_VARIABLE = "NEURON_TOOLS_SCHEDULE"
-WRITTEN = Options(
-    frozenset(
-        {
-            "in_psum",
-            "copies",
-            "nests",
-            "redundant",
-            "fission",
-            "psum_reads",
-            "bank_copies",
-            "merge",
-            "queues",
-            "schedule",
-        }
-    )
-)
+WRITTEN = Options(frozenset(PASSES) - {"blocks", "broadcasts", "fills", "spill"})
 """The kernel's own order, on the engines that it names or the instruction set names first."""
 
 

@@ -14,13 +14,9 @@ import numpy as np
 
 from neuron_tools.backend.body import (
     BUFFER,
-    FIRST_BYTE,
-    FIRST_LINE,
     FIRST_READ,
     FIRST_WRITE,
     KIND,
-    LAST_BYTE,
-    LAST_LINE,
     SCRATCH,
     Body,
     Ints,
@@ -29,7 +25,7 @@ from neuron_tools.backend.in_psum import reading_psum
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.backend.queues import TRACED_GENERATION
 from neuron_tools.backend.schedule import add_kind
-from neuron_tools.records.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 _READERS = (Opcode.TENSOR_REDUCE, Opcode.ACTIVATE, Opcode.TENSOR_SCALAR)
 
@@ -38,15 +34,9 @@ def read_in_psum(body: Body) -> Body:
     """The body without copies from PSUM whose readers can read there."""
     from neuron_tools.backend.psum_reads_kernel import find_reads
 
-    ordered_by_kernel = bool(body.ties or body.ordered)
-    if (
-        body.core.generation != TRACED_GENERATION
-        or not len(body)
-        or ordered_by_kernel
-        or (body.buffers.address >= 0).any()
-    ):
+    if body.core.generation != TRACED_GENERATION or not body.is_open:
         return body
-    copies = (body.kind_column([_leaves_psum(kind) for kind in body.kinds]) != 0) & _of_whole_banks(body)
+    copies = (body.kind_column([_only_copies(kind) for kind in body.kinds]) != 0) & _of_whole_banks(body)
     if not copies.any():
         return body
     reads = body.kind_column([_reads(kind) for kind in body.kinds]) != 0
@@ -54,13 +44,10 @@ def read_in_psum(body: Body) -> Body:
     return _reading(body, target) if (target >= 0).any() else body
 
 
-def _leaves_psum(kind: Kind) -> bool:
-    """Whether it only copies from PSUM to SBUF, element for element."""
-    if len(kind.steps) != 1 or kind.steps[0].opcode is not Opcode.TENSOR_COPY:
-        return False
-    step = kind.steps[0]
-    between = step.source_memory is Memory.PSUM and step.destination_memory is Memory.SBUF
-    return between and step.input_dtype == step.output_dtype and bool(kind.engines)
+def _only_copies(kind: Kind) -> bool:
+    """Whether it copies from PSUM to SBUF, casts nothing, and may run on several engines."""
+    step = kind.steps[0] if kind.leaves_psum else None
+    return step is not None and step.input_dtype == step.output_dtype and bool(kind.engines)
 
 
 def _reads(kind: Kind) -> bool:
@@ -73,12 +60,9 @@ def _reads(kind: Kind) -> bool:
 def _of_whole_banks(body: Body) -> Ints:
     """Whether each call reads all of a tile of at most a bank, and writes to a tile without a fixed use."""
     buffers = body.buffers
-    source = body.regions[np.maximum(body.rows[:, FIRST_READ], 0)]
-    tile = source[:, BUFFER]
-    whole = (source[:, FIRST_LINE] == 0) & (source[:, LAST_LINE] == buffers.lines[tile])
-    whole &= (source[:, FIRST_BYTE] == 0) & (source[:, LAST_BYTE] == buffers.pitch_bytes[tile])
-    whole &= buffers.pitch_bytes[tile] <= body.core.psum_bank_bytes
-    whole &= buffers.lines[tile] == buffers.partitions[tile]
+    source = np.maximum(body.rows[:, FIRST_READ], 0)
+    whole = body.covers_tile[source]
+    whole &= buffers.pitch_bytes[body.regions[source, BUFFER]] <= body.core.psum_bank_bytes
     into = body.regions[np.maximum(body.rows[:, FIRST_WRITE], 0), BUFFER]
     return np.asarray(whole & (buffers.role[into] == SCRATCH) & (body.rows[:, FIRST_READ] >= 0))
 

@@ -22,7 +22,7 @@ def drop_redundant(body: Body) -> Body:
     """The body without loads, transposes and copies of what is on chip already."""
     from neuron_tools.backend.value_kernel import equal_buffers
 
-    if not len(body) or (body.buffers.address >= 0).any():
+    if not len(body) or body.is_placed:
         return body
     buffers = body.buffers
     does = body.kind_column([_does(kind) for kind in body.kinds])

@@ -86,7 +86,7 @@ def spill(body: Body, share: float = 1.0) -> Body:
     Raises:
         WorkingSetError: A call's own operands do not fit.
     """
-    if not _sizes(body).any() or (body.buffers.address >= 0).any():
+    if not _sizes(body).any() or body.is_placed:
         return body
     whole = int(usable_bytes(body) * share)
     shared = share_places(body, _loaded_by(body) >= 0) if body.loops_open else body
