@@ -17,30 +17,6 @@ import click
 
 DEBUG_KEY = "neuron_tools.debug"
 WHOLE_PROCESS_KEY = "neuron_tools.whole_process"
-# Modules of extras that a command may need, and the extra that brings each.
-EXTRA_OF_MODULE = {
-    "duckdb": "profile",
-    "numpy": "profile",
-    "pyarrow": "profile",
-    "perfetto": "profile",
-    "numba": "nki",
-    "ml_dtypes": "nki",
-    "dash": "explorer",
-    "dash_ag_grid": "explorer",
-    "plotly": "explorer",
-    "orjson": "monitor",
-    "textual": "monitor",
-    "libcst": "fix",
-    "mcp": "agents",
-    "optuna": "tune",
-    "pebble": "tune",
-    "dask": "cluster",
-    "distributed": "cluster",
-    "fsspec": "cluster",
-    "torch": "torch",
-    "torch_mlir": "torch",
-    "jax": "jax",
-}
 CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 EXIT_INTERRUPTED = 130
 EXIT_SIGNAL_BASE = 128
@@ -157,23 +133,18 @@ def cleaning_up_when_terminated() -> Iterator[None]:
 def describe(error: Exception) -> tuple[str, int]:
     """One line that tells an error, and the exit status that goes with it."""
     from neuron_tools.errors import NeuronToolsError
+    from neuron_tools.extras import what_is_lacking
 
     if isinstance(error, click.ClickException):
         return _one_line(_usage_text(error)), error.exit_code
     if isinstance(error, NeuronToolsError):
         return _one_line(str(error)), error.exit_status
-    if isinstance(error, ModuleNotFoundError) and _module_root(error) in EXTRA_OF_MODULE:
-        root = _module_root(error)
-        extra = EXTRA_OF_MODULE[root]
-        return f"{root} is not installed: pip install 'neuron-tools[{extra}]'.", 1
+    if isinstance(error, ModuleNotFoundError) and (lacking := what_is_lacking(error)):
+        return lacking, 1
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename else ""
         return _one_line(f"{where}{error.strerror}."), 1
     return _one_line(f"{type(error).__name__}: {error} (run again with --debug for the traceback)"), 1
-
-
-def _module_root(error: ModuleNotFoundError) -> str:
-    return (error.name or "").split(".")[0]
 
 
 def _usage_text(error: click.ClickException) -> str:

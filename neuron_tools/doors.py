@@ -14,6 +14,7 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.extras import what_is_lacking
 
 _LOG = logging.getLogger("neuron_tools")
 
@@ -77,6 +78,9 @@ class Door:
         return _entries(self)
 
     def _refusal(self, entry: EntryPoint, error: Exception) -> str:
+        lacking = what_is_lacking(error) if isinstance(error, ModuleNotFoundError) else None
+        if lacking is not None:
+            return f"The {self.noun} {entry.name!r} cannot be used, as {lacking}"
         owner, remedy = _package(entry), "install Neuron Tools again"
         if owner:
             owner, remedy = f" of {owner}", "update or remove that package"

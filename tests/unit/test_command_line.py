@@ -3,8 +3,9 @@ import sys
 
 import pytest
 
-from neuron_tools.command_line import EXTRA_OF_MODULE, command, describe, run
+from neuron_tools.command_line import command, describe, run
 from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.extras import EXTRA_OF_MODULE
 from tests.integration.project.checkout import ROOT
 
 

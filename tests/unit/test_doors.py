@@ -1,6 +1,7 @@
 """Parts are found by name, ours first; what cannot be loaded is one sentence."""
 
 import logging
+import sys
 
 import pytest
 
@@ -30,3 +31,12 @@ def test_what_does_not_exist_is_refused_with_what_does():
 
 def test_ours_are_not_foreign():
     assert NUMBERS.foreign() == ()
+
+
+def test_a_part_that_needs_an_extra_says_which(monkeypatch):
+    monkeypatch.setitem(sys.modules, "libcst", None)
+    monkeypatch.delitem(sys.modules, "neuron_profile.fix.edits.hoist", raising=False)
+    monkeypatch.delitem(sys.modules, "neuron_profile.fix.source", raising=False)
+    editors = Door("neuron_tools.test_editors", "editor", (("hoist", "neuron_profile.fix.edits.hoist:edit"),))
+    with pytest.raises(PartError, match=r"pip install 'neuron-tools\[fix\]'\.$"):
+        editors.load("hoist")
