@@ -17,7 +17,7 @@ from neuron_explorer.steps import scope_name
 
 INTRODUCTION = (
     "Each gain is simulated: the program runs again on the model of the chip without the cause. "
-    "It is the time that what is shown, {scope}, would save, host included."
+    "The gain is the time by which {scope} would be shorter, host included."
 )
 
 
