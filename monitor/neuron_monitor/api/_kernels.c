@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,9 +23,41 @@
 /* As many engines or kinds of traffic as a core can have, and physical cores as a logical one. */
 #define MOST_SERIES 8
 #define MOST_PARTS 8
+/* As many percentiles of latency as are told. */
+#define MOST_SHARES 16
 /* Fields of a core's reading, and of a process's. */
 enum { CORE_ID = 0, CORE_COUNTS = 3, CORE_CLOCKED = 4 };
-enum { PROCESS_PID = 0, PROCESS_CORES = 5, PROCESS_HOST_MEMORY = 6 };
+enum {
+    PROCESS_PID = 0,
+    PROCESS_CORES = 5,
+    PROCESS_HOST_MEMORY = 6,
+    PROCESS_MODELS = 7,
+    PROCESS_TIMED = 8,
+    PROCESS_ELAPSED = 9,
+    PROCESS_PUBLISHED = 10,
+    PROCESS_LATENCY = 14,
+    PROCESS_FIELDS
+};
+enum { HISTOGRAM_BOUNDS = 0, HISTOGRAM_WORDS = 1, BOUNDS_SECONDS = 1 };
+/* What is known of a process's page, as python_kernels.told has it. */
+enum { KNOWN_PAGE, KNOWN_SIZE, KNOWN_SEQUENCE, KNOWN_REVISION, KNOWN_BOUNDS, KNOWN_PROCESS, KNOWN_FIELDS };
+/* The first words of a page, and how many stand before a core's counters (docs/simulated-driver.md). */
+enum {
+    PAGE_FORMAT,
+    PAGE_SEQUENCE,
+    PAGE_WORD_COUNT,
+    PAGE_REVISION,
+    PAGE_PUBLISHED,
+    PAGE_ELAPSED,
+    PAGE_TIMED,
+    PAGE_HOST_PRESENT = 8,
+    PAGE_CORES = 10,
+    PAGE_BOUNDS = 11,
+    PAGE_HEADING = 13
+};
+#define PAGE_KINDS 2
+#define PLACE_WORDS 3
+#define MOST_COLUMNS 128
 /* Of a core's allocation, the seconds of idling. */
 enum { ALLOCATION_IDLE = 1 };
 
@@ -434,19 +467,273 @@ static PyObject *window_numbers(PyObject *self, PyObject *const *arguments, Py_s
     return found;
 }
 
-/* A named tuple with another value in one of its fields. */
-static PyObject *with_field(PyObject *record, Py_ssize_t field, PyObject *value) {
+/* A named tuple with other values in its fields: those that are not NULL, in the order of the fields. */
+static PyObject *with_fields(PyObject *record, PyObject *const *values, Py_ssize_t count) {
     Py_ssize_t size = PyTuple_Size(record);
     newfunc make = (newfunc)PyType_GetSlot(&PyTuple_Type, Py_tp_new);
     PyObject *fields = size < 0 ? NULL : PyTuple_New(size);
     for (Py_ssize_t index = 0; fields && index < size; index++) {
-        PyTuple_SetItem(fields, index, Py_NewRef(index == field ? value : PyTuple_GetItem(record, index)));
+        PyObject *value = index < count ? values[index] : NULL;
+        PyTuple_SetItem(fields, index, Py_NewRef(value ? value : PyTuple_GetItem(record, index)));
     }
     PyObject *arguments = fields ? PyTuple_Pack(1, fields) : NULL;
     PyObject *made = arguments && make ? make(Py_TYPE(record), arguments, NULL) : NULL;
     Py_XDECREF(fields);
     Py_XDECREF(arguments);
     return made;
+}
+
+/* A named tuple with another value in one of its fields. */
+static PyObject *with_field(PyObject *record, Py_ssize_t field, PyObject *value) {
+    PyObject *values[PROCESS_FIELDS] = {NULL};
+    values[field] = value;
+    return with_fields(record, values, field + 1);
+}
+
+/* A page, and how its words are laid out. */
+typedef struct {
+    char *data;
+    Py_ssize_t room, row_words, columns, offsets[MOST_COLUMNS], bounds[PAGE_KINDS];
+    uint64_t limits[MOST_COLUMNS], most_bytes;
+} Page;
+
+static int read_layout(PyObject *told, Page *page) {
+    PyObject *offsets = PyTuple_GetItem(told, 0), *limits = PyTuple_GetItem(told, 1);
+    PyObject *width = PyTuple_GetItem(told, 2), *most = PyTuple_GetItem(told, 3);
+    if (!offsets || !limits || !width || !most) {
+        return -1;
+    }
+    page->columns = PyTuple_Size(limits);
+    page->row_words = PyLong_AsSsize_t(width);
+    page->most_bytes = PyLong_AsUnsignedLongLongMask(most);
+    if (!PyErr_Occurred() && (page->columns > MOST_COLUMNS || PyTuple_Size(offsets) != page->columns + PLACE_WORDS)) {
+        PyErr_SetString(PyExc_ValueError, "no such columns");
+    }
+    for (Py_ssize_t column = 0; !PyErr_Occurred() && column < page->columns; column++) {
+        page->offsets[column] = PyLong_AsSsize_t(PyTuple_GetItem(offsets, PLACE_WORDS + column));
+        page->limits[column] = PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(limits, column));
+        if (page->offsets[column] < 0 || page->offsets[column] >= page->row_words) {
+            PyErr_SetString(PyExc_ValueError, "there are not so many words");
+        }
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Reads a page: 1 if it is whole and of the known form, 0 if the caller must look at it. */
+static int load_page(int descriptor, Py_ssize_t size, Page *page) {
+    char again[8];
+    ssize_t length, other = 0;
+    Py_BEGIN_ALLOW_THREADS
+    length = pread(descriptor, page->data, (size_t)size, 0);
+    if (length >= 8 * PAGE_HEADING) {
+        other = pread(descriptor, again, 8, 8 * PAGE_SEQUENCE);
+    }
+    Py_END_ALLOW_THREADS
+    if (other != 8 || memcmp(page->data + 8 * PAGE_SEQUENCE, again, 8) || (word_at(again, 0) & 1) ||
+        word_at(page->data, PAGE_FORMAT) != 1) {
+        return 0;
+    }
+    int64_t cores = word_at(page->data, PAGE_CORES), words = length / 8;
+    for (int kind = 0; kind < PAGE_KINDS; kind++) {
+        int64_t bounds = word_at(page->data, PAGE_BOUNDS + kind);
+        if (bounds < 0 || bounds > words) {
+            return 0;
+        }
+        page->bounds[kind] = (Py_ssize_t)bounds;
+    }
+    int64_t stride = page->row_words + page->bounds[0] + page->bounds[1];
+    if (cores <= 0 || stride <= 0 || cores > words / stride) {
+        return 0;
+    }
+    int64_t wanted = PAGE_HEADING + page->bounds[0] + page->bounds[1] + cores * stride;
+    return wanted <= words && word_at(page->data, PAGE_WORD_COUNT) == wanted;
+}
+
+/* A core's reading as its row has it: the last one if nothing changed; NULL without an exception where the caller must
+   look at it. */
+static PyObject *core_told(const Page *page, Py_ssize_t row, PyObject *last) {
+    PyObject *old = PyTuple_GetItem(last, CORE_COUNTS);
+    Py_ssize_t first = -1;
+    for (Py_ssize_t place = 0; place < PLACE_WORDS; place++) {
+        if (!old || PyLong_AsLongLong(PyTuple_GetItem(last, place)) != word_at(page->data, row + place)) {
+            return NULL;
+        }
+    }
+    if (PyTuple_Size(old) != page->columns) {
+        return NULL;
+    }
+    for (Py_ssize_t column = 0; column < page->columns; column++) {
+        uint64_t value = (uint64_t)word_at(page->data, row + page->offsets[column]);
+        if (value > page->limits[column] || (int64_t)value < 0) {
+            return NULL;
+        }
+        if (first < 0 && value != PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(old, column))) {
+            first = column;
+        }
+    }
+    if (first < 0 || PyErr_Occurred()) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(last);
+    }
+    PyObject *counts = PyTuple_New(page->columns);
+    for (Py_ssize_t column = 0; counts && column < page->columns; column++) {
+        PyObject *known = PyTuple_GetItem(old, column);
+        uint64_t value = (uint64_t)word_at(page->data, row + page->offsets[column]);
+        int is_same = column < first || value == PyLong_AsUnsignedLongLongMask(known);
+        PyTuple_SetItem(counts, column, is_same ? Py_NewRef(known) : PyLong_FromUnsignedLongLong(value));
+    }
+    PyObject *made = counts && !PyErr_Occurred() ? with_field(last, CORE_COUNTS, counts) : NULL;
+    Py_XDECREF(counts);
+    return made;
+}
+
+/* The cores of a process by id as its page has them, or NULL as `core_told`. */
+static PyObject *cores_told(const Page *page, PyObject *last) {
+    Py_ssize_t row = PAGE_HEADING + page->bounds[0] + page->bounds[1], place = 0;
+    if (!PyDict_Check(last) || PyDict_Size(last) != word_at(page->data, PAGE_CORES)) {
+        return NULL;
+    }
+    PyObject *found = Py_NewRef(last), *id, *reading;
+    while (found && PyDict_Next(last, &place, &id, &reading)) {
+        PyObject *now = core_told(page, row, reading);
+        if (now && now != reading && found == last) {
+            Py_DECREF(found);
+            found = PyDict_Copy(last);
+        }
+        if (!now || !found || (now != reading && PyDict_SetItem(found, id, now) < 0)) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(now);
+        row += page->row_words + page->bounds[0] + page->bounds[1];
+    }
+    return found;
+}
+
+/* The memory on the host, of which the page tells what the application holds, or NULL as `core_told`. */
+static PyObject *host_memory_told(const Page *page, PyObject *last) {
+    int64_t present = word_at(page->data, PAGE_HOST_PRESENT);
+    PyObject *known = PyDict_Check(last) ? PyDict_GetItemString(last, "application_memory") : NULL;
+    if (!known || present < 0 || (uint64_t)present > page->most_bytes) {
+        return NULL;
+    }
+    if (PyLong_AsUnsignedLongLongMask(known) == (uint64_t)present) {
+        return Py_NewRef(last);
+    }
+    PyObject *found = PyDict_Copy(last), *bytes = PyLong_FromLongLong(present);
+    if (!found || !bytes || PyDict_SetItemString(found, "application_memory", bytes) < 0) {
+        Py_CLEAR(found);
+    }
+    Py_XDECREF(bytes);
+    return found;
+}
+
+/* The histograms of latency as sums over the cores, or NULL as `core_told`. */
+static PyObject *latency_told(const Page *page, PyObject *last) {
+    static const char *const kinds[PAGE_KINDS] = {"device", "total"};
+    Py_ssize_t both = page->bounds[0] + page->bounds[1], stride = page->row_words + both;
+    Py_ssize_t start = PAGE_HEADING + both + page->row_words, rows = (Py_ssize_t)word_at(page->data, PAGE_CORES);
+    PyObject *found = PyDict_Check(last) ? PyDict_Copy(last) : NULL;
+    for (int kind = 0; found && kind < PAGE_KINDS; kind++) {
+        PyObject *histogram = PyDict_GetItemString(last, kinds[kind]);
+        PyObject *sums = histogram ? summed(page->data, start, page->bounds[kind], stride, rows) : NULL;
+        PyObject *made = sums ? with_field(histogram, HISTOGRAM_WORDS, sums) : NULL;
+        if (!made || PyDict_SetItemString(found, kinds[kind], made) < 0) {
+            Py_CLEAR(found);
+        }
+        Py_XDECREF(sums);
+        Py_XDECREF(made);
+        start += page->bounds[kind];
+    }
+    return found;
+}
+
+/* A process as its page has it, or NULL as `core_told`. */
+static PyObject *process_told(const Page *page, PyObject *last) {
+    int64_t elapsed = word_at(page->data, PAGE_ELAPSED);
+    PyObject *values[PROCESS_FIELDS] = {NULL}, *found = NULL;
+    if (elapsed < 0 || PyTuple_Size(last) != PROCESS_FIELDS) {
+        return NULL;
+    }
+    values[PROCESS_CORES] = cores_told(page, PyTuple_GetItem(last, PROCESS_CORES));
+    values[PROCESS_HOST_MEMORY] =
+        values[PROCESS_CORES] ? host_memory_told(page, PyTuple_GetItem(last, PROCESS_HOST_MEMORY)) : NULL;
+    values[PROCESS_LATENCY] =
+        values[PROCESS_HOST_MEMORY] ? latency_told(page, PyTuple_GetItem(last, PROCESS_LATENCY)) : NULL;
+    if (values[PROCESS_LATENCY]) {
+        values[PROCESS_TIMED] = PyBool_FromLong(word_at(page->data, PAGE_TIMED) != 0);
+        values[PROCESS_ELAPSED] = PyLong_FromLongLong(elapsed);
+        values[PROCESS_PUBLISHED] = PyFloat_FromDouble((double)word_at(page->data, PAGE_PUBLISHED) / 1e9);
+        found = PyErr_Occurred() ? NULL : with_fields(last, values, PROCESS_FIELDS);
+    }
+    for (int field = 0; field < PROCESS_FIELDS; field++) {
+        Py_XDECREF(values[field]);
+    }
+    return found;
+}
+
+/* What is known of one page by now: the same if it was not published anew, None where the caller must look at it. */
+static PyObject *page_told(PyObject *known, Page *page) {
+    if (known == Py_None) {
+        return Py_NewRef(known);
+    }
+    long descriptor = PyLong_AsLong(PyTuple_GetItem(known, KNOWN_PAGE));
+    Py_ssize_t size = PyLong_AsSsize_t(PyTuple_GetItem(known, KNOWN_SIZE)), bounds_size;
+    long long sequence = PyLong_AsLongLong(PyTuple_GetItem(known, KNOWN_SEQUENCE));
+    long long revision = PyLong_AsLongLong(PyTuple_GetItem(known, KNOWN_REVISION));
+    char *bounds;
+    if (PyErr_Occurred() || PyBytes_AsStringAndSize(PyTuple_GetItem(known, KNOWN_BOUNDS), &bounds, &bounds_size) < 0) {
+        return NULL;
+    }
+    if (size > page->room) {
+        char *larger = realloc(page->data, (size_t)size);
+        if (!larger) {
+            return PyErr_NoMemory();
+        }
+        page->data = larger;
+        page->room = size;
+    }
+    if (size < 8 * PAGE_HEADING || !load_page((int)descriptor, size, page)) {
+        return Py_NewRef(Py_None);
+    }
+    if (word_at(page->data, PAGE_SEQUENCE) == sequence) {
+        return Py_NewRef(known);
+    }
+    if (word_at(page->data, PAGE_REVISION) != revision || bounds_size != 8 * (page->bounds[0] + page->bounds[1]) ||
+        memcmp(bounds, page->data + 8 * PAGE_HEADING, (size_t)bounds_size)) {
+        return Py_NewRef(Py_None);
+    }
+    PyObject *process = process_told(page, PyTuple_GetItem(known, KNOWN_PROCESS));
+    if (!process) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    }
+    PyObject *found = PyTuple_New(KNOWN_FIELDS);
+    for (Py_ssize_t field = 0; found && field < KNOWN_PROCESS; field++) {
+        PyObject *value = field == KNOWN_SEQUENCE ? PyLong_FromLongLong(word_at(page->data, PAGE_SEQUENCE))
+                                                  : Py_NewRef(PyTuple_GetItem(known, field));
+        PyTuple_SetItem(found, field, value);
+    }
+    if (!found) {
+        Py_DECREF(process);
+        return NULL;
+    }
+    PyTuple_SetItem(found, KNOWN_PROCESS, process);
+    return found;
+}
+
+static PyObject *told(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Page page = {.data = NULL};
+    if (!argument_count_is(given, 2) || read_layout(arguments[1], &page) < 0) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(arguments[0]);
+    PyObject *found = count < 0 ? NULL : PyList_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        PyObject *now = page_told(PyList_GetItem(arguments[0], index), &page);
+        if (!now || PyList_SetItem(found, index, now) < 0) {
+            Py_CLEAR(found);
+        }
+    }
+    free(page.data);
+    return found;
 }
 
 static PyObject *followed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
@@ -548,25 +835,33 @@ static int has_keys_of(PyObject *one, PyObject *other) {
     return 1;
 }
 
-/* Whether two looks at a process differ in its cores' counters and its memory on the host only. */
+/* Whether a process tells its own time. */
+static int is_clocked(PyObject *process) { return PyTuple_GetItem(process, PROCESS_ELAPSED) != Py_None; }
+
+/* Whether a field of a process may be another one in a report of the same form. */
+static int is_counted(Py_ssize_t field) {
+    return field == PROCESS_CORES || field == PROCESS_HOST_MEMORY || field == PROCESS_MODELS || field == PROCESS_ELAPSED ||
+           field == PROCESS_PUBLISHED || field == PROCESS_LATENCY;
+}
+
+/* Whether two looks at a process differ only in what it counts, and what it holds. */
 static int is_alike(PyObject *before, PyObject *after) {
-    Py_ssize_t size = PyTuple_Size(before);
-    if (size < 0 || PyTuple_Size(after) != size) {
+    if (PyTuple_Size(before) != PROCESS_FIELDS || PyTuple_Size(after) != PROCESS_FIELDS) {
         return 0;
     }
-    for (Py_ssize_t field = 0; field < size; field++) {
-        if (field != PROCESS_CORES && field != PROCESS_HOST_MEMORY &&
-            PyTuple_GetItem(before, field) != PyTuple_GetItem(after, field)) {
+    for (Py_ssize_t field = 0; field < PROCESS_FIELDS; field++) {
+        if (!is_counted(field) && PyTuple_GetItem(before, field) != PyTuple_GetItem(after, field)) {
             return 0;
         }
     }
     PyObject *old = PyTuple_GetItem(before, PROCESS_CORES), *new = PyTuple_GetItem(after, PROCESS_CORES), *id, *reading;
     Py_ssize_t place = 0;
-    if (!old || !new || !has_keys_of(old, new)) {
+    int clocked = is_clocked(after);
+    if (!old || !new || is_clocked(before) != clocked || !has_keys_of(old, new)) {
         return 0;
     }
     while (PyDict_Next(new, &place, &id, &reading)) {
-        if (PyObject_IsTrue(PyTuple_GetItem(reading, CORE_CLOCKED))) {
+        if (PyObject_IsTrue(PyTuple_GetItem(reading, CORE_CLOCKED)) != clocked) {
             return 0;
         }
     }
@@ -610,9 +905,10 @@ static int put_outcomes(PyObject *numbers, Py_ssize_t at, PyObject *outcomes, Py
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Whether cores hold other amounts of memory than before, or the host does. */
+/* Whether cores hold other amounts of memory than before, or the host does, or other models are loaded. */
 static int holds_other(PyObject *before, PyObject *after, Py_ssize_t start, Py_ssize_t stop) {
-    if (PyTuple_GetItem(before, PROCESS_HOST_MEMORY) != PyTuple_GetItem(after, PROCESS_HOST_MEMORY)) {
+    if (PyTuple_GetItem(before, PROCESS_HOST_MEMORY) != PyTuple_GetItem(after, PROCESS_HOST_MEMORY) ||
+        PyTuple_GetItem(before, PROCESS_MODELS) != PyTuple_GetItem(after, PROCESS_MODELS)) {
         return 1;
     }
     PyObject *cores = PyTuple_GetItem(before, PROCESS_CORES), *id, *reading;
@@ -628,33 +924,137 @@ static int holds_other(PyObject *before, PyObject *after, Py_ssize_t start, Py_s
     return 0;
 }
 
-/* Writes one process's numbers: 1 if it holds other memory than before, 0 if not, 2 if it is of another form. */
-static int refill_process(PyObject *numbers, PyObject *place, PyObject *before, PyObject *after, double elapsed_ns,
-                          const Columns *columns, long copies, PyObject *outcomes, PyObject *memory) {
-    if (!is_alike(before, after)) {
+static int64_t executions_at(const char *before, const char *after, Py_ssize_t index) {
+    int64_t count = word_at(after, index) - (before ? word_at(before, index) : 0);
+    return count > 0 ? count : 0;
+}
+
+/* Positions at which the counts that were added reach shares of their sum; how many, 0 where none was added. */
+static Py_ssize_t reach(const char *before, const char *after, Py_ssize_t bounds, PyObject *shares, Py_ssize_t *at) {
+    int64_t total = 0, reached = 0;
+    Py_ssize_t wanted = PyTuple_Size(shares), bound = -1;
+    for (Py_ssize_t index = 0; index < bounds; index++) {
+        total += executions_at(before, after, index);
+    }
+    for (Py_ssize_t index = 0; total && index < wanted; index++) {
+        double needed = PyFloat_AsDouble(PyTuple_GetItem(shares, index)) * (double)total;
+        if (needed <= 0.0) {
+            needed = 0.5;
+        }
+        while ((double)reached < needed && bound + 1 < bounds) {
+            reached += executions_at(before, after, ++bound);
+        }
+        at[index] = bound;
+    }
+    return total ? wanted : 0;
+}
+
+/* Positions in a place of refill: where groups begin among the numbers, and how many numbers they have. */
+enum {
+    PLACE_COUNTERS,
+    PLACE_COUNTER_COUNT,
+    PLACE_EXECUTIONS,
+    PLACE_SIZE,
+    PLACE_ACTIVITY,
+    PLACE_ACTIVITY_COUNT,
+    PLACE_TOTAL,
+    PLACE_DEVICE,
+    PLACE_FIELDS
+};
+
+/* Puts the percentiles of one kind of latency into the numbers; 2 if there are none, or some, unlike before. */
+static int put_latency(PyObject *numbers, Py_ssize_t at, PyObject *before, PyObject *after, const char *kind,
+                       PyObject *shares) {
+    PyObject *old = PyDict_Check(before) ? PyDict_GetItemString(before, kind) : NULL;
+    PyObject *new = PyDict_Check(after) ? PyDict_GetItemString(after, kind) : NULL;
+    char *first, *last;
+    Py_ssize_t first_size, last_size, reached[MOST_SHARES];
+    if (!old || !new || PyTuple_GetItem(old, HISTOGRAM_BOUNDS) != PyTuple_GetItem(new, HISTOGRAM_BOUNDS)) {
+        return 2;
+    }
+    if (PyBytes_AsStringAndSize(PyTuple_GetItem(old, HISTOGRAM_WORDS), &first, &first_size) < 0 ||
+        PyBytes_AsStringAndSize(PyTuple_GetItem(new, HISTOGRAM_WORDS), &last, &last_size) < 0) {
+        return -1;
+    }
+    if (first_size != last_size || PyTuple_Size(shares) > MOST_SHARES) {
+        return 2;
+    }
+    Py_ssize_t count = reach(first, last, last_size / 8, shares, reached);
+    PyObject *seconds = PyTuple_GetItem(PyTuple_GetItem(new, HISTOGRAM_BOUNDS), BOUNDS_SECONDS);
+    if ((count > 0) != (at >= 0) || PyErr_Occurred()) {
         return PyErr_Occurred() ? -1 : 2;
     }
-    long at[4];
-    for (int index = 0; index < 4; index++) {
-        PyObject *item = PyTuple_GetItem(place, index);
-        at[index] = item ? PyLong_AsLong(item) : -1;
+    for (Py_ssize_t index = 0; index < count; index++) {
+        PyObject *value = PyTuple_GetItem(seconds, reached[index]);
+        if (!value || PyList_SetItem(numbers, at + index, Py_NewRef(value)) < 0) {
+            return -1;
+        }
     }
-    PyObject *old = PyTuple_GetItem(before, PROCESS_CORES), *new = PyTuple_GetItem(after, PROCESS_CORES);
+    return 0;
+}
+
+/* Puts the numbers of a list into others, if they are as many as there were: 0, or 2 if they are not. */
+static int put_list(PyObject *numbers, long at, long count, PyObject *list) {
+    if (at < 0) {
+        return 0;
+    }
+    return PyList_Size(list) != count ? 2 : PyList_SetSlice(numbers, at, at + count, list) < 0 ? -1 : 0;
+}
+
+/* Writes one process's numbers but those of its latency: 0, or 2 if it is of another form. */
+static int put_window(PyObject *numbers, const long *at, PyObject *old, PyObject *new, double elapsed_ns,
+                      const Columns *columns, long copies, PyObject *outcomes) {
     PyObject *counters = PyList_New(0), *activity = PyList_New(0);
     int64_t completed = 0;
-    int failed = PyErr_Occurred() || !counters || !activity ||
-                 add_window(old, new, elapsed_ns, columns, at[3], copies, counters, activity, &completed);
-    int is_other = !failed && at[0] >= 0 && PyList_Size(counters) != at[1];
-    if (!failed && !is_other && at[0] >= 0) {
-        failed = PyList_SetSlice(numbers, at[0], at[0] + at[1], counters) < 0;
-    }
-    if (!failed && !is_other && at[2] >= 0) {
-        failed = put_outcomes(numbers, at[2], outcomes, old, new, completed, columns) < 0;
+    int outcome = counters && activity && !add_window(old, new, elapsed_ns, columns, at[PLACE_SIZE], copies, counters,
+                                                      activity, &completed) ? 0 : -1;
+    outcome = outcome ? outcome : put_list(numbers, at[PLACE_COUNTERS], at[PLACE_COUNTER_COUNT], counters);
+    outcome = outcome ? outcome : put_list(numbers, at[PLACE_ACTIVITY], at[PLACE_ACTIVITY_COUNT], activity);
+    if (!outcome && at[PLACE_EXECUTIONS] >= 0) {
+        outcome = put_outcomes(numbers, at[PLACE_EXECUTIONS], outcomes, old, new, completed, columns);
     }
     Py_XDECREF(counters);
     Py_XDECREF(activity);
-    if (failed || is_other) {
-        return failed ? -1 : 2;
+    return outcome;
+}
+
+/* The time between two looks at a process, by its own clock if it has one; below 0 where that went back, or none of
+   the two was told anew. */
+static double passed_on(PyObject *before, PyObject *after, double wall_ns) {
+    if (!is_clocked(after)) {
+        return wall_ns;
+    }
+    int64_t old = PyLong_AsLongLong(PyTuple_GetItem(before, PROCESS_ELAPSED));
+    int64_t new = PyLong_AsLongLong(PyTuple_GetItem(after, PROCESS_ELAPSED));
+    double told = PyFloat_AsDouble(PyTuple_GetItem(after, PROCESS_PUBLISHED));
+    return PyErr_Occurred() || told == PyFloat_AsDouble(PyTuple_GetItem(before, PROCESS_PUBLISHED)) ? -1.0
+                                                                                                  : (double)(new - old);
+}
+
+/* Writes one process's numbers: 1 if it holds other memory than before, 0 if not, 2 if it is of another form. */
+static int refill_process(PyObject *numbers, PyObject *place, PyObject *before, PyObject *after, double wall_ns,
+                          const Columns *columns, long copies, PyObject *outcomes, PyObject *memory, PyObject *shares) {
+    if (!is_alike(before, after)) {
+        return PyErr_Occurred() ? -1 : 2;
+    }
+    long at[PLACE_FIELDS];
+    for (int index = 0; index < PLACE_FIELDS; index++) {
+        PyObject *item = PyTuple_GetItem(place, index);
+        at[index] = item ? PyLong_AsLong(item) : -1;
+    }
+    double elapsed_ns = passed_on(before, after, wall_ns);
+    if (PyErr_Occurred() || elapsed_ns < 0.0) {
+        return PyErr_Occurred() ? -1 : 2;
+    }
+    PyObject *old = PyTuple_GetItem(before, PROCESS_CORES), *new = PyTuple_GetItem(after, PROCESS_CORES);
+    int outcome = put_window(numbers, at, old, new, elapsed_ns, columns, copies, outcomes);
+    if (!outcome && is_clocked(after) && at[PLACE_EXECUTIONS] >= 0) {
+        PyObject *first = PyTuple_GetItem(before, PROCESS_LATENCY), *last = PyTuple_GetItem(after, PROCESS_LATENCY);
+        outcome = put_latency(numbers, at[PLACE_TOTAL], first, last, "total", shares);
+        outcome = outcome ? outcome : put_latency(numbers, at[PLACE_DEVICE], first, last, "device", shares);
+    }
+    if (outcome || PyErr_Occurred()) {
+        return PyErr_Occurred() ? -1 : outcome;
     }
     Py_ssize_t start = PyLong_AsSsize_t(PyTuple_GetItem(memory, 0)), stop = PyLong_AsSsize_t(PyTuple_GetItem(memory, 1));
     int holds = holds_other(before, after, start, stop);
@@ -662,7 +1062,7 @@ static int refill_process(PyObject *numbers, PyObject *place, PyObject *before, 
 }
 
 static PyObject *refill(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 9)) {
+    if (!argument_count_is(given, 10)) {
         return NULL;
     }
     PyObject *numbers = arguments[0], *places = arguments[1], *before = arguments[2], *after = arguments[3];
@@ -677,7 +1077,8 @@ static PyObject *refill(PyObject *self, PyObject *const *arguments, Py_ssize_t g
     PyObject *found = PyErr_Occurred() ? NULL : PyList_New(0);
     for (Py_ssize_t index = 0; found && outcome != 2 && index < count; index++) {
         outcome = refill_process(numbers, PyList_GetItem(places, index), PyTuple_GetItem(before, index),
-                                 PyTuple_GetItem(after, index), elapsed_ns, &columns, copies, arguments[7], arguments[8]);
+                                 PyTuple_GetItem(after, index), elapsed_ns, &columns, copies, arguments[7], arguments[8],
+                                 arguments[9]);
         if (outcome < 0 || (outcome == 1 && append(found, PyLong_FromSsize_t(index)))) {
             Py_CLEAR(found);
         }
@@ -819,11 +1220,6 @@ static PyObject *added(PyObject *self, PyObject *const *arguments, Py_ssize_t gi
     return found;
 }
 
-static int64_t executions_at(const char *before, const char *after, Py_ssize_t index) {
-    int64_t count = word_at(after, index) - (before ? word_at(before, index) : 0);
-    return count > 0 ? count : 0;
-}
-
 static PyObject *reached_at(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 3)) {
         return NULL;
@@ -838,30 +1234,13 @@ static PyObject *reached_at(PyObject *self, PyObject *const *arguments, Py_ssize
     if (wanted < 0 || (size_before && size_before != size_after)) {
         return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "not the same bounds"), NULL);
     }
-    before = size_before ? before : NULL;
-    int64_t total = 0;
-    for (Py_ssize_t index = 0; index < bounds; index++) {
-        total += executions_at(before, after, index);
+    if (wanted > MOST_SHARES) {
+        return PyErr_SetString(PyExc_ValueError, "too many shares"), NULL;
     }
-    PyObject *found = PyTuple_New(total ? wanted : 0);
-    Py_ssize_t bound = -1;
-    int64_t reached = 0;
-    for (Py_ssize_t index = 0; found && total && index < wanted; index++) {
-        double needed = PyFloat_AsDouble(PyTuple_GetItem(arguments[2], index)) * (double)total;
-        if (PyErr_Occurred()) {
-            Py_CLEAR(found);
-            break;
-        }
-        if (needed <= 0.0) {
-            needed = 0.5;
-        }
-        while ((double)reached < needed && bound + 1 < bounds) {
-            reached += executions_at(before, after, ++bound);
-        }
-        PyObject *value = PyLong_FromSsize_t(bound);
-        if (!value || PyTuple_SetItem(found, index, value) < 0) {
-            Py_CLEAR(found);
-        }
+    Py_ssize_t at[MOST_SHARES], reached = reach(size_before ? before : NULL, after, bounds, arguments[2], at);
+    PyObject *found = PyErr_Occurred() ? NULL : PyTuple_New(reached);
+    for (Py_ssize_t index = 0; found && index < reached; index++) {
+        PyTuple_SetItem(found, index, PyLong_FromSsize_t(at[index]));
     }
     return found;
 }
@@ -1110,7 +1489,7 @@ static PyMethodDef methods[] = {
     KERNEL(reached_at), KERNEL(refresh), KERNEL(added),       KERNEL(read_page),
     KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers), KERNEL(followed),
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
-    KERNEL(have_same_cores), KERNEL(removed),
+    KERNEL(have_same_cores), KERNEL(removed), KERNEL(told),
     {NULL, NULL, 0, NULL},
 };
 

@@ -245,13 +245,13 @@ class DeviceNodes:
         self._first_core_id = 0
         self._nodes = _CoreNodes()
         self._unused: dict[int, CoreReading] = {}
+        self._has_new_facts = False
         self._folders_due_ns = 0
         self._quiet_due_ns = 0
         self._looked_ns = self._modified_ns = -LOOK_INTERVAL_NS
         self._order: list[int] = []
         self._known: Mapping[int, CoreReading] = MappingProxyType({})
         self._are_told = False
-        self._is_due = True
         self._last: DeviceReading | None = None
         self._power: Power | None = None
         self._power_node = TextNode(f"{self.path}/stats/power/utilization")
@@ -284,7 +284,6 @@ class DeviceNodes:
             # Devices are not all due at the same time, so that no sample costs much more than the others.
             phase = self.facts.index % QUIET_PHASES if self._quiet_due_ns == 0 else 0
             self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS - phase * QUIET_INTERVAL_NS // QUIET_PHASES
-            self._is_due = True
             self._table.read(self._positions)
             values = self._table.values
             self._ecc = _same_or_new(self._ecc, layout.ECC_NODES, values[:_ECC_COUNT])
@@ -294,9 +293,9 @@ class DeviceNodes:
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
         cores = self._read_cores(now_ns, known, looks=looks, is_due=is_due)
-        if self._last is None or self._is_due or not _are_same(cores, self._last.cores):
-            self._is_due = False
-            self._last = DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
+        now = DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
+        if self._last is None or not _is_same_device(now, self._last):
+            self._last = now
         return self._last
 
     def _read_cores(
@@ -349,13 +348,17 @@ class DeviceNodes:
         self._last = None
 
     def _read_facts_again(self) -> None:
-        """Follow a device that was read while it was being made, or whose facts were unreadable."""
+        """Follow a device that was read while it was being made, or whose facts were unreadable.
+
+        What changed may have been read in between: it is read once more later.
+        """
         facts, self._fact_faults = read_facts(self.path, self.facts.index)
+        self._has_new_facts = False
         if facts != self.facts:
             self.facts = facts
             self._table.close()
             self._table, self._positions = self._make_table()
-            self._is_due = True
+            self._has_new_facts = True
 
     def _look_at_folders(self, now_ns: int, first_core_id: int) -> None:
         entry = os.stat(self.path)
@@ -367,7 +370,7 @@ class DeviceNodes:
         if is_as_before and not is_due:
             return
         present = list_indices(self.path, CORE_NAME)
-        if not is_as_before or present != self._order:
+        if not is_as_before or present != self._order or self._has_new_facts:
             self._read_facts_again()
         # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
         phase = self.facts.index % QUIET_PHASES if not self._order else 0
@@ -439,6 +442,12 @@ class DeviceNodes:
 
 def _are_same(cores: tuple[CoreReading, ...], others: tuple[CoreReading, ...]) -> bool:
     return len(cores) == len(others) and all(map(is_, cores, others))
+
+
+def _is_same_device(now: DeviceReading, last: DeviceReading) -> bool:
+    parts = (now.facts, now.ecc, now.host_memory, now.power)
+    others = (last.facts, last.ecc, last.host_memory, last.power)
+    return all(map(is_, parts, others)) and _are_same(now.cores, last.cores)
 
 
 def _same_or_new(last: Mapping[str, int], names: Sequence[str], values: Sequence[int]) -> Mapping[str, int]:

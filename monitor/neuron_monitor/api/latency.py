@@ -16,7 +16,7 @@ from neuron_monitor.api import kernels
 from neuron_monitor.api.python_kernels import WORD_BYTES
 
 PERCENTILES = (0, 1, 25, 50, 75, 99, 100)
-_SHARES = tuple(percentile / 100 for percentile in PERCENTILES)
+SHARES = tuple(percentile / 100 for percentile in PERCENTILES)
 _MOST_KNOWN = 4096
 _LONGEST_NS = (1 << 63) - 1
 
@@ -142,4 +142,4 @@ def seconds_between(before: Histogram, after: Histogram) -> tuple[float, ...]:
     if before.bounds is not after.bounds and before.words:
         before, after = EMPTY, added_between(before, after)
     seconds = after.bounds.seconds
-    return tuple([seconds[at] for at in kernels.reached_at(before.words, after.words, _SHARES)])
+    return tuple([seconds[at] for at in kernels.reached_at(before.words, after.words, SHARES)])

@@ -54,6 +54,11 @@ _OFFSETS = (
 )
 
 
+# As `kernels.told` has them.
+_PAGE_LAYOUT = (_OFFSETS, layout.CORE_LIMITS, ROW_WORDS, layout.MOST_BYTES)
+_PageKnown = tuple[int, int, int, int, bytes, ProcessReading]
+
+
 @dataclass(slots=True)
 class _Known:
     """A process as it was read last.
@@ -68,6 +73,7 @@ class _Known:
         page_bytes: Size of its page.
         sequence: Of the page that was read last.
         alive_ns: When it was last known that the process lives.
+        told: What its page told, as `kernels.told` has it; None where more is to be looked at.
     """
 
     path: str
@@ -81,9 +87,11 @@ class _Known:
     page_bytes: int = 0
     sequence: int = 0
     alive_ns: int = 0
+    told: _PageKnown | None = None
 
     def close(self) -> None:
         """Give back the descriptor."""
+        self.told = None
         if self.page is not None:
             os.close(self.page)
             self.page = None
@@ -123,7 +131,8 @@ class PublishedProcesses:
             self._changed_ns = lasting_mark(changed_ns)
             self._list()
         self.faults = []
-        found = [self._read(known, now_ns) for known in self._known.values()]
+        told = kernels.told([known.told for known in self._known.values()], _PAGE_LAYOUT)
+        found = [self._follow(known, each, now_ns) for known, each in zip(self._known.values(), told)]
         latest = (*(process for process in found if process is not None), *self._last_words())
         if len(latest) != len(self._latest) or not all(map(is_, latest, self._latest)):
             self._latest = latest
@@ -171,7 +180,17 @@ class PublishedProcesses:
             known.close()
         return found
 
+    def _follow(self, known: _Known, told: _PageKnown | None, now_ns: int) -> ProcessReading | None:
+        """A process of which its page tells no more than counters, or which must be looked at."""
+        if told is None:
+            return self._read(known, now_ns)
+        if told is known.told:
+            return self._if_alive(known, now_ns)
+        known.told, known.sequence, known.process, known.alive_ns = told, told[2], told[5], now_ns
+        return known.process
+
     def _read(self, known: _Known, now_ns: int) -> ProcessReading | None:
+        known.told = None
         try:
             before = known.process
             _refresh(known)
@@ -185,6 +204,10 @@ class PublishedProcesses:
             self.faults.append(Fault(f"{known.path}.json", reason))
             known.is_due, known.sequence = True, 0
             return None
+        return self._if_alive(known, now_ns)
+
+    def _if_alive(self, known: _Known, now_ns: int) -> ProcessReading | None:
+        """A process, looked for now and then while it publishes nothing."""
         process = known.process
         if process is not None and (known.alive_ns == 0 or now_ns - known.alive_ns >= ALIVE_INTERVAL_NS):
             if not is_alive(process.pid, known.start_ticks):
@@ -214,6 +237,11 @@ def _refresh(known: _Known) -> None:
     if known.base is not None:
         known.process = _with_counts(known.process or known.base, known.base, heading, data)
         known.sequence = heading.sequence
+        if known.page is not None:
+            bounds = heading.device_bound_count + heading.total_bound_count
+            place = HEADER_WORDS * WORD_BYTES
+            words = data[place : place + bounds * WORD_BYTES]
+            known.told = known.page, known.page_bytes, known.sequence, known.revision, words, known.process
 
 
 def _read_page(known: _Known) -> bytes | None:
@@ -240,9 +268,14 @@ def _read_file(known: _Known, *, with_counts: bool) -> None:
         text = _read_whole(path, entry.st_size)
         base, known.start_ticks, known.revision = parse_process(text, with_counts=with_counts)
         if base != known.base:
-            known.base = base
+            known.base = base if known.base is None else _as_before(base, known.base)
         known.mark = (modified_ns, entry.st_ino) if with_counts else (0, 0)
     known.is_due = False
+
+
+def _as_before(process: ProcessReading, last: ProcessReading) -> ProcessReading:
+    """A process whose fields are the same objects as before where they are equal."""
+    return ProcessReading._make([old if old == new else new for old, new in zip(last, process)])
 
 
 def is_alive(pid: int, start_ticks: int) -> bool:

@@ -28,6 +28,7 @@ __all__ = (
     "refresh",
     "removed",
     "table",
+    "told",
     "utilizations",
     "window_numbers",
     "with_cores",
@@ -228,58 +229,94 @@ def _with_cores(process: Any, cores: Mapping[int, Any]) -> Any:
 
 def refill(
     numbers: list[Any],
-    places: Sequence[tuple[int, int, int, int]],
+    places: Sequence[tuple[int, ...]],
     before: tuple[Any, ...],
     after: tuple[Any, ...],
-    elapsed_ns: float,
+    wall_ns: float,
     columns: tuple[int, ...],
     copies: int,
     outcomes: Sequence[tuple[int, ...]],
     memory: tuple[int, int],
+    shares: tuple[float, ...],
 ) -> list[int] | None:
-    """Put what processes of a real host did between two looks into the numbers of a report.
+    """Put what processes did between two looks into the numbers of a report.
 
     Args:
         numbers: Of the report, made before of processes of the same form.
         places: Of each process, where its counters begin and how many there are, where its executions begin,
-            each below 0 if they are not wanted, and the size of its logical cores.
+            the size of its logical cores, where its activity begins and how many numbers that has, and where
+            its percentiles of latency begin, as the runtime sees it and on the device; each begin is below 0
+            if it is not wanted, or was not told.
         before: Readings of the processes.
         after: The same later.
+        wall_ns: The time between, for processes that do not tell their own.
         columns: As `window_numbers` has them, and `copies` too.
         outcomes: Of each number of executions, the columns of the statuses that are part of it.
         memory: First column and end of the memory that cores hold.
+        shares: Of the percentiles.
 
     Returns:
-        Which processes hold other memory than before; None if one is of another form than it was, or tells
-        its own time: some numbers may be others then.
+        Which processes hold other memory or models than before; None if one is of another form than it was,
+        or told nothing since: some numbers may be others then.
     """
     if not len(before) == len(after) == len(places):
         return None
     found = []
     for index, (place, old, new) in enumerate(zip(places, before, after)):
-        if not _are_alike(old, new):
+        elapsed_ns = _passed(old, new, wall_ns) if _are_alike(old, new) else -1
+        if elapsed_ns < 0:
             return None
-        counters_at, counter_count, executions_at, size = place
-        counters, _, completed = window_numbers(old.cores, new.cores, elapsed_ns, columns, size, copies)
-        if counters_at >= 0:
-            if len(counters) != counter_count:
-                return None
-            numbers[counters_at : counters_at + counter_count] = counters
+        counters_at, counter_count, executions_at, size, activity_at, activity_count, *latency_at = place
+        told = window_numbers(old.cores, new.cores, elapsed_ns, columns, size, copies)
+        groups = ((counters_at, counter_count, told[0]), (activity_at, activity_count, told[1]))
+        for begin, count, group in groups:
+            if begin >= 0:
+                if len(group) != count:
+                    return None
+                numbers[begin : begin + count] = group
         if executions_at >= 0:
-            ended = [_ended(old.cores, new.cores, each, completed, columns) for each in outcomes]
+            ended = [_ended(old.cores, new.cores, each, told[2], columns) for each in outcomes]
             numbers[executions_at : executions_at + len(ended)] = ended
-        if old.host_memory is not new.host_memory or _memory(old, memory) != _memory(new, memory):
+            if new.elapsed_ns is not None:
+                for kind, begin in zip(("total", "device"), latency_at):
+                    if not _put_latency(numbers, begin, old.latency.get(kind), new.latency.get(kind), shares):
+                        return None
+        is_held = old.host_memory is new.host_memory and old.models_told is new.models_told
+        if not is_held or _memory(old, memory) != _memory(new, memory):
             found.append(index)
     return found
 
 
+def _passed(before: Any, after: Any, wall_ns: float) -> float:
+    """The time between two looks; below 0 where a process's own went back, or it told nothing since."""
+    if after.elapsed_ns is None:
+        return wall_ns
+    is_new = after.published_at_s != before.published_at_s
+    return float(after.elapsed_ns - before.elapsed_ns) if is_new else -1.0
+
+
+def _put_latency(numbers: list[Any], begin: int, old: Any, new: Any, shares: tuple[float, ...]) -> bool:
+    """Put percentiles into the numbers; False where there are none, or some, unlike before."""
+    if old is None or new is None or old.bounds is not new.bounds:
+        return False
+    reached = reached_at(old.words, new.words, shares)
+    if (len(reached) > 0) != (begin >= 0):
+        return False
+    if reached:
+        numbers[begin : begin + len(reached)] = [new.bounds.seconds[at] for at in reached]
+    return True
+
+
 def _are_alike(before: Any, after: Any) -> bool:
-    """Whether two looks at a process differ in its cores' counters and its memory on the host only."""
-    changing = before._fields.index("cores"), before._fields.index("host_memory")
+    """Whether two looks at a process differ only in what it counts, and what it holds."""
+    counted = ("cores", "host_memory", "models_told", "elapsed_ns", "published_at_s", "latency")
+    changing = [before._fields.index(name) for name in counted]
+    is_clocked = after.elapsed_ns is not None
     return (
         all(old is new for field, (old, new) in enumerate(zip(before, after)) if field not in changing)
         and before.cores.keys() == after.cores.keys()
-        and not any(core.is_clocked for core in after.cores.values())
+        and (before.elapsed_ns is not None) == is_clocked
+        and all(core.is_clocked == is_clocked for core in after.cores.values())
     )
 
 
@@ -412,6 +449,31 @@ def read_page(descriptor: int, size: int) -> bytes | None:
         return None
     again = os.pread(descriptor, WORD_BYTES, WORD_BYTES)
     return data if again == data[WORD_BYTES : 2 * WORD_BYTES] else None
+
+
+def told(known: list[tuple[Any, ...] | None], layout: tuple[Any, ...]) -> list[tuple[Any, ...] | None]:
+    """What processes' open pages tell by now.
+
+    Args:
+        known: Of each page its descriptor, bytes, sequence, revision, upper bounds of latencies as they stand
+            in it, and the process's reading; None for what the caller must look at.
+        layout: Where a row's place and counters stand, the counters' limits, the words of a row, and the most
+            bytes that a memory has.
+
+    Returns:
+        The same object where a page was not published anew; else the same with the new sequence and reading,
+        or None where the caller must look at it: always here, and of the compiled kernel where more is new
+        than counters.
+    """
+    return [each if each is not None and _is_as_before(each) else None for each in known]
+
+
+def _is_as_before(known: tuple[Any, ...]) -> bool:
+    try:
+        data = read_page(known[0], 3 * WORD_BYTES)
+    except OSError:
+        return False
+    return data is not None and words(data, 1, 1)[0] == known[2]
 
 
 def processor_ticks(descriptors: list[int]) -> list[tuple[int, int] | None]:

@@ -135,15 +135,16 @@ class DeviceTree:
             self._devices[index] = opened
 
     def _read_devices(self, now_ns: int, told: Mapping[int, CoreReading]) -> None:
-        all_told = told is self._told_last and len(self._latest) == len(self._devices)
-        if self._driver and all_told and not any(each.is_due(now_ns) for each in self._devices.values()):
+        all_told = bool(self._driver) and told is self._told_last and len(self._latest) == len(self._devices)
+        due = [index for index, nodes in self._devices.items() if not all_told or nodes.is_due(now_ns)]
+        if not due:
             return
         self._told_last = told
         reads: dict[int, Callable[[], DeviceReading]] = {}
         # A host's devices are alike: one that is missing, or not whole yet, leaves the others' numbers alone.
         per_device = max((nodes.facts.core_count for nodes in self._devices.values()), default=0)
-        for index, nodes in sorted(self._devices.items()):
-            reads[index] = partial(nodes.read, now_ns, index * per_device, told)
+        for index in sorted(due):
+            reads[index] = partial(self._devices[index].read, now_ns, index * per_device, told)
         # Files of a simulated driver are in memory: no driver can hang, and no thread is needed.
         outcomes = _call(reads) if self._driver else self._reading.run(reads)
         for index, outcome in outcomes.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from neuron_monitor.api import kernels
+from neuron_monitor.api.latency import SHARES
 from neuron_monitor.api.layout import MEMORY_SLICE
 from neuron_monitor.api.rates import WINDOW_COLUMNS
 from neuron_monitor.api.readings import ProcessReading
@@ -27,17 +28,21 @@ from neuron_monitor.report.process_groups import (
     runtime_vcpu_usage,
     vcpu_structure,
 )
-from neuron_monitor.report.sheet import SLOT, Number, Sheet, cut, joined, number_text
+from neuron_monitor.report.sheet import SLOT, Number, Sheet, cut
 from neuron_monitor.report.spelling import Keys
-from neuron_monitor.report.windows import Mark, by_pid, shown_window, window_since
+from neuron_monitor.report.windows import Mark, Shown, by_pid, shown_window, window_since
 
 COUNTERS_GROUP = "neuroncore_counters"
 EXECUTIONS_GROUP = "execution_stats"
 TIME_GROUP = "neuron_runtime_vcpu_usage"
 MEMORY_GROUP = "memory_used"
 _Groups = list[tuple[RuntimeGroups, list[Group]]]
-TIMED_GROUPS = (COUNTERS_GROUP, "neuroncore_activity")
-_COUNTERS_END = "end of neuroncore_counters"
+_Span = tuple[int, int]
+ACTIVITY_GROUP = "neuroncore_activity"
+TIMED_GROUPS = (COUNTERS_GROUP, ACTIVITY_GROUP)
+_NOWHERE = (-1, -1)
+_FORMS_KEPT = 4
+_LATENCIES = ("total", "device")
 _MEMORY_COLUMNS = (MEMORY_SLICE.start, MEMORY_SLICE.stop)
 _NOT_TIMED = "utilization is not known: run the program under 'neuron-profile capture' to keep its times"
 _SHARED = "cores are shared with other processes: counts are of all of them"
@@ -50,13 +55,14 @@ class _Entries:
     Attributes:
         periods: Positions among the values at which each group's period stands.
         times: Position of each process's processor time.
-        begins: Of each process, the position at which each group's values begin.
+        spans: Of each process, the positions at which the values of each group begin and end, and of each
+            kind of latency.
     """
 
     sheet: Sheet = field(default_factory=Sheet)
     periods: dict[str, list[int]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
-    begins: list[dict[str, int]] = field(default_factory=list)
+    spans: list[dict[str, _Span]] = field(default_factory=list)
 
 
 _Collected = tuple[Hashable, Sequence[Number]]
@@ -89,71 +95,112 @@ class _Shape(NamedTuple):
     groups: list[Hashable]
 
 
-@dataclass(frozen=True, slots=True)
-class _Still:
+class _Still(NamedTuple):
     """Entries of which only periods and processor times change while no process tells anything.
 
     Attributes:
-        parts: Their text around these values, one more than there are of them.
-        values: The values, of which `periods` and `times` say which is which.
+        key: What else the text around the values is made of.
+        processes: What the values are of.
     """
 
     key: Hashable
     processes: tuple[ProcessReading, ...]
-    parts: list[bytes]
-    values: list[bytes]
-    periods: dict[str, list[int]]
-    times: dict[int, int]
+    entries: _Entries
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Entries of a real host's processes, to be filled anew while these count on and are otherwise the same.
+    """Entries to be filled anew while the processes count on and are otherwise the same.
 
     Attributes:
         key: What else the text around the values is made of.
         processes: What the values are of.
         places: Of each process, as `kernels.refill` takes them.
+        is_clocked: Whether the processes tell their own time, and so now and then nothing.
     """
 
     key: Hashable
     groups: _Groups
     processes: tuple[ProcessReading, ...]
     entries: _Entries
-    places: list[tuple[int, int, int, int]]
+    places: list[tuple[int, ...]]
+    is_clocked: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """Entries of a report between two publications, of the same form as those of the report before.
+
+    Attributes:
+        told: The entries of reports in which the processes told something.
+        entries: Of the others: rates stand there as they were, and nothing was executed.
+    """
+
+    told: _Entries
+    entries: _Entries
+
+    def follow(self) -> None:
+        """Take over the rates and memory that were told last."""
+        told, sheet = self.told.sheet, self.entries.sheet
+        for old, new in zip(self.told.spans, self.entries.spans):
+            for name in TIMED_GROUPS:
+                if name in new:
+                    sheet.numbers[slice(*new[name])] = told.numbers[slice(*old[name])]
+            if MEMORY_GROUP in new:
+                texts = [told.texts[position] for position in range(*old[MEMORY_GROUP])]
+                sheet.texts.update(zip(range(*new[MEMORY_GROUP]), texts))
 
 
 def _layout(
     key: Hashable, groups: _Groups, processes: tuple[ProcessReading, ...], entries: _Entries
 ) -> _Layout | None:
-    """A layout, None where a process tells its own time or is not timed."""
-    if any(process.elapsed_ns is not None or not process.is_timed for process in processes):
+    """A layout, None where a process is not timed, or others tell their own time."""
+    clocked = {process.elapsed_ns is not None for process in processes}
+    if len(clocked) != 1 or not all(process.is_timed for process in processes):
         return None
-    places = [_place(begins, process) for begins, process in zip(entries.begins, processes)]
-    return _Layout(key, groups, processes, entries, places)
+    places = [_place(spans, process) for spans, process in zip(entries.spans, processes)]
+    return _Layout(key, groups, processes, entries, places, clocked.pop())
 
 
-def _place(begins: dict[str, int], process: ProcessReading) -> tuple[int, int, int, int]:
-    counters_at, executions_at = begins.get(COUNTERS_GROUP, -1), begins.get(EXECUTIONS_GROUP, -1)
-    return counters_at, begins.get(_COUNTERS_END, -1) - counters_at, executions_at, process.logical_core_size
-
-
-def _still(key: Hashable, processes: tuple[ProcessReading, ...], entries: _Entries) -> _Still:
-    positions = sorted(
-        [
-            *(position for each in entries.periods.values() for position in each),
-            *(position + part for position in entries.times.values() for part in (0, 1)),
-        ]
+def _place(spans: dict[str, _Span], process: ProcessReading) -> tuple[int, ...]:
+    """Where the groups of a process stand; a real driver tells no activity, which stays as it is."""
+    counters, executions = spans.get(COUNTERS_GROUP, _NOWHERE), spans.get(EXECUTIONS_GROUP, _NOWHERE)
+    activity = _NOWHERE if process.elapsed_ns is None else spans.get(ACTIVITY_GROUP, _NOWHERE)
+    return (
+        counters[0],
+        counters[1] - counters[0],
+        executions[0],
+        process.logical_core_size,
+        activity[0],
+        activity[1] - activity[0],
+        *(spans.get(kind, _NOWHERE)[0] for kind in _LATENCIES),
     )
-    place = {position: number for number, position in enumerate(positions)}
-    return _Still(
-        key=key,
-        processes=processes,
-        parts=entries.sheet.with_slots(positions),
-        values=[number_text([entries.sheet.numbers[position]])[1:-1] for position in positions],
-        periods={name: [place[at] for at in each] for name, each in entries.periods.items()},
-        times={pid: place[at] for pid, at in entries.times.items()},
-    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What a report is made of.
+
+    Attributes:
+        key: What the text around the values is made of beside the processes.
+        marks: Where the period of each group that is due begins.
+    """
+
+    key: Hashable
+    groups: _Groups
+    sample: Sample
+    marks: dict[str, Mark]
+    keys: Keys
+
+    @property
+    def mark(self) -> Mark:
+        """The first group's."""
+        return next(iter(self.marks.values()))
+
+    @property
+    def passed_ns(self) -> int:
+        """The first group's period."""
+        return self.sample.taken_ns - self.mark.sample.taken_ns
 
 
 class RuntimeData:
@@ -166,102 +213,135 @@ class RuntimeData:
 
     def __init__(self, configuration: Configuration, first: Sample) -> None:
         self._configuration = configuration
-        self._first = Mark(first, by_pid(first.tree), {})
+        self._first = Mark(first, by_pid(first.tree), Shown())
         self._marks: dict[str, Mark] = {}
         self._memory_texts: dict[int, tuple[Any, dict[str, bytes]]] = {}
-        self._forms: dict[int, tuple[_Shape, list[bytes]]] = {}
+        self._forms: dict[int, list[tuple[_Shape, list[bytes]]]] = {}
         self._times: dict[int, tuple[int, tuple[float, float]]] = {}
         self._still: _Still | None = None
+        self._due: tuple[Collection[Group] | None, _Groups, list[str]] | None = None
         self._layout: _Layout | None = None
+        self._rest: _Rest | None = None
         self._groups_of_tags: tuple[_Groups, dict[str, list[str]]] = ([], {})
 
     def report(self, sample: Sample, due: Collection[Group] | None, keys: Keys) -> Any:
         """The list of entries, with the groups that are due; with all of them where `due` is None."""
-        groups = [(runtime, _due(runtime.groups, due)) for runtime in self._configuration.runtimes]
-        names = {group.name for _, each in groups for group in each}
+        groups, names = self._groups_due(due)
         if not names:
             return []
-        marks = {name: self._marks.get(name, self._first) for name in sorted(names)}
+        marks = {name: self._marks.get(name, self._first) for name in names}
         told_nothing = all(mark.sample.tree.processes is sample.tree.processes for mark in marks.values())
         key = (tuple(marks), keys)
         still = self._still
         if told_nothing and still and still.key == key and still.processes is sample.tree.processes:
-            return self._again(still, sample, marks)
+            return self._again(still.entries, sample, marks)
         processes = by_pid(sample.tree)
         distinct = {id(mark): mark for mark in marks.values()}
-        new = {key: Mark(sample, processes, _still_there(mark, processes)) for key, mark in distinct.items()}
-        entries = self._refilled((key, _architecture(sample)), groups, sample, marks, keys)
+        told = _Told((key, _architecture(sample)), groups, sample, marks, keys)
+        entries, shown = self._filled(told, told_nothing=told_nothing)
+        new = {key: Mark(sample, processes, shown or Shown()) for key, mark in distinct.items()}
         if entries is None:
             entries = self._entries(sample, groups, marks, new, keys)
-            told = (key, _architecture(sample)), groups, sample.tree.processes
-            self._layout = _layout(*told, entries) if len(distinct) == 1 else None
-        self._still = _still(key, sample.tree.processes, entries) if told_nothing else None
+            self._keep(told, entries, is_rest=told_nothing)
+        self._still = _Still(key, sample.tree.processes, entries) if told_nothing else None
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         self._forget(processes)
         return entries.sheet.text()
 
-    def _refilled(
-        self, key: Hashable, groups: _Groups, sample: Sample, marks: dict[str, Mark], keys: Keys
-    ) -> _Entries | None:
-        """The entries of the last report with the values of now; None where their text is another."""
-        layout, self._layout = self._layout, None
-        mark = next(iter(marks.values()))
+    def _groups_due(self, due: Collection[Group] | None) -> tuple[_Groups, list[str]]:
+        """The groups that are due and their names, sorted; made once for the same object."""
+        if self._due is None or self._due[0] is not due:
+            groups = [(runtime, _due(runtime.groups, due)) for runtime in self._configuration.runtimes]
+            self._due = due, groups, sorted({group.name for _, each in groups for group in each})
+        return self._due[1:]
+
+    def _filled(self, told: _Told, *, told_nothing: bool) -> tuple[_Entries | None, Shown | None]:
+        """Entries that were made before, with the values of now, and the windows of their processes.
+
+        None where their text is another.
+        """
+        layout, mark = self._layout, told.mark
         if (
             layout is None
             or layout.processes is not mark.sample.tree.processes
-            or layout.key != key
-            or layout.groups != groups
+            or layout.key != told.key
+            or layout.groups != told.groups
         ):
+            self._layout = None
+            return None, None
+        if told_nothing and layout.is_clocked:
+            entries = self._rested(layout, told)
+            return entries, None if entries is None else mark.shown
+        self._layout = None
+        entries = self._refilled(layout, told)
+        processes = told.sample.tree.processes
+        shown = Shown(before=layout.processes, after=processes, flops_copies=len(told.keys.flops))
+        return entries, shown if layout.is_clocked and entries is not None else None
+
+    def _rested(self, layout: _Layout, told: _Told) -> _Entries | None:
+        """The entries of a report between two publications; None where there was none of this form yet."""
+        if self._rest is None or self._rest.told is not layout.entries:
             return None
-        processes, entries = sample.tree.processes, layout.entries
-        passed_ns = sample.taken_ns - mark.sample.taken_ns
+        self._rest.follow()
+        entries = self._rest.entries
+        _put_periods(entries, told)
+        self._put_times(entries, told.sample, told.mark)
+        return entries
+
+    def _keep(self, told: _Told, entries: _Entries, *, is_rest: bool) -> None:
+        """Keep entries that were made anew, to be filled the next time."""
+        if is_rest and self._layout is not None:
+            self._rest = _Rest(self._layout.entries, entries)
+            return
+        processes = told.sample.tree.processes
+        is_one = len({id(mark) for mark in told.marks.values()}) == 1
+        self._layout = _layout(told.key, told.groups, processes, entries) if is_one else None
+
+    def _refilled(self, layout: _Layout, told: _Told) -> _Entries | None:
+        """The entries of the last report with the values of now; None where their text is another."""
+        sample, entries = told.sample, layout.entries
+        processes = sample.tree.processes
         others = kernels.refill(
             entries.sheet.numbers,
             layout.places,
             layout.processes,
             processes,
-            passed_ns,
+            told.passed_ns,
             WINDOW_COLUMNS,
-            len(keys.flops),
+            len(told.keys.flops),
             OUTCOME_COLUMNS,
             _MEMORY_COLUMNS,
+            SHARES,
         )
         if others is None:
             return None
-        for index in others if MEMORY_GROUP in marks else ():
-            texts = self._memory_text(processes[index], keys, _most_models(sample)).values()
-            entries.sheet.texts.update(enumerate(texts, entries.begins[index][MEMORY_GROUP]))
-        self._put_times(entries, sample, mark, passed_ns / 1e9)
+        for index in others if MEMORY_GROUP in told.marks else ():
+            texts = self._memory_text(processes[index], told.keys, _most_models(sample)).values()
+            entries.sheet.texts.update(zip(range(*entries.spans[index][MEMORY_GROUP]), texts))
+        _put_periods(entries, told)
+        if sample.host_taken_ns != told.mark.sample.host_taken_ns:
+            self._put_times(entries, sample, told.mark)
         self._layout = replace(layout, processes=processes)
         return entries
 
-    def _put_times(self, entries: _Entries, sample: Sample, mark: Mark, period_s: float) -> None:
-        """Put the period and the processes' processor time into the entries."""
+    def _put_times(self, entries: _Entries, sample: Sample, mark: Mark) -> None:
+        """Put the processes' processor time into the entries."""
         numbers = entries.sheet.numbers
-        for positions in entries.periods.values():
-            for position in positions:
-                numbers[position] = period_s
-        if sample.host_taken_ns != mark.sample.host_taken_ns:
-            for pid, position in entries.times.items():
-                numbers[position : position + 2] = self._time_since(mark, pid, sample)
+        for pid, position in entries.times.items():
+            numbers[position : position + 2] = self._time_since(mark, pid, sample)
 
-    def _again(self, still: _Still, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
+    def _again(self, entries: _Entries, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
         """The entries once more, with new periods and processor times."""
-        values = still.values
-        for name, places in still.periods.items():
-            text = b"%r" % ((sample.taken_ns - marks[name].sample.taken_ns) / 1e9)
-            for place in places:
-                values[place] = text
+        for name, mark in marks.items():
+            _put_period(entries.sheet, entries.periods[name], sample, mark)
         if TIME_GROUP in marks and sample.host_taken_ns != marks[TIME_GROUP].sample.host_taken_ns:
-            for pid, place in still.times.items():
-                user, system = self._time_since(marks[TIME_GROUP], pid, sample)
-                values[place : place + 2] = (b"%r" % user, b"%r" % system)
+            self._put_times(entries, sample, marks[TIME_GROUP])
         distinct = {id(mark): mark for mark in marks.values()}
-        new = {key: Mark(sample, mark.processes, mark.windows) for key, mark in distinct.items()}
+        new = {key: Mark(sample, mark.processes, mark.shown) for key, mark in distinct.items()}
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
-        return orjson.Fragment(joined(still.parts, values))
+        return entries.sheet.text()
 
     def _entries(
         self,
@@ -283,32 +363,34 @@ class RuntimeData:
             if names is None:
                 names = known[process.tag] = _groups_of(process, groups)
             shapes: list[Hashable] = []
-            begins: dict[str, int] = {}
+            spans: dict[str, _Span] = {}
             since = None
-            entries.begins.append(begins)
+            entries.spans.append(spans)
             for name in names:
                 mark, period_s, collect, positions = collectors[name]
                 if mark is not since:
                     since, window = mark, window_since(mark, process, sample.taken_ns, len(keys.flops))
                     shown = shown_window(window, mark)
                     if process.elapsed_ns is not None:
-                        new[id(mark)].windows[process.pid] = shown
+                        new[id(mark)].shown.put(shown)
                 positions.append(len(numbers))
                 numbers.append(period_s)
-                begins[name] = len(numbers)
+                begin = len(numbers)
                 if name == MEMORY_GROUP:
                     texts = self._memory_text(process, keys, _most_models(sample))
                     for text in texts.values():
                         sheet.add_text(text)
                     shapes.append(tuple(texts))
+                    spans[name] = begin, len(numbers)
                     continue
                 shape, values = collect(window, shown)
                 shapes.append(shape)
                 numbers += values
+                spans[name] = begin, len(numbers)
                 if name == TIME_GROUP:
-                    entries.times[process.pid] = begins[name]
-                elif name == COUNTERS_GROUP:
-                    begins[_COUNTERS_END] = len(numbers)
+                    entries.times[process.pid] = begin
+                elif name == EXECUTIONS_GROUP:
+                    spans.update(_latency_spans(begin + len(OUTCOME_COLUMNS), latencies(window)))
             size, is_timed = process.logical_core_size, process.is_timed
             told = _Shape(process.tag, process.is_shared, is_timed, size, keys, architecture, names, shapes)
             sheet.add(self._form(process.pid, told))
@@ -349,16 +431,20 @@ class RuntimeData:
         return found
 
     def _form(self, pid: int, shape: _Shape) -> list[bytes]:
-        """The text of an entry around its values."""
-        known = self._forms.get(pid)
-        if known is not None and known[0] == shape:
-            return known[1]
+        """The text of an entry around its values; the last ones are kept, for executions come and go."""
+        known = self._forms.setdefault(pid, [])
+        for number, (other, form) in enumerate(known):
+            if other == shape:
+                if number:
+                    known.insert(0, known.pop(number))
+                return form
         report = {
             name: {"period": SLOT, **_structure(name, group, shape), "error": _error(name, shape)}
             for name, group in zip(shape.names, shape.groups)
         }
         form = cut(_entry(pid, shape, report))
-        self._forms[pid] = shape, form
+        known.insert(0, (shape, form))
+        del known[_FORMS_KEPT:]
         return form
 
     def _forget(self, processes: dict[int, ProcessReading]) -> None:
@@ -391,8 +477,23 @@ def _architecture(sample: Sample) -> str:
     return devices[0].facts.core_architecture if devices else ""
 
 
-def _still_there(mark: Mark, processes: Container[int]) -> dict[int, ProcessWindow]:
-    return {pid: window for pid, window in mark.windows.items() if pid in processes}
+def _put_periods(entries: _Entries, told: _Told) -> None:
+    for positions in entries.periods.values():
+        _put_period(entries.sheet, positions, told.sample, told.mark)
+
+
+def _put_period(sheet: Sheet, positions: Sequence[int], sample: Sample, mark: Mark) -> None:
+    period_s = (sample.taken_ns - mark.sample.taken_ns) / 1e9
+    for position in positions:
+        sheet.numbers[position] = period_s
+
+
+def _latency_spans(begin: int, each: Iterable[Sequence[float]]) -> Iterator[tuple[str, _Span]]:
+    """Where the percentiles of each kind of latency stand, of those that are told."""
+    for kind, told in zip(_LATENCIES, each):
+        if told:
+            yield kind, (begin, begin + len(told))
+            begin += len(told)
 
 
 def _counters(window: ProcessWindow, shown: ProcessWindow) -> _Collected:
@@ -412,7 +513,7 @@ def _activity(window: ProcessWindow, shown: ProcessWindow) -> _Collected:
 _COLLECT: dict[str, Callable[[ProcessWindow, ProcessWindow], _Collected]] = {
     COUNTERS_GROUP: _counters,
     EXECUTIONS_GROUP: _executions,
-    "neuroncore_activity": _activity,
+    ACTIVITY_GROUP: _activity,
 }
 
 
@@ -425,7 +526,7 @@ def _structure(name: str, group: Any, shape: _Shape) -> dict[str, Any]:
         return vcpu_structure()
     if name == EXECUTIONS_GROUP:
         return executions_structure(has_total=group[0], has_device=group[1])
-    if name == "neuroncore_activity":
+    if name == ACTIVITY_GROUP:
         return activity_structure(group[0], size, is_timed=is_timed, is_told=group[1])
     return counters_structure(group, size, shape.keys, shape.core_architecture, is_timed=is_timed)
 

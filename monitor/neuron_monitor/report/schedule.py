@@ -15,18 +15,26 @@ class Schedule:
     """
 
     def __init__(self, configuration: Configuration, start_ns: int, first_after_ns: int) -> None:
-        groups = [*configuration.system, *(group for each in configuration.runtimes for group in each.groups)]
-        self._due_ns = dict.fromkeys(groups, start_ns + first_after_ns)
+        self._groups = [
+            *dict.fromkeys(
+                [*configuration.system, *(group for each in configuration.runtimes for group in each.groups)]
+            )
+        ]
+        self._periods_ns = [round(group.period_s * 1e9) for group in self._groups]
+        self._due_ns = [start_ns + first_after_ns] * len(self._groups)
 
     def next_ns(self) -> int:
         """When the next group is due."""
-        return min(self._due_ns.values())
+        return min(self._due_ns)
 
     def take_due(self, now_ns: int) -> list[Group]:
-        """The groups that are due now. Periods that were missed, because the host slept, are left out."""
-        due = [group for group, due_ns in self._due_ns.items() if due_ns <= now_ns]
-        for group in due:
-            period_ns = round(group.period_s * 1e9)
-            passed = (now_ns - self._due_ns[group]) // period_ns + 1
-            self._due_ns[group] += passed * period_ns
-        return due
+        """The groups that are due now; the same object where all are.
+
+        Periods that were missed, because the host slept, are left out.
+        """
+        due = [number for number, due_ns in enumerate(self._due_ns) if due_ns <= now_ns]
+        for number in due:
+            period_ns = self._periods_ns[number]
+            passed = (now_ns - self._due_ns[number]) // period_ns + 1
+            self._due_ns[number] += passed * period_ns
+        return self._groups if len(due) == len(self._groups) else [self._groups[number] for number in due]

@@ -33,14 +33,6 @@ def number_text(values: Sequence[Number]) -> bytes:
         return orjson.dumps([min(v, LARGEST) if isinstance(v, int) else v for v in values])
 
 
-def joined(parts: Sequence[bytes], values: Sequence[bytes]) -> bytes:
-    """Parts of a text with values between them."""
-    pieces = [b""] * (len(parts) + len(values))
-    pieces[::2] = parts
-    pieces[1::2] = values
-    return b"".join(pieces)
-
-
 @dataclass(slots=True)
 class Sheet:
     """A JSON list of forms with their values.
@@ -71,22 +63,6 @@ class Sheet:
         """The whole text."""
         numbers = number_text(self.numbers)
         return orjson.Fragment(kernels.interleaved(self._closed(), numbers, self.texts))
-
-    def with_slots(self, positions: Sequence[int]) -> list[bytes]:
-        """The whole text, cut at those of the values that will be others.
-
-        Args:
-            positions: Of these values, in rising order.
-        """
-        pieces, values = self._closed(), number_text(self.numbers)[1:-1].split(b",")
-        for position, text in self.texts.items():
-            values[position] = text
-        parts, begin = [], 0
-        for position in (*positions, len(pieces) - 1):
-            run = [part for pair in zip(pieces[begin:position], values[begin:position]) for part in pair]
-            parts.append(b"".join([*run, pieces[position]]))
-            begin = position + 1
-        return parts
 
     def _closed(self) -> list[bytes]:
         return [*self.pieces[:-1], self.pieces[-1] + b"]"]

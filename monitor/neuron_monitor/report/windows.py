@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from neuron_monitor.api.readings import ProcessReading, TreeReading
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.process_groups import ProcessWindow, make_window
+
+
+class Shown:
+    """Of each process that publishes, the last window in which it told something.
+
+    Args:
+        windows: Those that are made.
+        before: Readings of all processes, of which the others are made when they are asked for.
+        after: The same later.
+        flops_copies: How often the report has each core's FLOP a second.
+    """
+
+    def __init__(
+        self,
+        windows: dict[int, ProcessWindow] | None = None,
+        before: Sequence[ProcessReading] = (),
+        after: Sequence[ProcessReading] = (),
+        flops_copies: int = 0,
+    ) -> None:
+        self._windows = {} if windows is None else windows
+        self._pairs = before, after
+        self._flops_copies = flops_copies
+
+    def get(self, pid: int, otherwise: ProcessWindow) -> ProcessWindow:
+        """A process's window."""
+        if self._pairs[0]:
+            pairs = zip(*self._pairs)
+            self._windows = {new.pid: make_window(old, new, 0, self._flops_copies) for old, new in pairs}
+            self._pairs = (), ()
+        return self._windows.get(pid, otherwise)
+
+    def put(self, window: ProcessWindow) -> None:
+        """Take a process's window."""
+        self._windows[window.after.pid] = window
 
 
 @dataclass(slots=True)
@@ -16,12 +51,12 @@ class Mark:
     Attributes:
         sample: What it was made of.
         processes: The processes of that sample by pid.
-        windows: Of each process that publishes, the last window in which it told something.
+        shown: What was reported last of them.
     """
 
     sample: Sample
     processes: dict[int, ProcessReading]
-    windows: dict[int, ProcessWindow]
+    shown: Shown
 
 
 def window_since(mark: Mark, process: ProcessReading, taken_ns: int, flops_copies: int) -> ProcessWindow:
@@ -45,7 +80,7 @@ def shown_window(window: ProcessWindow, mark: Mark) -> ProcessWindow:
     after = window.after
     if after.elapsed_ns is None or after.published_at_s != window.before.published_at_s:
         return window
-    return mark.windows.get(after.pid, window)
+    return mark.shown.get(after.pid, window)
 
 
 def by_pid(tree: TreeReading) -> dict[int, ProcessReading]:

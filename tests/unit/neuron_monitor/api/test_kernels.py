@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from neuron_monitor.api import kernels as chosen
 from neuron_monitor.api import python_kernels
 from neuron_monitor.api.allocation import CoreAllocation
+from neuron_monitor.api.latency import SHARES, Bounds, histogram
 from neuron_monitor.api.python_kernels import READ_BYTES
 from neuron_monitor.api.readings import CoreReading, ProcessReading
 
@@ -211,8 +212,9 @@ def refilled(kernels, old, new, numbers, **process_changes):
     before = process(1, readings([old], is_clocked=False))
     after = before._replace(cores=readings([new], is_clocked=False), **process_changes)
     outcomes, memory = ((7,), (6,)), (3, 4)
-    places = [(1, 2, 4, 1)]
-    return kernels.refill(numbers, places, (before,), (after,), 10**6, WINDOW_COLUMNS, 1, outcomes, memory)
+    places = [(1, 2, 4, 1, -1, 0, -1, -1)]
+    told = 10**6, WINDOW_COLUMNS, 1, outcomes, memory, SHARES
+    return kernels.refill(numbers, places, (before,), (after,), *told)
 
 
 @both
@@ -237,11 +239,38 @@ def test_numbers_are_put_where_they_stand(kernels, old, new, numbers, others):
 def test_a_process_of_another_form_is_not_filled_in(kernels, change):
     before = process(1, readings([[0] * 8], is_clocked=False))
     after = (before._replace(**change),)
-    told = 10**6, WINDOW_COLUMNS, 1, (), (3, 4)
-    assert kernels.refill([0] * 3, [(0, 2, -1, 1)], (before,), after, *told) is None
+    told = 10**6, WINDOW_COLUMNS, 1, (), (3, 4), SHARES
+    places = [(0, 2, -1, 1, -1, 0, -1, -1)]
+    assert kernels.refill([0] * 3, places, (before,), after, *told) is None
     assert kernels.refill([0] * 3, [], (before,), (before,), *told) is None
     clocked = process(1, readings([[0] * 8]))
-    assert kernels.refill([0] * 3, [(0, 2, -1, 1)], (clocked,), (clocked,), *told) is None
+    assert kernels.refill([0] * 3, places, (clocked,), (clocked,), *told) is None
+
+
+def publishing(row, elapsed_ns, executions):
+    """A process that tells its own time: rows as above, and executions by two bounds."""
+    bounds = Bounds((1000, 2000), (1e-6, 2e-6))
+    latency = {kind: histogram(bounds, executions) for kind in ("device", "total")}
+    told = {"elapsed_ns": elapsed_ns, "published_at_s": elapsed_ns / 1e9, "latency": latency}
+    return process(1, readings([row]), **told)
+
+
+@both
+def test_a_process_that_tells_its_own_time_is_filled_in_by_it(kernels):
+    before = publishing([0, 0, 0, 0, 0, 0, 5, 1], 10**9, (0, 0))
+    after = publishing([500, 9, 0, 10**5, 0, 3, 9, 1], 10**9 + 10**6, (3, 1))
+    bounds = before.latency["device"].bounds
+    shared = {kind: each._replace(bounds=bounds) for kind, each in after.latency.items()}
+    after = after._replace(tag=before.tag, latency=shared)
+    found = [7] * 16
+    places = [(1, 2, 9, 1, 4, 4, 11, 13)]
+    told = 1, WINDOW_COLUMNS, 1, ((7,), (6,)), (3, 4), (0.5, 1.0)
+    assert kernels.refill(found, places, (before,), (after,), *told) == [0]
+    assert found == [7, 50.0, 9000, 7, 10.0, 0.0, 3000, 0.0, 7, 0, 4, 1e-6, 2e-6, 1e-6, 2e-6, 7]
+    assert kernels.refill(found, places, (after,), (after,), *told) is None
+    assert kernels.refill(found, places, (after,), (before,), *told) is None
+    assert kernels.refill(found, [(1, 2, 9, 1, 4, 4, -1, 13)], (before,), (after,), *told) is None
+    assert kernels.refill(found, [(1, 2, 9, 1, 4, 3, 11, 13)], (before,), (after,), *told) is None
 
 
 @both
