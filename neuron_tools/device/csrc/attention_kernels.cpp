@@ -1,5 +1,6 @@
 // Scaled dot-product attention as one operator, computed by the CPU's flash kernel.
 #include "boxed_kernel.h"
+#include "product_kernels.h"
 
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
@@ -54,10 +55,13 @@ void attention(const OperatorInfo& info, Stack* stack, int) {
 void attention_backward(const OperatorInfo& info, Stack* stack, int) {
   const auto a = take_arguments(info, stack);
   const auto query = a[1].toTensor();
+  const auto wide = [&a](size_t argument) { return in_fp32(a[argument].toTensor()); };
+  const auto wide_query = in_fp32(query);
   const auto [grad_query, grad_key, grad_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      a[0].toTensor(), query, a[2].toTensor(), a[3].toTensor(), a[6].toTensor(), a[7].toTensor(), a[12].toDouble(),
-      a[13].toBool(), additive_mask(a[4], query), a[16].toOptional<double>());
-  push(*stack, grad_query, grad_key, grad_value, at::Tensor());
+      wide(0), wide_query, wide(2), wide(3), wide(6), a[7].toTensor(), a[12].toDouble(), a[13].toBool(),
+      additive_mask(a[4], wide_query), a[16].toOptional<double>());
+  const auto type = query.scalar_type();
+  push(*stack, grad_query.to(type), grad_key.to(type), grad_value.to(type), at::Tensor());
 }
 
 // What the CPU's flash kernel computes; anything else takes the math path, operator by operator.
