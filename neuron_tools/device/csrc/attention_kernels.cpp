@@ -54,13 +54,17 @@ void attention(const OperatorInfo& info, Stack* stack, int) {
 // max k, dropout_p, is_causal, philox seed, philox offset, scale?) -> (query, key, value, bias gradients)
 void attention_backward(const OperatorInfo& info, Stack* stack, int) {
   const auto a = take_arguments(info, stack);
-  const auto query = a[1].toTensor();
-  const auto wide = [&a](size_t argument) { return in_fp32(a[argument].toTensor()); };
-  const auto wide_query = in_fp32(query);
+  const auto type = a[1].toTensor().scalar_type();
+  const int64_t elements = a[1].toTensor().numel();
+  const bool is_large = is_large_product(elements * a[2].toTensor().size(2), elements);
+  const auto operand = [&](size_t argument) {
+    const auto tensor = a[argument].toTensor();
+    return is_large ? in_fp32(tensor) : tensor;
+  };
+  const auto query = operand(1);
   const auto [grad_query, grad_key, grad_value] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-      wide(0), wide_query, wide(2), wide(3), wide(6), a[7].toTensor(), a[12].toDouble(), a[13].toBool(),
-      additive_mask(a[4], wide_query), a[16].toOptional<double>());
-  const auto type = query.scalar_type();
+      operand(0), query, operand(2), operand(3), operand(6), a[7].toTensor(), a[12].toDouble(), a[13].toBool(),
+      additive_mask(a[4], query), a[16].toOptional<double>());
   push(*stack, grad_query.to(type), grad_key.to(type), grad_value.to(type), at::Tensor());
 }
 

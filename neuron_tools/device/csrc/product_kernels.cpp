@@ -1,5 +1,6 @@
-// Products of bf16 and fp16 tensors are computed in fp32 and rounded once, as the Tensor engine accumulates.
-// A CPU without instructions for narrow types would take up to two hundred times as long for the same values.
+// Large products of bf16 and fp16 tensors are computed in fp32 and rounded once, as the Tensor engine accumulates.
+// A CPU without instructions for narrow types takes up to two hundred times as long. What is small is left to the
+// CPU's own kernels, so that it has the same bits there.
 #include "product_kernels.h"
 
 #include <torch/library.h>
@@ -10,15 +11,22 @@
 namespace neuron {
 namespace {
 
+constexpr int64_t kLargeProduct = int64_t{1} << 26;  // about 50 ms in the CPU's narrow kernels
+constexpr int64_t kUsesOfAnElement = 64;  // copying is cheap beside so many multiplications an element
+
 bool is_narrow(at::ScalarType type) {
   return type == at::kBFloat16 || type == at::kHalf;
+}
+
+bool is_tensor(const c10::IValue& value) {
+  return value.isTensor() && value.toTensor().defined();
 }
 
 // The narrow type that all tensors among the arguments have; none where they differ, which the CPU refuses.
 std::optional<at::ScalarType> common_narrow_type(const c10::IValue* first, const c10::IValue* last) {
   std::optional<at::ScalarType> common;
   for (; first != last; ++first) {
-    if (!first->isTensor() || !first->toTensor().defined()) {
+    if (!is_tensor(*first)) {
       continue;
     }
     const auto type = first->toTensor().scalar_type();
@@ -32,36 +40,73 @@ std::optional<at::ScalarType> common_narrow_type(const c10::IValue* first, const
 
 void convert_tensors(c10::IValue* first, c10::IValue* last, at::ScalarType type) {
   std::for_each(first, last, [type](c10::IValue& value) {
-    if (value.isTensor() && value.toTensor().defined()) {
+    if (is_tensor(value)) {
       value = value.toTensor().to(type);
     }
   });
 }
 
+const c10::IValue* arguments_of(const OperatorInfo& info, const Stack& stack) {
+  return stack.data() + stack.size() - info.argument_count;
+}
+
+void compute_product(const OperatorInfo& info, Stack* stack, int device, int64_t multiplications, int64_t elements) {
+  std::optional<at::ScalarType> narrow;
+  if (is_large_product(multiplications, elements)) {
+    auto* first = stack->data() + stack->size() - info.argument_count;
+    auto* last = stack->data() + stack->size();
+    narrow = common_narrow_type(first, last);
+    if (narrow) {
+      convert_tensors(first, last, at::kFloat);
+    }
+  }
+  call_cpu_kernel(info, stack, device);
+  if (narrow) {
+    auto* last = stack->data() + stack->size();
+    convert_tensors(last - info.return_count, last, *narrow);
+  }
+}
+
+// (..., rows, depth) times (..., depth, columns), which begin at this argument.
+template <int Left>
+void matrix_product(const OperatorInfo& info, Stack* stack, int device) {
+  const c10::IValue* arguments = arguments_of(info, *stack);
+  const auto left = arguments[Left].toTensor(), right = arguments[Left + 1].toTensor();
+  const int64_t columns = right.dim() > 0 ? right.size(-1) : 1;
+  compute_product(info, stack, device, left.numel() * columns, left.numel() + right.numel());
+}
+
+// Each place of the (batch, channels, ...) tensor meets the whole filter.
+void convolution(const OperatorInfo& info, Stack* stack, int device, int places, int filter) {
+  const c10::IValue* arguments = arguments_of(info, *stack);
+  const auto tensor = arguments[places].toTensor(), weight = arguments[filter].toTensor();
+  const int64_t count = tensor.numel() / std::max<int64_t>(tensor.size(1), 1);
+  compute_product(info, stack, device, count * weight.numel(), tensor.numel() + weight.numel());
+}
+
 }  // namespace
+
+bool is_large_product(int64_t multiplications, int64_t elements) {
+  return multiplications >= std::max(kLargeProduct, kUsesOfAnElement * elements);
+}
 
 at::Tensor in_fp32(const at::Tensor& tensor) {
   return is_narrow(tensor.scalar_type()) ? tensor.to(at::kFloat) : tensor;
 }
 
-void compute_in_fp32(const OperatorInfo& info, Stack* stack, int device) {
-  c10::IValue* first = stack->data() + stack->size() - info.argument_count;
-  c10::IValue* last = stack->data() + stack->size();
-  const auto narrow = common_narrow_type(first, last);
-  if (narrow) {
-    convert_tensors(first, last, at::kFloat);
-  }
-  call_cpu_kernel(info, stack, device);
-  if (narrow) {
-    last = stack->data() + stack->size();
-    convert_tensors(last - info.return_count, last, *narrow);
-  }
+void convolve(const OperatorInfo& info, Stack* stack, int device) {
+  convolution(info, stack, device, 0, 1);
+}
+
+void convolve_backward(const OperatorInfo& info, Stack* stack, int device) {
+  convolution(info, stack, device, 0, 2);
 }
 
 TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
-  for (const char* name : {"mm", "addmm", "bmm", "baddbmm"}) {
-    library.impl(name, torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&compute_in_fp32>>());
-  }
+  library.impl("mm", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&matrix_product<0>>>());
+  library.impl("bmm", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&matrix_product<0>>>());
+  library.impl("addmm", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&matrix_product<1>>>());
+  library.impl("baddbmm", torch::CppFunction::makeFromBoxedFunction<&boxed_kernel<&matrix_product<1>>>());
 }
 
 }  // namespace neuron

@@ -18,7 +18,7 @@ namespace {
 
 void convolution_overrideable(const c10::OperatorHandle&, Stack* stack) {
   static const auto& convolution = operator_info("aten::convolution", "");
-  run_on_host(convolution, stack, &compute_in_fp32);
+  run_on_host(convolution, stack, &convolve);
 }
 
 std::vector<int64_t> bias_sizes(const at::Tensor& weight, bool transposed, int64_t groups) {
@@ -36,7 +36,7 @@ void convolution_backward_overrideable(const c10::OperatorHandle& handle, Stack*
     sizes = bias_sizes(arguments[base + 2].toTensor(), arguments[base + 6].toBool(), arguments[base + 8].toInt());
   }
   stack->insert(stack->begin() + static_cast<std::ptrdiff_t>(base + 3), sizes);
-  run_on_host(backward, stack, &compute_in_fp32);
+  run_on_host(backward, stack, &convolve_backward);
 }
 
 // (input, p, train) -> (output, mask), drawing from the device's generator.

@@ -161,30 +161,8 @@ def _check(op: OpInfo, sample: SampleInput, expected: Any, actual: Any, with_gra
             for want, got in zip(expected_leaves, actual_leaves):
                 _check_value(want, got)
     except AssertionError:
-        if not _is_random(op, sample) and not _is_nearer_to_fp32(
-            op, sample, expected_leaves, actual_leaves, with_gradients
-        ):
+        if not _is_random(op, sample):
             raise
-
-
-def _is_nearer_to_fp32(
-    op: OpInfo, sample: SampleInput, want: list[Any], got: list[Any], with_gradients: bool
-) -> bool:
-    """Whether narrow results are no further from what fp32 gives than the CPU's, which sums some in narrow types."""
-    if not any(isinstance(each, torch.Tensor) and each.dtype in HALF_DTYPES for each in want):
-        return False
-    exact = tree_leaves(_run(op, sample.transform(_widened), "cpu", with_gradients))
-    return all(
-        bool((ours.cpu().float() - wide).abs().max() <= (theirs.float() - wide).abs().max())
-        for wide, theirs, ours in zip(exact, want, got, strict=True)
-        if wide is not None
-    )
-
-
-def _widened(value: Any) -> Any:
-    if isinstance(value, torch.Tensor) and value.dtype in HALF_DTYPES:
-        return value.detach().float().requires_grad_(value.requires_grad)
-    return value
 
 
 def _check_form(want: Any, got: Any) -> None:

@@ -1,4 +1,4 @@
-"""Products of narrow types: summed in fp32 and rounded once, as the Tensor engine does."""
+"""Large products of narrow types are summed in fp32 and rounded once, as the Tensor engine does."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from torch import Tensor
 DEVICE = torch.device("neuron")
 NARROW = pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 Product = Callable[..., Tensor]
+CONVOLUTION = ((2, 64, 34, 34), (64, 64, 3, 3), (64,))
 PRODUCTS: dict[str, tuple[Product, tuple[tuple[int, ...], ...]]] = {
-    "mm": (torch.mm, ((33, 70), (70, 45))),
-    "addmm": (torch.addmm, ((45,), (33, 70), (70, 45))),
-    "bmm": (torch.bmm, ((3, 33, 70), (3, 70, 45))),
-    "baddbmm": (torch.baddbmm, ((3, 33, 45), (3, 33, 70), (3, 70, 45))),
-    "conv2d": (F.conv2d, ((2, 8, 9, 9), (6, 8, 3, 3), (6,))),
+    "mm": (torch.mm, ((330, 700), (700, 450))),
+    "addmm": (torch.addmm, ((450,), (330, 700), (700, 450))),
+    "bmm": (torch.bmm, ((3, 330, 300), (3, 300, 450))),
+    "baddbmm": (torch.baddbmm, ((3, 330, 450), (3, 330, 300), (3, 300, 450))),
+    "conv2d": (F.conv2d, CONVOLUTION),
 }
 
 
@@ -34,7 +35,7 @@ def test_narrow_product_is_the_fp32_one_rounded(name: str, dtype: torch.dtype) -
 
 @NARROW
 def test_gradients_of_a_narrow_convolution_are_the_fp32_ones_rounded(dtype: torch.dtype) -> None:
-    operands = _operands(((2, 8, 9, 9), (6, 8, 3, 3), (6,)), dtype)
+    operands = _operands(CONVOLUTION, dtype)
     gradients = _gradients(F.conv2d, [operand.to(DEVICE) for operand in operands])
     expected = _gradients(F.conv2d, [operand.float() for operand in operands])
     for gradient, other in zip(gradients, expected, strict=True):
@@ -42,7 +43,7 @@ def test_gradients_of_a_narrow_convolution_are_the_fp32_ones_rounded(dtype: torc
 
 
 def test_gradients_of_narrow_attention_are_near_the_fp32_ones() -> None:
-    operands = _operands(((1, 2, 40, 16),) * 3, torch.bfloat16)
+    operands = _operands(((1, 2, 1024, 64),) * 3, torch.bfloat16)
     gradients = _gradients(F.scaled_dot_product_attention, [operand.to(DEVICE) for operand in operands])
     expected = _gradients(F.scaled_dot_product_attention, [operand.float() for operand in operands])
     for gradient, other in zip(gradients, expected, strict=True):
@@ -50,8 +51,14 @@ def test_gradients_of_narrow_attention_are_near_the_fp32_ones() -> None:
         torch.testing.assert_close(gradient.cpu().float(), other, rtol=0.02, atol=0.02)
 
 
+@NARROW
+def test_a_small_product_has_the_cpus_bits(dtype: torch.dtype) -> None:
+    left, right = _operands(((33, 70), (70, 45)), dtype)
+    assert torch.equal(torch.mm(left.to(DEVICE), right.to(DEVICE)).cpu(), torch.mm(left, right))
+
+
 def test_types_that_differ_are_refused_as_on_the_cpu() -> None:
-    left, right = _operands(((4, 4), (4, 4)), torch.bfloat16)
+    left, right = _operands(((512, 512), (512, 512)), torch.bfloat16)
     with pytest.raises(RuntimeError, match="same dtype"):
         torch.mm(left.to(DEVICE), right.float().to(DEVICE))
 
