@@ -70,10 +70,11 @@ def _files(kind: str, seeds: Iterable[str], folder: Path) -> Iterator[tuple[str,
     sound.mkdir(parents=True)
     reader.make(sound)
     shutil.copytree(sound, made)
-    reader.read(made)
+    reader.read(made, made)
     for seed in seeds:
-        reader.damage(sound, made, random.Random(seed))
-        yield seed, lambda: reader.read(made)
+        spoilt = reader.damage(made, random.Random(seed))
+        yield seed, lambda: reader.read(made, spoilt)  # noqa: B023 - called before the next one is made
+        reader.mend(made, spoilt, sound)
 
 
 def _queries(seeds: Iterable[str], folder: Path) -> Iterator[tuple[str, Callable[[], None]]]:

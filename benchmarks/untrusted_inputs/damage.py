@@ -22,18 +22,31 @@ VALUES: tuple[Any, ...] = (
     {"a": {"b": None}}, [1, "2", None],
 )  # fmt: skip
 NUMBERS = (0, -1, 1, 255, 1 << 15, 1 << 31, (1 << 63) - 1, -(1 << 63), 12345)
+WIDTHS = (1, 2, 4, 8)
 MOST_CHANGES = 6
 LONGEST_PIECE = 60
 
 
 def damaged(content: bytes, chance: random.Random) -> bytes:
-    """The content with a few things wrong: as text of JSON, as an archive of tables, or as bytes."""
+    """The content with a few things wrong: as JSON, as an archive of tables, as numbers, or as bytes."""
     if chance.random() < 0.5:
         if content[:1] in b"{[" and content[:1]:
             return _other_value(content, chance)
         if content[:2] == b"PK":
             return _other_piece(content, chance)
+        return _other_numbers(content, chance)
     return _other_bytes(content, chance)
+
+
+def _other_numbers(content: bytes, chance: random.Random) -> bytes:
+    """Bytes of the same length, with other numbers where numbers of some width may stand."""
+    changed = bytearray(content)
+    for _ in range(chance.randint(1, MOST_CHANGES)):
+        width = chance.choice(WIDTHS)
+        place = width * chance.randrange(max(1, len(changed) // width))
+        number = chance.choice((*NUMBERS, chance.getrandbits(63)))
+        changed[place : place + width] = number.to_bytes(8, "little", signed=True)[:width]
+    return bytes(changed[: len(content)])
 
 
 def _other_bytes(content: bytes, chance: random.Random) -> bytes:

@@ -7,11 +7,14 @@ import shutil
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from benchmarks.untrusted_inputs.damage import damaged
+from neuron_tools.profile.reader import Profile, open_profile
+from neuron_tools.profile.schema import TABLES, table_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,36 +24,43 @@ class Reader:
     Attributes:
         make: Writes a sound example below an empty folder.
         files: Patterns of the example's files of which one is damaged.
-        read: Reads the example in that folder.
+        read: Reads the example in a folder, told which file is damaged.
+        changes: The folder of the example in which reading changes files, "" for the example's own; None if
+            it changes none.
     """
 
     make: Callable[[Path], None]
     files: tuple[str, ...]
-    read: Callable[[Path], None]
+    read: Callable[[Path, Path], None]
+    changes: str | None = None
 
-    def damage(self, sound: Path, folder: Path, chance: random.Random) -> None:
-        """Make the example anew in a folder, with one file damaged."""
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(sound, folder)
+    def damage(self, folder: Path, chance: random.Random) -> Path:
+        """Damage one file of a sound example, and say which."""
         chosen = chance.choice(sorted(path for pattern in self.files for path in folder.glob(pattern)))
         chosen.write_bytes(damaged(chosen.read_bytes(), chance))
+        return chosen
+
+    def mend(self, folder: Path, spoilt: Path, sound: Path) -> None:
+        """Make a damaged example that was read as it was, from a sound one."""
+        if self.changes is not None:
+            shutil.rmtree(folder / self.changes, ignore_errors=True)
+            shutil.copytree(sound / self.changes, folder / self.changes)
+        shutil.copyfile(sound / spoilt.relative_to(folder), spoilt)
 
 
 def _trace(name: str) -> Reader:
     def make(folder: Path) -> None:
         (folder / "trace").write_bytes(_of_tests("fixtures.foreign_traces").all_traces()[name])
 
-    def read(folder: Path) -> None:
+    def read(folder: Path, spoilt: Path) -> None:
         from neuron_tools.profile.importers import import_traces
-        from neuron_tools.profile.reader import open_profile
-        from neuron_tools.profile.schema import table_schema
 
         import_traces([folder / "trace"], folder / "out.nprof", force=True)
         with open_profile(folder / "out.nprof") as profile:
             for table in profile.tables():
                 deque(profile.stored_batches(table, table_schema(table).column_names), maxlen=0)
 
-    return Reader(make, ("trace",), read)
+    return Reader(make, ("trace",), read, changes="")
 
 
 def _make_artifact(folder: Path) -> None:
@@ -59,7 +69,7 @@ def _make_artifact(folder: Path) -> None:
     write_neff(_of_tests("unit.neff.computation").artifact(), folder / "model.neff")
 
 
-def _read_artifact(folder: Path) -> None:
+def _read_artifact(folder: Path, spoilt: Path) -> None:
     from neuron_tools import hardware
     from neuron_tools.neff import read_neff
     from neuron_tools.simulator.simulation import simulate
@@ -108,34 +118,49 @@ def _executables() -> tuple[Any, ...]:
     return make(7, "eager"), make(8, "graph")
 
 
-def _read_log(folder: Path) -> None:
+def _read_log(folder: Path, spoilt: Path) -> None:
     from neuron_tools.capture.recovery import recover
-    from neuron_tools.profile.reader import open_profile
 
     recover(folder / "run.nprof")
     with open_profile(folder / "run.nprof") as profile:
         profile.summary()
 
 
-def _read_tables(folder: Path) -> None:
-    from neuron_tools.profile.reader import open_profile
+def _read_tables(folder: Path, spoilt: Path) -> None:
 
     with open_profile(folder / "run.nprof") as profile:
-        for table in profile.tables():
+        for table in TABLES.keys() & {spoilt.parent.name} or profile.tables():
             profile.arrow(table)
         profile.summary()
 
 
-def _advise(folder: Path) -> None:
+def _advise(folder: Path, spoilt: Path) -> None:
     from neuron_profile.analysis.advice.advise import advise
-    from neuron_tools.profile.reader import open_profile
 
-    with open_profile(folder / "run.nprof") as profile:
-        advise(profile)
+    advise(_with_answers(folder / "run.nprof"))
 
 
-def _draw(folder: Path) -> None:
-    from neuron_tools.profile.reader import open_profile
+@cache
+def _with_answers(path: Path) -> Profile:
+    """The profile, which computes an answer but once: its tables are sound, whatever its programs are."""
+    profile = open_profile(path)
+    profile.query = _remembering(profile.query)  # type: ignore[method-assign]
+    return profile
+
+
+def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+    answers: dict[str, Any] = {}
+
+    def remembered(*asked: Any, **named: Any) -> Any:
+        key = repr((asked, named))
+        if key not in answers:
+            answers[key] = function(*asked, **named)
+        return answers[key]
+
+    return remembered
+
+
+def _draw(folder: Path, spoilt: Path) -> None:
 
     with open_profile(folder / "run.nprof") as profile:
         spans = [track for track in profile.tracks() if track.level != "counter"]
@@ -152,8 +177,8 @@ TRACES = (
 READERS = {
     **{name: _trace(name) for name in TRACES},
     "artifact (.neff)": Reader(_make_artifact, ("model.neff",), _read_artifact),
-    "capture log": Reader(_make_log, ("run.nprof/log/**/*.*", "run.nprof/profile.json"), _read_log),
+    "capture log": Reader(_make_log, ("run.nprof/log/**/*.*", "run.nprof/profile.json"), _read_log, ""),
     "profile": Reader(_make_profile, ("run.nprof/*.json", "run.nprof/*/*.parquet"), _read_tables),
-    "timeline index": Reader(_make_profile, ("run.nprof/timeline/*",), _draw),
+    "timeline index": Reader(_make_profile, ("run.nprof/timeline/*",), _draw, "run.nprof/timeline"),
     "profile's programs": Reader(_make_profile, ("run.nprof/programs/*",), _advise),
 }

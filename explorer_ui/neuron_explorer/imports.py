@@ -14,6 +14,7 @@ from neuron_explorer.page import Site
 from neuron_explorer.parts.card import file_name
 from neuron_explorer.tasks import Task, told
 from neuron_tools.errors import UsageError
+from neuron_tools.profile.importers import TraceError
 
 FOLDER = "imported"
 _choosing = Lock()
@@ -47,10 +48,14 @@ def start_import(site: Site, paths: Sequence[Path], *, remove: bool = False) -> 
     """
 
     def run(progress: Progress, target: Path) -> str:
-        from neuron_tools.profile.importers import import_traces
+        from neuron_tools.profile.lockdown.import_process import import_apart
 
+        tell = told(progress, f"Importing {target.name}")
         try:
-            report = import_traces(paths, target, progress=told(progress, f"Importing {target.name}"))
+            report = import_apart(paths, target, progress=tell, interrupting=progress.interrupting)
+        except TraceError:
+            progress.check()
+            raise
         finally:
             for path in paths if remove else ():
                 shutil.rmtree(path.parent, ignore_errors=True)

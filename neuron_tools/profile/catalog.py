@@ -8,6 +8,7 @@ files with the published names) get the same views.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     import duckdb
 
 
+_WORDS = re.compile(r"\w+")
 _TIMES = (("start_ts", "end_ts"), ("execution_start_ts", "execution_end_ts"), ("timestamp", ""))
 
 
@@ -125,13 +127,43 @@ def create_views(
         connection.register_filesystem(folder.file_system())
     name_of = str if folder is None else folder.url
     for name, table in TABLES.items():
-        stored = catalog.tables.get(name)
-        query = _empty_query(table) if stored is None else _stored_query(table, stored, name_of)
-        if stored is not None and range_ns is not None:
-            query += _condition(table, range_ns)
+        query = _query(table, catalog.tables.get(name), name_of, range_ns)
         connection.execute(f"CREATE OR REPLACE VIEW {quoted(name)} AS {query}")
     lines = frontier.frontier_query(own_code or frontier.own_code_of(os.environ))
     connection.execute(f"CREATE OR REPLACE VIEW {quoted(frontier.VIEW)} AS {lines}")
+
+
+class NamedViews:
+    """The views of a local profile's tables, each made when the first query names it.
+
+    A query costs as much as the tables that it names, where `create_views` costs as much as all tables. For
+    queries that say the tables' names as they stand in the schema.
+    """
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+        self._connection = connection
+        self._catalog = catalog
+        self._made: set[str] = set()
+
+    def make(self, query: str) -> None:
+        """Make the views of the tables that a query names."""
+        for name in (TABLES.keys() & _WORDS.findall(query)) - self._made:
+            stored = self._catalog.tables.get(name)
+            view = _query(TABLES[name], stored, str, None)
+            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {view}")
+            self._made.add(name)
+
+
+def _query(
+    table: TableSchema,
+    stored: StoredTable | None,
+    name_of: Callable[[Path], str],
+    range_ns: tuple[int, int] | None,
+) -> str:
+    if stored is None:
+        return _empty_query(table)
+    condition = "" if range_ns is None else _condition(table, range_ns)
+    return _stored_query(table, stored, name_of) + condition
 
 
 def _condition(table: TableSchema, range_ns: tuple[int, int]) -> str:

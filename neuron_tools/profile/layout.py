@@ -89,10 +89,11 @@ def _joined_first(path: Path) -> tuple[str, int]:
 
 def stored_tables(directory: Path) -> Iterator[tuple[str, list[Path]]]:
     """Tables of the schema that have at least one part, with their parts."""
-    for table in TABLES:
-        parts = part_files(directory, table)
-        if parts:
-            yield table, parts
+    if directory.is_dir():
+        there = {entry.removesuffix(PART_SUFFIX) for entry in os.listdir(directory)}
+        for table in filter(there.__contains__, TABLES):
+            if parts := part_files(directory, table):
+                yield table, parts
 
 
 def new_manifest(metadata: Mapping[str, Any], producer: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.catalog import create_views, read_catalog, text_literal
+from neuron_tools.profile.catalog import NamedViews, read_catalog, text_literal
 from neuron_tools.profile.damage import DamagedProfileError, reading
 from neuron_tools.profile.schema import TABLES
 
@@ -60,7 +60,7 @@ class RecordedTables:
         self._connection = duckdb.connect(":memory:")
         self._connection.execute(f"SET memory_limit = {text_literal(MEMORY_LIMIT)}")
         self._connection.execute(f"SET temp_directory = {text_literal(self._spill.name)}")
-        create_views(self._connection, self._catalog)
+        self._views = NamedViews(self._connection, self._catalog)
 
     def __enter__(self) -> RecordedTables:
         return self
@@ -101,6 +101,7 @@ class RecordedTables:
             DamagedProfileError: A part's data cannot be read.
         """
         with _reading(self._catalog.directory):
+            self._views.make(query)
             return self._connection.sql(query, params=list(parameters) or None).to_arrow_table()
 
     def row(self, query: str) -> dict[str, Any]:

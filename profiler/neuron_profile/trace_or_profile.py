@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from neuron_tools import open_profile
-from neuron_tools.profile.importers import import_traces
+from neuron_tools.profile.lockdown.import_process import import_apart
 from neuron_tools.profile.reader import Profile
 
 
@@ -28,6 +28,6 @@ def open_trace_or_profile(path: str) -> Iterator[Profile]:
         return
     with tempfile.TemporaryDirectory(prefix="neuron-tools-") as folder:
         imported = Path(folder) / f"{Path(path).name}.nprof"
-        import_traces([path], imported)
+        import_apart([path], imported)
         with open_profile(imported) as opened:
             yield opened

@@ -116,10 +116,10 @@ def _answer(
     except (RecursionError, UnicodeError, ValueError, TypeError) as error:
         _send(stream, {"error": f"The query cannot be run: {' '.join(str(error).split())}."})
         return
-    _send(stream, {})
+    _write(stream, {})
     with pa.ipc.new_stream(stream, table.schema) as writer:
         writer.write_table(table)
-    stream.flush()
+    stream.flush()  # now: the other side wakes up once
 
 
 def _check_times(table: pa.Table) -> None:
@@ -152,9 +152,13 @@ def _receive(stream: BufferedRWPair) -> Any:
 
 
 def _send(stream: BufferedRWPair, answer: dict[str, str]) -> None:
+    _write(stream, answer)
+    stream.flush()
+
+
+def _write(stream: BufferedRWPair, answer: dict[str, str]) -> None:
     data = json.dumps(answer).encode()
     stream.write(LENGTH.pack(len(data)) + data)
-    stream.flush()
 
 
 def _end_with(channel: socket.socket) -> None:

@@ -10,19 +10,22 @@ import atexit
 import json
 import os
 import pickle
+import select
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
-from pathlib import Path
-from threading import Event, Lock, Timer
+from io import BufferedReader, RawIOBase
+from threading import Lock
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
 
+from neuron_tools.profile.lockdown.bare_environment import bare_environment
 from neuron_tools.profile.sandbox import TOO_MUCH_MEMORY, QueryError, took_too_long
 
 Interrupting = Callable[[Callable[[], None]], AbstractContextManager[None]]
@@ -33,9 +36,10 @@ GRACE_S = 0.5
 """For the database to stop by itself at the deadline, which keeps the process for the next query."""
 TRANSFER_S = 120.0
 LENGTH_BYTES = 8
+LONGEST_WAIT_MS = 2**31 - 1
 MOST_ANSWER_BYTES = 1 << 20
 MODULE = "neuron_tools.profile.lockdown.query_child"
-KEPT_VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LANG", "LC_ALL", "TZ", "PYTHONHOME")
+ALLOCATOR = {"MALLOC_ARENA_MAX": "1", "OPENBLAS_NUM_THREADS": "1"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +97,41 @@ def no_interrupt(stop: Callable[[], None]) -> AbstractContextManager[None]:
     return nullcontext()
 
 
+class _Answers(RawIOBase):
+    """What a process writes into a channel, until a deadline.
+
+    Attributes:
+        is_late: Whether the deadline passed before all was there.
+    """
+
+    def __init__(self, channel: socket.socket) -> None:
+        self._channel = channel
+        self._until = 0.0
+        self._ready = select.poll()
+        self._ready.register(channel, select.POLLIN)
+        self.is_late = False
+
+    def end_after(self, seconds: float) -> None:
+        """Wait at most so long from now on, in all."""
+        self._until = monotonic() + seconds
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what is there, or wait for it; 0 where the process has ended.
+
+        Raises:
+            TimeoutError: The deadline has passed.
+        """
+        left_ms = max(0.0, self._until - monotonic()) * 1e3
+        if not self._ready.poll(min(left_ms, LONGEST_WAIT_MS)):
+            self.is_late = True
+            raise TimeoutError
+        return self._channel.recv_into(buffer)
+
+
 class _Worker:
     """One process; used by one thread at a time."""
 
@@ -103,15 +142,18 @@ class _Worker:
         with theirs:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", MODULE, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()], cwd="/", env=_environment(), start_new_session=True,
+                pass_fds=[theirs.fileno()], cwd="/", env={**bare_environment(), **ALLOCATOR},
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )  # fmt: skip
-        self._stream = ours.makefile("rwb")
-        ours.close()  # the stream keeps it open
+        ours.settimeout(START_S)
+        self._channel = ours
+        self._answers = _Answers(ours)
+        self._stream = BufferedReader(self._answers)
         try:
-            with self._killed_after(START_S):
-                self._ask(target.folder, target.range_ns, target.memory_limit)
-                self._answer()
+            self._answers.end_after(START_S)
+            self._ask(target.folder, target.range_ns, target.memory_limit)
+            self._answer()
         except (OSError, EOFError) as error:
             self.close()
             raise QueryError("The process that runs queries could not be started.") from error
@@ -126,14 +168,16 @@ class _Worker:
             QueryError: See `run_query`.
         """
         try:
-            with self._killed_after(timeout_s + GRACE_S) as expired:
-                self._ask(query, parameters, most_rows, timeout_s)
-                self._answer()
-            with self._killed_after(TRANSFER_S), pa.ipc.open_stream(self._stream) as reader:
+            self._answers.end_after(timeout_s + GRACE_S)
+            self._ask(query, parameters, most_rows, timeout_s)
+            self._answer()
+            self._answers.end_after(TRANSFER_S)
+            with pa.ipc.open_stream(self._stream) as reader:
                 return reader.read_all()
         except (OSError, EOFError, ValueError, pa.ArrowException) as error:
             self.close()
-            raise QueryError(took_too_long(timeout_s) if expired.is_set() else self._death()) from error
+            sentence = took_too_long(timeout_s) if self._answers.is_late else self._death()
+            raise QueryError(sentence) from error
 
     def kill(self) -> None:
         """End the process, also in the middle of a query."""
@@ -144,30 +188,13 @@ class _Worker:
         """End the process and wait for it."""
         self.is_alive = False
         self.kill()
-        with suppress(OSError):
-            self._stream.close()
+        self._stream.close()
+        self._channel.close()
         self._process.wait()
-
-    @contextmanager
-    def _killed_after(self, seconds: float) -> Iterator[Event]:
-        expired = Event()
-
-        def end() -> None:
-            expired.set()
-            self.kill()
-
-        timer = Timer(seconds, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield expired
-        finally:
-            timer.cancel()
 
     def _ask(self, *request: Any) -> None:
         data = pickle.dumps(request)
-        self._stream.write(len(data).to_bytes(LENGTH_BYTES, "little") + data)
-        self._stream.flush()
+        self._channel.sendall(len(data).to_bytes(LENGTH_BYTES, "little") + data)
 
     def _answer(self) -> None:
         """Wait until the process has done what it was asked for.
@@ -234,19 +261,6 @@ def _forget_idle() -> None:
     global _lock
     _lock = Lock()
     _idle.clear()
-
-
-def _environment() -> dict[str, str]:
-    """The variables that Python needs; none of the user's secrets."""
-    kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    packages = [str(Path(__file__).parents[3]), *(path for path in sys.path if path.endswith("-packages"))]
-    return {
-        **kept,
-        "PYTHONPATH": os.pathsep.join(packages),
-        "MALLOC_ARENA_MAX": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "NEURON_TOOLS_AUTOSTART": "0",
-    }
 
 
 atexit.register(close_idle)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import cleaning_up_when_terminated, command, is_whole_process
 
 
 @command(example="neuron-profile merge rank0.nprof rank1.nprof -o job.nprof")
@@ -28,10 +28,13 @@ def merge(profiles: tuple[Path, ...], output: Path, force: bool, as_json: bool) 
     from neuron_profile.reports import import_text
     from neuron_profile.reports.progress_bar import ProgressBar
     from neuron_tools.profile.importers import import_traces
+    from neuron_tools.profile.lockdown.own_process import give_away_all_but
 
     if len(profiles) < 2:
         raise click.UsageError("Name at least two profiles to merge.")
-    with ProgressBar(f"Merging into {output}") as progress:
+    if is_whole_process():
+        give_away_all_but([output.absolute().parent])
+    with cleaning_up_when_terminated(), ProgressBar(f"Merging into {output}") as progress:
         report = import_traces(profiles, output, progress=progress, force=force)
     if as_json:
         click.echo(import_text.as_json(report))

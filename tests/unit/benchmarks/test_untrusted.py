@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,27 +12,56 @@ import pytest
 
 from benchmarks.untrusted_inputs import campaign as campaigns
 from benchmarks.untrusted_inputs.campaign import campaign
-from benchmarks.untrusted_inputs.damage import damaged
+from benchmarks.untrusted_inputs.damage import MOST_CHANGES, damaged
 from benchmarks.untrusted_inputs.queries import Statements
-from benchmarks.untrusted_inputs.readers import READERS
+from benchmarks.untrusted_inputs.readers import READERS, Reader
 from neuron_tools.errors import NeuronToolsError
 
 FEW = 8
 
 
 def test_damaged_artifacts_are_read_or_refused_in_a_sentence(tmp_path: Path) -> None:
-    reader, sound = READERS["artifact (.neff)"], tmp_path / "sound"
+    reader, sound, made = READERS["artifact (.neff)"], tmp_path / "sound", tmp_path / "made"
     sound.mkdir()
     reader.make(sound)
+    shutil.copytree(sound, made)
     refused = []
     for number in range(FEW):
-        reader.damage(sound, tmp_path / "made", random.Random(number))
+        spoilt = reader.damage(made, random.Random(number))
         try:
-            reader.read(tmp_path / "made")
+            reader.read(made, spoilt)
         except NeuronToolsError as error:
             refused.append(str(error))
+        reader.mend(made, spoilt, sound)
     assert refused
     assert not any("\n" in sentence for sentence in refused)
+
+
+@pytest.mark.parametrize("changes", [None, "", "run"])
+def test_an_input_is_made_from_the_sound_example_again(tmp_path: Path, changes: str | None) -> None:
+    sound, made = tmp_path / "sound", tmp_path / "made"
+    (sound / "run").mkdir(parents=True)
+    contents = {"run/a": b"one", "run/b": b"two"}
+    for name, content in contents.items():
+        (sound / name).write_bytes(content)
+    shutil.copytree(sound, made)
+    reader = Reader(lambda folder: None, ("run/*",), lambda folder, spoilt: None, changes)
+    spoilt = reader.damage(made, random.Random(1))
+    assert {path for path in contents if (made / path).read_bytes() != contents[path]} == {
+        str(spoilt.relative_to(made))
+    }
+    if changes is not None:
+        (made / "run/new").touch()
+    reader.mend(made, spoilt, sound)
+    assert {str(path.relative_to(made)): path.read_bytes() for path in made.rglob("run/*")} == contents
+
+
+def test_bytes_that_are_no_text_are_damaged_in_place_too() -> None:
+    content = bytes(range(200))
+    made = [damaged(content, random.Random(number)) for number in range(40)]
+    in_place = [each for each in made if len(each) == len(content) and each != content]
+    assert len(in_place) > FEW
+    assert all(sum(a != b for a, b in zip(each, content)) <= 8 * MOST_CHANGES for each in in_place)
 
 
 def test_a_seed_makes_the_same_input_again() -> None:

@@ -28,11 +28,11 @@ def test_traces_of_one_name_become_two_profiles_while_both_are_read(
     profiles = {name: make_profile(name) for name in ("trace.nprof", "trace-2.nprof")}
     both_began = Event()
 
-    def held(paths: Any, target: Path, progress: Any) -> Any:
+    def held(paths: Any, target: Path, **_: Any) -> Any:
         assert both_began.wait(PATIENCE_S)
         return SimpleNamespace(path=profiles[target.name])
 
-    monkeypatch.setattr("neuron_tools.profile.importers.import_traces", held)
+    monkeypatch.setattr("neuron_tools.profile.lockdown.import_process.import_apart", held)
     tasks = [start_import(site, [Path(folder, "trace.json")]) for folder in ("rank0", "rank1")]
     both_began.set()
     assert all(task.job.wait(PATIENCE_S) for task in tasks)

@@ -49,3 +49,10 @@ def test_damaged_data_is_one_sentence_for_every_reader(tmp_path):
             list(tables.scan("Instruction", ("start_ts", "end_ts", "engine")))
     with open_profile(directory) as profile, pytest.raises(QueryError):
         profile.query(query)
+
+
+def test_a_query_sees_the_tables_that_it_names_and_empty_ones(tmp_path):
+    with RecordedTables(write_profile(tmp_path / "p", ROWS, derive=False)) as tables:
+        both = 'SELECT count(*) AS n, (SELECT count(*) FROM "CcOp") AS none FROM Instruction'
+        assert [tables.row(both) for _ in range(2)] == [{"n": 7, "none": 0}] * 2
+        assert tables.row("SELECT count(*) AS n FROM HostSpan") == {"n": 0}
