@@ -1,4 +1,4 @@
-"""Tries many inputs of a kind, some hundred in each process, and counts how they ended.
+"""Tries many inputs of a kind, a thousand in each process, and counts how they ended.
 
 A campaign that is kept in a file can be stopped at any time, and goes on where it was.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import psutil
 
-IN_ONE_PROCESS = 500
+IN_ONE_PROCESS = 1_000
 START_S = 120.0
 PATIENCE = 10
 MEMORY_FOLDER = Path("/dev/shm")
