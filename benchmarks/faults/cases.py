@@ -2,7 +2,8 @@
 
 In a program, `# rule: NAMES` names the rules that tell its fault, `# case: NAME=VALUE, ...` sets constants, a
 line that ends with `# fault` is the planted one, `# mended: CODE` is what the line before it should be
-(nothing, if there is no code), and `# added: CODE` is a line that only the mended twin has.
+(nothing, if there is no code), and `# added: CODE` is a line that only the mended twin has. Clean programs
+stand in a folder of their own and have cases only.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 FOLDER = Path(__file__).parent / "programs"
+CLEAN_FOLDER = Path(__file__).parent / "clean"
 _RULE = re.compile(r"^# rule: (.+)$", re.MULTILINE)
 _CASE = re.compile(r"^# case: (.+)$", re.MULTILINE)
 _MENDED = re.compile(r"(\s*)# mended: ?(.*)")
@@ -38,12 +41,38 @@ class Case:
     line: int
 
 
+@dataclass(frozen=True, slots=True)
+class CleanCase:
+    """A program that is written well.
+
+    Attributes:
+        family: The file that it was made from.
+        name: The family with the constants.
+    """
+
+    family: str
+    name: str
+    text: str
+
+
+AnyCase = TypeVar("AnyCase", Case, CleanCase)
+
+
 def read_cases(folder: Path = FOLDER) -> tuple[Case, ...]:
     """All cases, family by family."""
     return tuple(case for path in sorted(folder.glob("*.py")) for case in _of_family(path))
 
 
-def one_of_each(cases: tuple[Case, ...]) -> tuple[Case, ...]:
+def read_clean(folder: Path = CLEAN_FOLDER) -> tuple[CleanCase, ...]:
+    """All clean programs, family by family."""
+    return tuple(
+        CleanCase(path.stem, f"{path.stem} ({constants})", text)
+        for path in sorted(folder.glob("*.py"))
+        for constants, text in _variants(path.read_text())
+    )
+
+
+def one_of_each(cases: tuple[AnyCase, ...]) -> tuple[AnyCase, ...]:
     """The first case of each family."""
     return tuple({case.family: case for case in reversed(cases)}.values())[::-1]
 
@@ -53,9 +82,14 @@ def _of_family(path: Path) -> Iterator[Case]:
     rule = _RULE.search(text)
     if rule is None:
         raise ValueError(f"{path} does not say which rule tells its fault: write `# rule: NAME`.")
+    for constants, variant in _variants(text):
+        yield _case(path.stem, tuple(rule[1].split()), variant, constants)
+
+
+def _variants(text: str) -> Iterator[tuple[str, str]]:
+    """The constants of each case of a program, and its text with them."""
     for constants in _CASE.findall(text):
-        values = dict(each.split("=", 1) for each in constants.split(", "))
-        yield _case(path.stem, tuple(rule[1].split()), with_constants(text, values), constants)
+        yield constants, with_constants(text, dict(each.split("=", 1) for each in constants.split(", ")))
 
 
 def _case(family: str, rules: tuple[str, ...], text: str, constants: str) -> Case:

@@ -8,14 +8,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.faults.cases import Case, one_of_each, read_cases
+from benchmarks.faults.cases import Case, CleanCase, one_of_each, read_cases, read_clean
 from benchmarks.figures import Figure, Target
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.fix.values import compare_values
 
 GAIN_TOLERANCE = 0.1
+MOST_IN_CLEAN = 0.02
+"""What a finding on a clean program may promise at most."""
 QUICK = ("item_append", "repeated_cast", "kernel_shared_buffer", "unused_output")
 """Families of a quick run, a case of each."""
+QUICK_CLEAN = ("kernel_scale",)
+"""Clean families of a quick run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class Score:
         edited_ns: What the edit that the advice offers saves; None without one.
         edit_error: Why the edited program cannot be measured; empty where it was.
         values_equal: Whether the edited program computes the same.
-        rest: What the largest finding of the mended twin says can be saved there, 0 to 1.
+        rest: What the largest finding of the mended twin that is within reach promises there, 0 to 1.
         rest_rule: Its rule.
     """
 
@@ -67,6 +71,25 @@ class Score:
         return self.edited_ns is not None and self.values_equal and self.gain_error <= GAIN_TOLERANCE
 
 
+@dataclass(frozen=True, slots=True)
+class CleanScore:
+    """How a clean program was judged.
+
+    Attributes:
+        running_ns: Time of the program.
+        worst: The largest finding that is within the user's reach; None where there is none.
+    """
+
+    case: CleanCase
+    running_ns: int
+    worst: Finding | None
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing worth mentioning was found."""
+        return self.worst is None or self.worst.gain <= MOST_IN_CLEAN
+
+
 def score_all(cases: Iterable[Case]) -> Iterator[Score]:
     """Capture and judge each case in turn."""
     with tempfile.TemporaryDirectory(prefix="neuron-faults-") as folder:
@@ -82,7 +105,7 @@ def score(case: Case, folder: Path) -> Score:
 
     faulty = capture(folder, "faulty", case.faulty)
     mended = capture(folder, "mended", case.mended)
-    rest = max(mended.findings, key=lambda finding: finding.gain, default=None)
+    rest = largest(mended.findings)
     first = faulty.findings[0] if faulty.findings else None
     rule = first.rule if first is not None else ""
     edited_ns, error, equal = None, "", False
@@ -100,12 +123,44 @@ def score(case: Case, folder: Path) -> Score:
     )  # fmt: skip
 
 
+def largest(findings: Iterable[Finding]) -> Finding | None:
+    """The finding that promises most of those that the program can follow."""
+    return max((each for each in findings if each.within_reach), key=lambda each: each.gain, default=None)
+
+
+def score_all_clean(cases: Iterable[CleanCase]) -> Iterator[CleanScore]:
+    """Capture and judge each clean program in turn."""
+    with tempfile.TemporaryDirectory(prefix="neuron-clean-") as folder:
+        for number, case in enumerate(cases):
+            place = Path(folder) / f"case{number}"
+            place.mkdir()
+            yield score_clean(case, place)
+
+
+def score_clean(case: CleanCase, folder: Path) -> CleanScore:
+    """Capture a clean program and look at what is found all the same."""
+    from benchmarks.faults.captures import capture
+
+    captured = capture(folder, "clean", case.text)
+    return CleanScore(case, captured.running_ns, largest(captured.findings))
+
+
 def run(quick: bool) -> list[Figure]:
     """The figures of the scoreboard."""
-    cases = read_cases()
+    cases, clean = read_cases(), read_clean()
     if quick:
         cases = tuple(case for case in one_of_each(cases) if case.family in QUICK)
-    return list(figures(tuple(score_all(cases))))
+        clean = tuple(case for case in one_of_each(clean) if case.family in QUICK_CLEAN)
+    return [*figures(tuple(score_all(cases))), clean_figure(tuple(score_all_clean(clean)))]
+
+
+def clean_figure(scores: Sequence[CleanScore]) -> Figure:
+    """How many of the clean programs are left in peace."""
+    clean = sum(score.is_clean for score in scores)
+    return Figure(
+        "clean programs without a finding over 2 %", clean / max(len(scores), 1), "of them",
+        Target(">=", 1.0), note=f"{clean} of {len(scores)}",
+    )  # fmt: skip
 
 
 def figures(scores: Sequence[Score]) -> Iterator[Figure]:
@@ -132,7 +187,7 @@ def figures(scores: Sequence[Score]) -> Iterator[Figure]:
         "edits that save what is promised, with equal values", holds / max(len(edits), 1), "of those",
         Target(">=", 1.0), note=f"{holds} of {len(edits)}",
     )  # fmt: skip
-    clean = sum(score.rest <= 0.02 for score in scores)
+    clean = sum(score.rest <= MOST_IN_CLEAN for score in scores)
     yield Figure(
         "mended programs without a finding over 2 %", clean / count, "of the programs", note=f"{clean}"
     )

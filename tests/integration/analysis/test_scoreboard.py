@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("libcst")
 
-from benchmarks.faults.cases import Case, one_of_each, read_cases
-from benchmarks.faults.scoreboard import GAIN_TOLERANCE, score
+from benchmarks.faults.cases import Case, one_of_each, read_cases, read_clean
+from benchmarks.faults.scoreboard import GAIN_TOLERANCE, score, score_clean
 
 pytestmark = pytest.mark.slow
 
@@ -39,3 +39,9 @@ def test_the_first_finding_is_the_fault_and_its_mended_twin_gains_what_it_promis
     found = score(case_of(family), tmp_path)
     assert found.is_right
     assert found.gain_error <= GAIN_TOLERANCE
+
+
+@pytest.mark.parametrize("family", ["compiled_encoder", "fused_attention", "kernel_scale", "kernel_softmax"])
+def test_a_clean_program_is_left_in_peace(family, tmp_path):
+    found = score_clean(next(case for case in one_of_each(read_clean()) if case.family == family), tmp_path)
+    assert found.is_clean, found.worst

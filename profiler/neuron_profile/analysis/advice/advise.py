@@ -73,9 +73,12 @@ OF_A_LINE = frozenset({"tiny_operations"})
 LARGE = 0.05
 """Part of the time in which the device is used that puts a specific finding before any general one."""
 THE_COMPILERS = frozenset(
-    {"throttling", "psum_evacuation", "transposes", "repeated_loads", "engine_imbalance"}
+    {
+        *("throttling", "psum_evacuation", "transposes", "repeated_loads", "engine_imbalance"),
+        *("dma_not_overlapped", "underfilled_tiles"),
+    }
 )
-"""Rules about what the compiler decides, except in kernels that are written by hand."""
+"""Rules about what the compiler decides, except in kernels that the user wrote."""
 
 MINIMUM_REST = 0.1
 
@@ -101,9 +104,11 @@ def _used_ns(context: Context) -> int:
 
 
 def _within_reach(finding: Finding, context: Context) -> Finding:
-    """The finding, marked where its cause is the compiler's choice."""
-    executions = context.executions
-    if finding.rule not in THE_COMPILERS or executions is None or executions.has_kernels:
+    """The finding, marked where its cause is the choice of the compiler, or of a library's kernel."""
+    if finding.rule not in THE_COMPILERS or context.executions is None or not context.programs:
+        return finding
+    place = SourceLine(finding.place.file, finding.place.line)
+    if place in context.own_kernel_lines or (not place.file and context.own_kernel_lines):
         return finding
     return replace(finding, within_reach=False)
 

@@ -77,6 +77,14 @@ class Context:
         return callers_of_lines(self.profile)
 
     @cached_property
+    def own_kernel_lines(self) -> frozenset[SourceLine]:
+        """Lines of the NKI kernels that the user wrote; those of a library are reached through others."""
+        lines = (kernel_lines(use.program) for use in self.programs)
+        places = {SourceLine(*place) for each in lines if each is not None for place in each.places}
+        callers = self.callers
+        return frozenset(line for line in places if line not in callers or callers[line].place == line)
+
+    @cached_property
     def texts(self) -> SourceTexts:
         """The source texts that the profile keeps."""
         return SourceTexts(self.profile)

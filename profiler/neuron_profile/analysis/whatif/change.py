@@ -22,6 +22,7 @@ from neuron_tools.records.program import (
     Flag,
     FrameworkOperation,
     HloOperation,
+    Memory,
     Opcode,
     Program,
 )
@@ -32,6 +33,8 @@ Parts = npt.NDArray[np.float64]
 
 KINDS = ("op", "operation", "module", "line", "engine", "opcode", "dma", "spill")
 _LINE = re.compile(r"^(.*):(\d+)$")
+_TURNED = "turned."
+"""Tensors that the compiler keeps turned operands in."""
 _TENSOR_OPCODES = (int(Opcode.MATMUL), int(Opcode.LDWEIGHTS), int(Opcode.TRANSPOSE))
 
 
@@ -286,7 +289,10 @@ def narrow_line(file: str, line: int) -> Change:
 
 
 def in_bf16(variant: Variant) -> Variant:
-    """The variant with fp32 products and transfers in bf16: one pass instead of four, half the bytes."""
+    """The variant with fp32 products and transfers in bf16: one pass instead of four, half the bytes.
+
+    What a compiler loaded again because SBUF had no room for all of it in fp32 is loaded once where it fits.
+    """
     program = variant.program
     table, dmas = program.instructions.copy(), program.dmas.copy()
     f32, bf16 = int(DType.F32), int(DType.BF16)
@@ -301,13 +307,14 @@ def in_bf16(variant: Variant) -> Variant:
     for column in ("bytes", "descriptor_bytes"):
         dmas[column] = np.where(wide, np.maximum(dmas[column] // 2, 1), dmas[column])
     dmas["dtype"] = np.where(wide, bf16, dmas["dtype"])
-    scale = CostScale(np.where(extra | _turned_for_fp32(program), 0.0, 1.0), np.ones(len(dmas)))
+    unneeded = extra | _turned_for_fp32(program)
+    scale = CostScale(np.where(unneeded, 0.0, 1.0), _share_moved(program, variant.core))
     changed = replace(program, instructions=table, dmas=dmas)
     return replace(variant, program=changed, scale=variant.scale.times(scale))
 
 
 def _turned_for_fp32(program: Program) -> Mask:
-    """Transposes of fp32 operands on the Tensor engine, and the copies that take them out of PSUM.
+    """Transposes of fp32 operands on the Tensor engine, their stationary operands, the copies behind them.
 
     The compiler has none of them in bf16, which DMA turns on its way; a kernel's own transposes stay.
     """
@@ -319,7 +326,33 @@ def _turned_for_fp32(program: Program) -> Mask:
     turned = np.unique(table["destination"][turning])
     copies = (table["opcode"] == int(Opcode.TENSOR_COPY)) & (table["source"] >= 0)
     unneeded: Mask = turning | (copies & np.isin(table["source"], turned))
+    tensor = np.flatnonzero(np.isin(table["opcode"], _TENSOR_OPCODES))
+    is_load = table["opcode"][tensor[:-1]] == int(Opcode.LDWEIGHTS)
+    unneeded[tensor[:-1][is_load & turning[tensor[1:]]]] = True
     return unneeded
+
+
+def _share_moved(program: Program, core: NeuronCore) -> Parts:
+    """(DMAs,) the part of each transfer that is left in bf16.
+
+    Operands that only fp32 has to turn go to no place of their own in HBM and back; and where all that is
+    loaded has room in SBUF, each tensor is loaded once.
+    """
+    share, dmas = np.ones(len(program.dmas)), program.dmas
+    if kernel_lines(program) is not None or not program.tensors:
+        return share
+    is_turned = np.array([tensor.name.startswith(_TURNED) for tensor in program.tensors])
+    known = dmas["tensor"] >= 0
+    turned = known & is_turned[np.maximum(dmas["tensor"], 0)]
+    share[turned] = 0.0
+    into_sbuf = dmas["destination_memory"] == int(Memory.SBUF)
+    loads = into_sbuf & (dmas["source_memory"] == int(Memory.HBM)) & known & ~turned
+    tensors = dmas["tensor"][loads]
+    loaded = np.bincount(tensors, weights=dmas["bytes"][loads], minlength=len(program.tensors))
+    sizes = np.array([tensor.byte_count for tensor in program.tensors], np.float64)
+    if sizes[loaded > 0].sum() / 2 <= core.sbuf_bytes / 2:
+        share[loads] = np.minimum(1.0, sizes / np.maximum(loaded, 1))[tensors]
+    return share
 
 
 def _buffers(text: str, value: str) -> Change:

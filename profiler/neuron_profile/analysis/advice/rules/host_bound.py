@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.advice.rules.host_activity import KINDS
 from neuron_profile.analysis.advice.rules.host_synchronisation import waiting_places
 from neuron_profile.analysis.collective_waits import collective_wait_ns
 from neuron_profile.analysis.host_activity import HostActivity
-from neuron_profile.analysis.occupancy import Bound, Occupancy
+from neuron_profile.analysis.occupancy import DEVICE_BOUND_SHARE, Bound, Occupancy
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.reports.quantities import percent
 
 # The host's time up to each of its calls belongs to the line that makes the call, and so does dispatching
@@ -42,12 +45,17 @@ GROUP BY ALL ORDER BY host_ns DESC, file, line LIMIT 1
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """A finding where the device is busy for less than 90 % of the time after the first step.
+    """A finding where the device is idle for more than a tenth of the time after the first step.
 
-    What the host does before the device first runs, and in the first step, is no part of the gain.
+    What the host does before the device first runs, and in the first step, is no part of the gain; nor is
+    that the device launches each compiled graph and each kernel, which no host is quick enough to hide.
     """
     occupancy = context.occupancy
     if occupancy.bound not in (Bound.HOST, Bound.BOTH) or context.what_if is None:
+        return
+    launching_ns = _launching_ns(context)
+    launching_share = launching_ns / max(occupancy.window_ns, 1)
+    if occupancy.steady_share + launching_share >= DEVICE_BOUND_SHARE:
         return
     rest = _rest(context)
     if rest is not None and not rest:  # all of the idle time has a cause that is told by itself
@@ -63,15 +71,16 @@ def find(context: Context) -> Iterator[Finding]:
         waits_ns > occupancy.idle_ns / max(occupancy.cores, 1) / 2
     ):  # it is the other ranks that are waited for
         return
+    own_ns = launching_ns // max(occupancy.cores, 1)
     idle_ns = _idle_ns(occupancy) if rest is None else sum(activity.idle_ns for activity in rest)
     yield Finding(
         "host_bound",
-        f"The device waits for the host {percent(1 - occupancy.steady_share)} of the time",
+        f"The device waits for the host {percent(1 - occupancy.steady_share - launching_share)} of the time",
         "Dispatch less often: "
         + ("" if compiled else "torch.compile (or jax.jit) turns many operations into one dispatch; ")
         + "larger batches give the device more work for each; prepare inputs beside the computation.",
         place,
-        gain_ns=max(0, min(idle_ns, total_ns - context.what_if.without_host_ns() - waits_ns)),
+        gain_ns=max(0, min(idle_ns, total_ns - context.what_if.without_host_ns() - waits_ns) - own_ns),
         device_gain_ns=0,
         total_ns=total_ns,
         evidence={
@@ -86,6 +95,29 @@ def find(context: Context) -> Iterator[Finding]:
             ),
         },
     )
+
+
+def _launching_ns(context: Context) -> int:
+    """Idle time of all cores that the device itself needs between executions to launch the next.
+
+    Not between operators that run one by one, as they are launched as one when they are compiled, nor for
+    what takes less time than launching it, which wants to be larger.
+    """
+    executions = context.executions
+    assert executions is not None
+    kernels = {use.key for use in context.programs if kernel_lines(use.program) is not None}
+    keys = list(zip(executions.process.tolist(), executions.executable.tolist()))
+    is_operator = np.array([key in executions.eager and key not in kernels for key in keys])
+    launching_ns, most_ns = 0, round(executions.core.launch_overhead_ns)
+    cores = np.stack([executions.process, executions.core_index])
+    for core in np.unique(cores, axis=1).T:
+        rows = np.flatnonzero((cores == core[:, None]).all(axis=0))
+        rows = rows[np.argsort(executions.start_ns[rows], kind="stable")]
+        before, after = rows[:-1], rows[1:]
+        gaps_ns = np.clip(executions.start_ns[after] - executions.end_ns[before], 0, most_ns)
+        is_worth_it = executions.end_ns[after] - executions.start_ns[after] >= most_ns
+        launching_ns += int(gaps_ns[is_worth_it & ~(is_operator[before] & is_operator[after])].sum())
+    return launching_ns
 
 
 def _rest(context: Context) -> tuple[HostActivity, ...] | None:

@@ -99,6 +99,13 @@ def test_a_busy_device_is_not_host_bound(tmp_path):
     assert findings("host_bound", tmp_path, [FP32], [Step(0)] * 20) == []
 
 
+def test_a_device_that_only_launches_graphs_worth_launching_does_not_wait_for_the_host(tmp_path):
+    longer = program([("add", 10)], elementwise(40))
+    with open_capture(tmp_path, [longer], [Step(0)] * 20) as profile:
+        assert Context(profile).occupancy.busy_share < 0.9
+        assert list(RULES.load("host_bound")(Context(profile))) == []
+
+
 @pytest.mark.parametrize("name", RULES.names())
 def test_every_rule_takes_a_profile_with_nothing_in_it(name, tmp_path):
     ProfileWriter(tmp_path / "empty.nprof", METADATA).close(True)

@@ -1,0 +1,24 @@
+"""A bf16 network is trained: compiled forward and backward, all parameters updated at once."""
+
+# case: WIDTH=512, ROWS=2048
+# case: WIDTH=768, ROWS=1024
+# case: WIDTH=512, ROWS=4096
+import torch
+from torch import nn
+
+WIDTH = 512
+ROWS = 2048
+torch.manual_seed(0)
+made = {"device": "neuron", "dtype": torch.bfloat16}
+model = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH, **made), nn.ReLU(), nn.Linear(2 * WIDTH, WIDTH, **made))
+run = torch.compile(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01, foreach=True)
+x = torch.randn(ROWS, WIDTH, **made)
+losses = []
+for _ in range(4):
+    optimizer.zero_grad()
+    loss = run(x).square().mean()
+    loss.backward()
+    optimizer.step()
+    losses.append(loss.detach())
+print(torch.stack(losses).float().cpu())
