@@ -32,6 +32,9 @@ EDITORS = Door(
         ("recompilation", f"{_HERE}.recompilation:edit"),
         ("tiny_operations", f"{_HERE}.compile_model:edit"),
         ("host_bound", f"{_HERE}.compile_model:edit"),
+        ("repeated_loads", f"{_HERE}.kernel_loads:edit"),
+        ("dma_not_overlapped", f"{_HERE}.kernel_buffers:edit"),
+        ("engine_imbalance", f"{_HERE}.kernel_engine:edit"),
     ),
 )
 """By rule, each an `Editor`."""

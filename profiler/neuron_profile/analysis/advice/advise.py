@@ -107,8 +107,7 @@ def _within_reach(finding: Finding, context: Context) -> Finding:
     """The finding, marked where its cause is the choice of the compiler, or of a library's kernel."""
     if finding.rule not in THE_COMPILERS or context.executions is None or not context.programs:
         return finding
-    place = SourceLine(finding.place.file, finding.place.line)
-    if place in context.own_kernel_lines or (not place.file and context.own_kernel_lines):
+    if SourceLine(finding.place.file, finding.place.line) in context.own_kernel_lines:
         return finding
     return replace(finding, within_reach=False)
 

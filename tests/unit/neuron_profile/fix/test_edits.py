@@ -14,6 +14,9 @@ from neuron_profile.fix.edits import (
     compile_model,
     foreach,
     hoist,
+    kernel_buffers,
+    kernel_engine,
+    kernel_loads,
     leave_out,
     recompilation,
     synchronisation,
@@ -277,3 +280,72 @@ def test_a_model_that_is_not_trained_is_cast_once():
     assert edited(autocast, text, 5) == ["m = m.to(torch.bfloat16)", "        y = m(x.to(torch.bfloat16))"]
     trained = text.replace("no_grad", "enable_grad")
     assert edited(autocast, trained, 5)[0] == '        with torch.autocast("neuron", torch.bfloat16):'
+
+
+KERNEL = """import nki.isa as nisa
+def scale(data, factors):
+    shared = nl.ndarray((128, 512), dtype=data.dtype, buffer=nl.sbuf)
+    for number in range(8):
+        nisa.dma_copy(dst=shared, src=data[number])
+        factor = nl.ndarray((128, 512), dtype=data.dtype, buffer=nl.sbuf)
+        nisa.dma_copy(dst=factor, src=factors)
+        nisa.tensor_tensor(dst=shared, data1=shared, data2=factor, op=nl.multiply)
+"""
+FACTOR = "nisa.dma_copy(dst=factor, src=factors)"
+
+
+def test_a_kernel_loads_what_never_changes_before_its_loop():
+    text = moved(kernel_loads, KERNEL, 7)
+    assert text.splitlines()[3:6] == [
+        "    factor = nl.ndarray((128, 512), dtype=data.dtype, buffer=nl.sbuf)",
+        f"    {FACTOR}",
+        "    for number in range(8):",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        FACTOR.replace("factors)", "factors[number])"),  # something else each time
+        f"{FACTOR}\n        nisa.memset(dst=factor, value=0)",  # written again
+        f"for part in range(2):\n            {FACTOR}",  # a loop within
+    ],
+)
+def test_a_kernel_loads_again_what_changes(other):
+    text = KERNEL.replace(FACTOR, other)
+    line = next(number for number, each in enumerate(text.splitlines(), 1) if "dst=factor, src" in each)
+    assert moved(kernel_loads, text, line) is None
+
+
+def test_tiles_of_a_kernel_get_buffers_of_their_own():
+    text = moved(kernel_buffers, KERNEL, 5)
+    assert text.splitlines()[2:4] == [
+        "    for number in range(8):",
+        "        shared = nl.ndarray((128, 512), dtype=data.dtype, buffer=nl.sbuf)",
+    ]
+    aliased = KERNEL.replace("range(8):", "range(8):\n        tile = shared").replace(
+        "dst=shared", "dst=tile"
+    )
+    assert (
+        moved(kernel_buffers, aliased.replace("data1=shared", "data1=tile"), 6).count("tile = nl.ndarray")
+        == 1
+    )
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("    for number", "    nisa.memset(dst=shared, value=0)\n    for number"),  # used before the loop
+        ("        nisa.dma_copy(dst=shared", "        use(shared)\n        nisa.dma_copy(dst=shared"),  # kept
+    ],
+)
+def test_a_tile_that_the_loop_keeps_stays_where_it_is(old, new):
+    assert moved(kernel_buffers, KERNEL.replace(old, new), 6) is None
+
+
+def test_two_engines_take_tiles_in_turn():
+    evidence = {"from": "Vector", "to": "GpSimd", "moved_share": 0.25}
+    text = moved(kernel_engine, KERNEL, 8, **evidence)
+    assert "engine=nisa.gpsimd_engine if number % 8 in (2, 6) else nisa.vector_engine)" in text
+    assert moved(kernel_engine, KERNEL, 8, **{**evidence, "moved_share": 0.01}) is None
+    assert moved(kernel_engine, KERNEL.replace("range(8)", "range(0, 8, 2)"), 8, **evidence) is None

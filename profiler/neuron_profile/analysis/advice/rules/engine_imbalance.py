@@ -10,16 +10,22 @@ from neuron_profile.analysis.advice.context import Context, Mask, Select
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
 from neuron_profile.reports.quantities import percent
-from neuron_tools.records.program import Engine, Program
+from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
 BUSY, IDLE = 0.6, 0.2
-# What an engine's elementwise work can move to: engines that have tensor_tensor, tensor_copy, activation.
 _MOVES = {
     Engine.VECTOR: (Engine.GPSIMD, Engine.SCALAR),
     Engine.GPSIMD: (Engine.VECTOR,),
     Engine.SCALAR: (Engine.VECTOR,),
 }
+_ON_TWO_ENGINES = (Opcode.TENSOR_TENSOR, Opcode.TENSOR_SCALAR, Opcode.SCALAR_TENSOR_TENSOR, Opcode.MEMSET)
+_CAN_DO = {
+    Engine.VECTOR: (*_ON_TWO_ENGINES, Opcode.TENSOR_COPY),
+    Engine.GPSIMD: (*_ON_TWO_ENGINES, Opcode.TENSOR_COPY),
+    Engine.SCALAR: (Opcode.TENSOR_SCALAR, Opcode.TENSOR_COPY),
+}
+"""Work that another engine may give to this one; reductions, scans and functions stay where they are."""
 
 
 def find(context: Context) -> Iterator[Finding]:
@@ -39,27 +45,33 @@ def find(context: Context) -> Iterator[Finding]:
         other = min(idle, key=lambda candidate: factors[candidate])
         if factors[other] >= 1:
             continue
-        hot = context.hotspot(_rows(engine))
+        moving = _movable(engine, other)
+        hot = context.hotspot(moving)
         yield context.finding(
             "engine_imbalance",
             f"{engine.title} is busy {percent(share[engine])} of the device time, {other.title} "
             f"{percent(share[other])}",
             f"Give about {percent(1 - factors[other])} of the elementwise work to {other.title}.",
-            rows_change(f"engine:{engine.title.lower()}={factors[other]:.2f}", _rows(engine), factors[other]),
+            rows_change(f"engine:{engine.title.lower()}={factors[other]:.2f}", moving, factors[other]),
             place=hot.place,
-            evidence={"busy_share": round(share[engine], 3), "idle_share": round(share[other], 3)},
+            evidence={
+                **{"busy_share": round(share[engine], 3), "idle_share": round(share[other], 3)},
+                **{"from": engine.title, "to": other.title, "moved_share": round(1 - factors[other], 3)},
+            },
         )
 
 
 def _best_factor(context: Context, engine: Engine, other: Engine) -> float:
-    """Time of an engine's work when the other takes the best part of it, over its time now; 1 = no gain."""
-    kept, moved, busy, port = 0.0, 0.0, 0.0, 0.0
+    """Time of what may move when the other takes the best part of it, over its time now; 1 = no gain."""
+    stays, kept, moved, busy, port = 0.0, 0.0, 0.0, 0.0, 0.0
     for use in context.programs:
         table = use.program.instructions
-        rows = _rows(engine)(use.program)[0]
+        rows = _movable(engine, other)(use.program)[0]
+        others = _rows(engine)(use.program)[0] & ~rows
         elsewhere = table[rows].copy()
         elsewhere["engine"] = int(other)
         core = context.executions.core  # type: ignore[union-attr]  # there are programs
+        stays += use.count * float(instruction_costs(table[others], core)[0].sum())
         kept += use.count * float(instruction_costs(table[rows], core)[0].sum())
         moved += use.count * float(instruction_costs(elsewhere, core)[0].sum())
         busy += use.count * float(instruction_costs(table[table["engine"] == int(other)], core)[0].sum())
@@ -71,7 +83,22 @@ def _best_factor(context: Context, engine: Engine, other: Engine) -> float:
     part = np.linspace(0, 1, 101)
     alone, shared = (1 - part) * kept, part * moved
     together = port / kept * (alone + shared)
-    return float(np.maximum.reduce([alone, shared + busy, together]).min() / kept)
+    best = int(np.argmin(np.maximum.reduce([stays + alone, shared + busy, stays + together])))
+    return float(max(alone[best], together[best]) / kept)
+
+
+def _movable(engine: Engine, other: Engine) -> Select:
+    """What an engine does that the other can do as well; GpSimd reaches no PSUM."""
+
+    def select(program: Program) -> tuple[Mask, Mask]:
+        table, (rows, dmas) = program.instructions, _rows(engine)(program)
+        rows = rows & np.isin(table["opcode"], [int(opcode) for opcode in _CAN_DO[other]])
+        if other is Engine.GPSIMD:
+            in_psum = int(Memory.PSUM)
+            rows &= (table["source_memory"] != in_psum) & (table["destination_memory"] != in_psum)
+        return rows, dmas
+
+    return select
 
 
 def _rows(engine: Engine) -> Select:

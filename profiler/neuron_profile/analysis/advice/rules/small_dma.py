@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 
-from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.context import Context, Mask, ProgramUse
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
-from neuron_tools.records.program import Program
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
+from neuron_tools.records.program import Memory, Program
 
 EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
 MERGED_BYTES = 2048
 MINIMUM_SHARE = 0.05
+_LOOKUPS = ("gather", "dynamic")
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """One finding for all small transfers, at the line that has most of their time."""
+    """One finding for all small transfers, at the line that has most of their time.
+
+    It is out of reach where a compiler takes most of them from tensors that it loads whole: it might have
+    loaded them in larger pieces.
+    """
     hot = context.hotspot(_small)
     if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
         return
@@ -33,7 +39,31 @@ def find(context: Context) -> Iterator[Finding]:
         Change("small_dma", _merged),
         place=hot.place,
         evidence={"dma_ns": round(hot.busy_ns), "smallest_bytes": smallest},
+        within_reach=not _is_the_compilers(context.programs),
     )
+
+
+def _is_the_compilers(uses: Sequence[ProgramUse]) -> bool:
+    """Whether most of the bytes are of tensors that are loaded whole outside of kernels and look-ups."""
+    whole = sum(use.count * _bytes(use.program, _small(use.program)[1] & _whole(use.program)) for use in uses)
+    return whole > sum(use.count * _bytes(use.program, _small(use.program)[1]) for use in uses) / 2
+
+
+def _bytes(program: Program, chosen: Mask) -> int:
+    return int(program.dmas["bytes"][chosen].sum())
+
+
+def _whole(program: Program) -> Mask:
+    dmas = program.dmas
+    if kernel_lines(program) is not None or not program.tensors:
+        return np.zeros(len(dmas), bool)
+    is_lookup = np.array([any(word in row.opcode for word in _LOOKUPS) for row in program.hlo] + [False])
+    loads = (dmas["destination_memory"] == int(Memory.SBUF)) & (dmas["tensor"] >= 0) & ~is_lookup[dmas["hlo"]]
+    tensors = np.maximum(dmas["tensor"], 0)
+    loaded = np.bincount(tensors, weights=np.where(loads, dmas["bytes"], 0), minlength=len(program.tensors))
+    whole = loaded >= [max(tensor.byte_count, 1) for tensor in program.tensors]
+    chosen: Mask = loads & whole[tensors]
+    return chosen
 
 
 def _small(program: Program) -> tuple[Mask, Mask]:

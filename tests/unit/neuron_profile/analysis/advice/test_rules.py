@@ -10,7 +10,15 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.rules import unoverlapped_collectives
 from neuron_profile.analysis.communication import Communication
 from neuron_tools.profile.writer import ProfileWriter
-from neuron_tools.records.program import Collective, CollectiveKind, DType, Engine, QueueKind
+from neuron_tools.records.program import (
+    Collective,
+    CollectiveKind,
+    DType,
+    Engine,
+    Memory,
+    Opcode,
+    QueueKind,
+)
 from tests.unit.neuron_profile.small_capture import (
     FILE,
     METADATA,
@@ -122,7 +130,7 @@ def test_findings_come_by_falling_gain(tmp_path):
 
 
 def test_what_comes_before_the_device_is_used_changes_no_order(tmp_path):
-    short = program([("matmul", 5)], products(10, DType.F32))
+    short = program([("matmul", 5)], products(6, DType.F32))
     for start_ns in (0, 10_000_000_000):
         folder = tmp_path / str(start_ns)
         with open_capture(folder, [short], [Step(0, wait_line=3)] * 20, start_ns) as profile:
@@ -135,6 +143,27 @@ def test_gpsimd_work_could_move_to_an_idle_vector_engine(tmp_path):
     slow = program([("add", 9)], elementwise(200, engine=Engine.GPSIMD))
     (finding,) = findings("engine_imbalance", tmp_path, [slow], [Step(0)] * 5)
     assert "GpSimd is busy" in finding.title
+
+
+def reductions(builder, hlo):
+    """Work that only the Vector engine can do."""
+    for _ in range(200):
+        builder.instruction(
+            Engine.VECTOR, Opcode.TENSOR_REDUCE, partitions=128, elements=512, input_dtype=DType.F32,
+            output_dtype=DType.F32, source_memory=Memory.SBUF, destination_memory=Memory.SBUF, hlo=hlo[0],
+        )  # fmt: skip
+
+
+def test_reductions_move_to_no_other_engine(tmp_path):
+    busy = program([("amax", 9)], reductions)
+    assert findings("engine_imbalance", tmp_path, [busy], [Step(0)] * 5) == []
+
+
+@pytest.mark.parametrize("name", ["underfilled_tiles", "engine_imbalance", "dma_not_overlapped"])
+def test_outside_of_kernels_the_compiler_decides_about_tiles_and_engines(name, tmp_path):
+    with open_capture(tmp_path, [CASES[name][0]], [Step(0)] * 20) as profile:
+        (found,) = (finding for finding in advise(profile) if finding.rule == name)
+    assert not found.within_reach
 
 
 def all_reduce_alone():
