@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import libcst as cst
 
 from neuron_profile.fix.source import Source, dotted, keyword
 
-Loop = cst.For | cst.While
+Loop: TypeAlias = cst.For | cst.While
 
 
 def is_call(line: cst.SimpleStatementLine, name: str) -> bool:
