@@ -20,7 +20,7 @@ import numba
 import numpy as np
 
 from neuron_monitor.api import layout
-from neuron_monitor.api.device import FOLDER_INTERVAL_NS, QUIET_INTERVAL_NS
+from neuron_monitor.api.device import FOLDER_INTERVAL_NS, QUIET_INTERVAL_NS, TURNS_OF_WORKING_CORES
 from neuron_monitor.api.nodes import raise_descriptor_limit
 from neuron_monitor.api.owners import Owners
 from neuron_monitor.api.sample import Sampler
@@ -108,6 +108,7 @@ def reads(folder: Path, period_s: float, count: int) -> None:
     often, looks, quiet = _descriptors(folder / "tree")
     read = _reader()
     read(often)
+    turn = 0
     looks_due_ns = quiet_due_ns = time.monotonic_ns()
     for _ in range(count):
         os.write(sys.stdout.fileno(), b"\n")
@@ -119,7 +120,8 @@ def reads(folder: Path, period_s: float, count: int) -> None:
             read(looks)
         if now_ns >= quiet_due_ns:
             quiet_due_ns = now_ns + QUIET_INTERVAL_NS
-            read(quiet)
+            read(quiet[turn % TURNS_OF_WORKING_CORES :: TURNS_OF_WORKING_CORES])
+            turn += 1
 
 
 def _descriptors(root: Path) -> list[np.ndarray]:

@@ -1380,33 +1380,18 @@ static int64_t plain_count(const char *text, Py_ssize_t length) {
 
 /* Takes one node's text: 1 if its value is another, 0 if not, 2 if the caller must look at it, -1 on an exception. */
 static int take_count(PyObject *const *lists, Py_ssize_t position, const char *text, Py_ssize_t length) {
-    PyObject *texts = lists[1], *values = lists[2], *limits = lists[3];
-    char *known;
-    Py_ssize_t known_size;
-    if (PyBytes_AsStringAndSize(PyList_GetItem(texts, position), &known, &known_size) < 0) {
-        return -1;
-    }
-    if (length <= 0) {
+    PyObject *values = lists[1], *limits = lists[2];
+    int64_t value = length > 0 ? plain_count(text, length) : -1;
+    if (value < 0) {
         return 2;
     }
-    if (length == known_size && memcmp(text, known, (size_t)length) == 0) {
-        return 0;
+    uint64_t last = PyLong_AsUnsignedLongLongMask(PyList_GetItem(values, position));
+    if ((uint64_t)value == last) {
+        return PyErr_Occurred() ? -1 : 0;
     }
     uint64_t limit = PyLong_AsUnsignedLongLongMask(PyList_GetItem(limits, position));
-    uint64_t last = PyLong_AsUnsignedLongLongMask(PyList_GetItem(values, position));
-    int64_t value = plain_count(text, length);
-    if (PyErr_Occurred()) {
-        return -1;
-    }
-    if (value < 0 || (uint64_t)value > limit) {
-        return 2;
-    }
-    PyObject *read = PyBytes_FromStringAndSize(text, length);
-    if (!read || PyList_SetItem(texts, position, read) < 0) {
-        return -1;
-    }
-    if ((uint64_t)value == last) {
-        return 0;
+    if (PyErr_Occurred() || (uint64_t)value > limit) {
+        return PyErr_Occurred() ? -1 : 2;
     }
     PyObject *number = PyLong_FromLongLong(value);
     return number && PyList_SetItem(values, position, number) == 0 ? 1 : -1;
@@ -1428,12 +1413,12 @@ static int tell_count(int outcome, PyObject *position, const char *text, Py_ssiz
 }
 
 static PyObject *refresh(PyObject *self, PyObject *const *lists, Py_ssize_t given) {
-    if (!argument_count_is(given, 5)) {
+    if (!argument_count_is(given, 4)) {
         return NULL;
     }
-    PyObject *positions = lists[4];
+    PyObject *positions = lists[3];
     Py_ssize_t count = PyList_Size(positions), size = PyList_Size(lists[0]);
-    if (PyErr_Occurred() || PyList_Size(lists[1]) < size || PyList_Size(lists[2]) < size || PyList_Size(lists[3]) < size) {
+    if (PyErr_Occurred() || PyList_Size(lists[1]) < size || PyList_Size(lists[2]) < size) {
         return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "lists of other lengths"), NULL);
     }
     PyObject *changed = PyList_New(0), *others = PyList_New(0);

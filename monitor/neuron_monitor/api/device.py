@@ -18,12 +18,14 @@ from neuron_tools.device.driver.modified import lasting_mark
 
 # What seldom changes is read this often: errors, loads, host memory and power.
 QUIET_INTERVAL_NS = 2_000_000_000
+# A core whose executions end well is looked at for errors and loads only at every so manieth of these times.
+TURNS_OF_WORKING_CORES = 3
 # Memory by category is read when its total changed; otherwise, where there is a total, only this often.
 MEMORY_INTERVAL_NS = 12_000_000_000
 QUIET_PHASES = 16
 LOOK_INTERVAL_NS = 10_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew, and memory for its total.
-FOLDER_INTERVAL_NS = 250_000_000
+FOLDER_INTERVAL_NS = 900_000_000
 DEVICE_COLUMNS = (
     *((name, f"stats/hardware/{name}", layout.MOST_EVENTS) for name in layout.ECC_NODES),
     *(
@@ -42,6 +44,7 @@ PCI_ADDRESS = re.compile(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 _WIDTH = len(layout.CORE_COLUMNS)
 _TOTAL = layout.COLUMN_OF["device_memory"]
+_SUCCESS = layout.COLUMN_OF["success"]
 _PROGRESS = frozenset(layout.COLUMN_OF[name] for name in layout.PROGRESS_COLUMNS)
 _ACTIVITY = frozenset(layout.COLUMN_OF[name] for name in layout.ACTIVITY_COLUMNS)
 _MEMORY = frozenset(range(_WIDTH)[layout.MEMORY_SLICE])
@@ -56,6 +59,8 @@ class _Core:
         first: Position of its first column.
         total: Of the memory that it holds, which tells when `memory` must be read at once; old drivers have
             none.
+        succeeded: Executions that had ended well when `quiet` was due last.
+        turns: How often it was due.
     """
 
     core: int
@@ -71,6 +76,8 @@ class _Core:
     total: list[int] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     quiet: list[int] = field(default_factory=list)
+    succeeded: int = -1
+    turns: int = 0
 
     def place(self, first: int) -> None:
         """Stand at a position in the table."""
@@ -79,6 +86,18 @@ class _Core:
         self.total, self.memory = self._among(frozenset((_TOTAL,))), self._among(_MEMORY)
         often = {*self.progress, *self.total, *(self.memory if self.total else ())}
         self.quiet = [first + column for column in self.readable if first + column not in often]
+        self.succeeded = -1
+
+    def is_quiet_due(self, values: Sequence[int]) -> bool:
+        """Whether seldom changing nodes are to be read, now that they are due: not while all goes well.
+
+        Cores take turns, so that no sample costs much more than the others.
+        """
+        now = values[self.first + _SUCCESS]
+        goes_well = 0 <= self.succeeded < now
+        self.succeeded = now
+        self.turns += 1
+        return not goes_well or (self.turns + self.core) % TURNS_OF_WORKING_CORES == 0
 
     def faults(self, table: NodeTable) -> list[Fault]:
         """What of it could not be read the last time."""
@@ -109,7 +128,6 @@ class _CoreNodes:
         self._progress: list[int] = []
         self._often: list[int] = []
         self._totals: list[int] = []
-        self._quiet: list[int] = []
         self._memory_due_ns = 0
         self._has_activity = self._has_missing = False
         self._is_new = True
@@ -165,7 +183,7 @@ class _CoreNodes:
             if further:
                 changed = changed + read(further)
         if is_due:
-            changed = changed + read(self._quiet) + self._read_memory(now_ns)
+            changed = changed + read(self._quiet_due()) + self._read_memory(now_ns)
         if changed:
             self.readings = kernels.followed(self.readings, self.table.values, changed)
         return bool(changed)
@@ -176,6 +194,10 @@ class _CoreNodes:
             return []
         cores = [core for number, core in self.cores.items() if first_core_id + number not in told]
         return [fault for core in cores for fault in core.faults(self.table)]
+
+    def _quiet_due(self) -> list[int]:
+        values = self.table.values
+        return [at for core in self._asked if core.is_quiet_due(values) for at in core.quiet]
 
     def _read_memory(self, now_ns: int) -> list[int]:
         """Now and then, and while something is garbage, memory by category whatever its total says."""
@@ -203,7 +225,6 @@ class _CoreNodes:
         self._progress = [position for core in asked for position in core.progress]
         self._totals = [position for core in asked for position in core.total]
         self._often = self._progress + self._totals
-        self._quiet = [position for core in asked for position in core.quiet]
         self._has_activity = any(core.activity for core in asked)
 
     def _keep_readings(self) -> None:

@@ -46,7 +46,7 @@ def read_text(path: str, limit: int = 4096) -> str:
 
 
 class NodeTable:
-    """Numeric nodes in columns: path, descriptor, last text, last value, last fault.
+    """Numeric nodes in columns: path, descriptor, last value, last fault.
 
     Args:
         paths: Of the nodes.
@@ -63,7 +63,7 @@ class NodeTable:
         self._limits = list(limits) if limits is not None else [LARGEST_COUNT] * len(self.paths)
         self.values = [0] * len(self.paths)
         self.faults: dict[int, str] = {}
-        self._texts = [b""] * len(self.paths)
+        self._garbage: dict[int, bytes] = {}
         self._descriptors = [CLOSED] * len(self.paths)
         self._keep_open = True
 
@@ -73,9 +73,7 @@ class NodeTable:
         Returns:
             Positions whose value changed.
         """
-        changed, others = kernels.refresh(
-            self._descriptors, self._texts, self.values, self._limits, positions
-        )
+        changed, others = kernels.refresh(self._descriptors, self.values, self._limits, positions)
         if others:
             changed += [position for position, text in others if self._take(position, text)]
             changed.sort()
@@ -88,10 +86,10 @@ class NodeTable:
         if value is None or not 0 <= value <= self._limits[position]:
             self._keep_fault(position, text)
             self._close(position)  # Another node may stand there the next time.
-            self._texts[position] = text
+            self._garbage[position] = text
             return False
         self.faults.pop(position, None)
-        self._texts[position] = text
+        self._garbage.pop(position, None)
         is_new = value != self.values[position]
         self.values[position] = value
         return is_new
@@ -116,7 +114,7 @@ class NodeTable:
         return [Fault(self.paths[position], reason) for position, reason in self.faults.items()]
 
     def _keep_fault(self, position: int, text: bytes) -> None:
-        if text != self._texts[position] and (text or position not in self.faults):
+        if text != self._garbage.get(position) and (text or position not in self.faults):
             self.faults[position] = _describe_garbage(text)
 
     def _read_after_failure(self, position: int) -> bytes:

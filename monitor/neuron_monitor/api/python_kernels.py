@@ -505,14 +505,13 @@ def parse_ticks(text: bytes) -> tuple[int, int]:
 
 
 def refresh(
-    descriptors: list[int], texts: list[bytes], values: list[int], limits: list[int], positions: list[int]
+    descriptors: list[int], values: list[int], limits: list[int], positions: list[int]
 ) -> tuple[list[int], list[tuple[int, bytes | None]]]:
-    """Read open nodes from their start, and keep their new texts and values in the lists.
+    """Read open nodes from their start, and keep their new values in the list.
 
     Args:
         descriptors: By position; below 0 where a file is not open.
-        texts: What stood there the last time, by position.
-        values: The numbers that stood there.
+        values: The numbers that stood there the last time, by position.
         limits: The largest number that each can have.
         positions: Which to read.
 
@@ -528,13 +527,10 @@ def refresh(
         except OSError:
             others.append((position, None))
             continue
-        if text and text == texts[position]:
-            continue
         line = text.partition(b"\n")[0]
         if not (0 < len(line) < _MOST_DIGITS and line.isdigit()) or int(line) > limits[position]:
             others.append((position, text))
             continue
-        texts[position] = text
         if int(line) != values[position]:
             values[position] = int(line)
             changed.append(position)

@@ -52,6 +52,19 @@ def test_an_error_that_moves_nothing_else_is_seen_within_two_seconds(real, open_
     assert tree.read().devices[0].cores[0].statuses["hw_error"] == 1
 
 
+def test_an_error_among_executions_that_end_well_is_seen_within_six_seconds(real, open_tree, clock):
+    tree = open_tree(real)
+    seen = []
+    for second in range(20):
+        for core in range(8):
+            real.count(core, success=second, hw_error=second)
+        clock.pass_seconds(1)
+        cores = tree.read().devices[0].cores
+        assert {core.statuses["success"] for core in cores} == {second}
+        seen.append([second - core.statuses["hw_error"] for core in cores])
+    assert max(max(each) for each in seen[6:]) <= 6
+
+
 def test_a_reading_in_which_nothing_changed_is_the_same_object(real, open_tree, clock):
     tree = open_tree(real)
     first = tree.read()
