@@ -185,25 +185,28 @@ static PyObject *table(PyObject *self, PyObject *const *arguments, Py_ssize_t gi
     return Py_BuildValue("(NN)", found, sums);
 }
 
+/* How long a piece of a text is: 32 bits each. */
+static Py_ssize_t length_at(const char *lengths, Py_ssize_t index) {
+    const unsigned char *at = (const unsigned char *)lengths + 4 * index;
+    return (Py_ssize_t)at[0] | (Py_ssize_t)at[1] << 8 | (Py_ssize_t)at[2] << 16 | (Py_ssize_t)at[3] << 24;
+}
+
 static PyObject *interleaved(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 3)) {
+    if (!argument_count_is(given, 4)) {
         return NULL;
     }
-    PyObject *pieces = arguments[0], *texts = arguments[2];
-    char *numbers;
-    Py_ssize_t size;
-    Py_ssize_t count = PyList_Size(pieces);
-    if (count < 0 || PyBytes_AsStringAndSize(arguments[1], &numbers, &size) < 0) {
+    PyObject *texts = arguments[3], *key, *text;
+    char *pieces, *lengths, *numbers;
+    Py_ssize_t pieces_size, count, size, place = 0;
+    if (PyBytes_AsStringAndSize(arguments[0], &pieces, &pieces_size) < 0 ||
+        PyBytes_AsStringAndSize(arguments[1], &lengths, &count) < 0 ||
+        PyBytes_AsStringAndSize(arguments[2], &numbers, &size) < 0) {
         return NULL;
     }
+    count /= 4;
     /* Numbers stand between "[" and "]", with commas between them. */
-    const char *at = numbers + 1, *end = numbers + size - 1;
-    Py_ssize_t total = size;
-    for (Py_ssize_t index = 0; index < count; index++) {
-        total += PyBytes_Size(PyList_GetItem(pieces, index));
-    }
-    PyObject *key, *text;
-    Py_ssize_t place = 0;
+    const char *at = numbers + 1, *end = numbers + size - 1, *piece = pieces;
+    Py_ssize_t total = size + pieces_size;
     while (PyDict_Next(texts, &place, &key, &text)) {
         total += PyBytes_Size(text);
     }
@@ -215,23 +218,25 @@ static PyObject *interleaved(PyObject *self, PyObject *const *arguments, Py_ssiz
     place = 0;
     Py_ssize_t next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
     for (Py_ssize_t index = 0; index < count; index++) {
-        PyObject *piece = PyList_GetItem(pieces, index);
-        Py_ssize_t length = PyBytes_Size(piece);
-        memcpy(out, PyBytes_AsString(piece), (size_t)length);
-        out += length;
-        if (index + 1 == count) {
+        Py_ssize_t length = length_at(lengths, index);
+        if (length > pieces + pieces_size - piece) {
             break;
         }
-        const char *comma = at < end ? memchr(at, ',', (size_t)(end - at)) : NULL;
-        const char *stop = comma ? comma : end;
+        memcpy(out, piece, (size_t)length);
+        out += length;
+        piece += length;
+        if (index + 1 == count || at > end) {
+            break;
+        }
+        const char *stop = at;
+        while (stop < end && *stop != ',') {
+            stop++;
+        }
         if (index == next) {
             memcpy(out, PyBytes_AsString(text), (size_t)PyBytes_Size(text));
             out += PyBytes_Size(text);
             next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
         } else {
-            if (at > stop) {
-                break;
-            }
             memcpy(out, at, (size_t)(stop - at));
             out += stop - at;
         }

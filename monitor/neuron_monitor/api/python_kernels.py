@@ -81,19 +81,21 @@ def table(
     return [tuple([row[offset] for offset in offsets]) for row in found], struct.pack(f"<{extra}q", *sums)
 
 
-def interleaved(pieces: list[bytes], numbers: bytes, texts: Mapping[int, bytes]) -> bytes:
+def interleaved(pieces: bytes, lengths: bytes, numbers: bytes, texts: Mapping[int, bytes]) -> bytes:
     """Text pieces with values between them.
 
     Args:
-        pieces: One more than there are values.
+        pieces: One behind the other.
+        lengths: Of each, as 32-bit little-endian integers: one more than there are values.
         numbers: The values as a JSON list.
         texts: What stands for a value instead, by its position, in rising order.
     """
-    values = numbers[1:-1].split(b",") if len(pieces) > 1 else []
+    ends = list(accumulate(struct.unpack(f"<{len(lengths) // 4}i", lengths)))
+    values = numbers[1:-1].split(b",") if len(ends) > 1 else []
     for position, text in texts.items():
         values[position] = text
     parts = [b""] * (2 * len(values) + 1)
-    parts[::2] = pieces
+    parts[::2] = [pieces[begin:end] for begin, end in zip((0, *ends), ends)]
     parts[1::2] = values
     return b"".join(parts)
 

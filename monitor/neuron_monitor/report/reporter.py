@@ -54,6 +54,7 @@ class Reporter:
         self._last: dict[str, Sample] = {}
         self._memo = Memo()
         self._status_forms: dict[int, tuple[system_groups.StatusShape, list[bytes]]] = {}
+        self._sheet: tuple[list[list[bytes]], Sheet] = ([], Sheet())
         self._status: tuple[int, TreeReading, Report] | None = None
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
@@ -125,10 +126,11 @@ class Reporter:
             return known[2]
         utilization = self._utilization.update(before.tree, tree)
         allocation = self._watch.update(tree)
-        sheet = Sheet()
+        forms = [self._status_form(device) for device in tree.devices]
+        sheet = self._status_sheet(forms)
+        sheet.numbers = []
         for device in tree.devices:
             sheet.numbers += system_groups.status_numbers(device, utilization, allocation)
-            sheet.add(self._status_form(device))
         unreadable = [{"path": fault.path, "reason": fault.reason} for fault in tree.faults]
         content = {
             "devices": sheet.text(),
@@ -137,6 +139,16 @@ class Reporter:
         }
         self._status = second, tree, content
         return content
+
+    def _status_sheet(self, forms: list[list[bytes]]) -> Sheet:
+        """The last sheet where the forms are the same, else a new one."""
+        last, sheet = self._sheet
+        if len(forms) != len(last) or not all(map(is_, forms, last)):
+            sheet = Sheet()
+            for form in forms:
+                sheet.add(form)
+            self._sheet = forms, sheet
+        return sheet
 
     def _status_form(self, device: DeviceReading) -> list[bytes]:
         """The text of a device's status around its values."""

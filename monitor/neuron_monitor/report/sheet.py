@@ -6,6 +6,7 @@ text between the values is kept, and only the values are made anew.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,9 +47,11 @@ class Sheet:
     pieces: list[bytes] = field(default_factory=lambda: [b"["])
     numbers: list[Number] = field(default_factory=list)
     texts: dict[int, bytes] = field(default_factory=dict)
+    _joined: tuple[bytes, bytes] | None = None
 
     def add(self, form: Sequence[bytes]) -> None:
         """Append a form; its values must have been, or must be, appended in the same order."""
+        self._joined = None
         if len(self.pieces) > 1 or self.pieces[0] != b"[":
             self.pieces[-1] += b","
         self.pieces[-1] += form[0]
@@ -61,8 +64,12 @@ class Sheet:
 
     def text(self) -> orjson.Fragment:
         """The whole text."""
+        if self._joined is None:
+            self._joined = _joined([*self.pieces[:-1], self.pieces[-1] + b"]"])
         numbers = number_text(self.numbers)
-        return orjson.Fragment(kernels.interleaved(self._closed(), numbers, self.texts))
+        return orjson.Fragment(kernels.interleaved(*self._joined, numbers, self.texts))
 
-    def _closed(self) -> list[bytes]:
-        return [*self.pieces[:-1], self.pieces[-1] + b"]"]
+
+def _joined(pieces: Sequence[bytes]) -> tuple[bytes, bytes]:
+    """Pieces one behind the other, and their lengths: thousands of objects would be read from memory else."""
+    return b"".join(pieces), struct.pack(f"<{len(pieces)}i", *map(len, pieces))

@@ -84,7 +84,8 @@ def test_values_stand_between_the_pieces(kernels, values, data):
         piece + (texts.get(at) or json.dumps(values[at]).encode() if at < len(values) else b"")
         for at, piece in enumerate(pieces)
     )
-    assert kernels.interleaved(pieces, numbers, texts) == expected
+    lengths = struct.pack(f"<{len(pieces)}i", *map(len, pieces))
+    assert kernels.interleaved(b"".join(pieces), lengths, numbers, texts) == expected
 
 
 @both
