@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import libcst as cst
 
@@ -11,13 +11,20 @@ from neuron_profile.fix.proposal import Edit, Request
 from neuron_profile.fix.source import Source, dotted, followed_by, replaced_by, statement
 
 TITLE, ONCE_TITLE = "Compute the forward pass in bf16", "Keep the model in bf16"
+OPERANDS_TITLE = "Keep the operands in bf16"
 CONTEXT = 'torch.autocast("neuron", torch.bfloat16)'
 TOLERANCE = 2e-2  # bf16 keeps eight bits
 
 
 def edit(request: Request) -> Edit | None:
-    """Casts the model once where nothing is trained; else puts the call of the model under autocast."""
+    """Casts the model once where nothing is trained; else puts the call of the model under autocast.
+
+    The operands of a product that the line itself writes are cast once, before the loop.
+    """
     source = Source(request.text)
+    product = _cast_operands(source, request.finding.place.line)
+    if product is not None:
+        return product
     site = call_site(source, request)
     if site is None or not source.imports("torch") or _is_under(source, site, ("autocast",)):
         return None
@@ -50,6 +57,38 @@ def _cast_once(source: Source, site: cst.SimpleStatementLine) -> Edit | None:
             }
             return Edit(ONCE_TITLE, source.edited(changes), TOLERANCE)
     return None
+
+
+def _cast_operands(source: Source, line: int) -> Edit | None:
+    """Casts both operands of `NAME = A @ B` in a loop where each of them was made above it, once."""
+    site = source.statement_at(line)
+    small = site.body[0] if site is not None and len(site.body) == 1 else None
+    if site is None or not isinstance(small, cst.Assign) or not isinstance(small.value, cst.BinaryOperation):
+        return None
+    loop, value = source.outermost_loop(site), small.value
+    if loop is None or not isinstance(value.operator, cst.MatrixMultiply) or _trains(source):
+        return None
+    operands = dict.fromkeys((dotted(value.left), dotted(value.right)))
+    made = {name: assignment_above(source, site, name) for name in operands}
+    if not all(made.values()) or not source.imports("torch") or _others_change(source, loop, operands, small):
+        return None
+    changes = {
+        line: followed_by(statement(f"{name} = {name}.to(torch.bfloat16)")) for name, line in made.items()
+    }
+    return Edit(OPERANDS_TITLE, source.edited(changes), TOLERANCE)
+
+
+def _trains(source: Source) -> bool:
+    words = ("backward", "requires_grad", "grad", "Parameter")
+    return any(name.value in words for name in source.nodes(cst.Name))
+
+
+def _others_change(
+    source: Source, loop: cst.CSTNode, names: Collection[str], but: cst.BaseSmallStatement
+) -> bool:
+    """Whether the loop gives one of the names another value: that one might be in fp32."""
+    assigned = (each for each in source.nodes(cst.Assign, loop) if each is not but)
+    return any(dotted(target.target) in names for each in assigned for target in each.targets)
 
 
 def _is_under(source: Source, site: cst.CSTNode, names: Sequence[str]) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import libcst as cst
 
+from neuron_profile.analysis.advice.rules.engine_imbalance import PARTS
 from neuron_profile.fix.edits.kernel_text import Loop
 from neuron_profile.fix.proposal import Edit, Request
 from neuron_profile.fix.source import Source, dotted, keyword, replaced_by
 
 TITLE = "Let two engines share the work"
 TOLERANCE = 1e-2
-PERIOD = 8
+PERIOD = PARTS
 """Tiles after which the pattern of engines repeats."""
 
 

@@ -349,3 +349,23 @@ def test_two_engines_take_tiles_in_turn():
     assert "engine=nisa.gpsimd_engine if number % 8 in (2, 6) else nisa.vector_engine)" in text
     assert moved(kernel_engine, KERNEL, 8, **{**evidence, "moved_share": 0.01}) is None
     assert moved(kernel_engine, KERNEL.replace("range(8)", "range(0, 8, 2)"), 8, **evidence) is None
+
+
+PRODUCT = "import torch\nw = make()\nx = make()\nfor _ in range(3):\n    x = x @ w\n"
+
+
+def test_operands_of_a_product_are_cast_before_the_loop():
+    assert edited(autocast, PRODUCT, 5) == ["w = w.to(torch.bfloat16)", "x = x.to(torch.bfloat16)"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("w = make()", "w = make().requires_grad"),  # trained
+        ("    x = x @ w", "    x = x @ w\n    w = w + 1"),
+        ("x = make()\n", ""),  # nobody knows where it is made
+    ],
+)
+def test_operands_that_change_stay(old, new):
+    line = 4 if not new else 5
+    assert edited(autocast, PRODUCT.replace(old, new), line) is None

@@ -14,6 +14,8 @@ from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
 BUSY, IDLE = 0.6, 0.2
+PARTS = 8
+"""Whole tiles move: of every so many, some."""
 _MOVES = {
     Engine.VECTOR: (Engine.GPSIMD, Engine.SCALAR),
     Engine.GPSIMD: (Engine.VECTOR,),
@@ -80,7 +82,7 @@ def _best_factor(context: Context, engine: Engine, other: Engine) -> float:
         port += use.count * float(((ports[0] & ports[1]) != 0) @ instruction_costs(table[rows], core)[0])
     if not kept or not moved:
         return 1.0
-    part = np.linspace(0, 1, 101)
+    part = np.linspace(0, 1, 1 + PARTS)
     alone, shared = (1 - part) * kept, part * moved
     together = port / kept * (alone + shared)
     best = int(np.argmin(np.maximum.reduce([stays + alone, shared + busy, stays + together])))

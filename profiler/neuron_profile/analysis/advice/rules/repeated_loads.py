@@ -5,13 +5,16 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
-from neuron_profile.analysis.whatif.change import rows_change
+from neuron_profile.analysis.whatif.change import Change, Variant
+from neuron_profile.analysis.whatif.executions import Origins
 from neuron_tools.records.program import Memory, Program
+from neuron_tools.simulator.cost_scale import CostScale
 
 MINIMUM_REPEATS = 2.0
 MINIMUM_SHARE = 0.05  # of all bytes loaded
@@ -33,7 +36,7 @@ def find(context: Context) -> Iterator[Finding]:
         "times an execution",
         "Keep the tensor in SBUF while it is needed: reorder the loops so that what is loaded is used "
         "by all tiles that need it, or make the tiles that stay resident larger.",
-        rows_change("repeated_loads", _repeated, float(1 - extra / max(1, _bytes_of_repeated(context)))),
+        Change("repeated_loads", _loaded_once),
         place=hot.place,
         evidence={
             "extra_bytes": extra,
@@ -92,8 +95,18 @@ def _repeated(program: Program) -> tuple[Mask, Mask]:
     return np.zeros(len(program.instructions), bool), loads & tensors[rows]
 
 
-def _bytes_of_repeated(context: Context) -> int:
-    return sum(
-        use.count * int(use.program.dmas["bytes"][_repeated(use.program)[1]].sum())
-        for use in context.programs
-    )
+def _loaded_once(variant: Variant, origins: Origins) -> Variant:
+    """The first loads of each tensor, until all of it was loaded; those behind them for nothing."""
+    program = variant.program
+    share, rows = np.ones(len(program.dmas)), np.flatnonzero(_repeated(program)[1])
+    if not len(rows):
+        return variant
+    rows = rows[np.argsort(program.dmas["tensor"][rows], kind="stable")]
+    tensors, sizes = program.dmas["tensor"][rows], program.dmas["bytes"][rows].astype(np.int64)
+    before = np.cumsum(sizes) - sizes
+    first = np.flatnonzero(np.diff(tensors, prepend=-1))
+    before -= np.repeat(before[first], np.diff(first, append=len(rows)))
+    whole = np.array([max(tensor.byte_count, 1) for tensor in program.tensors], np.int64)[tensors]
+    share[rows] = np.clip((whole - before) / np.maximum(sizes, 1), 0, 1)
+    scale = CostScale(np.ones(len(program.instructions)), share)
+    return replace(variant, scale=variant.scale.times(scale))
