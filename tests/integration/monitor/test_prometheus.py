@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from tests.fixtures.neuron_sysfs import SysfsTree, process_core
+from tests.fixtures.neuron_sysfs import INFERENTIA2, TRAINIUM1, TRAINIUM2, SysfsTree, process_core
 from tests.integration.monitor.prometheus_server import (
     AWS_PANEL_QUERIES,
     PATIENCE_S,
@@ -83,8 +83,13 @@ def test_our_dashboard_asks_for_series_that_are_there(tmp_path):
             assert server.wait_for(re.sub(r" > \d+$", "", query)), query
 
 
-def test_metrics_are_clean_for_promtool(tmp_path):
-    tree = SysfsTree(tmp_path / "tree")
+@pytest.mark.parametrize(
+    ("chip", "devices", "lnc"),
+    [(TRAINIUM1, 16, 1), (TRAINIUM2, 1, 1), (TRAINIUM2, 16, 2), (INFERENTIA2, 1, 1)],
+    ids=["Trn1, 16 devices", "Trn2", "Trn2, 16 devices, LNC 2", "Inf2"],
+)
+def test_metrics_are_clean_for_promtool(tmp_path, chip, devices, lnc):
+    tree = SysfsTree(tmp_path / "tree", chip, devices, lnc=lnc)
     publish(tree, 1)
     with running_exporter("--sysfs-root", str(tree.root)) as port:
         text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE_S).read()
