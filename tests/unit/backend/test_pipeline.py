@@ -17,9 +17,11 @@ from neuron_tools.nki import language as nl
 from neuron_tools.nki.kernel import Kernel
 from neuron_tools.nki.lowering import lower
 from neuron_tools.nki.lowering.body import make_body
+from neuron_tools.nki.lowering.program import _Lowering
 from neuron_tools.nki.older.language import par_dim
 from neuron_tools.records.program import Flag, Memory, Opcode, Purpose
 from neuron_tools.simulator import check
+from tests.unit.backend.hazards import hazards
 from tests.unit.nki.kernels import floats, tile
 
 CORE = hardware.get("trn2")
@@ -162,6 +164,17 @@ def test_any_schedule_gives_the_values_of_program_order(moves, off, target):
     compiled, places = run_passes(written, Options(frozenset(off)))
     assert values_of(compiled, places) == values_of(written, None)
     check(lower(trace, "kernel", options=Options(frozenset(off))).program, core)
+    assert hazards(trace, Options(frozenset(off)), core) == []
+
+
+def test_without_its_dependencies_a_kernel_has_hazards(monkeypatch):
+    moves = [("add", 0, 1, 2), ("add", 1, 0, 2), ("add", 2, 0, 1), ("store", 0, 0, 0)]
+    trace = traced(random_kernel(moves, 256), floats(512, 256), floats(512, 256))
+    edges = _Lowering._edges
+    monkeypatch.setattr(
+        _Lowering, "_edges", lambda *given: (*(each[:0] for each in edges(*given)[:3]), edges(*given)[3])
+    )
+    assert hazards(trace, Options(), CORE)
 
 
 rows_of_tiles = st.lists(
@@ -220,6 +233,7 @@ def test_loops_with_loops_inside_keep_the_values_of_program_order(moves, turns, 
     compiled, places = run_passes(make_body(trace), Options(frozenset(off)))
     assert values_of(compiled, places) == values_of(make_body(trace), None)
     check(lower(trace, "kernel", options=Options(frozenset(off))).program, CORE)
+    assert hazards(trace, Options(frozenset(off)), CORE) == []
 
 
 @settings(max_examples=10, deadline=None)
