@@ -70,9 +70,11 @@ def _query_ms(path: Path, rounds: int) -> dict[str, list[tuple[float, float]]]:
     from neuron_tools.profile.reader import open_profile
 
     def timed(timeout_s: float | None) -> tuple[float, float]:
-        began, used = perf_counter(), _processors_s()
+        used = _processors_s()
+        began = perf_counter()
         profile.query(SQL, timeout_s=timeout_s)
-        return (perf_counter() - began) * 1e3, (_processors_s() - used) * 1e3
+        clock_s = perf_counter() - began
+        return clock_s * 1e3, (_processors_s() - used) * 1e3
 
     with open_profile(path) as profile:
         return _in_turn({"locked": lambda: timed(TIMEOUT_S), "free": lambda: timed(None)}, rounds)
