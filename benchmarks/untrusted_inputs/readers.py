@@ -163,10 +163,12 @@ def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
 def _draw(folder: Path, spoilt: Path) -> None:
 
     with open_profile(folder / "run.nprof") as profile:
-        spans = [track for track in profile.tracks() if track.level != "counter"]
         start_ns, end_ns = profile.time_range_ns()
-        profile.timelines(spans, start_ns, end_ns, PIXELS)
-        profile.timelines(spans, start_ns, start_ns + (end_ns - start_ns) // 7, PIXELS)
+        part_ns = (end_ns - start_ns) // 7
+        for is_counter in (False, True):
+            tracks = [track for track in profile.tracks() if track.is_counter == is_counter]
+            profile.timelines(tracks, start_ns, end_ns, PIXELS)
+            profile.timelines(tracks, start_ns + part_ns, start_ns + 2 * part_ns, PIXELS)
 
 
 PIXELS = 500

@@ -184,6 +184,14 @@ class Blob:
             self._fetch(offset, offset + count * np.dtype(kind).itemsize)
         return np.frombuffer(self._map, kind, count, offset) if count else np.empty(0, kind)
 
+    def holds(self, reference: Reference, kinds: str) -> bool:
+        """Whether an array lies within the file, and its numbers are of one of these kinds of NumPy's."""
+        offset, name, count = reference
+        kind = np.dtype(name)
+        if type(offset) is not int or type(count) is not int or kind.kind not in kinds:
+            return False
+        return offset >= 0 and count >= 0 and offset + count * kind.itemsize <= len(self)
+
     def numbers(self, offset: int, size: int, count: int) -> npt.NDArray[Any]:
         """An array of integers, none of them negative, of `size` bytes each, as a view.
 

@@ -11,9 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_tools.profile.timeline.blob import BlobWriter
-from neuron_tools.profile.timeline.index import SAMPLES_PER_BLOCK
 from neuron_tools.profile.timeline.scan import Ints, Names, TrackKey, split
 from neuron_tools.profile.timeline.sources import COUNTER_LEVEL, CounterSource, SpanSource
+from neuron_tools.profile.timeline.stored_tracks import SAMPLES_PER_BLOCK
 
 Floats = npt.NDArray[np.float64]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,10 @@ from neuron_tools.profile.timeline.lane_table import LaneTable
 from neuron_tools.profile.timeline.pixels import pixel_edges
 from neuron_tools.profile.timeline.read_ahead import ReadAhead
 from neuron_tools.profile.timeline.scan import Ints
-from neuron_tools.profile.timeline.track import Track
+from neuron_tools.profile.timeline.stored_tracks import SAMPLES_PER_BLOCK, check_samples, track_of
 
 INDEX_VERSION = 6
 HEADER_NAME, DATA_NAME = "index.json", "index.bin"
-SAMPLES_PER_BLOCK = 64
 SPAN_SCHEMA = pa.schema(
     [
         ("track", pa.int32()),
@@ -90,15 +88,18 @@ class TimelineIndex:
             self._blob = Blob(folder / DATA_NAME)
             self._blob.want(header["overview"])
             self._table = LaneTable.load(self._blob, header["lanes"])
+            self._stored: list[dict[str, Any]] = header["tracks"]
+            self.tracks = tuple(track_of(stored) for stored in self._stored)
+            self._table.check_tracks(len(self.tracks))
+            for stored in self._stored:
+                check_samples(stored, self._blob)
             self._drawer = LaneDrawer(self._table, self._blob)
             levels = self._table.level_stretches()
             self._ahead = ReadAhead(folder / DATA_NAME, len(self._blob), levels)
-            self._stored: list[dict[str, Any]] = header["tracks"]
             names = header["names"]
             self.names = _texts(self._blob, names)
             self.unordered = frozenset(header["unordered"])
-            self.tracks = tuple(_track(stored) for stored in self._stored)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
             raise IndexMismatchError(f"{folder} has no usable index: {error}") from error
         self._lanes: dict[int, list[Lane]] = {}
 
@@ -199,11 +200,6 @@ def _as(parts: list[npt.NDArray[Any]], kind: Any) -> npt.NDArray[Any]:
     return np.concatenate(parts).astype(kind, copy=False) if parts else np.zeros(0, kind)
 
 
-def _track(stored: dict[str, Any]) -> Track:
-    values = {field.name: stored[field.name] for field in fields(Track) if field.name != "replica_of"}
-    return Track(**{**values, "headings": tuple(values["headings"])})
-
-
 def _texts(blob: Blob, stored: dict[str, Any]) -> pa.LargeStringArray:
     offsets, data = blob.array(stored["offsets"]), blob.array(stored["bytes"])
     is_whole = len(offsets) == stored["count"] + 1 and offsets[0] >= 0 and offsets[-1] <= len(data)
@@ -218,7 +214,8 @@ def _counter_pixels(blob: Blob, stored: dict[str, Any], edges: Ints) -> tuple[np
     limits = np.iinfo(time.dtype)
     needles = np.clip(edges - stored["start_ns"], limits.min, limits.max).astype(time.dtype)
     beyond = edges - stored["start_ns"] > limits.max
-    place = np.where(beyond, len(time), np.searchsorted(time, needles))
+    found = np.where(beyond, len(time), np.searchsorted(time, needles))
+    place = np.maximum.accumulate(found)  # which it is, unless the times are in disorder
     kept = np.flatnonzero(np.diff(place))
     if not len(kept):
         return tuple(np.zeros(0) for _ in range(5))

@@ -99,6 +99,14 @@ class LaneTable:
         table._check(len(blob))
         return table
 
+    def check_tracks(self, count: int) -> None:
+        """Check that lanes belong to the first so many tracks.
+
+        Raises:
+            ValueError: They do not.
+        """
+        _hold(self.lanes[:, TRACK] < count)
+
     def _check(self, length: int) -> None:
         self._check_lanes()
         self._check_blocks(length)

@@ -51,6 +51,38 @@ def test_a_damaged_index_is_built_anew(tmp_path, damage):
         assert profile.timeline("p0/core0/engine/Tensor", pixels=1).num_rows == 1
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("tracks", 0, "start_ns"), "0"),
+        (("tracks", 0, "end_ns"), {}),
+        (("tracks", 0, "end_ns"), 1 << 70),
+        (("tracks", 0, "headings"), [1]),
+        (("tracks", 0, "samples", "start_ns"), None),
+        (("tracks", 0, "samples", "value"), [1 << 70, "f8", 2]),
+        (("tracks", 0, "samples", "least"), [0, "u1", 1]),
+        (("tracks",), []),
+        (("names", "bytes", 2), 1 << 63),
+    ],
+)
+def test_an_index_that_says_what_cannot_be_is_built_anew(tmp_path, place, value):
+    tables = {
+        "Instruction": [instruction("Tensor", 0, 5)],
+        "TraceCounter": [{"timestamp": t, "process_idx": 0, "track_idx": 2, "value": 1.0} for t in (1, 3)],
+    }
+    directory = write_profile(tmp_path / "p.nprof", tables)
+    header = json.loads(index_file(directory).read_text())
+    inner = header
+    for name in place[:-1]:
+        inner = inner[name]
+    assert inner[place[-1]] != value
+    inner[place[-1]] = value
+    index_file(directory).write_text(json.dumps(header))
+    with open_profile(directory) as profile:
+        assert profile.time_range_ns() == (0, 5)
+        assert all(profile.timeline(track, pixels=1).num_rows == 1 for track in profile.tracks())
+
+
 def test_an_unfinished_profile_gets_its_index_when_it_is_opened(tmp_path):
     rows = {"Instruction": [instruction("Tensor", 0, 5)]}
     directory = write_profile(tmp_path / "p.nprof", rows, complete=False, derive=False)

@@ -1,0 +1,59 @@
+"""What an index's header says of its tracks, checked before anything is drawn from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from neuron_tools.profile.timeline.blob import Blob
+from neuron_tools.profile.timeline.track import Track
+
+SAMPLES_PER_BLOCK = 64
+MOST = 1 << 61
+"""Of a number: sums and differences of two still are numbers of 64 bits."""
+SAMPLES = ("time", "value")
+BLOCKS = ("least", "greatest", "total")
+
+
+def track_of(stored: Mapping[str, Any]) -> Track:
+    """A track as the header has it.
+
+    Raises:
+        ValueError: Something of it is of another kind or size.
+        KeyError: Something lacks.
+    """
+    values = {field.name: stored[field.name] for field in fields(Track) if field.name != "replica_of"}
+    track = Track(**{**values, "headings": tuple(values["headings"])})
+    texts = (track.id, track.level, track.name, track.table, track.unit, *track.headings)
+    numbers = (track.process_idx, track.spans, track.depths, track.start_ns, track.end_ns)
+    known = (number for number in (track.rank, track.core_idx) if number is not None)
+    are_texts = all(isinstance(text, str) for text in texts)
+    if not (are_texts and all(map(_is_number, (*numbers, *known))) and track.start_ns <= track.end_ns):
+        raise ValueError("its tracks do not fit together")
+    return track
+
+
+def check_samples(stored: Mapping[str, Any], blob: Blob) -> None:
+    """Check that a counter's samples, if the track has any, lie in the file and are as many as it says.
+
+    Raises:
+        ValueError: They do not.
+        KeyError: Something lacks.
+    """
+    samples = stored.get("samples")
+    if samples is None:
+        return
+    count = samples["samples"]
+    blocks = -(-count // SAMPLES_PER_BLOCK) if _is_number(count) else -1
+    wanted = {**dict.fromkeys(SAMPLES, count), **dict.fromkeys(BLOCKS, blocks)}
+    if blocks < 1 or not _is_number(samples["start_ns"]):
+        raise ValueError("its counters do not fit together")
+    for name, length in wanted.items():
+        kinds = "iu" if name == "time" else "f"
+        if samples[name][2] != length or not blob.holds(samples[name], kinds):
+            raise ValueError("its counters do not fit together")
+
+
+def _is_number(value: object) -> bool:
+    return type(value) is int and -MOST <= value <= MOST
