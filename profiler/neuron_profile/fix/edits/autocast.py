@@ -8,11 +8,12 @@ import libcst as cst
 
 from neuron_profile.fix.edits.call_sites import assignment_above, call_site
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, dotted, followed_by, replaced_by, statement
+from neuron_profile.fix.source import Change, Source, dotted, followed_by, keyword, replaced_by, statement
 
 TITLE, ONCE_TITLE = "Compute the forward pass in bf16", "Keep the model in bf16"
 OPERANDS_TITLE = "Keep the operands in bf16"
 CONTEXT = 'torch.autocast("neuron", torch.bfloat16)'
+_KNOWN_VALUES = frozenset({"torch.full", "torch.ones", "torch.zeros", "torch.eye"})
 TOLERANCE = 2e-2  # bf16 keeps eight bits
 
 
@@ -72,10 +73,18 @@ def _cast_operands(source: Source, line: int) -> Edit | None:
     made = {name: assignment_above(source, site, name) for name in operands}
     if not all(made.values()) or not source.imports("torch") or _others_change(source, loop, operands, small):
         return None
-    changes = {
-        line: followed_by(statement(f"{name} = {name}.to(torch.bfloat16)")) for name, line in made.items()
-    }
+    changes = dict(_narrowed(name, line) for name, line in made.items() if line is not None)
     return Edit(OPERANDS_TITLE, source.edited(changes), TOLERANCE)
+
+
+def _narrowed(name: str, made: cst.SimpleStatementLine) -> tuple[cst.CSTNode, Change]:
+    """A tensor of known values is made in bf16; another is cast where it was made."""
+    call = cst.ensure_type(cst.ensure_type(made.body[0], cst.Assign).value, cst.Call)
+    if dotted(call.func) not in _KNOWN_VALUES or keyword(call, ("dtype", "out")) is not None:
+        return made, followed_by(statement(f"{name} = {name}.to(torch.bfloat16)"))
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    dtype = cst.Arg(cst.parse_expression("torch.bfloat16"), keyword=cst.Name("dtype"), equal=equal)
+    return call, replaced_by(call.with_changes(args=[*call.args, dtype]))
 
 
 def _trains(source: Source) -> bool:

@@ -356,6 +356,8 @@ PRODUCT = "import torch\nw = make()\nx = make()\nfor _ in range(3):\n    x = x @
 
 def test_operands_of_a_product_are_cast_before_the_loop():
     assert edited(autocast, PRODUCT, 5) == ["w = w.to(torch.bfloat16)", "x = x.to(torch.bfloat16)"]
+    known = PRODUCT.replace("w = make()", "w = torch.ones(8, 8)")
+    assert edited(autocast, known, 5)[0] == "w = torch.ones(8, 8, dtype=torch.bfloat16)"
 
 
 @pytest.mark.parametrize(
