@@ -1,13 +1,13 @@
 """A bf16 network is trained: compiled forward and backward, all parameters updated at once."""
 
-# case: WIDTH=512, ROWS=8192
-# case: WIDTH=768, ROWS=4096
 # case: WIDTH=512, ROWS=4096
+# case: WIDTH=640, ROWS=4096
+# case: WIDTH=768, ROWS=4096
 import torch
 from torch import nn
 
 WIDTH = 512
-ROWS = 8192
+ROWS = 4096
 torch.manual_seed(0)
 made = {"device": "neuron", "dtype": torch.bfloat16}
 model = nn.Sequential(nn.Linear(WIDTH, 2 * WIDTH, **made), nn.ReLU(), nn.Linear(2 * WIDTH, WIDTH, **made))
