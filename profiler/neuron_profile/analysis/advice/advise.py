@@ -81,6 +81,8 @@ THE_COMPILERS = frozenset(
 """Rules about what the compiler decides, except in kernels that the user wrote."""
 
 MINIMUM_REST = 0.1
+LEAST_GAIN = 1e-4
+"""Part of the time of the device's use below which a simulated gain is not worth telling: 0.01 %."""
 
 Rule = Callable[[Context], Iterator[Finding]]
 
@@ -92,9 +94,16 @@ def advise(profile: Profile) -> tuple[Finding, ...]:
 
 def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
-    findings = _without_explained([finding for _, rule in RULES.load_all() for finding in rule(context)])
+    found, used_ns = (finding for _, rule in RULES.load_all() for finding in rule(context)), _used_ns(context)
+    findings = _without_explained([finding for finding in found if _is_worth_telling(finding, used_ns)])
     placed = [_within_reach(_at_own_line(finding, context.callers), context) for finding in findings]
-    return tuple(sorted(placed, key=_ranking(placed, _used_ns(context))))
+    return tuple(sorted(placed, key=_ranking(placed, used_ns)))
+
+
+def _is_worth_telling(finding: Finding, used_ns: int) -> bool:
+    """Whether a change gains what can be measured, now or once nothing else is waited for."""
+    gain_ns = max(finding.gain_ns or 0, finding.device_gain_ns or 0)
+    return finding.gain_ns is None or gain_ns >= max(LEAST_GAIN * min(finding.total_ns, used_ns), 1)
 
 
 def _used_ns(context: Context) -> int:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 import neuron_tools
 from neuron_profile.analysis.advice.advise import RULES, advise
 from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.advice.rules import unoverlapped_collectives
 from neuron_profile.analysis.communication import Communication
 from neuron_tools.profile.writer import ProfileWriter
@@ -127,6 +130,18 @@ def test_findings_come_by_falling_gain(tmp_path):
     gains = [finding.gain_ns or 0 for finding in found]
     assert gains == sorted(gains, reverse=True)
     assert {"fp32_matmul", "small_dma"} <= {finding.rule for finding in found}
+
+
+@pytest.mark.parametrize(
+    ("gain_ns", "device_gain_ns", "is_told"),
+    [(None, None, True), (0, 0, False), (1, 0, False), (9000, 0, True), (0, 9000, True), (-50, None, False)],
+)
+def test_what_gains_nothing_is_not_told(gain_ns, device_gain_ns, is_told, tmp_path, monkeypatch):
+    finding = Finding("spill", "", "", gain_ns=gain_ns, device_gain_ns=device_gain_ns, total_ns=1_000_000)
+    rules = SimpleNamespace(load_all=lambda: [("spill", lambda context: [finding])])
+    monkeypatch.setattr("neuron_profile.analysis.advice.advise.RULES", rules)
+    with open_capture(tmp_path, [GOOD], [Step(0)] * 2) as profile:
+        assert bool(advise(profile)) is is_told
 
 
 def test_what_comes_before_the_device_is_used_changes_no_order(tmp_path):
