@@ -12,6 +12,8 @@ from neuron_tools.profile.timeline.track import Track
 SAMPLES_PER_BLOCK = 64
 MOST = 1 << 61
 """Of a number: sums and differences of two still are numbers of 64 bits."""
+LARGEST = (1 << 63) - 1
+"""Of a time, and of what lies between two: what a number of 64 bits holds."""
 SAMPLES = ("time", "value")
 BLOCKS = ("least", "greatest", "total")
 
@@ -26,10 +28,11 @@ def track_of(stored: Mapping[str, Any]) -> Track:
     values = {field.name: stored[field.name] for field in fields(Track) if field.name != "replica_of"}
     track = Track(**{**values, "headings": tuple(values["headings"])})
     texts = (track.id, track.level, track.name, track.table, track.unit, *track.headings)
-    numbers = (track.process_idx, track.spans, track.depths, track.start_ns, track.end_ns)
+    numbers = (track.process_idx, track.spans, track.depths)
     known = (number for number in (track.rank, track.core_idx) if number is not None)
     are_texts = all(isinstance(text, str) for text in texts)
-    if not (are_texts and all(map(_is_number, (*numbers, *known))) and track.start_ns <= track.end_ns):
+    are_numbers = all(map(_is_number, (*numbers, *known)))
+    if not (are_texts and are_numbers and _is_span(track.start_ns, track.end_ns)):
         raise ValueError("its tracks do not fit together")
     return track
 
@@ -53,6 +56,12 @@ def check_samples(stored: Mapping[str, Any], blob: Blob) -> None:
         kinds = "iu" if name == "time" else "f"
         if samples[name][2] != length or not blob.holds(samples[name], kinds):
             raise ValueError("its counters do not fit together")
+
+
+def _is_span(start_ns: object, end_ns: object) -> bool:
+    if not (type(start_ns) is int and type(end_ns) is int):
+        return False
+    return -LARGEST <= start_ns <= end_ns <= LARGEST and end_ns - start_ns <= LARGEST
 
 
 def _is_number(value: object) -> bool:
