@@ -18,7 +18,7 @@ from neuron_tools.device.driver.modified import lasting_mark
 
 # What seldom changes is read this often: errors, loads, host memory and power.
 QUIET_INTERVAL_NS = 2_000_000_000
-# A core whose executions end well is looked at for errors and loads only at every so manieth of these times.
+# Of a core whose executions succeed, errors and loads are read only every third time.
 TURNS_OF_WORKING_CORES = 3
 # Memory by category is read when its total changed; otherwise, where there is a total, only this often.
 MEMORY_INTERVAL_NS = 12_000_000_000
@@ -88,10 +88,10 @@ class _Core:
         self.quiet = [first + column for column in self.readable if first + column not in often]
         self.succeeded = -1
 
-    def is_quiet_due(self, values: Sequence[int]) -> bool:
-        """Whether seldom changing nodes are to be read, now that they are due: not while all goes well.
+    def takes_turn(self, values: Sequence[int]) -> bool:
+        """Whether nodes that seldom change are read, now that they are due: one time in three if all is well.
 
-        Cores take turns, so that no sample costs much more than the others.
+        Counts the turn. Cores are read in different turns, so that no sample costs much more than the others.
         """
         now = values[self.first + _SUCCESS]
         goes_well = 0 <= self.succeeded < now
@@ -197,7 +197,7 @@ class _CoreNodes:
 
     def _quiet_due(self) -> list[int]:
         values = self.table.values
-        return [at for core in self._asked if core.is_quiet_due(values) for at in core.quiet]
+        return [at for core in self._asked if core.takes_turn(values) for at in core.quiet]
 
     def _read_memory(self, now_ns: int) -> list[int]:
         """Now and then, and while something is garbage, memory by category whatever its total says."""

@@ -38,39 +38,38 @@ std::optional<at::ScalarType> common_narrow_type(const c10::IValue* first, const
   return common;
 }
 
-void convert_tensors(c10::IValue* first, c10::IValue* last, at::ScalarType type) {
-  std::for_each(first, last, [type](c10::IValue& value) {
+void convert_tensors(c10::IValue* first, int count, at::ScalarType type) {
+  std::for_each(first, first + count, [type](c10::IValue& value) {
     if (is_tensor(value)) {
       value = value.toTensor().to(type);
     }
   });
 }
 
-const c10::IValue* arguments_of(const OperatorInfo& info, const Stack& stack) {
-  return stack.data() + stack.size() - info.argument_count;
+// The last so many values of the stack: an operator's arguments, or its results.
+c10::IValue* last_values(Stack* stack, int count) {
+  return stack->data() + stack->size() - count;
 }
 
 void compute_product(const OperatorInfo& info, Stack* stack, int device, int64_t multiplications, int64_t elements) {
+  c10::IValue* arguments = last_values(stack, info.argument_count);
   std::optional<at::ScalarType> narrow;
   if (is_large_product(multiplications, elements)) {
-    auto* first = stack->data() + stack->size() - info.argument_count;
-    auto* last = stack->data() + stack->size();
-    narrow = common_narrow_type(first, last);
-    if (narrow) {
-      convert_tensors(first, last, at::kFloat);
-    }
+    narrow = common_narrow_type(arguments, arguments + info.argument_count);
   }
+  if (!narrow) {
+    call_cpu_kernel(info, stack, device);
+    return;
+  }
+  convert_tensors(arguments, info.argument_count, at::kFloat);
   call_cpu_kernel(info, stack, device);
-  if (narrow) {
-    auto* last = stack->data() + stack->size();
-    convert_tensors(last - info.return_count, last, *narrow);
-  }
+  convert_tensors(last_values(stack, info.return_count), info.return_count, *narrow);
 }
 
 // (..., rows, depth) times (..., depth, columns), which begin at this argument.
 template <int Left>
 void matrix_product(const OperatorInfo& info, Stack* stack, int device) {
-  const c10::IValue* arguments = arguments_of(info, *stack);
+  const c10::IValue* arguments = last_values(stack, info.argument_count);
   const auto left = arguments[Left].toTensor(), right = arguments[Left + 1].toTensor();
   const int64_t columns = right.dim() > 0 ? right.size(-1) : 1;
   compute_product(info, stack, device, left.numel() * columns, left.numel() + right.numel());
@@ -78,7 +77,7 @@ void matrix_product(const OperatorInfo& info, Stack* stack, int device) {
 
 // Each place of the (batch, channels, ...) tensor meets the whole filter.
 void convolution(const OperatorInfo& info, Stack* stack, int device, int places, int filter) {
-  const c10::IValue* arguments = arguments_of(info, *stack);
+  const c10::IValue* arguments = last_values(stack, info.argument_count);
   const auto tensor = arguments[places].toTensor(), weight = arguments[filter].toTensor();
   const int64_t count = tensor.numel() / std::max<int64_t>(tensor.size(1), 1);
   compute_product(info, stack, device, count * weight.numel(), tensor.numel() + weight.numel());

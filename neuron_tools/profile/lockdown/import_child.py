@@ -39,7 +39,6 @@ def _imported(request: dict[str, Any], told: TextIO) -> dict[str, Any]:
     except Exception as error:  # whatever a trace leads to is told
         return {"error": describe(error)[0]}
     return {
-        "path": str(report.path),
         "formats": report.formats,
         "rows": report.rows,
         "warnings": report.warnings,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,8 @@ def import_apart(
     Raises:
         TraceError: A file is in no known format, nothing of it can be used, or the process ended.
     """
-    request = {
-        "paths": [str(Path(path).absolute()) for path in paths],
-        "destination": str(Path(destination).absolute()),
-    }
+    made = Path(destination).absolute()
+    request = {"paths": [str(Path(path).absolute()) for path in paths], "destination": str(made)}
     with subprocess.Popen(
         [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, cwd="/", env=bare_environment(FOLDER_VARIABLES), text=True,
@@ -51,7 +49,9 @@ def import_apart(
     ) as process:  # fmt: skip
         try:
             with (interrupting or no_interrupt)(process.terminate):
-                return _report(_last_word(process, request, progress))
+                told = _last_word(process, request, progress)
+            with _answering():
+                return _report(told, made)
         finally:
             _end(process)
 
@@ -62,7 +62,7 @@ def _last_word(
     """Ask for the import; pass on how far it is until it tells how it ended.
 
     Raises:
-        TraceError: It ended without a word.
+        TraceError: It ended without a word, or with one that is no answer.
     """
     assert process.stdin is not None
     assert process.stdout is not None
@@ -70,19 +70,34 @@ def _last_word(
         process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
     while (line := process.stdout.readline(LONGEST_LINE)).endswith("\n"):
-        told: dict[str, Any] = json.loads(line)
-        if "done" not in told:
-            return told
+        with _answering():
+            told = dict(json.loads(line))
+            if "done" not in told:
+                return told
+            done, total = int(told["done"]), int(told["of"])
         if progress is not None:
-            progress(int(told["done"]), int(told["of"]))
+            progress(done, total)
     raise TraceError("The process that reads the trace ended: it may need more memory than there is.")
 
 
-def _report(told: dict[str, Any]) -> ImportReport:
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Take what the process says for an answer.
+
+    Raises:
+        TraceError: It is none.
+    """
+    try:
+        yield
+    except (ValueError, LookupError, TypeError) as error:
+        raise TraceError(f"The process that reads the trace gave no answer: {error}.") from error
+
+
+def _report(told: dict[str, Any], destination: Path) -> ImportReport:
     if "error" in told:
         raise TraceError(str(told["error"]))
     return ImportReport(
-        path=Path(told["path"]),
+        path=destination,
         formats=dict(told["formats"]),
         rows=dict(told["rows"]),
         warnings=tuple(told["warnings"]),

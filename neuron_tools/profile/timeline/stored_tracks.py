@@ -23,7 +23,7 @@ def track_of(stored: Mapping[str, Any]) -> Track:
 
     Raises:
         ValueError: Something of it is of another kind or size.
-        KeyError: Something lacks.
+        KeyError: Something is missing.
     """
     values = {field.name: stored[field.name] for field in fields(Track) if field.name != "replica_of"}
     track = Track(**{**values, "headings": tuple(values["headings"])})
@@ -42,7 +42,7 @@ def check_samples(stored: Mapping[str, Any], blob: Blob) -> None:
 
     Raises:
         ValueError: They do not.
-        KeyError: Something lacks.
+        KeyError: Something is missing.
     """
     samples = stored.get("samples")
     if samples is None:

@@ -72,6 +72,10 @@ class Source:
                 found = above
         return found
 
+    def scope(self, node: cst.CSTNode) -> cst.CSTNode | None:
+        """The innermost function or class around a node."""
+        return next((above for above in self.ancestors(node) if isinstance(above, SCOPES)), None)
+
     def names(self, name: str, inside: cst.CSTNode) -> int:
         """How often a name stands in a node."""
         return sum(node.value == name for node in self.nodes(cst.Name, inside))
@@ -148,6 +152,13 @@ def dotted(node: cst.CSTNode) -> str:
         before = dotted(node.value)
         return f"{before}.{node.attr.value}" if before else ""
     return ""
+
+
+def with_argument(call: cst.Call, name: str, value: cst.BaseExpression) -> cst.Call:
+    """The call with a keyword argument set to a value, whatever it was before."""
+    kept = [arg for arg in call.args if arg is not keyword(call, (name,))]
+    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
+    return call.with_changes(args=[*kept, cst.Arg(value, keyword=cst.Name(name), equal=equal)])
 
 
 def keyword(call: cst.Call, names: Sequence[str]) -> cst.Arg | None:

@@ -74,8 +74,13 @@ LARGE = 0.05
 """Part of the time in which the device is used that puts a specific finding before any general one."""
 THE_COMPILERS = frozenset(
     {
-        *("throttling", "psum_evacuation", "transposes", "repeated_loads", "engine_imbalance"),
-        *("dma_not_overlapped", "underfilled_tiles"),
+        "dma_not_overlapped",
+        "engine_imbalance",
+        "psum_evacuation",
+        "repeated_loads",
+        "throttling",
+        "transposes",
+        "underfilled_tiles",
     }
 )
 """Rules about what the compiler decides, except in kernels that the user wrote."""
@@ -94,7 +99,8 @@ def advise(profile: Profile) -> tuple[Finding, ...]:
 
 def find_all(context: Context) -> tuple[Finding, ...]:
     """The same of a profile that is looked at already."""
-    found, used_ns = (finding for _, rule in RULES.load_all() for finding in rule(context)), _used_ns(context)
+    used_ns = _used_ns(context)
+    found = (finding for _, rule in RULES.load_all() for finding in rule(context))
     findings = _without_explained([finding for finding in found if _is_worth_telling(finding, used_ns)])
     placed = [_within_reach(_at_own_line(finding, context.callers), context) for finding in findings]
     return tuple(sorted(placed, key=_ranking(placed, used_ns)))

@@ -8,7 +8,16 @@ import libcst as cst
 
 from neuron_profile.fix.edits.call_sites import assignment_above, call_site
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Change, Source, dotted, followed_by, keyword, replaced_by, statement
+from neuron_profile.fix.source import (
+    Change,
+    Source,
+    dotted,
+    followed_by,
+    keyword,
+    replaced_by,
+    statement,
+    with_argument,
+)
 
 TITLE, ONCE_TITLE = "Compute the forward pass in bf16", "Keep the model in bf16"
 OPERANDS_TITLE = "Keep the operands in bf16"
@@ -82,9 +91,7 @@ def _narrowed(name: str, made: cst.SimpleStatementLine) -> tuple[cst.CSTNode, Ch
     call = cst.ensure_type(cst.ensure_type(made.body[0], cst.Assign).value, cst.Call)
     if dotted(call.func) not in _KNOWN_VALUES or keyword(call, ("dtype", "out")) is not None:
         return made, followed_by(statement(f"{name} = {name}.to(torch.bfloat16)"))
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    dtype = cst.Arg(cst.parse_expression("torch.bfloat16"), keyword=cst.Name("dtype"), equal=equal)
-    return call, replaced_by(call.with_changes(args=[*call.args, dtype]))
+    return call, replaced_by(with_argument(call, "dtype", cst.parse_expression("torch.bfloat16")))
 
 
 def _trains(source: Source) -> bool:

@@ -6,7 +6,7 @@ import libcst as cst
 
 from neuron_profile.fix.edits.call_sites import assignment_above, call_site
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import SCOPES, Source, dotted, followed_by, replaced_by, statement
+from neuron_profile.fix.source import Source, dotted, followed_by, replaced_by, statement
 
 TITLE, FUNCTION_TITLE = "Compile the model", "Compile the function"
 _UNFIT = frozenset({"backward", "step", "zero_grad", "item", "cpu", "numpy", "tolist", "to"})
@@ -39,9 +39,7 @@ def _model(source: Source, request: Request) -> Edit | None:
 def _function(source: Source, line: int) -> Edit | None:
     """Decorates a function of the module that only computes."""
     place = source.statement_at(line)
-    function = (
-        next((each for each in source.ancestors(place) if isinstance(each, SCOPES)), None) if place else None
-    )
+    function = source.scope(place) if place else None
     if (
         not isinstance(function, cst.FunctionDef)
         or function.decorators

@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, dotted, keyword, replaced_by, statement
+from neuron_profile.fix.source import Source, dotted, keyword, replaced_by, statement, with_argument
 
 TITLE = "Update all parameters together"
 
@@ -33,11 +33,9 @@ def _switched(source: Source, small: cst.BaseSmallStatement) -> Edit | None:
     ]
     if len(made) != 1 or "optim" not in dotted(made[0].func):
         return None
-    old = keyword(made[0], ("foreach", "fused"))
-    kept = [arg for arg in made[0].args if arg is not old]
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    switch = cst.Arg(cst.Name("True"), keyword=cst.Name("foreach"), equal=equal)
-    return Edit(TITLE, source.edited({made[0]: replaced_by(made[0].with_changes(args=[*kept, switch]))}))
+    kept = [arg for arg in made[0].args if arg is not keyword(made[0], ("fused",))]
+    together = with_argument(made[0].with_changes(args=kept), "foreach", cst.Name("True"))
+    return Edit(TITLE, source.edited({made[0]: replaced_by(together)}))
 
 
 def _without_loop(source: Source, line: cst.SimpleStatementLine) -> Edit | None:

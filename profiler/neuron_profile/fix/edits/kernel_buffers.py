@@ -8,7 +8,7 @@ import libcst as cst
 
 from neuron_profile.fix.edits.kernel_text import Loop, destination, is_call, kernel_loop, makes_tile
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import SCOPES, Change, Source, dotted, removed, replaced_by
+from neuron_profile.fix.source import Change, Source, dotted, removed, replaced_by
 
 TITLE = "Give each iteration a tile of its own"
 
@@ -20,7 +20,7 @@ def edit(request: Request) -> Edit | None:
     if line is None or len(line.body) != 1 or not is_call(line, "dma_copy"):
         return None
     loop, name = kernel_loop(source, line), destination(next(source.nodes(cst.Call, line)))
-    function = _function(source, line)
+    function = source.scope(line)
     if not name or not isinstance(loop, cst.For) or function is None:
         return None
     alias = _alias(source, loop, name)
@@ -47,10 +47,6 @@ def _begins_with(made: cst.SimpleStatementLine) -> Change:
     return change
 
 
-def _function(source: Source, line: cst.CSTNode) -> cst.CSTNode | None:
-    return next((above for above in source.ancestors(line) if isinstance(above, SCOPES)), None)
-
-
 def _alias(source: Source, loop: Loop, name: str) -> cst.SimpleStatementLine | None:
     """The statement `NAME = OTHER` in the loop, if that is how the name gets its value."""
     for line in source.nodes(cst.SimpleStatementLine, loop):
@@ -64,7 +60,7 @@ def _alias(source: Source, loop: Loop, name: str) -> cst.SimpleStatementLine | N
 
 def _is_free(source: Source, made: cst.SimpleStatementLine, loop: Loop, name: str) -> bool:
     """Whether a name is used nowhere but where it is made and in the loop."""
-    function = _function(source, loop)
+    function = source.scope(loop)
     assert function is not None
     used = source.names(name, function) - source.names(name, made)
     return used == source.names(name, loop) > 0

@@ -7,12 +7,10 @@ import libcst as cst
 from neuron_profile.analysis.advice.rules.engine_imbalance import PARTS
 from neuron_profile.fix.edits.kernel_text import Loop
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, dotted, keyword, replaced_by
+from neuron_profile.fix.source import Change, Source, dotted, keyword, replaced_by, with_argument
 
 TITLE = "Let two engines share the work"
 TOLERANCE = 1e-2
-PERIOD = PARTS
-"""Tiles after which the pattern of engines repeats."""
 
 
 def edit(request: Request) -> Edit | None:
@@ -28,14 +26,14 @@ def edit(request: Request) -> Edit | None:
         return None
     package, _, _ = dotted(call.func).rpartition(".")
     one, other = (f"{package}.{str(evidence[end]).lower()}_engine" for end in ("from", "to"))
-    chosen = f"{other} if {dotted(loop.target)} % {PERIOD} in {turns} else {one}"
+    chosen = f"{other} if {dotted(loop.target)} % {PARTS} in {turns} else {one}"
     return _switched(source, call, loop, cst.parse_expression(chosen))
 
 
 def _turns(share: float) -> tuple[int, ...]:
-    """Which of `PERIOD` tiles the other engine takes, spread evenly."""
-    count = round(share * PERIOD)
-    return tuple(sorted({(2 * number + 1) * PERIOD // (2 * count) for number in range(count)}))
+    """Which of `PARTS` tiles the other engine takes, spread evenly."""
+    count = round(share * PARTS)
+    return tuple(sorted({(2 * number + 1) * PARTS // (2 * count) for number in range(count)}))
 
 
 def _counts(loop: cst.For) -> bool:
@@ -54,13 +52,10 @@ def _switched(source: Source, call: cst.Call, loop: Loop, chosen: cst.BaseExpres
         made = [each for each in source.nodes(cst.Assign, loop) if _names(each) == [old.value.value]]
         if len(made) != 1:
             return None
-        return Edit(
-            TITLE, source.edited({made[0]: replaced_by(made[0].with_changes(value=chosen))}), TOLERANCE
-        )
-    kept = [arg for arg in call.args if arg is not old]
-    equal = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
-    switch = cst.Arg(chosen, keyword=cst.Name("engine"), equal=equal)
-    return Edit(TITLE, source.edited({call: replaced_by(call.with_changes(args=[*kept, switch]))}), TOLERANCE)
+        changed: dict[cst.CSTNode, Change] = {made[0]: replaced_by(made[0].with_changes(value=chosen))}
+    else:
+        changed = {call: replaced_by(with_argument(call, "engine", chosen))}
+    return Edit(TITLE, source.edited(changed), TOLERANCE)
 
 
 def _names(assign: cst.Assign) -> list[str]:

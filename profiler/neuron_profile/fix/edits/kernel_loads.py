@@ -27,9 +27,16 @@ def edit(request: Request) -> Edit | None:
         return None
     if not _is_same_each_time(source, loop, moved_from.value) or not _is_same_each_time(source, loop, made):
         return None
+    if any(_is_written(source, loop, name.value) for name in source.nodes(cst.Name, moved_from.value)):
+        return None
     moved = [each.with_changes(leading_lines=()) for each in (made, line)]
     before = preceded_by(*moved)
     return Edit(TITLE, source.edited({made: removed, line: removed, loop: before}), 0.0)
+
+
+def _is_written(source: Source, loop: Loop, name: str) -> bool:
+    """Whether the loop changes what a tensor holds, which the next iteration would have to load."""
+    return next(writes(source, loop, name), None) is not None
 
 
 def _is_same_each_time(source: Source, loop: Loop, node: cst.CSTNode) -> bool:

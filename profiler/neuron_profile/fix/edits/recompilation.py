@@ -5,7 +5,7 @@ from __future__ import annotations
 import libcst as cst
 
 from neuron_profile.fix.proposal import Edit, Request
-from neuron_profile.fix.source import Source, dotted, keyword, replaced_by
+from neuron_profile.fix.source import Source, dotted, keyword, replaced_by, with_argument
 
 STATIC = ("static_argnums", "static_argnames")
 TRACED, DYNAMIC = "Pass the changing number as an array", "Compile for changing sizes"
@@ -35,16 +35,13 @@ def _dynamic(source: Source) -> Edit | None:
     if len(uses) != 1:
         return None
     (use,) = uses
-    dynamic = cst.Arg(
-        cst.Name("True"),
-        keyword=cst.Name("dynamic"),
-        equal=cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace("")),
-    )
     call = source.parent(use)
     if isinstance(call, cst.Call) and call.func is use:
         if keyword(call, ("dynamic",)) is not None:
             return None
-        return Edit(
-            DYNAMIC, source.edited({call: replaced_by(call.with_changes(args=[*call.args, dynamic]))})
-        )
-    return Edit(DYNAMIC, source.edited({use: replaced_by(cst.Call(use, [dynamic]))}))
+        return Edit(DYNAMIC, source.edited({call: replaced_by(_made_dynamic(call))}))
+    return Edit(DYNAMIC, source.edited({use: replaced_by(_made_dynamic(cst.Call(use)))}))
+
+
+def _made_dynamic(call: cst.Call) -> cst.Call:
+    return with_argument(call, "dynamic", cst.Name("True"))

@@ -308,6 +308,7 @@ def test_a_kernel_loads_what_never_changes_before_its_loop():
     [
         FACTOR.replace("factors)", "factors[number])"),  # something else each time
         f"{FACTOR}\n        nisa.memset(dst=factor, value=0)",  # written again
+        f"{FACTOR}\n        nisa.dma_copy(dst=factors, src=factor)",  # where it comes from is written
         f"for part in range(2):\n            {FACTOR}",  # a loop within
     ],
 )

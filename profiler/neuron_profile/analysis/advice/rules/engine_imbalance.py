@@ -15,7 +15,7 @@ from neuron_tools.simulator.instruction_costs import instruction_costs, shared_p
 
 BUSY, IDLE = 0.6, 0.2
 PARTS = 8
-"""Whole tiles move: of every so many, some."""
+"""Of this many tiles, a whole number moves to the other engine."""
 _MOVES = {
     Engine.VECTOR: (Engine.GPSIMD, Engine.SCALAR),
     Engine.GPSIMD: (Engine.VECTOR,),
@@ -57,8 +57,11 @@ def find(context: Context) -> Iterator[Finding]:
             rows_change(f"engine:{engine.title.lower()}={factors[other]:.2f}", moving, factors[other]),
             place=hot.place,
             evidence={
-                **{"busy_share": round(share[engine], 3), "idle_share": round(share[other], 3)},
-                **{"from": engine.title, "to": other.title, "moved_share": round(1 - factors[other], 3)},
+                "busy_share": round(share[engine], 3),
+                "idle_share": round(share[other], 3),
+                "from": engine.title,
+                "to": other.title,
+                "moved_share": round(1 - factors[other], 3),
             },
         )
 
