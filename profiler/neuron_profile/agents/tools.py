@@ -84,7 +84,7 @@ class Tools:
 
         Changes: FIGURE=VALUE (hbm_bandwidth=2x, dma_latency=0), op:NAME=FACTOR, operation:NAME=FACTOR,
         module:PATH=FACTOR, line:FILE:LINE=FACTOR, engine:NAME=FACTOR, opcode:NAME=FACTOR, dma=FACTOR,
-        spill=FACTOR (0 = for nothing), dtype=bf16, buffers=own.
+        spill=FACTOR (0 = for nothing), dtype=bf16, buffers=own, tiles=fit.
         """
         with self._open(profile) as opened:
             answer = questions.what_if(opened, changes)

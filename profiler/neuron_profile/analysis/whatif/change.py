@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.whatif.executions import Origin, Origins
+from neuron_profile.analysis.whatif.fitting_tiles import with_fitting_tiles
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.analysis.whatif.own_buffers import with_own_buffers
 from neuron_profile.analysis.whatif.spills import spills
@@ -67,7 +68,8 @@ def parse_change(text: str) -> Change:
 
     Args:
         text: "FIGURE=VALUE" (a hardware figure, as `--set` of capture), "KIND:WHAT=FACTOR" (costs of rows
-            times a factor; KIND one of `KINDS`, "dma=0" and "spill=0" need no WHAT), or "dtype=bf16".
+            times a factor; KIND one of `KINDS`, "dma=0" and "spill=0" need no WHAT), "dtype=bf16",
+            "buffers=own" or "tiles=fit".
 
     Raises:
         UsageError: It is none of these.
@@ -88,6 +90,8 @@ def parse_change(text: str) -> Change:
         return _dma_latency(text, _factor(text, value))
     if name == "buffers":
         return _buffers(text, value)
+    if name == "tiles":
+        return _tiles(text, value)
     return Change(text, lambda variant, origins: replace(variant, core=apply_settings(variant.core, [text])))
 
 
@@ -360,6 +364,18 @@ def _buffers(text: str, value: str) -> Change:
     if value != "own":
         raise UsageError(f"The change {text!r} is not understood: only buffers=own can be simulated.")
     return Change(text, lambda variant, origins: replace(variant, program=with_own_buffers(variant.program)))
+
+
+def _tiles(text: str, value: str) -> Change:
+    """Kernels without spills: their work in tiles that fit SBUF."""
+    if value != "fit":
+        raise UsageError(f"The change {text!r} is not understood: only tiles=fit can be simulated.")
+
+    def apply(variant: Variant, origins: Origins) -> Variant:
+        program, scale = with_fitting_tiles(variant.program, variant.core, variant.scale)
+        return replace(variant, program=program, scale=scale)
+
+    return Change(text, apply)
 
 
 def _dma_latency(text: str, factor: float) -> Change:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from neuron_tools.backend.allocate import ALIGNMENT
 from neuron_tools.records.program import Flag, Memory, Program
 from neuron_tools.simulator.builder import ENGINE_COUNT, ProgramBuilder
 from neuron_tools.simulator.errors import ProgramError
@@ -20,7 +21,7 @@ Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Edges = tuple[Ints, Ints]  # rows, and the producers that they wait for: a row, or rows + a DMA
 
-CELL_BYTES, GROUP_PARTITIONS = 64, 32
+CELL_BYTES, GROUP_PARTITIONS = ALIGNMENT[Memory.SBUF], 32
 MOST_CELLS = 1 << 16
 _ON_CHIP = (int(Memory.SBUF), int(Memory.PSUM))
 
@@ -54,7 +55,7 @@ def with_own_buffers(program: Program) -> Program:
         return program
     kept = edges[0][~false], edges[1][~false]
     try:
-        return _ordered_by(program, [kept, _value_edges(program, accesses), _tensor_edges(program, accesses)])
+        return ordered_by(program, [kept, *value_dependencies(program)])
     except ProgramError:
         return program  # its rows are not in an order of execution
 
@@ -139,6 +140,12 @@ def _overlap(program: Program, one: Ints, other: Ints) -> Mask:
     return shared
 
 
+def value_dependencies(program: Program) -> list[Edges]:
+    """What each row waits for because of values alone: on chip, and through tensors in HBM."""
+    accesses = _accesses(program)
+    return [_value_edges(program, accesses), _tensor_edges(program, accesses)]
+
+
 def _value_edges(program: Program, accesses: _Accesses) -> Edges:
     """Reads of on-chip memory and the writes that they take their values from."""
     from neuron_profile.analysis.whatif.buffer_kernel import NOTHING, true_dependencies
@@ -180,7 +187,7 @@ def _tensor_edges(program: Program, accesses: _Accesses) -> Edges:
     return np.concatenate(rows), np.concatenate(producers)
 
 
-def _ordered_by(program: Program, edges: list[Edges]) -> Program:
+def ordered_by(program: Program, edges: list[Edges]) -> Program:
     """The program with these dependencies alone.
 
     Raises:

@@ -28,7 +28,7 @@ def find(context: Context) -> Iterator[Finding]:
         f"{scaled(moved, 'B')} are spilled to HBM and loaded back, because a tile does not fit SBUF",
         "Use smaller tiles, or a smaller working set: split the batch or the sequence, recompute "
         "instead of keeping.",
-        parse_change("spill=0"),
+        parse_change("tiles=fit"),
         place=hot.place,
         evidence={"spilled_bytes": moved, "dma_ns": round(hot.busy_ns)},
     )
