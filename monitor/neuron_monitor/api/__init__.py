@@ -10,15 +10,8 @@ for device in tree.read().devices:
 from __future__ import annotations
 
 from neuron_monitor.api.nodes import Fault
-from neuron_monitor.api.readings import (
-    CoreReading,
-    DeviceFacts,
-    DeviceReading,
-    Model,
-    Power,
-    ProcessReading,
-    TreeReading,
-)
+from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Model, Power, ProcessReading
+from neuron_monitor.api.records import TreeReading
 from neuron_monitor.api.root import find_root
 from neuron_monitor.api.tree import DeviceTree
 

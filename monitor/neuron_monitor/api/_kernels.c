@@ -23,6 +23,8 @@
 /* As many engines or kinds of traffic as a core can have, and physical cores as a logical one. */
 #define MOST_SERIES 8
 #define MOST_PARTS 8
+/* As many cores as one process can use. */
+#define MOST_ROWS 1024
 /* As many percentiles of latency as are told. */
 #define MOST_SHARES 16
 /* Fields of a core's reading, and of a process's. */
@@ -71,6 +73,13 @@ static int64_t word_at(const char *data, Py_ssize_t index) {
     word = __builtin_bswap64(word);
 #endif
     return (int64_t)word;
+}
+
+/* A counter among words in the order of this machine. */
+static uint64_t count_at(const char *words, Py_ssize_t index) {
+    uint64_t word;
+    memcpy(&word, words + 8 * index, sizeof word);
+    return word;
 }
 
 static void put_word(char *place, uint64_t word) {
@@ -741,43 +750,58 @@ static PyObject *told(PyObject *self, PyObject *const *arguments, Py_ssize_t giv
     return found;
 }
 
+/* A core's counters as they stand in a row of words: the last ones if they are the same, and the same numbers. */
+static PyObject *counts_in(const char *row, PyObject *last, Py_ssize_t width) {
+    Py_ssize_t first = 0;
+    while (first < width && count_at(row, first) == PyLong_AsUnsignedLongLongMask(PyTuple_GetItem(last, first))) {
+        first++;
+    }
+    if (first == width || PyErr_Occurred()) {
+        return PyErr_Occurred() ? NULL : Py_NewRef(last);
+    }
+    PyObject *counts = PyTuple_New(width);
+    for (Py_ssize_t column = 0; counts && column < width; column++) {
+        PyObject *known = PyTuple_GetItem(last, column);
+        uint64_t value = count_at(row, column);
+        int is_same = column < first || value == PyLong_AsUnsignedLongLongMask(known);
+        PyTuple_SetItem(counts, column, is_same ? Py_NewRef(known) : PyLong_FromUnsignedLongLong(value));
+    }
+    return counts;
+}
+
 static PyObject *followed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 3)) {
+    if (!argument_count_is(given, 2)) {
         return NULL;
     }
-    PyObject *readings = arguments[0], *values = arguments[1], *changed = arguments[2];
-    Py_ssize_t rows = PyTuple_Size(readings), count = PyList_Size(changed), size = PyList_Size(values), last = -1;
-    if (PyErr_Occurred()) {
+    PyObject *readings = arguments[0];
+    char *words;
+    Py_ssize_t rows = PyTuple_Size(readings), size, at = 0;
+    if (rows < 0 || PyBytes_AsStringAndSize(arguments[1], &words, &size) < 0) {
         return NULL;
     }
-    Py_ssize_t width = rows ? size / rows : 0;
-    PyObject *found = PySequence_List(readings);
-    for (Py_ssize_t index = 0; found && index < count; index++) {
-        Py_ssize_t position = PyLong_AsSsize_t(PyList_GetItem(changed, index));
-        Py_ssize_t row = position >= 0 && width ? position / width : -1;
-        if (row < 0 || row >= rows) {
-            if (!PyErr_Occurred()) {
-                PyErr_SetString(PyExc_IndexError, "no such node");
-            }
-            Py_CLEAR(found);
-            break;
+    PyObject *found = PyTuple_New(rows);
+    int is_new = 0;
+    for (Py_ssize_t row = 0; found && row < rows; row++) {
+        PyObject *last = PyTuple_GetItem(readings, row), *known = PyTuple_GetItem(last, CORE_COUNTS);
+        Py_ssize_t width = known ? PyTuple_Size(known) : -1;
+        if (width >= 0 && 8 * (at + width) > size) {
+            PyErr_SetString(PyExc_ValueError, "there are not so many words");
+            width = -1;
         }
-        if (row == last) {
-            continue;
-        }
-        last = row;
-        PyObject *list = PyList_GetSlice(values, row * width, (row + 1) * width);
-        PyObject *counts = list ? PyList_AsTuple(list) : NULL;
-        PyObject *reading = counts ? with_field(PyTuple_GetItem(readings, row), CORE_COUNTS, counts) : NULL;
-        Py_XDECREF(list);
+        PyObject *counts = width < 0 ? NULL : counts_in(words + 8 * at, known, width);
+        PyObject *next = !counts ? NULL : counts == known ? Py_NewRef(last) : with_field(last, CORE_COUNTS, counts);
         Py_XDECREF(counts);
-        if (!reading || PyList_SetItem(found, row, reading) < 0) {
+        is_new |= next != last;
+        at += width;
+        if (!next || PyTuple_SetItem(found, row, next) < 0) {
             Py_CLEAR(found);
         }
     }
-    PyObject *whole = found ? PyList_AsTuple(found) : NULL;
-    Py_XDECREF(found);
-    return whole;
+    if (found && !is_new) {
+        Py_DECREF(found);
+        return Py_NewRef(readings);
+    }
+    return found;
 }
 
 /* The cores of a process by id as they are now: the same dictionary if all of them are the same objects. */
@@ -1095,6 +1119,265 @@ static PyObject *refill(PyObject *self, PyObject *const *arguments, Py_ssize_t g
     return found;
 }
 
+/* The counters of all cores at two moments, row by row. */
+typedef struct {
+    const char *before, *after;
+    Py_ssize_t rows, width;
+} Rows;
+
+static int read_rows(PyObject *before, PyObject *after, PyObject *width, Rows *rows) {
+    char *old, *new;
+    Py_ssize_t old_size, new_size;
+    if (PyBytes_AsStringAndSize(before, &old, &old_size) < 0 || PyBytes_AsStringAndSize(after, &new, &new_size) < 0) {
+        return -1;
+    }
+    *rows = (Rows){.before = old, .after = new, .width = PyLong_AsSsize_t(width)};
+    if (!PyErr_Occurred() && (rows->width <= 0 || old_size != new_size || new_size % (8 * rows->width))) {
+        PyErr_SetString(PyExc_ValueError, "not the same rows");
+    }
+    rows->rows = PyErr_Occurred() ? 0 : new_size / (8 * rows->width);
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* What a counter of a row added. */
+static int64_t row_change(const Rows *rows, Py_ssize_t row, Py_ssize_t column) {
+    Py_ssize_t at = row * rows->width + column;
+    return (int64_t)(count_at(rows->after, at) - count_at(rows->before, at));
+}
+
+static double row_moved(const Rows *rows, Py_ssize_t row, Py_ssize_t column) {
+    int64_t change = row_change(rows, row, column);
+    return change > 0 ? (double)change : 0.0;
+}
+
+/* Adds what one physical core did to its logical core, as add_core does for cores without a clock of their own. */
+static void add_row(Logical *core, const Rows *rows, Py_ssize_t row, double elapsed_ns, const Columns *columns) {
+    int is_idle = elapsed_ns <= 0.0 || row_change(rows, row, columns->busy) < 0;
+    double busy = is_idle ? 0.0 : share_of(1000.0 * row_moved(rows, row, columns->busy), elapsed_ns);
+    if (core->count < MOST_PARTS) {
+        core->parts[core->count] = busy;
+    }
+    core->count++;
+    core->busy += busy;
+    core->flops += is_idle ? 0.0 : row_moved(rows, row, columns->flops) * (1e9 / elapsed_ns);
+}
+
+/* Executions of a row that ended well; -1 where others ended too, or the counters were reset. */
+static int64_t row_completed(const Rows *rows, Py_ssize_t row, const Columns *columns) {
+    Py_ssize_t at = row * rows->width, count = columns->statuses_stop - columns->success - 1;
+    const char *old = rows->before + 8 * (at + columns->success + 1);
+    if (memcmp(old, rows->after + 8 * (at + columns->success + 1), (size_t)(8 * count))) {
+        return -1;
+    }
+    return row_change(rows, row, columns->success);
+}
+
+/* Where the numbers of one process stand, and which rows are its cores'. */
+typedef struct {
+    Py_ssize_t counters, count, executions, size, rows[MOST_ROWS], row_count;
+} Place;
+
+static int read_place(PyObject *told, PyObject *ids, const Rows *rows, const Columns *columns, Place *place) {
+    PyObject *counters = PyTuple_GetItem(told, PLACE_COUNTERS), *count = PyTuple_GetItem(told, PLACE_COUNTER_COUNT);
+    PyObject *executions = PyTuple_GetItem(told, PLACE_EXECUTIONS), *size = PyTuple_GetItem(told, PLACE_SIZE);
+    place->row_count = PyTuple_Size(ids);
+    if (!counters || !count || !executions || !size || place->row_count < 0) {
+        return -1;
+    }
+    place->counters = PyLong_AsSsize_t(counters);
+    place->count = PyLong_AsSsize_t(count);
+    place->executions = PyLong_AsSsize_t(executions);
+    place->size = PyLong_AsSsize_t(size);
+    int is_whole = place->row_count <= MOST_ROWS && place->size >= 1 && place->size <= MOST_PARTS &&
+                   columns->busy < rows->width && columns->flops < rows->width && columns->statuses_stop <= rows->width;
+    for (Py_ssize_t index = 0; is_whole && index < place->row_count; index++) {
+        place->rows[index] = PyLong_AsSsize_t(PyTuple_GetItem(ids, index));
+        is_whole = place->rows[index] >= 0 && place->rows[index] < rows->rows;
+    }
+    if (!is_whole && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_ValueError, "no such rows");
+    }
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Executions of some statuses, after a reset what was counted since. */
+static int64_t row_outcome(const Place *place, const Rows *rows, PyObject *parts, int64_t completed,
+                           const Columns *columns) {
+    int64_t total = 0;
+    for (Py_ssize_t part = 0; part < PyTuple_Size(parts); part++) {
+        Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(parts, part));
+        if (completed >= 0) {
+            total += column == columns->success ? completed : 0;
+            continue;
+        }
+        for (Py_ssize_t index = 0; column >= 0 && column < rows->width && index < place->row_count; index++) {
+            Py_ssize_t row = place->rows[index];
+            int64_t change = row_change(rows, row, column);
+            total += change >= 0 ? change : (int64_t)count_at(rows->after, row * rows->width + column);
+        }
+    }
+    return total;
+}
+
+/* Appends what the cores of a process did, a logical core at a time, and says what was executed. */
+static int append_rows(PyObject *counters, const Place *place, PyObject *cores, const Rows *rows, double elapsed_ns,
+                       const Columns *columns, long copies, int64_t *completed) {
+    PyObject *activity = PyList_New(0); /* What cores without a clock do not tell. */
+    Logical core = {.count = 0};
+    int failed = !activity;
+    *completed = 0;
+    for (Py_ssize_t index = 0; !failed && index < place->row_count; index++) {
+        int64_t logical = PyLong_AsLongLong(PyTuple_GetItem(cores, index)) / place->size;
+        if (core.count && core.id != logical) {
+            failed = put_core(&core, columns, place->size, copies, counters, activity);
+            core.count = 0;
+        }
+        if (!core.count) {
+            core = (Logical){.id = logical};
+        }
+        add_row(&core, rows, place->rows[index], elapsed_ns, columns);
+        int64_t ended = row_completed(rows, place->rows[index], columns);
+        *completed = ended < 0 || *completed < 0 ? -1 : *completed + ended;
+        failed |= PyErr_Occurred() != NULL;
+    }
+    failed = failed || (core.count && put_core(&core, columns, place->size, copies, counters, activity));
+    Py_XDECREF(activity);
+    return failed ? -1 : 0;
+}
+
+/* Whether the cores of a process hold other amounts of memory than before. */
+static int rows_hold_other(const Place *place, const Rows *rows, Py_ssize_t start, Py_ssize_t stop) {
+    for (Py_ssize_t index = 0; index < place->row_count; index++) {
+        Py_ssize_t at = 8 * (place->rows[index] * rows->width + start);
+        if (memcmp(rows->before + at, rows->after + at, (size_t)(8 * (stop - start)))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Writes one process's numbers; 0 if that went well, else an exception is set. */
+static int refill_place(PyObject *numbers, const Place *place, PyObject *cores, const Rows *rows, double elapsed_ns,
+                        const Columns *columns, long copies, PyObject *outcomes) {
+    PyObject *counters = PyList_New(0);
+    int64_t completed = 0;
+    int failed = !counters || append_rows(counters, place, cores, rows, elapsed_ns, columns, copies, &completed);
+    if (!failed && place->counters >= 0) {
+        if (PyList_Size(counters) != place->count) {
+            PyErr_SetString(PyExc_ValueError, "not as many numbers as there were");
+        }
+        failed = PyErr_Occurred() ||
+                 PyList_SetSlice(numbers, place->counters, place->counters + place->count, counters) < 0;
+    }
+    for (Py_ssize_t index = 0; !failed && place->executions >= 0 && index < PyTuple_Size(outcomes); index++) {
+        int64_t total = row_outcome(place, rows, PyTuple_GetItem(outcomes, index), completed, columns);
+        PyObject *number = PyErr_Occurred() ? NULL : PyLong_FromLongLong(total);
+        failed = !number || PyList_SetItem(numbers, place->executions + index, number) < 0;
+    }
+    Py_XDECREF(counters);
+    return failed || PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *refill_rows(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Rows rows;
+    Columns columns;
+    if (!argument_count_is(given, 10) || read_rows(arguments[3], arguments[4], arguments[5], &rows) < 0 ||
+        read_columns(PyTuple_GetItem(arguments[7], 0), &columns) < 0) {
+        return NULL;
+    }
+    PyObject *numbers = arguments[0], *places = arguments[1], *cores = arguments[2], *memory = arguments[9];
+    double elapsed_ns = PyFloat_AsDouble(arguments[6]);
+    long copies = PyLong_AsLong(PyTuple_GetItem(arguments[7], 1));
+    Py_ssize_t start = PyLong_AsSsize_t(PyTuple_GetItem(memory, 0)), stop = PyLong_AsSsize_t(PyTuple_GetItem(memory, 1));
+    if (!PyErr_Occurred() && (start < 0 || stop < start || stop > rows.width || PyList_Size(cores) != PyList_Size(places))) {
+        PyErr_SetString(PyExc_ValueError, "no such columns or cores");
+    }
+    PyObject *found = PyErr_Occurred() ? NULL : PyList_New(0);
+    for (Py_ssize_t index = 0; found && index < PyList_Size(places); index++) {
+        Place place;
+        PyObject *each = PyList_GetItem(cores, index), *ids = PyTuple_GetItem(each, 0), *own = PyTuple_GetItem(each, 1);
+        int failed = !ids || !own || PyTuple_Size(ids) != PyTuple_Size(own) ||
+                     read_place(PyList_GetItem(places, index), own, &rows, &columns, &place) < 0 ||
+                     refill_place(numbers, &place, ids, &rows, elapsed_ns, &columns, copies, arguments[8]) < 0;
+        if (failed || (rows_hold_other(&place, &rows, start, stop) && append(found, PyLong_FromSsize_t(index)))) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
+/* Appends busy percent and whole idle seconds of the cores of one device, behind the bytes that they hold. */
+static int append_device(PyObject *found, const Rows *rows, Py_ssize_t first, Py_ssize_t count, double wall_ns,
+                         const Py_ssize_t *columns, PyObject *idle) {
+    uint64_t held = 0;
+    for (Py_ssize_t row = first; row < first + count; row++) {
+        for (Py_ssize_t column = columns[1]; column < columns[2]; column++) {
+            held += count_at(rows->after, row * rows->width + column);
+        }
+    }
+    int failed = append(found, PyLong_FromUnsignedLongLong(held));
+    for (Py_ssize_t row = first; !failed && row < first + count; row++) {
+        PyObject *seconds = PyList_GetItem(idle, row);
+        double share = wall_ns > 0.0 ? share_of(1000.0 * row_moved(rows, row, columns[0]), wall_ns) : 0.0;
+        failed = !seconds || append(found, PyFloat_FromDouble(100.0 * share)) || PyList_Append(found, seconds) < 0;
+    }
+    return failed;
+}
+
+static PyObject *status_numbers(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Rows rows;
+    Py_ssize_t columns[3], first = 0;
+    if (!argument_count_is(given, 7) || read_rows(arguments[0], arguments[1], arguments[2], &rows) < 0) {
+        return NULL;
+    }
+    PyObject *sizes = arguments[3], *idle = arguments[6];
+    double wall_ns = PyFloat_AsDouble(arguments[4]);
+    for (int index = 0; index < 3; index++) {
+        PyObject *column = PyTuple_GetItem(arguments[5], index);
+        columns[index] = column ? PyLong_AsSsize_t(column) : -1;
+        if (!PyErr_Occurred() && (columns[index] < 0 || columns[index] > rows.width - (index < 2))) {
+            PyErr_SetString(PyExc_ValueError, "no such columns");
+        }
+    }
+    PyObject *found = PyErr_Occurred() ? NULL : PyList_New(0);
+    for (Py_ssize_t index = 0; found && index < PyTuple_Size(sizes); index++) {
+        Py_ssize_t count = PyLong_AsSsize_t(PyTuple_GetItem(sizes, index));
+        if (!PyErr_Occurred() && (count < 0 || count > rows.rows - first)) {
+            PyErr_SetString(PyExc_ValueError, "no such rows");
+        }
+        if (PyErr_Occurred() || append_device(found, &rows, first, count, wall_ns, columns, idle)) {
+            Py_CLEAR(found);
+        }
+        first += count;
+    }
+    return found;
+}
+
+static PyObject *moved_rows(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Rows rows;
+    if (!argument_count_is(given, 4) || read_rows(arguments[0], arguments[1], arguments[2], &rows) < 0) {
+        return NULL;
+    }
+    Py_ssize_t count = PyTuple_Size(arguments[3]);
+    PyObject *found = count < 0 ? NULL : PyList_New(0);
+    for (Py_ssize_t row = 0; found && row < rows.rows; row++) {
+        int is_moved = 0;
+        for (Py_ssize_t index = 0; found && !is_moved && index < count; index++) {
+            Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(arguments[3], index));
+            if (column < 0 || column >= rows.width) {
+                PyErr_SetString(PyExc_ValueError, "no such columns");
+                Py_CLEAR(found);
+            } else {
+                is_moved = row_change(&rows, row, column) != 0;
+            }
+        }
+        if (is_moved && append(found, PyLong_FromSsize_t(row))) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 static PyObject *utilizations(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
     if (!argument_count_is(given, 6)) {
         return NULL;
@@ -1383,75 +1666,110 @@ static int64_t plain_count(const char *text, Py_ssize_t length) {
     return index && (index == length || text[index] == '\n') ? value : -1;
 }
 
-/* Takes one node's text: 1 if its value is another, 0 if not, 2 if the caller must look at it, -1 on an exception. */
-static int take_count(PyObject *const *lists, Py_ssize_t position, const char *text, Py_ssize_t length) {
-    PyObject *values = lists[1], *limits = lists[2];
+/* One table of nodes: open files, the numbers that stood there the last time, the largest that each can have, and which
+   to read. */
+typedef struct {
+    const int32_t *descriptors, *positions;
+    char *values;
+    const char *limits;
+    Py_ssize_t size, count;
+} Job;
+
+/* Takes a table as the caller describes it; 0 if it can be read, else an exception is set. */
+static int read_job(PyObject *told, Job *job) {
+    PyObject *descriptors = PyTuple_GetItem(told, 0), *values = PyTuple_GetItem(told, 1);
+    PyObject *limits = PyTuple_GetItem(told, 2), *positions = PyTuple_GetItem(told, 3);
+    char *known, *wanted;
+    Py_ssize_t known_size, wanted_size;
+    if (!descriptors || !values || !limits || !positions || PyBytes_AsStringAndSize(limits, &known, &known_size) < 0 ||
+        PyBytes_AsStringAndSize(positions, &wanted, &wanted_size) < 0) {
+        return -1;
+    }
+    if (!PyByteArray_Check(descriptors) || !PyByteArray_Check(values)) {
+        PyErr_SetString(PyExc_TypeError, "descriptors and values are byte arrays");
+        return -1;
+    }
+    *job = (Job){.descriptors = (const int32_t *)PyByteArray_AsString(descriptors),
+                 .positions = (const int32_t *)wanted,
+                 .values = PyByteArray_AsString(values),
+                 .limits = known,
+                 .size = PyByteArray_Size(descriptors) / 4,
+                 .count = wanted_size / 4};
+    if (PyByteArray_Size(values) < 8 * job->size || known_size < 8 * job->size) {
+        PyErr_SetString(PyExc_ValueError, "tables of other lengths");
+        return -1;
+    }
+    for (Py_ssize_t index = 0; index < job->count; index++) {
+        if (job->positions[index] < 0 || job->positions[index] >= job->size) {
+            PyErr_SetString(PyExc_IndexError, "no such node");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Takes one node's text: 1 if its value is another, 0 if not, 2 if the caller must look at it. */
+static int take_count(const Job *job, Py_ssize_t position, const char *text, Py_ssize_t length) {
     int64_t value = length > 0 ? plain_count(text, length) : -1;
+    uint64_t number = (uint64_t)value;
     if (value < 0) {
         return 2;
     }
-    uint64_t last = PyLong_AsUnsignedLongLongMask(PyList_GetItem(values, position));
-    if ((uint64_t)value == last) {
-        return PyErr_Occurred() ? -1 : 0;
+    if (number == count_at(job->values, position)) {
+        return 0;
     }
-    uint64_t limit = PyLong_AsUnsignedLongLongMask(PyList_GetItem(limits, position));
-    if (PyErr_Occurred() || (uint64_t)value > limit) {
-        return PyErr_Occurred() ? -1 : 2;
+    if (number > count_at(job->limits, position)) {
+        return 2;
     }
-    PyObject *number = PyLong_FromLongLong(value);
-    return number && PyList_SetItem(values, position, number) == 0 ? 1 : -1;
+    memcpy(job->values + 8 * position, &number, sizeof number);
+    return 1;
 }
 
-/* Appends what became of one node to the list that it belongs to. */
-static int tell_count(int outcome, PyObject *position, const char *text, Py_ssize_t length, PyObject *changed,
-                      PyObject *others) {
-    if (outcome == 1) {
-        return PyList_Append(changed, position);
-    }
-    if (outcome != 2) {
-        return outcome;
-    }
-    PyObject *entry = length < 0 ? Py_BuildValue("(OO)", position, Py_None) : Py_BuildValue("(Oy#)", position, text, length);
-    int failed = !entry || PyList_Append(others, entry) < 0;
-    Py_XDECREF(entry);
-    return failed ? -1 : 0;
+/* Appends a node that the caller must look at, with what was read of it. */
+static int append_other(PyObject *others, Py_ssize_t position, const char *text, Py_ssize_t length) {
+    return append(others, length < 0 ? Py_BuildValue("(nO)", position, Py_None)
+                                     : Py_BuildValue("(ny#)", position, text, length));
 }
 
-static PyObject *refresh(PyObject *self, PyObject *const *lists, Py_ssize_t given) {
-    if (!argument_count_is(given, 4)) {
-        return NULL;
-    }
-    PyObject *positions = lists[3];
-    Py_ssize_t count = PyList_Size(positions), size = PyList_Size(lists[0]);
-    if (PyErr_Occurred() || PyList_Size(lists[1]) < size || PyList_Size(lists[2]) < size) {
-        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "lists of other lengths"), NULL);
-    }
+/* Reads the nodes of one table: what changed, and what the caller must look at. */
+static PyObject *refreshed(const Job *job) {
     PyObject *changed = PyList_New(0), *others = PyList_New(0);
     int failed = !changed || !others;
-    for (Py_ssize_t begin = 0; !failed && begin < count; begin += BATCH) {
-        Py_ssize_t batch = count - begin < BATCH ? count - begin : BATCH, lengths[BATCH], at[BATCH];
+    for (Py_ssize_t begin = 0; !failed && begin < job->count; begin += BATCH) {
+        Py_ssize_t batch = job->count - begin < BATCH ? job->count - begin : BATCH, lengths[BATCH];
         int descriptors[BATCH];
         char texts[BATCH][READ_BYTES];
         for (Py_ssize_t index = 0; index < batch; index++) {
-            at[index] = PyLong_AsSsize_t(PyList_GetItem(positions, begin + index));
-            if (!PyErr_Occurred() && (at[index] < 0 || at[index] >= size)) {
-                PyErr_SetString(PyExc_IndexError, "no such node");
-            }
-            descriptors[index] = PyErr_Occurred() ? -1 : (int)PyLong_AsLong(PyList_GetItem(lists[0], at[index]));
-            failed |= PyErr_Occurred() != NULL;
+            descriptors[index] = job->descriptors[job->positions[begin + index]];
         }
-        if (!failed) {
-            read_batch(descriptors, batch, texts, lengths);
-        }
+        read_batch(descriptors, batch, texts, lengths);
         for (Py_ssize_t index = 0; !failed && index < batch; index++) {
-            PyObject *position = PyList_GetItem(positions, begin + index);
-            int outcome = take_count(lists, at[index], texts[index], lengths[index]);
-            failed = outcome < 0 || tell_count(outcome, position, texts[index], lengths[index], changed, others) < 0;
+            Py_ssize_t position = job->positions[begin + index];
+            int outcome = take_count(job, position, texts[index], lengths[index]);
+            failed = outcome == 1   ? append(changed, PyLong_FromSsize_t(position))
+                     : outcome == 2 ? append_other(others, position, texts[index], lengths[index])
+                                    : 0;
         }
     }
     PyObject *found = failed ? NULL : PyTuple_Pack(2, changed, others);
     Py_XDECREF(changed);
     Py_XDECREF(others);
+    return found;
+}
+
+static PyObject *refresh(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 1)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(arguments[0]);
+    PyObject *found = count < 0 ? NULL : PyList_New(count);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        Job job;
+        PyObject *each = read_job(PyList_GetItem(arguments[0], index), &job) < 0 ? NULL : refreshed(&job);
+        if (!each || PyList_SetItem(found, index, each) < 0) {
+            Py_CLEAR(found);
+        }
+    }
     return found;
 }
 
@@ -1479,7 +1797,8 @@ static PyMethodDef methods[] = {
     KERNEL(reached_at), KERNEL(refresh), KERNEL(added),       KERNEL(read_page),
     KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers), KERNEL(followed),
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
-    KERNEL(have_same_cores), KERNEL(removed), KERNEL(told),
+    KERNEL(have_same_cores), KERNEL(removed), KERNEL(told), KERNEL(refill_rows), KERNEL(status_numbers),
+    KERNEL(moved_rows),
     {NULL, NULL, 0, NULL},
 };
 

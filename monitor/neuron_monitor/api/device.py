@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from array import array
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -11,7 +12,7 @@ from operator import is_
 from types import MappingProxyType
 
 from neuron_monitor.api import kernels, layout
-from neuron_monitor.api.nodes import Fault, NodeTable, TextNode, describe_os_error, read_text
+from neuron_monitor.api.nodes import Fault, NodeTable, Part, TextNode, describe_os_error, read_text
 from neuron_monitor.api.readings import CoreReading, DeviceFacts, DeviceReading, Power
 from neuron_monitor.api.root import CORE_NAME, DEVICE_NAME, list_indices
 from neuron_tools.device.driver.modified import lasting_mark
@@ -55,7 +56,7 @@ class _Core:
     """One core, and which of its nodes exist, as positions in the table of its device.
 
     Attributes:
-        reading: Its counters when it was put into the table, which `_CoreNodes.readings` follows.
+        reading: Its counters when it was put into the table, which `_CoreNodes.outline` follows.
         first: Position of its first column.
         total: Of the memory that it holds, which tells when `memory` must be read at once; old drivers have
             none.
@@ -116,13 +117,13 @@ class _CoreNodes:
     """The nodes of a device's cores, in one table, so that all of them are read at once.
 
     Attributes:
-        readings: Of all cores, in the order of `cores`.
+        outline: Readings of all cores, in the order of `cores`, whose counters may be older.
     """
 
     def __init__(self) -> None:
         self.cores: dict[int, _Core] = {}
         self.table = NodeTable([])
-        self.readings: tuple[CoreReading, ...] = ()
+        self.outline: tuple[CoreReading, ...] = ()
         self._told: Container[int] | None = None
         self._asked: list[_Core] = []
         self._progress: list[int] = []
@@ -131,6 +132,18 @@ class _CoreNodes:
         self._memory_due_ns = 0
         self._has_activity = self._has_missing = False
         self._is_new = True
+        self._part = self.table.part(b"")
+
+    @property
+    def readings(self) -> tuple[CoreReading, ...]:
+        """Of all cores, in the order of `cores`; the same objects where nothing changed."""
+        self.outline = kernels.followed(self.outline, bytes(self.table.words))
+        return self.outline
+
+    @property
+    def part(self) -> Part | None:
+        """What is read at each look; None where more must be read when some of it changed."""
+        return None if self._is_new or self._has_activity else self._part
 
     def put(self, core: _Core) -> None:
         """Take a core that is new, or was made anew."""
@@ -147,7 +160,7 @@ class _CoreNodes:
 
     def clear(self) -> None:
         """Leave all cores out."""
-        self.cores, self.readings, self._is_new = {}, (), True
+        self.cores, self.outline, self._is_new = {}, (), True
 
     def close(self) -> None:
         """Give back all descriptors."""
@@ -160,7 +173,7 @@ class _CoreNodes:
     def read(
         self, now_ns: int, told: Container[int], first_core_id: int, *, looks: bool, is_due: bool
     ) -> bool:
-        """Bring the readings of the cores up to date; whether one of them is another.
+        """Read what may have changed; whether something did.
 
         Args:
             now_ns: Monotonic time.
@@ -184,8 +197,6 @@ class _CoreNodes:
                 changed = changed + read(further)
         if is_due:
             changed = changed + read(self._quiet_due()) + self._read_memory(now_ns)
-        if changed:
-            self.readings = kernels.followed(self.readings, self.table.values, changed)
         return bool(changed)
 
     def faults(self, told: Container[int], first_core_id: int) -> list[Fault]:
@@ -226,12 +237,13 @@ class _CoreNodes:
         self._totals = [position for core in asked for position in core.total]
         self._often = self._progress + self._totals
         self._has_activity = any(core.activity for core in asked)
+        self._part = self.table.part(array("i", self._progress).tobytes())
 
     def _keep_readings(self) -> None:
         """Let each core take its last counters along, for the table will be made anew."""
         for core, reading in zip(self.cores.values(), self.readings):
             core.reading = reading
-        self.readings = ()
+        self.outline = ()
 
     def _make_table(self) -> None:
         """Join the nodes of all cores; what was read of them is read again."""
@@ -241,10 +253,9 @@ class _CoreNodes:
         for core in self.cores.values():
             core.place(len(paths))
             paths += core.paths
-        self.readings = tuple([core.reading for core in self.cores.values()])
-        values = [count for reading in self.readings for count in reading.counts]
-        self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores))
-        self.table.values = values
+        self.outline = tuple([core.reading for core in self.cores.values()])
+        values = [count for reading in self.outline for count in reading.counts]
+        self.table = NodeTable(paths, layout.CORE_LIMITS * len(self.cores), values)
         self._told, self._asked, self._is_new, self._memory_due_ns = None, [], False, 0
         self._has_missing = any(core.missing for core in self.cores.values())
 
@@ -272,7 +283,7 @@ class DeviceNodes:
         self._looked_ns = self._modified_ns = -LOOK_INTERVAL_NS
         self._order: list[int] = []
         self._known: Mapping[int, CoreReading] = MappingProxyType({})
-        self._are_told = False
+        self._are_told = self._has_rows = False
         self._last: DeviceReading | None = None
         self._power: Power | None = None
         self._power_node = TextNode(f"{self.path}/stats/power/utilization")
@@ -282,8 +293,32 @@ class DeviceNodes:
         self._device_faults: list[Fault] = []
         self._table, self._positions = self._make_table()
 
+    @property
+    def rows(self) -> bytearray | None:
+        """The counters of all cores, a row for each; None where some are told otherwise, or not read."""
+        return self._nodes.table.words if self._has_rows else None
+
+    @property
+    def part(self) -> Part | None:
+        """What `kernels.refresh` must read while nothing is due; None where that is not all."""
+        return self._nodes.part if self._has_rows else None
+
+    @property
+    def due_ns(self) -> int:
+        """When more must be read than `part`."""
+        return min(self._folders_due_ns, self._quiet_due_ns)
+
+    def take(self, others: list[tuple[int, bytes | None]]) -> None:
+        """Take what `kernels.refresh` left of `part`."""
+        self._nodes.table.take(others)
+
     def read(
-        self, now_ns: int, first_core_id: int, known: Mapping[int, CoreReading] = MappingProxyType({})
+        self,
+        now_ns: int,
+        first_core_id: int,
+        known: Mapping[int, CoreReading] = MappingProxyType({}),
+        *,
+        in_outline: bool = False,
     ) -> DeviceReading:
         """Read what may have changed.
 
@@ -291,6 +326,7 @@ class DeviceNodes:
             now_ns: Monotonic time.
             first_core_id: Id of the device's first core in the host.
             known: Cores, by id, whose counters were told by their users: they are not read.
+            in_outline: Whether counters may be older where there are `rows`.
 
         Raises:
             OSError: The device is gone, or is another one than it was.
@@ -314,6 +350,8 @@ class DeviceNodes:
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
         cores = self._read_cores(now_ns, known, looks=looks, is_due=is_due)
+        if cores is None:
+            cores = self._nodes.outline if in_outline else self._nodes.readings
         now = DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
         if self._last is None or not _is_same_device(now, self._last):
             self._last = now
@@ -321,25 +359,32 @@ class DeviceNodes:
 
     def _read_cores(
         self, now_ns: int, known: Mapping[int, CoreReading], *, looks: bool, is_due: bool
-    ) -> tuple[CoreReading, ...]:
+    ) -> tuple[CoreReading, ...] | None:
+        """The cores' readings; None where `rows` have them."""
         first, nodes = self._first_core_id, self._nodes
         is_moved = nodes.read(now_ns, known, first, looks=looks, is_due=is_due)
         if known is not self._known or looks:
             self._known = known
             self._are_told = bool(known) and all(first + number in known for number in nodes.cores)
+        self._has_rows = not known and not self._unused and self._order == list(nodes.cores)
+        if self._has_rows:
+            return None
         if not known and not is_moved and self._last is not None and not looks:
             return self._last.cores
-        if not known and self._order == list(nodes.cores):
-            return nodes.readings
         read = nodes.by_number()
         found = [
             known.get(first + number) or read.get(number) or self._unused[number] for number in self._order
         ]
         return tuple(found)
 
+    def filled(self, outline: DeviceReading) -> DeviceReading:
+        """A reading with the counters of now."""
+        cores = self._nodes.readings if self._has_rows else ()
+        return outline._replace(cores=cores) if len(cores) == len(outline.cores) else outline
+
     def is_due(self, now_ns: int) -> bool:
         """Whether `read` would look at any node, given that users tell the counters of all cores."""
-        return now_ns >= min(self._folders_due_ns, self._quiet_due_ns) or not self._are_told
+        return now_ns >= self.due_ns or not self._are_told
 
     def faults(self) -> list[Fault]:
         """What could not be read the last time."""
@@ -364,7 +409,7 @@ class DeviceNodes:
         """Begin anew with the cores: the host's other devices turned out to have more, or fewer."""
         self._first_core_id = first_core_id
         self._nodes.clear()
-        self._unused, self._order = {}, []
+        self._unused, self._order, self._has_rows = {}, [], False
         self._folders_due_ns = 0
         self._last = None
 

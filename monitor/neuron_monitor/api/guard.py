@@ -86,6 +86,12 @@ class Guard(Generic[Key, Result]):
             pending = pending[batch.position + 1 :]
         return outcomes
 
+    @property
+    def is_blocked(self) -> bool:
+        """Whether some call still hangs."""
+        self._release()
+        return bool(self._blocked)
+
     def _await(self, batch: _Batch[Key, Result]) -> int | None:
         """Wait for a batch's end; where one of its calls hangs, since when."""
         while True:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from neuron_monitor.api.readings import TreeReading
+from neuron_monitor.api.records import TreeReading
 
 LOG_FOLDER = "/var/log/containers"
 LOG_NAME = re.compile(r"(?P<pod>[^_]+)_(?P<namespace>[^_]+)_(?P<container>.+)-(?P<id>[0-9a-f]{64})\.log")

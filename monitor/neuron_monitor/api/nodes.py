@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +20,8 @@ DESCRIPTORS_WANTED = 16384
 # Counters are unsigned words of 64 bits.
 LARGEST_COUNT = (1 << 64) - 1
 CLOSED = -1
+Part = tuple[bytearray, bytearray, bytes, bytes]
+"""Nodes of a table, as `kernels.refresh` takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,19 +55,29 @@ class NodeTable:
         paths: Of the nodes.
         limits: Largest value that each can have; without, what fits into an unsigned word. What is beyond, or
             below 0, is a fault, and the node keeps its last value.
+        values: What stood there before; without, 0.
 
     Attributes:
-        values: Last value of each node; 0 until one was read.
+        values: Last value of each node.
+        words: The same as bytes.
         faults: Reason for which a node could not be read the last time, by its position.
     """
 
-    def __init__(self, paths: Sequence[str], limits: Sequence[int] | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        limits: Sequence[int] | None = None,
+        values: Sequence[int] | None = None,
+    ) -> None:
+        count = len(paths)
         self.paths = list(paths)
-        self._limits = list(limits) if limits is not None else [LARGEST_COUNT] * len(self.paths)
-        self.values = [0] * len(self.paths)
+        self.words = bytearray(array("Q", values if values is not None else [0] * count))
+        self.values = memoryview(self.words).cast("Q")
+        self._limits = array("Q", limits if limits is not None else [LARGEST_COUNT] * count).tobytes()
         self.faults: dict[int, str] = {}
         self._garbage: dict[int, bytes] = {}
-        self._descriptors = [CLOSED] * len(self.paths)
+        self._opened = bytearray(array("i", [CLOSED] * count))
+        self._descriptors = memoryview(self._opened).cast("i")
         self._keep_open = True
 
     def read(self, positions: list[int]) -> list[int]:
@@ -73,17 +86,25 @@ class NodeTable:
         Returns:
             Positions whose value changed.
         """
-        changed, others = kernels.refresh(self._descriptors, self.values, self._limits, positions)
+        ((changed, others),) = kernels.refresh([self.part(array("i", positions).tobytes())])
         if others:
-            changed += [position for position, text in others if self._take(position, text)]
+            changed += self.take(others)
             changed.sort()
         return changed
+
+    def part(self, positions: bytes) -> Part:
+        """What `kernels.refresh` needs to read nodes, whose positions are 32-bit integers."""
+        return self._opened, self.words, self._limits, positions
+
+    def take(self, others: list[tuple[int, bytes | None]]) -> list[int]:
+        """Take what `kernels.refresh` leaves to its caller: the positions whose value changed."""
+        return [position for position, text in others if self._take(position, text)]
 
     def _take(self, position: int, read: bytes | None) -> bool:
         """Take what is no plain number; whether the node's value is another now."""
         text = self._read_after_failure(position) if read is None else read
         value = kernels.parse_count(text)
-        if value is None or not 0 <= value <= self._limits[position]:
+        if value is None or not 0 <= value <= memoryview(self._limits).cast("Q")[position]:
             self._keep_fault(position, text)
             self._close(position)  # Another node may stand there the next time.
             self._garbage[position] = text
@@ -101,7 +122,7 @@ class NodeTable:
 
     def close_removed(self) -> None:
         """Close the nodes that somebody removed: what stands there by now is another file."""
-        for position in kernels.removed(self._descriptors):
+        for position in kernels.removed(self._descriptors.tolist()):
             self._close(position)
 
     def _close(self, position: int) -> None:

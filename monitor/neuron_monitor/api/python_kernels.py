@@ -1,6 +1,7 @@
 """The monitor's inner loops in Python, for where `_kernels.c`, which does the same, could not be built.
 
-Words are little-endian signed 64-bit integers. Counters are tuples of equal length.
+Words are little-endian signed 64-bit integers. Counters are tuples of equal length, or rows: unsigned 64-bit
+integers in the order of the machine, one core's behind the other's.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import accumulate, groupby
 from operator import is_
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = (
     "added",
@@ -20,13 +21,16 @@ __all__ = (
     "followed",
     "have_same_cores",
     "interleaved",
+    "moved_rows",
     "parse_count",
     "processor_ticks",
     "reached_at",
     "read_page",
     "refill",
+    "refill_rows",
     "refresh",
     "removed",
+    "status_numbers",
     "table",
     "told",
     "utilizations",
@@ -193,22 +197,21 @@ def window_numbers(
     return counters, activity, completed
 
 
-def followed(readings: tuple[Any, ...], values: list[int], changed: list[int]) -> tuple[Any, ...]:
-    """Readings of cores, of which some are another by now.
-
-    Args:
-        values: The counters of all of them, one core's behind the other's.
-        changed: Positions of the counters that changed.
+def followed(readings: tuple[Any, ...], rows: bytes) -> tuple[Any, ...]:
+    """Readings of cores with the counters that stand in rows; the same objects where these are the same.
 
     Raises:
-        IndexError: There is no such position.
+        ValueError: There are not so many rows.
     """
-    found, width = list(readings), len(values) // max(1, len(readings))
-    for row in {position // width if width else position for position in changed}:
-        if row < 0:
-            raise IndexError("no such node")
-        found[row] = readings[row]._replace(counts=tuple(values[row * width : (row + 1) * width]))
-    return tuple(found)
+    found, at = [], 0
+    for reading in readings:
+        width = len(reading.counts)
+        if (at + width) * WORD_BYTES > len(rows):
+            raise ValueError("there are not so many words")
+        counts = struct.unpack_from(f"={width}Q", rows, at * WORD_BYTES)
+        found.append(reading if counts == reading.counts else reading._replace(counts=counts))
+        at += width
+    return readings if all(map(is_, found, readings)) else tuple(found)
 
 
 def with_cores(processes: tuple[Any, ...], cores: Mapping[int, Any]) -> tuple[Any, ...]:
@@ -287,6 +290,132 @@ def refill(
         if not is_held or _memory(old, memory) != _memory(new, memory):
             found.append(index)
     return found
+
+
+def refill_rows(
+    numbers: list[Any],
+    places: Sequence[tuple[int, ...]],
+    cores: Sequence[tuple[tuple[int, ...], tuple[int, ...]]],
+    before: bytes,
+    after: bytes,
+    width: int,
+    elapsed_ns: float,
+    counters: tuple[tuple[int, ...], int],
+    outcomes: Sequence[tuple[int, ...]],
+    memory: tuple[int, int],
+) -> list[int]:
+    """Put what processes did between two looks at the same cores into the numbers of a report.
+
+    The cores have no clock of their own: for others there is `refill`.
+
+    Args:
+        numbers: Of the report, made before of the same processes.
+        places: As `refill` has them.
+        cores: Of each process the ids of its cores, by rising id, and their rows.
+        before: Rows of counters.
+        after: The same later.
+        width: Counters of a row.
+        elapsed_ns: The time between.
+        counters: Columns as `window_numbers` has them, and `copies`.
+        outcomes: As `refill` has them.
+        memory: The same.
+
+    Returns:
+        Which processes hold other memory than before.
+
+    Raises:
+        ValueError: The rows, columns or numbers are not those of before.
+    """
+    old, new = _rows(before, after, width), _rows(after, before, width)
+    if len(cores) != len(places) or not 0 <= memory[0] <= memory[1] <= width:
+        raise ValueError("no such columns or cores")
+    found = []
+    for index, (place, (ids, rows)) in enumerate(zip(places, cores)):
+        if len(ids) != len(rows) or any(not 0 <= row < len(new) for row in rows):
+            raise ValueError("no such rows")
+        first = {core_id: _Row(old[row]) for core_id, row in zip(ids, rows)}
+        last = {core_id: _Row(new[row]) for core_id, row in zip(ids, rows)}
+        told = window_numbers(first, last, elapsed_ns, counters[0], place[3], counters[1])
+        if place[0] >= 0:
+            if len(told[0]) != place[1]:
+                raise ValueError("not as many numbers as there were")
+            numbers[place[0] : place[0] + place[1]] = told[0]
+        if place[2] >= 0:
+            ended = [_ended(first, last, each, told[2], counters[0]) for each in outcomes]
+            numbers[place[2] : place[2] + len(ended)] = ended
+        if any(old[row][slice(*memory)] != new[row][slice(*memory)] for row in rows):
+            found.append(index)
+    return found
+
+
+class _Row(NamedTuple):
+    """A row as if it were a core's reading."""
+
+    counts: Counts
+    is_clocked: bool = False
+
+
+def _rows(rows: bytes, others: bytes, width: int) -> list[Counts]:
+    if width <= 0 or len(rows) != len(others) or len(rows) % (width * WORD_BYTES):
+        raise ValueError("not the same rows")
+    return list(struct.iter_unpack(f"={width}Q", rows))
+
+
+def status_numbers(
+    before: bytes,
+    after: bytes,
+    width: int,
+    sizes: tuple[int, ...],
+    wall_ns: float,
+    columns: tuple[int, int, int],
+    idle: list[int],
+) -> list[float]:
+    """What devices hold and do, one behind the other, as `device_numbers` has each.
+
+    Args:
+        before: Rows of the counters of all cores, which have no clock of their own.
+        after: The same later.
+        width: Counters of a row.
+        sizes: Cores of each device.
+        wall_ns: The time between.
+        columns: Of the busy time in µs; the first of the memory that a core holds, and the end of that.
+        idle: Whole seconds for which each core did nothing.
+
+    Raises:
+        ValueError: The rows or columns are not those of before.
+    """
+    old, new = _rows(before, after, width), _rows(after, before, width)
+    busy, start, stop = columns
+    if not (0 <= busy < width and 0 <= start < width and 0 <= stop <= width):
+        raise ValueError("no such columns")
+    if min(sizes, default=0) < 0 or sum(sizes) > len(new):
+        raise ValueError("no such rows")
+    numbers: list[float] = []
+    first = 0
+    for size in sizes:
+        rows = range(first, first + size)
+        numbers.append(sum(sum(new[row][start:stop]) for row in rows))
+        for row in rows:
+            worked = 1000 * (new[row][busy] - old[row][busy])
+            numbers += (100 * _share(worked, wall_ns) if wall_ns > 0 else 0.0, idle[row])
+        first += size
+    return numbers
+
+
+def moved_rows(before: bytes, after: bytes, width: int, columns: tuple[int, ...]) -> list[int]:
+    """The rows of which one of these columns is another now.
+
+    Raises:
+        ValueError: The rows or columns are not those of before.
+    """
+    old, new = _rows(before, after, width), _rows(after, before, width)
+    if any(not 0 <= column < width for column in columns):
+        raise ValueError("no such columns")
+    return [
+        row
+        for row, (was, now) in enumerate(zip(old, new))
+        if any(was[column] != now[column] for column in columns)
+    ]
 
 
 def _passed(before: Any, after: Any, wall_ns: float) -> float:
@@ -507,20 +636,36 @@ def parse_ticks(text: bytes) -> tuple[int, int]:
 
 
 def refresh(
-    descriptors: list[int], values: list[int], limits: list[int], positions: list[int]
-) -> tuple[list[int], list[tuple[int, bytes | None]]]:
-    """Read open nodes from their start, and keep their new values in the list.
+    tables: list[tuple[bytearray, bytearray, bytes, bytes]],
+) -> list[tuple[list[int], list[tuple[int, bytes | None]]]]:
+    """Read open nodes from their start, and keep their new values.
 
     Args:
-        descriptors: By position; below 0 where a file is not open.
-        values: The numbers that stood there the last time, by position.
-        limits: The largest number that each can have.
-        positions: Which to read.
+        tables: Of each table its descriptors (32-bit integers, below 0 where a file is not open), the numbers
+            that stood there the last time, the largest that each can have (rows), and the positions to read
+            (32-bit integers).
 
     Returns:
-        The positions whose number changed; and (position, first 64 bytes) of those where something else
-        stands than a plain number within its limit, None where reading failed: these keep what they had.
+        Of each table the positions whose number changed; and (position, first 64 bytes) of those where
+        something else stands than a plain number within its limit, None where reading failed: these keep what
+        they had.
+
+    Raises:
+        IndexError: There is no such position.
+        ValueError: The parts of a table are not of the same length.
     """
+    return [_refreshed(*table) for table in tables]
+
+
+def _refreshed(
+    told: bytearray, values: bytearray, limits: bytes, wanted: bytes
+) -> tuple[list[int], list[tuple[int, bytes | None]]]:
+    descriptors, positions = memoryview(told).cast("i"), memoryview(wanted).cast("i")
+    if min(len(values), len(limits)) < WORD_BYTES * len(descriptors):
+        raise ValueError("tables of other lengths")
+    if any(not 0 <= position < len(descriptors) for position in positions):
+        raise IndexError("no such node")
+    known, most = memoryview(values).cast("Q"), memoryview(limits).cast("Q")
     changed: list[int] = []
     others: list[tuple[int, bytes | None]] = []
     for position in positions:
@@ -530,11 +675,11 @@ def refresh(
             others.append((position, None))
             continue
         line = text.partition(b"\n")[0]
-        if not (0 < len(line) < _MOST_DIGITS and line.isdigit()) or int(line) > limits[position]:
+        if not (0 < len(line) < _MOST_DIGITS and line.isdigit()) or int(line) > most[position]:
             others.append((position, text))
             continue
-        if int(line) != values[position]:
-            values[position] = int(line)
+        if int(line) != known[position]:
+            known[position] = int(line)
             changed.append(position)
     return changed, others
 

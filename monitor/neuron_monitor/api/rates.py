@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from neuron_monitor.api import kernels, layout, python_kernels
 from neuron_monitor.api.latency import EMPTY, PERCENTILES, seconds_between
-from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
+from neuron_monitor.api.readings import CoreReading, ProcessReading
+from neuron_monitor.api.records import TreeReading
 
 _BUSY = layout.COLUMN_OF["nc_time_in_use"]
 _ELAPSED = layout.COLUMN_OF["elapsed_ns"]

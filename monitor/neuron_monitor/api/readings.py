@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from neuron_monitor.api import layout
 from neuron_monitor.api.latency import Histogram
-from neuron_monitor.api.nodes import Fault
 
 _MEMORY = layout.MEMORY_SLICE
 NOTHING: Mapping[str, int] = MappingProxyType({})
@@ -184,28 +183,3 @@ class ProcessReading(NamedTuple):
             )
             for told in self.models_told
         )
-
-
-@dataclass(frozen=True, slots=True)
-class TreeReading:
-    """Everything that was read from a tree.
-
-    Attributes:
-        taken_ns: Monotonic time of the reading.
-        logical_core_size: Of the instance.
-        instance_type: As the simulated driver tells it; "" on a real one.
-        is_simulated: Whether the tree is of the simulated driver.
-    """
-
-    taken_ns: int
-    root: str
-    devices: tuple[DeviceReading, ...]
-    processes: tuple[ProcessReading, ...]
-    faults: tuple[Fault, ...]
-    logical_core_size: int = 1
-    instance_type: str = ""
-    is_simulated: bool = False
-
-    def core_count(self) -> int:
-        """Physical NeuronCores of all devices."""
-        return sum(device.facts.core_count for device in self.devices)

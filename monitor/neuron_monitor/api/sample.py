@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from neuron_monitor.api.host import Host, HostReading, ProcessTime
 from neuron_monitor.api.instance import Instance, InstanceFacts
 from neuron_monitor.api.nodes import Fault, describe_os_error
-from neuron_monitor.api.readings import TreeReading
+from neuron_monitor.api.records import TreeReading
 from neuron_monitor.api.tree import DeviceTree
 
 # The kernel counts processor time in ticks of 10 ms: over less than this, a share of it says little.
@@ -68,11 +68,10 @@ class Sampler:
         """A look at everything now; never raises for what cannot be read."""
         tree = self._tree.read()
         now_ns = self._clock()
-        pids = [process.pid for process in tree.processes]
         if self._host_due_ns is None or now_ns >= self._host_due_ns:
             interval_ns = FIRST_HOST_INTERVAL_NS if self._host_due_ns is None else HOST_INTERVAL_NS
             self._host_taken_ns, self._host_due_ns = now_ns, now_ns + interval_ns
-            self._read_host(pids)
+            self._read_host([process.pid for process in tree.records.outlines[1]])
         return Sample(
             taken_ns=tree.taken_ns,
             tree=tree,

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
 
 import orjson
 
-from neuron_monitor.api import layout
+from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.device import DeviceNodes
 from neuron_monitor.api.guard import BlockedError, Guard
 from neuron_monitor.api.nodes import Fault, describe_os_error, raise_descriptor_limit, read_text
 from neuron_monitor.api.owners import Attribution, Owners
 from neuron_monitor.api.published import PublishedProcesses
-from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading, TreeReading
+from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
+from neuron_monitor.api.records import ROW_BYTES, Arrangement, Records, Rows, Told, TreeReading
 from neuron_monitor.api.root import DEVICE_NAME, list_indices
 
 LIST_INTERVAL_NS = 500_000_000
@@ -26,6 +28,8 @@ PAIRED_ARCHITECTURES = ("NDv3", "NDv4")
 # Physical cores that the runtime can join; anything else is garbage (the same source).
 LOGICAL_SIZES = ("1", "2", "4", "8")
 LOGICAL_SIZE_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
+# Stands for all devices of which only their cores' progress is read.
+_PROGRESS = -1
 
 
 class DeviceTree:
@@ -52,7 +56,7 @@ class DeviceTree:
         self._clock = clock
         self._with_counts = with_counts
         self._opening: Guard[int, DeviceNodes] = Guard(timeout_s, clock)
-        self._reading: Guard[int, DeviceReading] = Guard(timeout_s, clock)
+        self._reading: Guard[int, Any] = Guard(timeout_s, clock)
         self._owners = owners or Owners()
         self._published = PublishedProcesses(f"{root}/processes")
         self._devices: dict[int, DeviceNodes] = {}
@@ -62,6 +66,8 @@ class DeviceTree:
         self._told: dict[int, CoreReading] = {}
         self._told_last: Mapping[int, CoreReading] | None = None
         self._attribution = Attribution()
+        self._rows: Rows | None = None
+        self._cores_per_device = 0
         self._list_due_ns = 0
         self._driver: dict[str, object] = {}
         self._driver_faults: list[Fault] = []
@@ -77,13 +83,12 @@ class DeviceTree:
         if published is not self._published_last:
             self._published_last, self._told = published, cores_told(published)
         self._read_devices(now_ns, self._told)
-        devices = tuple(self._latest[index] for index in sorted(self._devices) if index in self._latest)
+        devices = tuple([self._latest[index] for index in sorted(self._devices) if index in self._latest])
         size = self._logical_core_size(devices, published)
         return TreeReading(
             taken_ns=now_ns,
             root=self.root,
-            devices=devices,
-            processes=published if self._driver else self._attribute(devices, size, now_ns),
+            records=Told(devices, published) if self._driver else self._counted(devices, size, now_ns),
             faults=(
                 *self._driver_faults,
                 *(fault for index in sorted(self._faults) for fault in self._faults[index]),
@@ -135,20 +140,58 @@ class DeviceTree:
             self._devices[index] = opened
 
     def _read_devices(self, now_ns: int, told: Mapping[int, CoreReading]) -> None:
+        # A host's devices are alike: one that is missing, or not whole yet, leaves the others' numbers alone.
+        per_device = max([nodes.facts.core_count for nodes in self._devices.values()], default=0)
+        if not self._driver:
+            self._read_real(now_ns, per_device)
+            return
         all_told = bool(self._driver) and told is self._told_last and len(self._latest) == len(self._devices)
         due = [index for index, nodes in self._devices.items() if not all_told or nodes.is_due(now_ns)]
         if not due:
             return
         self._told_last = told
         reads: dict[int, Callable[[], DeviceReading]] = {}
-        # A host's devices are alike: one that is missing, or not whole yet, leaves the others' numbers alone.
-        per_device = max((nodes.facts.core_count for nodes in self._devices.values()), default=0)
         for index in sorted(due):
             reads[index] = partial(self._devices[index].read, now_ns, index * per_device, told)
         # Files of a simulated driver are in memory: no driver can hang, and no thread is needed.
-        outcomes = _call(reads) if self._driver else self._reading.run(reads)
+        for index, outcome in _call(reads).items():
+            self._take(index, outcome)
+
+    def _read_real(self, now_ns: int, per_device: int) -> None:
+        """Read a real driver's devices: those of which only progress is due all at once.
+
+        While one of them hangs each is read by itself: only then it is known which.
+        """
+        is_careful = per_device != self._cores_per_device or self._reading.is_blocked
+        self._cores_per_device = per_device
+        reads: dict[int, Callable[[], Any]] = {}
+        quick = {}
+        for index in sorted(self._devices):
+            nodes = self._devices[index]
+            part = None if is_careful or now_ns >= nodes.due_ns else nodes.part
+            if part is None:
+                reads[index] = partial(nodes.read, now_ns, index * per_device, in_outline=True)
+            else:
+                quick[index] = part
+        if quick:
+            reads[_PROGRESS] = partial(kernels.refresh, list(quick.values()))
+        outcomes = self._reading.run(reads)
+        progress = outcomes.pop(_PROGRESS, None)
         for index, outcome in outcomes.items():
             self._take(index, outcome)
+        if isinstance(progress, list):
+            self._take_others(quick, progress)
+        elif progress is not None and not isinstance(progress, BlockedError):
+            raise progress
+
+    def _take_others(
+        self, quick: Iterable[int], progress: list[tuple[list[int], list[tuple[int, bytes | None]]]]
+    ) -> None:
+        """Take nodes that hold something else than a plain number."""
+        for index, (_, others) in zip(quick, progress):
+            if others and index in self._devices:
+                self._devices[index].take(others)
+                self._faults[index] = self._devices[index].faults()
 
     def _take(self, index: int, outcome: DeviceReading | Exception) -> None:
         nodes = self._devices[index]
@@ -169,6 +212,23 @@ class DeviceTree:
         self._latest.pop(index, None)
         self._faults.pop(index, None)
 
+    def _counted(self, devices: tuple[DeviceReading, ...], size: int, now_ns: int) -> Records:
+        """What a real host counted: rows where all devices have them, else records."""
+        rows = [self._devices[device.facts.index].rows for device in devices]
+        if not devices or not all(map(_fills, rows, devices)):
+            self._rows = None
+            devices = tuple([self._devices[device.facts.index].filled(device) for device in devices])
+            return Told(devices, self._attribute(devices, size, now_ns))
+        words = b"".join([each for each in rows if each is not None])
+        processes = self._attribute(devices, size, now_ns)
+        last = self._rows
+        if last is None or not last.arrangement.is_of(devices, processes):
+            earlier = None if last is None else last.arrangement
+            self._rows = Rows(Arrangement(devices, processes, earlier), words)
+        elif words != last.words:
+            self._rows = Rows(last.arrangement, words)
+        return self._rows or Told((), ())
+
     def _attribute(
         self, devices: tuple[DeviceReading, ...], size: int, now_ns: int
     ) -> tuple[ProcessReading, ...]:
@@ -186,6 +246,11 @@ class DeviceTree:
             return int(told)
         is_paired = any(device.facts.architecture in PAIRED_ARCHITECTURES for device in devices)
         return 2 if is_paired else 1
+
+
+def _fills(rows: bytearray | None, device: DeviceReading) -> bool:
+    """Whether rows are those of all cores of a device; not while a device that hangs is opened anew."""
+    return rows is not None and len(rows) == ROW_BYTES * len(device.cores)
 
 
 def _call(

@@ -14,7 +14,8 @@ from neuron_monitor.api.rates import (
     physical_rates,
     process_rates,
 )
-from neuron_monitor.api.readings import CoreReading, ProcessReading, TreeReading
+from neuron_monitor.api.readings import CoreReading, ProcessReading
+from neuron_monitor.api.records import TreeReading
 from neuron_monitor.api.sample import Sample
 
 LATENCY_WINDOW_NS = 10_000_000_000

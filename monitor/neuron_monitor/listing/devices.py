@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuron_monitor.api.instance import InstanceFacts
-from neuron_monitor.api.readings import DeviceFacts, ProcessReading, TreeReading
+from neuron_monitor.api.readings import DeviceFacts, ProcessReading
+from neuron_monitor.api.records import TreeReading
 
 NO_RUNTIME = "NA"
 

@@ -5,14 +5,15 @@ A report is for `orjson.dumps`: parts that did not change since the last are in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from typing import Any
 
 from neuron_monitor.api.allocation import AllocationWatch
 from neuron_monitor.api.kubernetes import PodWatch
 from neuron_monitor.api.rates import UtilizationWatch
-from neuron_monitor.api.readings import DeviceReading, TreeReading
+from neuron_monitor.api.readings import DeviceReading
+from neuron_monitor.api.records import TreeReading, plain_pair
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report import system_groups
 from neuron_monitor.report.config import KUBERNETES_GROUP, Configuration, Group
@@ -60,7 +61,8 @@ class Reporter:
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
         """The report of a sample with the groups that are due; with all of them where `due` is None."""
         tree = sample.tree
-        architecture = tree.devices[0].facts.architecture if tree.devices else ""
+        devices = tree.records.outlines[0]
+        architecture = devices[0].facts.architecture if devices else ""
         keys = keys_of(self._spelling, architecture)
         report: Report = {
             "neuron_runtime_data": self._runtime_data.report(sample, due, keys),
@@ -106,7 +108,7 @@ class Reporter:
         return {**content, "error": _host_error(sample)}
 
     def _hw_counters(self, before: Sample, sample: Sample) -> Report:
-        devices = sample.tree.devices
+        devices = sample.tree.records.outlines[0]
         token = [(device.facts.index, device.ecc) for device in devices]
         content = self._memo.get(
             "neuron_hw_counters", token, lambda: system_groups.neuron_hw_counters(devices)
@@ -119,18 +121,12 @@ class Reporter:
         if (
             known is not None
             and known[0] == second
-            and known[1].processes is tree.processes
+            and known[1].counted is tree.counted
             and known[1].faults == tree.faults
-            and _are_same(known[1].devices, tree.devices)
+            and _are_same(known[1].records.outlines[0], tree.records.outlines[0])
         ):
             return known[2]
-        utilization = self._utilization.update(before.tree, tree)
-        allocation = self._watch.update(tree)
-        forms = [self._status_form(device) for device in tree.devices]
-        sheet = self._status_sheet(forms)
-        sheet.numbers = []
-        for device in tree.devices:
-            sheet.numbers += system_groups.status_numbers(device, utilization, allocation)
+        sheet = self._status_sheet(tree.records.outlines[0], before, sample)
         unreadable = [{"path": fault.path, "reason": fault.reason} for fault in tree.faults]
         content = {
             "devices": sheet.text(),
@@ -140,7 +136,22 @@ class Reporter:
         self._status = second, tree, content
         return content
 
-    def _status_sheet(self, forms: list[list[bytes]]) -> Sheet:
+    def _status_sheet(self, devices: Sequence[DeviceReading], before: Sample, sample: Sample) -> Sheet:
+        """The states of devices, with the numbers of now."""
+        tree, pair = sample.tree, plain_pair(before.tree.records, sample.tree.records)
+        allocation = self._watch.update(tree)
+        if pair is not None:
+            wall_ns = sample.taken_ns - before.taken_ns
+            numbers = system_groups.rows_numbers(*pair, wall_ns, allocation)
+        else:
+            utilization = self._utilization.update(before.tree, tree)
+            each = [system_groups.status_numbers(device, utilization, allocation) for device in tree.devices]
+            numbers = [number for group in each for number in group]
+        sheet = self._form_sheet([self._status_form(device) for device in devices])
+        sheet.numbers = numbers
+        return sheet
+
+    def _form_sheet(self, forms: list[list[bytes]]) -> Sheet:
         """The last sheet where the forms are the same, else a new one."""
         last, sheet = self._sheet
         if len(forms) != len(last) or not all(map(is_, forms, last)):

@@ -14,6 +14,7 @@ from neuron_monitor.api.latency import SHARES
 from neuron_monitor.api.layout import MEMORY_SLICE
 from neuron_monitor.api.rates import WINDOW_COLUMNS
 from neuron_monitor.api.readings import ProcessReading
+from neuron_monitor.api.records import ROW_WIDTH, TreeReading, plain_pair
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.config import Configuration, Group, RuntimeGroups
 from neuron_monitor.report.executions import OUTCOME_COLUMNS
@@ -30,7 +31,7 @@ from neuron_monitor.report.process_groups import (
 )
 from neuron_monitor.report.sheet import SLOT, Number, Sheet, cut
 from neuron_monitor.report.spelling import Keys
-from neuron_monitor.report.windows import Mark, Shown, by_pid, shown_window, window_since
+from neuron_monitor.report.windows import Mark, Shown, shown_window, window_since
 
 COUNTERS_GROUP = "neuroncore_counters"
 EXECUTIONS_GROUP = "execution_stats"
@@ -100,11 +101,11 @@ class _Still(NamedTuple):
 
     Attributes:
         key: What else the text around the values is made of.
-        processes: What the values are of.
+        counted: What the values are of.
     """
 
     key: Hashable
-    processes: tuple[ProcessReading, ...]
+    counted: object
     entries: _Entries
 
 
@@ -114,14 +115,14 @@ class _Layout:
 
     Attributes:
         key: What else the text around the values is made of.
-        processes: What the values are of.
+        tree: What the values are of.
         places: Of each process, as `kernels.refill` takes them.
         is_clocked: Whether the processes tell their own time, and so now and then nothing.
     """
 
     key: Hashable
     groups: _Groups
-    processes: tuple[ProcessReading, ...]
+    tree: TreeReading
     entries: _Entries
     places: list[tuple[int, ...]]
     is_clocked: bool
@@ -151,15 +152,14 @@ class _Rest:
                 sheet.texts.update(zip(range(*new[MEMORY_GROUP]), texts))
 
 
-def _layout(
-    key: Hashable, groups: _Groups, processes: tuple[ProcessReading, ...], entries: _Entries
-) -> _Layout | None:
+def _layout(key: Hashable, groups: _Groups, tree: TreeReading, entries: _Entries) -> _Layout | None:
     """A layout, None where a process is not timed, or others tell their own time."""
+    processes = tree.records.outlines[1]
     clocked = {process.elapsed_ns is not None for process in processes}
     if len(clocked) != 1 or not all(process.is_timed for process in processes):
         return None
     places = [_place(spans, process) for spans, process in zip(entries.spans, processes)]
-    return _Layout(key, groups, processes, entries, places, clocked.pop())
+    return _Layout(key, groups, tree, entries, places, clocked.pop())
 
 
 def _place(spans: dict[str, _Span], process: ProcessReading) -> tuple[int, ...]:
@@ -213,7 +213,7 @@ class RuntimeData:
 
     def __init__(self, configuration: Configuration, first: Sample) -> None:
         self._configuration = configuration
-        self._first = Mark(first, by_pid(first.tree), Shown())
+        self._first = Mark(first, Shown())
         self._marks: dict[str, Mark] = {}
         self._memory_texts: dict[int, tuple[Any, dict[str, bytes]]] = {}
         self._forms: dict[int, list[tuple[_Shape, list[bytes]]]] = {}
@@ -230,23 +230,23 @@ class RuntimeData:
         if not names:
             return []
         marks = {name: self._marks.get(name, self._first) for name in names}
-        told_nothing = all(mark.sample.tree.processes is sample.tree.processes for mark in marks.values())
+        counted = sample.tree.counted
+        told_nothing = all(mark.sample.tree.counted is counted for mark in marks.values())
         key = (tuple(marks), keys)
         still = self._still
-        if told_nothing and still and still.key == key and still.processes is sample.tree.processes:
+        if told_nothing and still and still.key == key and still.counted is counted:
             return self._again(still.entries, sample, marks)
-        processes = by_pid(sample.tree)
         distinct = {id(mark): mark for mark in marks.values()}
         told = _Told((key, _architecture(sample)), groups, sample, marks, keys)
         entries, shown = self._filled(told, told_nothing=told_nothing)
-        new = {key: Mark(sample, processes, shown or Shown()) for key, mark in distinct.items()}
+        new = {key: Mark(sample, shown or Shown()) for key in distinct}
         if entries is None:
             entries = self._entries(sample, groups, marks, new, keys)
             self._keep(told, entries, is_rest=told_nothing)
-        self._still = _Still(key, sample.tree.processes, entries) if told_nothing else None
+            self._forget(process.pid for process in sample.tree.records.outlines[1])
+        self._still = _Still(key, counted, entries) if told_nothing else None
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
-        self._forget(processes)
         return entries.sheet.text()
 
     def _groups_due(self, due: Collection[Group] | None) -> tuple[_Groups, list[str]]:
@@ -264,7 +264,7 @@ class RuntimeData:
         layout, mark = self._layout, told.mark
         if (
             layout is None
-            or layout.processes is not mark.sample.tree.processes
+            or layout.tree.counted is not mark.sample.tree.counted
             or layout.key != told.key
             or layout.groups != told.groups
         ):
@@ -275,9 +275,10 @@ class RuntimeData:
             return entries, None if entries is None else mark.shown
         self._layout = None
         entries = self._refilled(layout, told)
-        processes = told.sample.tree.processes
-        shown = Shown(before=layout.processes, after=processes, flops_copies=len(told.keys.flops))
-        return entries, shown if layout.is_clocked and entries is not None else None
+        if entries is None or not layout.is_clocked:
+            return entries, None
+        before, after = layout.tree.processes, told.sample.tree.processes
+        return entries, Shown(before=before, after=after, flops_copies=len(told.keys.flops))
 
     def _rested(self, layout: _Layout, told: _Told) -> _Entries | None:
         """The entries of a report between two publications; None where there was none of this form yet."""
@@ -294,35 +295,23 @@ class RuntimeData:
         if is_rest and self._layout is not None:
             self._rest = _Rest(self._layout.entries, entries)
             return
-        processes = told.sample.tree.processes
         is_one = len({id(mark) for mark in told.marks.values()}) == 1
-        self._layout = _layout(told.key, told.groups, processes, entries) if is_one else None
+        self._layout = _layout(told.key, told.groups, told.sample.tree, entries) if is_one else None
 
     def _refilled(self, layout: _Layout, told: _Told) -> _Entries | None:
         """The entries of the last report with the values of now; None where their text is another."""
         sample, entries = told.sample, layout.entries
-        processes = sample.tree.processes
-        others = kernels.refill(
-            entries.sheet.numbers,
-            layout.places,
-            layout.processes,
-            processes,
-            told.passed_ns,
-            WINDOW_COLUMNS,
-            len(told.keys.flops),
-            OUTCOME_COLUMNS,
-            _MEMORY_COLUMNS,
-            SHARES,
-        )
+        others = _refill(layout, told)
         if others is None:
             return None
         for index in others if MEMORY_GROUP in told.marks else ():
-            texts = self._memory_text(processes[index], told.keys, _most_models(sample)).values()
+            process = sample.tree.processes[index]
+            texts = self._memory_text(process, told.keys, _most_models(sample)).values()
             entries.sheet.texts.update(zip(range(*entries.spans[index][MEMORY_GROUP]), texts))
         _put_periods(entries, told)
         if sample.host_taken_ns != told.mark.sample.host_taken_ns:
             self._put_times(entries, sample, told.mark)
-        self._layout = replace(layout, processes=processes)
+        self._layout = replace(layout, tree=sample.tree)
         return entries
 
     def _put_times(self, entries: _Entries, sample: Sample, mark: Mark) -> None:
@@ -338,7 +327,7 @@ class RuntimeData:
         if TIME_GROUP in marks and sample.host_taken_ns != marks[TIME_GROUP].sample.host_taken_ns:
             self._put_times(entries, sample, marks[TIME_GROUP])
         distinct = {id(mark): mark for mark in marks.values()}
-        new = {key: Mark(sample, mark.processes, mark.shown) for key, mark in distinct.items()}
+        new = {key: Mark(sample, mark.shown) for key, mark in distinct.items()}
         for name, mark in marks.items():
             self._marks[name] = new[id(mark)]
         return entries.sheet.text()
@@ -447,11 +436,43 @@ class RuntimeData:
         del known[_FORMS_KEPT:]
         return form
 
-    def _forget(self, processes: dict[int, ProcessReading]) -> None:
-        for pid in self._forms.keys() - processes.keys():
+    def _forget(self, pids: Iterable[int]) -> None:
+        """Forget all processes but these."""
+        for pid in self._forms.keys() - set(pids):
             for known in (self._forms, self._times, self._memory_texts):
                 known.pop(pid, None)
             self._groups_of_tags = [], {}
+
+
+def _refill(layout: _Layout, told: _Told) -> list[int] | None:
+    """Put what processes did since into the numbers of a layout, as `kernels.refill` does."""
+    numbers, pair = layout.entries.sheet.numbers, plain_pair(layout.tree.records, told.sample.tree.records)
+    copies = len(told.keys.flops)
+    if pair is not None:
+        return kernels.refill_rows(
+            numbers,
+            layout.places,
+            pair[1].arrangement.cores,
+            pair[0].words,
+            pair[1].words,
+            ROW_WIDTH,
+            told.passed_ns,
+            (WINDOW_COLUMNS, copies),
+            OUTCOME_COLUMNS,
+            _MEMORY_COLUMNS,
+        )
+    return kernels.refill(
+        numbers,
+        layout.places,
+        layout.tree.processes,
+        told.sample.tree.processes,
+        told.passed_ns,
+        WINDOW_COLUMNS,
+        copies,
+        OUTCOME_COLUMNS,
+        _MEMORY_COLUMNS,
+        SHARES,
+    )
 
 
 def _due(groups: Collection[Group], due: Collection[Group] | None) -> list[Group]:
@@ -469,11 +490,11 @@ def _groups_of(process: ProcessReading, groups: list[tuple[RuntimeGroups, list[G
 
 def _most_models(sample: Sample) -> int:
     """How many models each process's entry has."""
-    return MODELS_REPORTED // max(1, len(sample.tree.processes))
+    return MODELS_REPORTED // max(1, len(sample.tree.records.outlines[1]))
 
 
 def _architecture(sample: Sample) -> str:
-    devices = sample.tree.devices
+    devices = sample.tree.records.outlines[0]
     return devices[0].facts.core_architecture if devices else ""
 
 

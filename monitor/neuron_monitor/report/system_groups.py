@@ -9,8 +9,9 @@ from neuron_monitor.api import kernels
 from neuron_monitor.api.allocation import CoreAllocation
 from neuron_monitor.api.host import CPU_KINDS, HostReading, cpu_percents
 from neuron_monitor.api.instance import InstanceFacts
-from neuron_monitor.api.layout import MEMORY_SLICE
-from neuron_monitor.api.readings import DeviceFacts, DeviceReading, Power, TreeReading
+from neuron_monitor.api.layout import COLUMN_OF, MEMORY_SLICE
+from neuron_monitor.api.readings import DeviceFacts, DeviceReading, Power
+from neuron_monitor.api.records import ROW_WIDTH, Rows, TreeReading
 from neuron_monitor.report.process_groups import joined_version
 from neuron_monitor.report.sheet import SLOT, Number
 from neuron_monitor.report.spelling import Keys
@@ -78,7 +79,8 @@ def instance_info(facts: InstanceFacts) -> dict[str, str]:
 
 def neuron_hardware_info(tree: TreeReading, keys: Keys) -> dict[str, Any]:
     """What devices this machine has; those of a host are alike."""
-    facts = tree.devices[0].facts if tree.devices else None
+    devices = tree.records.outlines[0]
+    facts = devices[0].facts if devices else None
     size = tree.logical_core_size
     described: dict[str, Any] = {}
     if keys.has_device_facts:
@@ -91,13 +93,13 @@ def neuron_hardware_info(tree: TreeReading, keys: Keys) -> dict[str, Any]:
             "neuroncore_version": version if facts else "",
         }
     counts = {
-        "neuron_device_count": len(tree.devices),
+        "neuron_device_count": len(devices),
         "neuroncore_per_device_count": facts.core_count // size if facts else 0,
     }
     if keys.has_device_facts:
         counts["neuron_device_memory_size"] = facts.memory_bytes if facts else 0
         counts["logical_neuroncore_config"] = size
-    return {**described, **counts, "error": "" if tree.devices else f"no Neuron device in {tree.root}"}
+    return {**described, **counts, "error": "" if devices else f"no Neuron device in {tree.root}"}
 
 
 def status_shape(device: DeviceReading, users: Mapping[int, tuple[int, ...]]) -> StatusShape:
@@ -111,6 +113,17 @@ def status_numbers(
     """The numbers of `device_status`: bytes in use, then busy percent and whole idle seconds of each core."""
     columns = MEMORY_SLICE.start, MEMORY_SLICE.stop
     return kernels.device_numbers(device.cores, utilization, allocation, *columns)
+
+
+def rows_numbers(
+    before: Rows, after: Rows, wall_ns: int, allocation: Mapping[int, CoreAllocation]
+) -> list[Number]:
+    """The numbers of `device_status` of all devices, one behind the other."""
+    made = after.arrangement
+    idle = [int(known.idle_s) if (known := allocation.get(core_id)) else 0 for core_id in made.core_ids]
+    columns = COLUMN_OF["nc_time_in_use"], MEMORY_SLICE.start, MEMORY_SLICE.stop
+    numbers = kernels.status_numbers(before.words, after.words, ROW_WIDTH, made.sizes, wall_ns, columns, idle)
+    return [*numbers]
 
 
 def device_status(shape: StatusShape) -> dict[str, Any]:

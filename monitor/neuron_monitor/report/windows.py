@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from neuron_monitor.api.readings import ProcessReading, TreeReading
+from neuron_monitor.api.readings import ProcessReading
 from neuron_monitor.api.sample import Sample
 from neuron_monitor.report.process_groups import ProcessWindow, make_window
 
@@ -50,13 +50,18 @@ class Mark:
 
     Attributes:
         sample: What it was made of.
-        processes: The processes of that sample by pid.
         shown: What was reported last of them.
     """
 
     sample: Sample
-    processes: dict[int, ProcessReading]
     shown: Shown
+    _by_pid: dict[int, ProcessReading] | None = None
+
+    def process(self, pid: int) -> ProcessReading | None:
+        """A process as it was then."""
+        if self._by_pid is None:
+            self._by_pid = {process.pid: process for process in self.sample.tree.processes}
+        return self._by_pid.get(pid)
 
 
 def window_since(mark: Mark, process: ProcessReading, taken_ns: int, flops_copies: int) -> ProcessWindow:
@@ -65,7 +70,7 @@ def window_since(mark: Mark, process: ProcessReading, taken_ns: int, flops_copie
     Args:
         flops_copies: How often the report has each core's FLOP a second.
     """
-    before = mark.processes.get(process.pid)
+    before = mark.process(process.pid)
     if before is None or (process.elapsed_ns or 0) < (before.elapsed_ns or 0):
         before = _at_start(process)  # It is new, or another process of the same pid.
     return make_window(before, process, taken_ns - mark.sample.taken_ns, flops_copies)
@@ -81,11 +86,6 @@ def shown_window(window: ProcessWindow, mark: Mark) -> ProcessWindow:
     if after.elapsed_ns is None or after.published_at_s != window.before.published_at_s:
         return window
     return mark.shown.get(after.pid, window)
-
-
-def by_pid(tree: TreeReading) -> dict[int, ProcessReading]:
-    """The processes of a reading by their pid."""
-    return {process.pid: process for process in tree.processes}
 
 
 def _at_start(process: ProcessReading) -> ProcessReading:

@@ -3,6 +3,7 @@
 import json
 import os
 import struct
+from array import array
 
 import pytest
 from hypothesis import given
@@ -32,6 +33,16 @@ WINDOW_COLUMNS = (0, 1, 2, 3, 5, 5, 6, 6, 8)
 
 def as_bytes(numbers):
     return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+def as_rows(numbers):
+    return array("Q", numbers).tobytes()
+
+
+def as_table(descriptors, values, limits, positions):
+    """A table as `refresh` takes it."""
+    opened, known = bytearray(array("i", descriptors)), bytearray(as_rows(values))
+    return opened, known, as_rows(limits), array("i", positions).tobytes()
 
 
 @both
@@ -172,12 +183,13 @@ def process(pid, cores, **told):
 @both
 def test_only_cores_whose_counters_changed_are_read_anew(kernels):
     old = tuple(readings([[1, 2], [3, 4], [5, 6]]).values())
-    new = kernels.followed(old, [1, 2, 9, 4, 5, 7], [2, 5])
-    assert [core.counts for core in new] == [(1, 2), (9, 4), (5, 7)]
+    new = kernels.followed(old, as_rows([1, 2, 9, 4, 5, 2**64 - 1]))
+    assert [core.counts for core in new] == [(1, 2), (9, 4), (5, 2**64 - 1)]
     assert [type(core) for core in new] == [CoreReading] * 3
     assert new[0] is old[0]
-    with pytest.raises(IndexError):
-        kernels.followed(old, [0] * 6, [6])
+    assert kernels.followed(old, as_rows(range(1, 7))) is old
+    with pytest.raises(ValueError, match="not so many words"):
+        kernels.followed(old, as_rows([0] * 5))
 
 
 @both
@@ -337,11 +349,14 @@ def test_new_numbers_are_kept_and_the_rest_is_told(kernels, tmp_path):
     os.close(descriptors[3])
     descriptors[3] = -1
     paths[4].unlink()
-    found = kernels.refresh(descriptors, values, [20] * 9, list(range(8, -1, -1)))
+    table = as_table(descriptors, values, [20] * 9, range(8, -1, -1))
+    other = as_table(descriptors[:2], [5, 4], [20, 6], [1])
+    found = kernels.refresh([table, other])
     for descriptor in descriptors[:3] + descriptors[4:]:
         os.close(descriptor)
-    assert found == ([4, 1], [(7, b""), (6, b"21\n"), (5, b"-1\n"), (3, None), (2, b"9" * 64)])
-    assert values == [5, 6, 4, 4, 5, 4, 4, 4, 5]
+    others = [(7, b""), (6, b"21\n"), (5, b"-1\n"), (3, None), (2, b"9" * 64)]
+    assert found == [([4, 1], others), ([1], [])]
+    assert memoryview(table[1]).cast("Q").tolist() == [5, 6, 4, 4, 5, 4, 4, 4, 5]
 
 
 @both
@@ -349,11 +364,11 @@ def test_more_nodes_than_are_read_at_a_time_are_all_read(kernels, tmp_path):
     (tmp_path / "node").write_text("3\n")
     descriptor = os.open(tmp_path / "node", os.O_RDONLY)
     count = 200
-    values = [0] * count
-    limits, positions = [9] * count, list(range(count))
-    changed, others = kernels.refresh([descriptor] * count, values, limits, positions)
+    table = as_table([descriptor] * count, [0] * count, [9] * count, range(count))
+    found = kernels.refresh([table])
     os.close(descriptor)
-    assert (changed, others, values) == (list(range(count)), [], [3] * count)
+    assert found == [(list(range(count)), [])]
+    assert table[1] == as_rows([3] * count)
 
 
 @both
@@ -370,8 +385,65 @@ def test_files_that_were_removed_are_told(kernels, tmp_path):
 
 @both
 def test_nodes_that_there_are_not_cannot_be_read(kernels):
-    with pytest.raises(IndexError):
-        kernels.refresh([], [], [], [0])
+    for position in (-1, 1):
+        with pytest.raises(IndexError):
+            kernels.refresh([as_table([-1], [0], [0], [position])])
+    with pytest.raises(ValueError, match="other lengths"):
+        kernels.refresh([as_table([-1, -1], [0], [0, 0], [1])])
+
+
+@both
+@given(
+    rows=st.lists(st.tuples(*[st.lists(st.integers(0, 2**62), min_size=8, max_size=8)] * 2), max_size=5),
+    elapsed_ns=st.integers(-5, 2**50),
+    size=st.sampled_from([1, 2]),
+)
+def test_rows_say_what_records_say(kernels, rows, elapsed_ns, size):
+    old, new = ([pair[at] for pair in rows] for at in (0, 1))
+    before = process(1, readings(old, is_clocked=False))
+    after = before._replace(cores=readings(new, is_clocked=False))
+    count = 2 * len({core // size for core in after.cores}) + (len(rows) if size > 1 else 0)
+    places, outcomes, memory = [(0, count, count, size, -1, 0, -1, -1)], ((6, 7), (6,)), (3, 5)
+    expected, found = ([7] * (count + 2) for _ in range(2))
+    others = kernels.refill(
+        expected, places, (before,), (after,), elapsed_ns, WINDOW_COLUMNS, 1, outcomes, memory, SHARES
+    )
+    if elapsed_ns < 0:
+        return
+    ids = tuple(after.cores)
+    words = [as_rows([count for row in each for count in row]) for each in (old, new)]
+    told = 8, elapsed_ns, (WINDOW_COLUMNS, 1), outcomes, memory
+    assert kernels.refill_rows(found, places, [(ids, ids)], *words, *told) == others
+    assert found == expected
+    idle = [3] * len(rows)
+    allocation = {core: CoreAllocation((1,), 3.5) for core in ids}
+    shares = kernels.utilizations(before.cores, after.cores, elapsed_ns, {}, 0, 1)
+    status = kernels.device_numbers(tuple(after.cores.values()), shares, allocation, 3, 5)
+    assert kernels.status_numbers(*words, 8, (len(rows),), elapsed_ns, (0, 3, 5), idle) == status
+    assert kernels.moved_rows(*words, 8, (0, 6)) == kernels.worked(before.cores, after.cores, (0, 6))
+
+
+@both
+def test_rows_that_are_not_those_of_before_are_refused(kernels):
+    one, two = as_rows([0] * 8), as_rows([0] * 16)
+    told = 0, (WINDOW_COLUMNS, 1), (), (3, 5)
+    place = (0, 2, -1, 1, -1, 0, -1, -1)
+    for before, after, width, rows, at in (
+        (one, two, 8, (0,), place),
+        (one, one, 7, (0,), place),
+        (one, one, 0, (0,), place),
+        (one, one, 8, (1,), place),
+        (one, one, 8, (-1,), place),
+        (one, one, 8, (0,), (0, 3, *place[2:])),
+    ):
+        with pytest.raises(ValueError, match=r"rows|numbers"):
+            kernels.refill_rows([7] * 9, [at], [((0,), rows)], before, after, width, *told)
+    with pytest.raises(ValueError, match="rows"):
+        kernels.status_numbers(one, one, 8, (2,), 1, (0, 3, 5), [0, 0])
+    with pytest.raises(ValueError, match="columns"):
+        kernels.status_numbers(one, one, 8, (1,), 1, (0, 3, 9), [0])
+    with pytest.raises(ValueError, match="columns"):
+        kernels.moved_rows(one, one, 8, (8,))
 
 
 @both

@@ -4,6 +4,7 @@ import threading
 import pytest
 
 from neuron_monitor.api import device as device_module
+from neuron_monitor.api import kernels
 from neuron_monitor.api.tree import DeviceTree
 from tests.fixtures.neuron_sysfs import INFERENTIA2, TRAINIUM2, SysfsTree, held, process_core
 
@@ -142,10 +143,10 @@ def test_a_device_that_does_not_answer_leaves_the_others_readable(tmp_path, open
     released = threading.Event()
     read = device_module.DeviceNodes.read
 
-    def hang_on_the_first(self, *arguments):
+    def hang_on_the_first(self, *arguments, **options):
         if self.facts.index == 0:
             released.wait()
-        return read(self, *arguments)
+        return read(self, *arguments, **options)
 
     monkeypatch.setattr(device_module.DeviceNodes, "read", hang_on_the_first)
     opened = open_tree(tree, timeout_s=0.05)
@@ -160,6 +161,36 @@ def test_a_device_that_does_not_answer_leaves_the_others_readable(tmp_path, open
         clock.pass_seconds(1)
         reading = opened.read()
     assert [device.facts.index for device in reading.devices] == [0, 1]
+
+
+def test_a_device_that_hangs_between_looks_is_named_and_leaves_the_others_readable(
+    tmp_path, open_tree, clock, monkeypatch
+):
+    tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 2, simulated=False)
+    opened = open_tree(tree, timeout_s=0.05)
+    opened.read()
+    released, refresh = threading.Event(), kernels.refresh
+    hanging = {id(opened._devices[0]._nodes.table.words)}
+
+    def hang_on_the_first(tables):
+        if any(id(words) in hanging for _, words, _, _ in tables):
+            released.wait()
+        return refresh(tables)
+
+    monkeypatch.setattr(kernels, "refresh", hang_on_the_first)
+    reasons = {}
+    while "no answer" not in reasons.get(f"{tree.root}/neuron0", ""):
+        tree.count(2, success=7, nc_time_in_use=7)
+        clock.pass_seconds(0.05)
+        reading = opened.read()
+        reasons = {fault.path: fault.reason for fault in reading.faults}
+    assert reading.devices[1].cores[0].statuses["success"] == 7
+    released.set()
+    tree.count(0, success=9, nc_time_in_use=9)
+    while reading.faults:
+        clock.pass_seconds(0.05)
+        reading = opened.read()
+    assert [device.cores[0].statuses["success"] for device in reading.devices] == [9, 7]
 
 
 @pytest.mark.parametrize(
