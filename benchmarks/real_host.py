@@ -135,7 +135,7 @@ def _descriptors(root: Path) -> list[np.ndarray]:
             path = next((core / node for node in candidates if (core / node).is_file()), None)
             kind = 0 if name in layout.PROGRESS_COLUMNS else 1 if name == _TOTAL else 2
             if path is not None and name not in layout.DEVICE_MEMORY_CATEGORIES:
-                found[kind].append(os.open(path, os.O_RDONLY))
+                found[kind].append(os.open(path, os.O_RDONLY | os.O_NOATIME))
     return [np.array(each, np.int64) for each in found]
 
 

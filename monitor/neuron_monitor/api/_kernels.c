@@ -25,6 +25,8 @@
 #define MOST_PARTS 8
 /* As many cores as one process can use. */
 #define MOST_ROWS 1024
+/* As many numbers of executions as a report has of a process. */
+#define MOST_OUTCOMES 32
 /* As many percentiles of latency as are told. */
 #define MOST_SHARES 16
 /* Fields of a core's reading, and of a process's. */
@@ -1200,18 +1202,43 @@ static int read_place(PyObject *told, PyObject *ids, const Rows *rows, const Col
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Executions of some statuses, after a reset what was counted since. */
-static int64_t row_outcome(const Place *place, const Rows *rows, PyObject *parts, int64_t completed,
-                           const Columns *columns) {
-    int64_t total = 0;
-    for (Py_ssize_t part = 0; part < PyTuple_Size(parts); part++) {
-        Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(parts, part));
-        if (completed >= 0) {
-            total += column == columns->success ? completed : 0;
-            continue;
+/* The columns of the statuses that are part of one number of executions. */
+typedef struct {
+    Py_ssize_t count, columns[MOST_COLUMNS];
+    int has_success;
+} Outcome;
+
+static int read_outcomes(PyObject *told, const Columns *columns, const Rows *rows, Outcome *outcomes) {
+    Py_ssize_t count = PyTuple_Size(told);
+    if (count > MOST_OUTCOMES) {
+        PyErr_SetString(PyExc_ValueError, "too many outcomes");
+    }
+    for (Py_ssize_t index = 0; !PyErr_Occurred() && index < count; index++) {
+        PyObject *parts = PyTuple_GetItem(told, index);
+        Outcome *outcome = outcomes + index;
+        *outcome = (Outcome){.count = PyTuple_Size(parts)};
+        for (Py_ssize_t part = 0; part < outcome->count && !PyErr_Occurred(); part++) {
+            Py_ssize_t column = PyLong_AsSsize_t(PyTuple_GetItem(parts, part));
+            if (!PyErr_Occurred() && (part >= MOST_COLUMNS || column < 0 || column >= rows->width)) {
+                PyErr_SetString(PyExc_ValueError, "no such columns");
+                break;
+            }
+            outcome->columns[part] = column;
+            outcome->has_success |= column == columns->success;
         }
-        for (Py_ssize_t index = 0; column >= 0 && column < rows->width && index < place->row_count; index++) {
-            Py_ssize_t row = place->rows[index];
+    }
+    return PyErr_Occurred() ? -1 : (int)count;
+}
+
+/* Executions of some statuses, after a reset what was counted since. */
+static int64_t row_outcome(const Place *place, const Rows *rows, const Outcome *outcome, int64_t completed) {
+    int64_t total = 0;
+    if (completed >= 0) {
+        return outcome->has_success ? completed : 0;
+    }
+    for (Py_ssize_t part = 0; part < outcome->count; part++) {
+        for (Py_ssize_t index = 0; index < place->row_count; index++) {
+            Py_ssize_t row = place->rows[index], column = outcome->columns[part];
             int64_t change = row_change(rows, row, column);
             total += change >= 0 ? change : (int64_t)count_at(rows->after, row * rows->width + column);
         }
@@ -1219,30 +1246,49 @@ static int64_t row_outcome(const Place *place, const Rows *rows, PyObject *parts
     return total;
 }
 
-/* Appends what the cores of a process did, a logical core at a time, and says what was executed. */
-static int append_rows(PyObject *counters, const Place *place, PyObject *cores, const Rows *rows, double elapsed_ns,
-                       const Columns *columns, long copies, int64_t *completed) {
-    PyObject *activity = PyList_New(0); /* What cores without a clock do not tell. */
+/* Puts the numbers of one logical core where they stand; as many as there were. */
+static int put_logical(PyObject *numbers, Py_ssize_t *at, Py_ssize_t stop, const Logical *core, Py_ssize_t size,
+                       long copies) {
+    Py_ssize_t count = 1 + copies + (size > 1 ? core->count : 0);
+    if (*at + count > stop) {
+        PyErr_SetString(PyExc_ValueError, "not as many numbers as there were");
+        return -1;
+    }
+    int failed = PyList_SetItem(numbers, (*at)++, PyFloat_FromDouble(core->busy * (100.0 / core->count)));
+    for (long index = 0; index < copies; index++) {
+        failed |= PyList_SetItem(numbers, (*at)++, PyLong_FromDouble(core->flops));
+    }
+    for (int index = 0; size > 1 && index < core->count && index < MOST_PARTS; index++) {
+        failed |= PyList_SetItem(numbers, (*at)++, PyFloat_FromDouble(100.0 * core->parts[index]));
+    }
+    return failed || PyErr_Occurred() ? -1 : 0;
+}
+
+/* Puts what the cores of a process did where it stands, a logical core at a time. */
+static int put_rows(PyObject *numbers, const Place *place, PyObject *cores, const Rows *rows, double elapsed_ns,
+                    const Columns *columns, long copies) {
     Logical core = {.count = 0};
-    int failed = !activity;
-    *completed = 0;
-    for (Py_ssize_t index = 0; !failed && index < place->row_count; index++) {
+    Py_ssize_t at = place->counters, stop = place->counters + place->count;
+    for (Py_ssize_t index = 0; index < place->row_count; index++) {
         int64_t logical = PyLong_AsLongLong(PyTuple_GetItem(cores, index)) / place->size;
         if (core.count && core.id != logical) {
-            failed = put_core(&core, columns, place->size, copies, counters, activity);
+            if (put_logical(numbers, &at, stop, &core, place->size, copies) < 0) {
+                return -1;
+            }
             core.count = 0;
         }
         if (!core.count) {
             core = (Logical){.id = logical};
         }
         add_row(&core, rows, place->rows[index], elapsed_ns, columns);
-        int64_t ended = row_completed(rows, place->rows[index], columns);
-        *completed = ended < 0 || *completed < 0 ? -1 : *completed + ended;
-        failed |= PyErr_Occurred() != NULL;
     }
-    failed = failed || (core.count && put_core(&core, columns, place->size, copies, counters, activity));
-    Py_XDECREF(activity);
-    return failed ? -1 : 0;
+    if (core.count && put_logical(numbers, &at, stop, &core, place->size, copies) < 0) {
+        return -1;
+    }
+    if (at != stop) {
+        PyErr_SetString(PyExc_ValueError, "not as many numbers as there were");
+    }
+    return PyErr_Occurred() ? -1 : 0;
 }
 
 /* Whether the cores of a process hold other amounts of memory than before. */
@@ -1258,24 +1304,22 @@ static int rows_hold_other(const Place *place, const Rows *rows, Py_ssize_t star
 
 /* Writes one process's numbers; 0 if that went well, else an exception is set. */
 static int refill_place(PyObject *numbers, const Place *place, PyObject *cores, const Rows *rows, double elapsed_ns,
-                        const Columns *columns, long copies, PyObject *outcomes) {
-    PyObject *counters = PyList_New(0);
+                        const Columns *columns, long copies, const Outcome *outcomes, int count) {
     int64_t completed = 0;
-    int failed = !counters || append_rows(counters, place, cores, rows, elapsed_ns, columns, copies, &completed);
-    if (!failed && place->counters >= 0) {
-        if (PyList_Size(counters) != place->count) {
-            PyErr_SetString(PyExc_ValueError, "not as many numbers as there were");
+    if (place->counters >= 0 && put_rows(numbers, place, cores, rows, elapsed_ns, columns, copies) < 0) {
+        return -1;
+    }
+    for (Py_ssize_t index = 0; index < place->row_count; index++) {
+        int64_t ended = row_completed(rows, place->rows[index], columns);
+        completed = ended < 0 || completed < 0 ? -1 : completed + ended;
+    }
+    for (int index = 0; place->executions >= 0 && index < count; index++) {
+        PyObject *number = PyLong_FromLongLong(row_outcome(place, rows, outcomes + index, completed));
+        if (!number || PyList_SetItem(numbers, place->executions + index, number) < 0) {
+            return -1;
         }
-        failed = PyErr_Occurred() ||
-                 PyList_SetSlice(numbers, place->counters, place->counters + place->count, counters) < 0;
     }
-    for (Py_ssize_t index = 0; !failed && place->executions >= 0 && index < PyTuple_Size(outcomes); index++) {
-        int64_t total = row_outcome(place, rows, PyTuple_GetItem(outcomes, index), completed, columns);
-        PyObject *number = PyErr_Occurred() ? NULL : PyLong_FromLongLong(total);
-        failed = !number || PyList_SetItem(numbers, place->executions + index, number) < 0;
-    }
-    Py_XDECREF(counters);
-    return failed || PyErr_Occurred() ? -1 : 0;
+    return 0;
 }
 
 static PyObject *refill_rows(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
@@ -1292,13 +1336,15 @@ static PyObject *refill_rows(PyObject *self, PyObject *const *arguments, Py_ssiz
     if (!PyErr_Occurred() && (start < 0 || stop < start || stop > rows.width || PyList_Size(cores) != PyList_Size(places))) {
         PyErr_SetString(PyExc_ValueError, "no such columns or cores");
     }
+    Outcome outcomes[MOST_OUTCOMES];
+    int outcome_count = PyErr_Occurred() ? -1 : read_outcomes(arguments[8], &columns, &rows, outcomes);
     PyObject *found = PyErr_Occurred() ? NULL : PyList_New(0);
     for (Py_ssize_t index = 0; found && index < PyList_Size(places); index++) {
         Place place;
         PyObject *each = PyList_GetItem(cores, index), *ids = PyTuple_GetItem(each, 0), *own = PyTuple_GetItem(each, 1);
         int failed = !ids || !own || PyTuple_Size(ids) != PyTuple_Size(own) ||
                      read_place(PyList_GetItem(places, index), own, &rows, &columns, &place) < 0 ||
-                     refill_place(numbers, &place, ids, &rows, elapsed_ns, &columns, copies, arguments[8]) < 0;
+                     refill_place(numbers, &place, ids, &rows, elapsed_ns, &columns, copies, outcomes, outcome_count) < 0;
         if (failed || (rows_hold_other(&place, &rows, start, stop) && append(found, PyLong_FromSsize_t(index)))) {
             Py_CLEAR(found);
         }
@@ -1376,6 +1422,21 @@ static PyObject *moved_rows(PyObject *self, PyObject *const *arguments, Py_ssize
         }
     }
     return found;
+}
+
+static PyObject *put(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 3)) {
+        return NULL;
+    }
+    PyObject *numbers = arguments[0], *positions = arguments[1];
+    Py_ssize_t count = PyList_Size(positions);
+    for (Py_ssize_t index = 0; !PyErr_Occurred() && index < count; index++) {
+        Py_ssize_t position = PyLong_AsSsize_t(PyList_GetItem(positions, index));
+        if (!PyErr_Occurred()) {
+            PyList_SetItem(numbers, position, Py_NewRef(arguments[2]));
+        }
+    }
+    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
 }
 
 static PyObject *utilizations(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
@@ -1798,7 +1859,7 @@ static PyMethodDef methods[] = {
     KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers), KERNEL(followed),
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
     KERNEL(have_same_cores), KERNEL(removed), KERNEL(told), KERNEL(refill_rows), KERNEL(status_numbers),
-    KERNEL(moved_rows),
+    KERNEL(moved_rows), KERNEL(put),
     {NULL, NULL, 0, NULL},
 };
 

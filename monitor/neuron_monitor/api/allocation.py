@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
 from neuron_monitor.api import kernels, layout
@@ -35,35 +36,44 @@ class AllocationWatch:
         self.users: dict[int, tuple[int, ...]] = {}
         self._last: tuple[TreeReading, dict[int, CoreReading] | None] | None = None
         self._since_ns: dict[int, int] = {}
+        self._all_since_ns = 0
         self._processes: tuple[ProcessReading, ...] = ()
         self._working: dict[int, CoreAllocation] = {}
+        self._ids: tuple[int, ...] = ()
+        self._present: frozenset[int] = frozenset()
 
     def update(self, tree: TreeReading) -> Mapping[int, CoreAllocation]:
         """The cores in use, by physical core id."""
         self._follow_users(tree.records.outlines[1])
         working, since_ns, now_ns = self._working, self._since_ns, tree.taken_ns
         present, moved = self._look(tree)
-        since_ns.update(dict.fromkeys(moved, now_ns))
-        idle = [core_id for core_id in present if core_id in working and since_ns[core_id] != now_ns]
-        if not idle and working.keys() <= set(present):
+        if len(moved) == len(present) and working.keys() <= present:
+            self._all_since_ns = now_ns
             return working
-        found = {core_id: working[core_id] for core_id in present if core_id in working}
-        for core_id in idle:
-            found[core_id] = CoreAllocation(self.users[core_id], (now_ns - since_ns[core_id]) / 1e9)
+        since_ns.update(dict.fromkeys(moved, now_ns))
+        found = {}
+        for core_id in present:
+            if core_id in working:
+                idle_ns = now_ns - max(since_ns.get(core_id, 0), self._all_since_ns)
+                found[core_id] = (
+                    CoreAllocation(self.users[core_id], idle_ns / 1e9) if idle_ns else working[core_id]
+                )
         return found
 
-    def _look(self, tree: TreeReading) -> tuple[Collection[int], Collection[int]]:
+    def _look(self, tree: TreeReading) -> tuple[AbstractSet[int], Collection[int]]:
         """The cores that there are, and those that did something since the last look or are new."""
         pair = None if self._last is None else plain_pair(self._last[0].records, tree.records)
         if pair is not None:
             ids = pair[1].arrangement.core_ids
             rows = kernels.moved_rows(pair[0].words, pair[1].words, ROW_WIDTH, _PROGRESS)
             self._last = tree, None
-            return ids, ids if len(rows) == len(ids) else [ids[row] for row in rows]
+            if ids is not self._ids:
+                self._ids, self._present = ids, frozenset(ids)
+            return self._present, ids if len(rows) == len(ids) else [ids[row] for row in rows]
         before = {} if self._last is None else self._last[1] or _by_id(self._last[0])
         cores = _by_id(tree)
         self._last = tree, cores
-        return cores, kernels.worked(before, cores, _PROGRESS)
+        return cores.keys(), kernels.worked(before, cores, _PROGRESS)
 
     def _follow_users(self, processes: tuple[ProcessReading, ...]) -> None:
         if processes is not self._processes and not kernels.have_same_cores(processes, self._processes):

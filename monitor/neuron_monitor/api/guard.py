@@ -24,8 +24,14 @@ class _Batch(Generic[Key, Result]):
         self.outcomes: dict[Key, Result | Exception] = {}
         self.position = 0
         self.is_given_up = False
-        self.ended = threading.Event()
+        self._running = threading.Lock()
+        self._running.acquire()
         self._moving_on = threading.Lock()
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether no call is being made any more."""
+        return not self._running.locked()
 
     def run(self) -> None:
         """Make the calls; stop where the caller has given up waiting."""
@@ -38,7 +44,14 @@ class _Batch(Generic[Key, Result]):
                 if self.is_given_up:
                     break
                 self.position += 1
-        self.ended.set()
+        self._running.release()
+
+    def wait(self, longest_s: float) -> bool:
+        """Wait for the end; whether it came."""
+        if not self._running.acquire(timeout=longest_s):
+            return False
+        self._running.release()
+        return True
 
     def give_up(self, position: int) -> bool:
         """Make no call after this one, if it is still the one that is being made."""
@@ -89,21 +102,22 @@ class Guard(Generic[Key, Result]):
     @property
     def is_blocked(self) -> bool:
         """Whether some call still hangs."""
-        self._release()
+        if self._blocked:
+            self._release()
         return bool(self._blocked)
 
     def _await(self, batch: _Batch[Key, Result]) -> int | None:
         """Wait for a batch's end; where one of its calls hangs, since when."""
         while True:
             position, started_ns = batch.position, self.clock()
-            if batch.ended.wait(self.timeout_s):
+            if batch.wait(self.timeout_s):
                 return None
             if batch.give_up(position):
                 self._batches = None
                 return started_ns
 
     def _release(self) -> None:
-        for key in [key for key, (batch, _) in self._blocked.items() if batch.ended.is_set()]:
+        for key in [key for key, (batch, _) in self._blocked.items() if batch.has_ended]:
             del self._blocked[key]
 
     def _worker(self) -> queue.SimpleQueue[_Batch[Key, Result]]:

@@ -20,6 +20,7 @@ DESCRIPTORS_WANTED = 16384
 # Counters are unsigned words of 64 bits.
 LARGEST_COUNT = (1 << 64) - 1
 CLOSED = -1
+READ_ONLY = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 Part = tuple[bytearray, bytearray, bytes, bytes]
 """Nodes of a table, as `kernels.refresh` takes them."""
 
@@ -41,7 +42,7 @@ def read_text(path: str, limit: int = 4096) -> str:
     Raises:
         OSError: It cannot be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = os.open(path, READ_ONLY)
     try:
         return os.read(descriptor, limit).decode("utf-8", "replace")
     finally:
@@ -79,6 +80,7 @@ class NodeTable:
         self._opened = bytearray(array("i", [CLOSED] * count))
         self._descriptors = memoryview(self._opened).cast("i")
         self._keep_open = True
+        self._flags = READ_ONLY | os.O_NOATIME
 
     def read(self, positions: list[int]) -> list[int]:
         """Read nodes anew.
@@ -161,16 +163,18 @@ class NodeTable:
         return text
 
     def _open(self, path: str) -> int:
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         try:
-            return os.open(path, flags)
+            return os.open(path, self._flags)
         except OSError as error:
-            if error.errno != errno.EMFILE:
+            if error.errno == errno.EPERM and self._flags != READ_ONLY:
+                self._flags = READ_ONLY  # Only a file's owner may read it without a trace of when.
+            elif error.errno == errno.EMFILE:
+                # The limit is low: from now on this table opens each node for each read.
+                self._keep_open = False
+                self.close()
+            else:
                 raise
-        # The limit is low: from now on this table opens each node for each read.
-        self._keep_open = False
-        self.close()
-        return os.open(path, flags)
+        return os.open(path, self._flags)
 
 
 class TextNode:
@@ -191,7 +195,7 @@ class TextNode:
                 return os.pread(self._descriptor, limit, 0)
             except OSError:
                 self.close()
-        self._descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        self._descriptor = os.open(self.path, READ_ONLY)
         return os.pread(self._descriptor, limit, 0)
 
     def close(self) -> None:

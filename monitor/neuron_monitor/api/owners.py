@@ -26,6 +26,9 @@ LOGICAL_CORE_VARIABLES = ("NEURON_LOGICAL_NC_CONFIG", "NEURON_RT_VIRTUAL_CORE_SI
 # Looking at every process's descriptors is slow: new users of a device are found within this time.
 SCAN_INTERVAL_NS = 2_000_000_000
 LOOK_INTERVAL_NS = 10_000_000_000
+# What a process was started with does not change; it may load the runtime, or another program, later.
+START_INTERVAL_NS = 60_000_000_000
+_NO_RUNTIME = "NA"
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class _Holding(NamedTuple):
     owner: Owner
     links: Mapping[str, str]
     due_ns: int
+    start_due_ns: int
 
     def lasts(self) -> bool:
         """Whether it still holds the same files open by the same descriptors."""
@@ -60,11 +64,17 @@ class _Holding(NamedTuple):
         except OSError:
             return False
 
+    def is_as_it_was(self, links: Mapping[str, str], now_ns: int) -> bool:
+        """Whether it need not be looked at in full again, given the devices that it holds now."""
+        has_runtime = self.owner.runtime_version != _NO_RUNTIME
+        return links == self.links and has_runtime and now_ns < self.start_due_ns
+
 
 class Owners:
     """Finds the processes that hold device files open, at most every two seconds.
 
-    One that was found is looked at in full again after ten seconds, or as soon as it lets a device go.
+    The devices of one that was found are looked at again after ten seconds, or as soon as it lets one go; its
+    environment and runtime after a minute, or when the devices are others.
 
     Args:
         processes: The folder of processes, `/proc`.
@@ -94,7 +104,12 @@ class Owners:
         if known is not None and now_ns < known.due_ns and known.lasts():
             return known
         links = _device_links(f"{self._processes}/{pid}/fd")
-        return _Holding(self._owner(pid, links), links, now_ns + LOOK_INTERVAL_NS) if links else None
+        if not links:
+            return None
+        due_ns = now_ns + LOOK_INTERVAL_NS
+        if known is not None and known.is_as_it_was(links, now_ns):
+            return known._replace(due_ns=due_ns)
+        return _Holding(self._owner(pid, links), links, due_ns, now_ns + START_INTERVAL_NS)
 
     def _owner(self, pid: int, links: Mapping[str, str]) -> Owner:
         folder = f"{self._processes}/{pid}"
@@ -270,7 +285,7 @@ def _environment(path: str) -> dict[str, str]:
 def _runtime_version(path: str) -> str:
     """The version in the mapped runtime library's name, "NA" where the process has none."""
     match = RUNTIME_LIBRARY.search(_read(path))
-    return match.group(1).rstrip(".") if match else "NA"
+    return match.group(1).rstrip(".") if match else _NO_RUNTIME
 
 
 def _read(path: str) -> str:

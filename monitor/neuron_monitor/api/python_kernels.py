@@ -24,6 +24,7 @@ __all__ = (
     "moved_rows",
     "parse_count",
     "processor_ticks",
+    "put",
     "reached_at",
     "read_page",
     "refill",
@@ -346,6 +347,16 @@ def refill_rows(
         if any(old[row][slice(*memory)] != new[row][slice(*memory)] for row in rows):
             found.append(index)
     return found
+
+
+def put(numbers: list[Any], positions: list[int], value: float) -> None:
+    """Put a number into several places of a list.
+
+    Raises:
+        IndexError: There is no such place.
+    """
+    for position in positions:
+        numbers[position] = value
 
 
 class _Row(NamedTuple):

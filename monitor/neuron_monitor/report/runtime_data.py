@@ -503,10 +503,9 @@ def _put_periods(entries: _Entries, told: _Told) -> None:
         _put_period(entries.sheet, positions, told.sample, told.mark)
 
 
-def _put_period(sheet: Sheet, positions: Sequence[int], sample: Sample, mark: Mark) -> None:
+def _put_period(sheet: Sheet, positions: list[int], sample: Sample, mark: Mark) -> None:
     period_s = (sample.taken_ns - mark.sample.taken_ns) / 1e9
-    for position in positions:
-        sheet.numbers[position] = period_s
+    kernels.put(sheet.numbers, positions, period_s)
 
 
 def _latency_spans(begin: int, each: Iterable[Sequence[float]]) -> Iterator[tuple[str, _Span]]:

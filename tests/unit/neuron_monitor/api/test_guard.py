@@ -40,7 +40,7 @@ def test_a_key_is_called_again_when_its_call_has_returned():
     guard.run({0: hang})
     released.set()
     ended.wait(LONG_S)
-    while guard._blocked and not next(iter(guard._blocked.values()))[0].ended.is_set():
+    while guard._blocked and not next(iter(guard._blocked.values()))[0].has_ended:
         pass
     guard.timeout_s = LONG_S
     assert guard.run({0: lambda: "back"}) == {0: "back"}
@@ -58,4 +58,4 @@ def test_after_a_call_that_was_given_up_no_other_is_made():
     batch = _Batch([(0, lambda: batch.give_up(0)), (1, lambda: None)])
     batch.run()
     assert batch.outcomes == {0: True}
-    assert batch.ended.is_set()
+    assert batch.has_ended
