@@ -78,7 +78,7 @@ class Arrangement:
 
     def is_of(self, devices: Devices, processes: Processes) -> bool:
         """Whether it is still that of these."""
-        return processes is self.processes and _are_same(devices, self.devices)
+        return processes is self.processes and are_same(devices, self.devices)
 
     def records(self, words: bytes) -> tuple[Devices, Processes]:
         """Records with the counters of some moment."""
@@ -199,5 +199,6 @@ def _with_cores(device: DeviceReading, last: DeviceReading | None) -> DeviceRead
     return last if made == last else made
 
 
-def _are_same(devices: Devices, others: Devices) -> bool:
+def are_same(devices: Devices, others: Devices) -> bool:
+    """Whether devices are the same objects."""
     return len(devices) == len(others) and all(map(is_, devices, others))

@@ -6,7 +6,6 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from operator import is_
 from typing import Any
 
 import orjson
@@ -18,7 +17,7 @@ from neuron_monitor.api.nodes import Fault, describe_os_error, raise_descriptor_
 from neuron_monitor.api.owners import Attribution, Owners
 from neuron_monitor.api.published import PublishedProcesses
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
-from neuron_monitor.api.records import ROW_BYTES, Arrangement, Records, Rows, Told, TreeReading
+from neuron_monitor.api.records import ROW_BYTES, Arrangement, Records, Rows, Told, TreeReading, are_same
 from neuron_monitor.api.root import DEVICE_NAME, list_indices
 
 LIST_INTERVAL_NS = 500_000_000
@@ -243,14 +242,8 @@ class DeviceTree:
         used = {process.logical_core_size for process in published}
         if len(used) == 1:
             return used.pop()
-        last = self._rows
-        if (
-            last is not None
-            and len(devices) == len(last.outlines[0])
-            and all(map(is_, devices, last.outlines[0]))
-        ):
-            return self._size
-        self._size = self._told_size(devices)
+        if self._rows is None or not are_same(devices, self._rows.arrangement.devices):
+            self._size = self._told_size(devices)
         return self._size
 
     def _told_size(self, devices: tuple[DeviceReading, ...]) -> int:
