@@ -165,6 +165,7 @@ def _results(folder: Path, platform: str) -> dict[str, dict[str, object]]:
 
 def _pytest(checkout: Path, platform: str, arguments: list[str], variables: dict[str, str]) -> None:
     path = [str(ROOT), str(ROOT / "scripts"), str(checkout / "src"), str(checkout)]
+    path += filter(None, [os.environ.get("PYTHONPATH")])  # where the library's test requirements may lie
     environment = {
         **os.environ, **variables, "PYTHONPATH": os.pathsep.join(path), "NEURON_PYTHONHASHSEED": _SEED,
         "PYTHONHASHSEED": _SEED, "NKILIB_SIMULATION_RUN_ALL": "1", "NKILIB_FORCE_BUNDLED_LIBRARY": "",

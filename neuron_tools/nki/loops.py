@@ -9,6 +9,8 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any
 
+import numpy as np
+
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.loop_locals import each_traced_once
@@ -34,6 +36,12 @@ def known_bound(bound: Any) -> Any:
             f"a loop's bound must be a number known while tracing, but this is a tensor of shape "
             f"{bound.shape}; use its shape, or load its value into a register (nisa.register_load) and loop "
             "with nl.fori_loop",
+            tracing.where(),
+        )
+    if isinstance(bound, (float, np.floating, str)):
+        raise NkiValidationError(
+            f"a loop's bound must be a whole number, got {bound!r}; divide with // or round up with "
+            "(n + step - 1) // step",
             tracing.where(),
         )
     require_32_bits(bound, "a loop's bound")

@@ -51,6 +51,11 @@ class Operator:
     has_out: bool = False
     table: str = ""
 
+    @property
+    def is_activation(self) -> bool:
+        """Whether only the Scalar engine has it, as a function of one operand."""
+        return self.arity == 1 and bool(self.table) and self.name not in _ON_VECTOR
+
 
 def _compared(function: Callable[..., Array]) -> Callable[..., Array]:
     def compute(x: Any, y: Any) -> Array:
@@ -267,6 +272,10 @@ def find_operator(given: Any) -> Operator:
 
         raise NkiValidationError(f"the engines have no operator {name!r}", where())
     return found
+
+
+_ON_VECTOR = ("abs", "rsqrt", "reciprocal", "sqrt")
+"""Functions of one operand with a table that the Vector engine computes too."""
 
 
 def is_arithmetic(operator: Operator) -> bool:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import dis
 import gc
-import inspect
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,6 +25,7 @@ from neuron_tools.nki.kernel_ranges import traced_ranges
 from neuron_tools.nki.launch_record import describe_launch
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
+from neuron_tools.nki.returned import check_lost, check_written, returning_line
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 
@@ -213,7 +212,7 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
                 raise NkiValidationError(
                     f"the kernel {launch.name!r} returns a tile in {value.buffer}; copy it into a tensor in "
                     "HBM (nl.ndarray(..., buffer=nl.shared_hbm), nisa.dma_copy) and return that",
-                    _returning_line(launch.function),
+                    returning_line(launch.function),
                 )
             if launch.values:
                 return adapter.result(value.array, value.dtype, inputs.example)
@@ -226,23 +225,15 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
 
     outputs = unbind(results[0])
     made = [_tensors(result) for result in results]
+    check_written(launch.function, made[0])
+    if launch.recording and len(traces) == 1 and not made[0]:
+        check_lost(launch.function, traces[0])
     for tensor in (tensor for tensors in made for tensor in tensors):
         if tensor.backing.kind == "scratch":
             tensor.backing.kind = "output"
     if launch.values:
         inputs.write_back()
     return Run(outputs, traces, made[0], made)
-
-
-def _returning_line(function: Callable[..., Any]) -> str:
-    """The line of a kernel's last return statement, "file:line in function"."""
-    code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
-        return ""
-    lines = {at: line for at, line in dis.findlinestarts(code) if line is not None}
-    returns = [i.offset for i in dis.get_instructions(code) if i.opname.startswith("RETURN_")]
-    line = next((lines[at] for at in range(max(returns, default=0), -1, -1) if at in lines), 0)
-    return f"{code.co_filename}:{line} in {code.co_name}"
 
 
 def _tensors(result: Any) -> list[NkiTensor]:

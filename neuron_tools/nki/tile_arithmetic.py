@@ -171,8 +171,19 @@ def _unknown(what: str) -> NkiValidationError:
 
 
 def _compares(tile: TileArithmetic, other: object) -> bool:
-    """Whether `==` between them is a computation of the kernel that runs."""
+    """Whether `==` between them is a computation of the kernel that runs.
+
+    Raises:
+        NkiValidationError: A tensor is compared with a number, which the present dialect computes with
+            `nisa.tensor_scalar` only.
+    """
     if tile is other or not isinstance(other, (int, float, TileArithmetic)):
         return False
     trace = tracing.running()
+    if trace is not None and not trace.older_dialect and not isinstance(other, TileArithmetic):
+        raise NkiValidationError(
+            f"a tensor is compared with {other!r}, but values are known on the device only; compare them "
+            "there (nisa.tensor_scalar with nl.equal or nl.not_equal)",
+            tracing.where(),
+        )
     return trace is not None and trace.older_dialect

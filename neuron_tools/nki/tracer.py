@@ -20,7 +20,7 @@ from neuron_tools.backend.kinds import Kind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.call_sites import INTERNAL_MODULES, CallSites
-from neuron_tools.nki.dtypes import DType
+from neuron_tools.nki.dtypes import DType, float64
 from neuron_tools.nki.errors import NkiValidationError, TracingError, UninitializedReadError
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
@@ -111,6 +111,10 @@ def _measure(
     strides = row_major(shape)
     if not region.is_on_chip:
         return Extent(max(prod(shape[:-1]), 1), max(shape[-1] if shape else 1, 1), 1, strides)
+    if dtype is float64:
+        raise NkiValidationError(
+            f"the engines have no float64, but a tile of shape {shape} is declared; take float32", where()
+        )
     partitions = shape[partition_axis] if shape else 1
     if partitions > PARTITIONS:
         raise NkiValidationError(

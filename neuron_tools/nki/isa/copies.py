@@ -16,6 +16,7 @@ from neuron_tools.nki.isa.issue import (
 )
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Derived, Instruction, Operand
+from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import Array, cast, exact, single, write
 from neuron_tools.records.program import Engine, Memory, Opcode
@@ -102,6 +103,9 @@ def tensor_copy_predicated(
     write(dst, np.where(chosen, new, dst.array))
 
 
+_NUMBERS = (int, float, np.generic, VirtualRegister)
+
+
 def _constant(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float, np.number)) else None
 
@@ -127,8 +131,12 @@ def memset(dst: NkiTensor, value: Any, engine: engines = engines.unknown, name: 
     Raises:
         NkiValidationError: A rule of the engine is broken.
     """
+    if not isinstance(value, _NUMBERS) and getattr(value, "shape", None) != ():
+        raise refuse(
+            f"memset fills with one number, got {type(value).__name__}; copy a tile with nisa.tensor_copy"
+        )
     target = dst.array
-    if dst.gather is None and not isinstance(value, NkiTensor):
+    if dst.gather is None:
         number = np.asarray(value)
         target[...] = number if number.dtype.kind in "iub" else cast(number.astype(np.float32), dst.dtype)
     else:

@@ -8,9 +8,7 @@ import numpy as np
 
 from neuron_tools.nki.isa.accumulation import VECTOR, accumulate
 from neuron_tools.nki.isa.enums import engine as engines
-from neuron_tools.nki.isa.issue import (
-    shaped,
-)
+from neuron_tools.nki.isa.issue import refuse, shaped
 from neuron_tools.nki.isa.prologue import instruction
 from neuron_tools.nki.isa.table import Call, Instruction, Operand
 from neuron_tools.nki.isa.tensor_scalar import Scalar
@@ -37,12 +35,22 @@ def _engine_of(call: Call) -> Engine:
     return engine.chosen or Engine.VECTOR
 
 
+def _check_binary(call: Call) -> None:
+    """Refuse an operator of one operand."""
+    op = find_operator(call.given["op"])
+    if op.arity == 1:
+        raise refuse(
+            f"tensor_tensor takes an operator of two operands, got {op.name}; call nisa.activation or "
+            "nisa.tensor_scalar for one"
+        )
+
+
 @instruction(Instruction(
     "tensor_tensor", Opcode.TENSOR_TENSOR, (Engine.VECTOR, Engine.GPSIMD),
     (Operand("dst", written=True, aligned=True), Operand("data1", aligned=True),
      Operand("data2", aligned=True)),
     same_size=(("data1", "data2"), ("dst", "data1")), apart=("data1", "data2"), operator="op",
-    key=("op", "engine"), select=_engine_of,
+    key=("op", "engine"), rule=_check_binary, select=_engine_of,
 ))  # fmt: skip
 def tensor_tensor(
     dst: NkiTensor,

@@ -11,6 +11,7 @@ from neuron_tools.backend.kinds import Kind, Step
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.isa.enums import engine as engines
+from neuron_tools.nki.isa.instruction import NkiInstruction
 from neuron_tools.nki.operators import Operator
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
@@ -65,6 +66,27 @@ def issue(trace: Tracer, kind: Kind, dst: NkiTensor, *sources: Any, second: NkiT
 def refuse(message: str) -> NkiValidationError:
     """The error for a broken rule, at the kernel's line."""
     return NkiValidationError(message, tracing.where())
+
+
+def require_tensors(name: str, **operands: Any) -> None:
+    """Refuse operands that are no tensors of the kernel.
+
+    Raises:
+        NkiValidationError: Says what was given and what to do.
+    """
+    for operand, given in operands.items():
+        if not isinstance(given, NkiTensor):
+            raise refuse(f"{name} takes a tensor as {operand}, but got {_described(given)}")
+
+
+def _described(given: Any) -> str:
+    """What a kernel gave in place of a tensor, and what to give."""
+    if isinstance(given, NkiInstruction):
+        return "the result of another instruction, which is none; give the tensor that it wrote, its dst"
+    if isinstance(given, np.ndarray):
+        return "an array of NumPy; pass it to the kernel as an argument, or fill a tile (nisa.memset)"
+    what = "None" if given is None else f"a {type(given).__name__}"
+    return f"{what}; declare a tensor (nl.ndarray), or pass an array as the kernel's argument"
 
 
 def require_on_chip(name: str, **forms: ViewForm | None) -> None:

@@ -13,13 +13,13 @@ from typing import Any, ParamSpec
 
 from neuron_tools.backend.kinds import Kind
 from neuron_tools.nki.isa.instruction import NkiInstruction
-from neuron_tools.nki.isa.issue import form_of, issue, ready
+from neuron_tools.nki.isa.issue import form_of, issue, ready, require_tensors
 from neuron_tools.nki.isa.table import TABLE, Derived, Instruction, Operand
 from neuron_tools.nki.tracer import OF_THREAD, Tracer
 
 Arguments = ParamSpec("Arguments")
 Made = Callable[..., NkiInstruction]
-_USED = (OF_THREAD, form_of, issue, ready, NkiInstruction)
+_USED = (OF_THREAD, form_of, issue, ready, require_tensors, NkiInstruction)
 """What generated code names."""
 
 
@@ -85,7 +85,7 @@ def _source(record: Instruction, parameters: list[str]) -> str:
         "trace = OF_THREAD.trace",
         "if trace is None or trace.pending is not None:",
         "    trace = ready()",
-        *(line for operand in record.operands for line in _resolve(operand)),
+        *_resolve(record),
         *(_derive(derived) for derived in record.derived),
         *_lookup(record),
         *_record(record),
@@ -99,10 +99,18 @@ def _source(record: Instruction, parameters: list[str]) -> str:
     return f"def factory(values, build{functions}):\n    def made({head}):\n{body}\n    return made\n"
 
 
-def _resolve(operand: Operand) -> list[str]:
-    if operand.optional:
-        return [f"form_{operand.name} = form_of({operand.name})"]
-    return [f"if {operand.name}.region < 0:", f"    {operand.name}.resolve()"]
+def _resolve(record: Instruction) -> list[str]:
+    """Bring the operands into their forms; a `try` costs nothing where they are tensors."""
+    needed = [operand.name for operand in record.operands if not operand.optional]
+    optional = [operand.name for operand in record.operands if operand.optional]
+    return [
+        "try:",
+        *(line for name in needed for line in (f"    if {name}.region < 0:", f"        {name}.resolve()")),
+        "except AttributeError:",
+        f"    require_tensors({record.name!r}, {', '.join(f'{name}={name}' for name in needed)})",
+        "    raise",
+        *(f"form_{name} = form_of({name})" for name in optional),
+    ]
 
 
 def _derive(derived: Derived) -> str:

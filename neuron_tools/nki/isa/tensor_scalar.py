@@ -35,6 +35,12 @@ def apply(op: Operator, values: Array, operand: Any, reverse: bool) -> Array:
 def _check_operators(call: Call) -> None:
     """Refuse an arithmetic operator together with a bitwise one."""
     first, second = find_operator(call.given["op0"]), call.given["op1"]
+    for op in (first, *([] if second is None else [find_operator(second)])):
+        if op.is_activation:
+            raise refuse(
+                f"{call.record.name} has no operator {op.name}, which the Scalar engine computes; call "
+                f"nisa.activation(op=nl.{op.name})"
+            )
     if second is not None and find_operator(second).bitwise != first.bitwise:
         raise refuse(
             f"{call.record.name} takes two arithmetic or two bitwise operators, got {first.name} and "
@@ -93,6 +99,9 @@ def _tensor_scalar_values(
     dst: NkiTensor, data: NkiTensor, first: tuple[Any, Any, bool], second: tuple[Any, Any, bool]
 ) -> None:
     op0 = find_operator(first[0])
+    for op, operand, place in ((op0, first[1], 0), (second[0], second[1], 1)):
+        if operand is None and op is not None and find_operator(op).arity > 1:
+            raise refuse(f"tensor_scalar: {find_operator(op).name} needs operand{place}, a number or a tile")
     if op0.bitwise:
         write(dst, _bitwise_scalar(exact(data), first, second))
         return

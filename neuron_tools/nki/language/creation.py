@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +57,7 @@ def ndarray(
     if isinstance(shape, int):
         shape = (shape,)
     axis = partition_axis(shape) if trace.older_dialect else 0
-    extents = tuple(map(int, shape))
+    extents = _extents(shape)
     placement = buffer if isinstance(buffer, Placement) else None
     region = placement.region if placement is not None else _region(buffer)
     if region is MemoryRegion.shared_hbm:
@@ -69,6 +70,25 @@ def ndarray(
     if storage.address is not None:
         _check_inside(trace, storage)
     return NkiTensor(storage, kind, storage.shape, storage.strides)
+
+
+def _extents(shape: Shape) -> tuple[int, ...]:
+    """The sizes of a shape's dimensions.
+
+    Raises:
+        NkiValidationError: One is no whole number, or is not positive.
+    """
+    try:
+        extents = tuple(map(index, shape))
+    except TypeError:
+        raise NkiValidationError(
+            f"the shape {tuple(shape)} has a size that is no whole number; divide with //", tracing.where()
+        ) from None
+    if min(extents, default=1) < 1:
+        raise NkiValidationError(
+            f"the shape {extents} has a size below 1; give positive sizes", tracing.where()
+        )
+    return extents
 
 
 def _check_inside(trace: tracing.Tracer, storage: Buffer) -> None:

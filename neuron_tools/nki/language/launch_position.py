@@ -5,11 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
 
 
 def program_id(axis: int = 0) -> int:
-    """Position of this instance on an axis of the launch grid; 0 where there is no grid."""
+    """Position of this instance on an axis of the launch grid; 0 where there is no grid.
+
+    Raises:
+        NkiValidationError: The grid has no such axis.
+    """
     ids = tracing.active().program_ids
+    if axis < 0 or 0 < len(ids) <= axis:
+        raise NkiValidationError(
+            f"the kernel runs on a launch grid of {len(ids)} axes, which has no axis {axis}; call it with "
+            "kernel[grid] of more axes, or ask for one that is there",
+            tracing.where(),
+        )
     return ids[axis] if axis < len(ids) else 0
 
 

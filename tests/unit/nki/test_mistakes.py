@@ -13,9 +13,10 @@ from neuron_tools.compat.nki import language as nl
 from neuron_tools.nki import isa, language
 from neuron_tools.nki.capacity import SpillWarning
 from neuron_tools.nki.core_race import RaceWarning
-from neuron_tools.nki.errors import NkiError, TracingError
+from neuron_tools.nki.errors import NkiError, TracingError, UninitializedReadError
 from neuron_tools.nki.kernel import Kernel, jit
 from neuron_tools.nki.older.language import par_dim
+from neuron_tools.nki.returned import UnwrittenWarning
 
 Body = Callable[[Any], Any]
 
@@ -169,6 +170,36 @@ MISTAKES: dict[str, tuple[str, Body]] = {
     ),
     "deciding by a tensor's value": ("values are known on the device only", lambda x: bool(tile(1, 1))),
     "a tensor as a number": ("values are known on the device only", lambda x: int(tile(1, 1))),
+    "a tensor equal to a number": ("compare them there", lambda x: tile(8, 8) == 1),
+    "an array of NumPy as an operand": (
+        "dma_copy takes a tensor as src, but got an array of NumPy; pass it to the kernel",
+        lambda x: nisa.dma_copy(tile(8, 8), np.ones((8, 8), np.float32)),  # type: ignore[arg-type]
+    ),
+    "an instruction's result as an operand": (
+        "got the result of another instruction.*its dst",
+        lambda x: nisa.tensor_copy(tile(8, 8), nisa.memset(tile(8, 8), 1)),  # type: ignore[arg-type]
+    ),
+    "nothing as an operand": (
+        "tensor_tensor takes a tensor as data2, but got None",
+        lambda x: nisa.tensor_tensor(tile(8, 8), tile(8, 8), None, nl.add),  # type: ignore[arg-type]
+    ),
+    "no operand of a binary operator": (
+        "add needs operand0",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.add, None),
+    ),
+    "an activation on the Vector engine": (
+        r"no operator exp.*nisa\.activation",
+        lambda x: nisa.tensor_scalar(tile(8, 8), tile(8, 8), nl.exp, 0.0),
+    ),
+    "one operand for two": (
+        "operator of two operands, got abs",
+        lambda x: nisa.tensor_tensor(tile(8, 8), tile(8, 8), tile(8, 8), nl.abs),
+    ),
+    "filling with a tile": ("fills with one number", lambda x: nisa.memset(tile(8, 8), tile(8, 1))),
+    "a shape divided with /": ("divide with //", lambda x: nl.ndarray((128, 64 / 2), nl.float32)),  # type: ignore[arg-type]
+    "an empty shape": ("size below 1", lambda x: nl.ndarray((8, 0), nl.float32)),
+    "64-bit floats on chip": ("no float64.*take float32", lambda x: tile(8, 8, dtype=np.float64)),
+    "a loop over half iterations": ("whole number, got 2.5", lambda x: list(nl.affine_range(2.5))),
     "NumPy on a tile": ("use the function of nki.language", lambda x: np.exp(tile(8, 8))),
     "an index out of bounds in a gather": (
         "out of bounds; use oob_mode",
@@ -198,6 +229,59 @@ def test_returning_a_tile_names_the_return() -> None:
     with pytest.raises(NkiError, match="returns a tile in sbuf; copy it") as caught:
         jit(kernel)(np.ones((128, 64), np.float32))
     assert caught.value.where.endswith("in kernel")
+
+
+def copied(x: Any, rows: int) -> Any:
+    """A result of which `rows` rows are written."""
+    result = nl.ndarray(x.shape, x.dtype, nl.shared_hbm, name="result")
+    if rows:
+        nisa.dma_copy(result[0:rows], x[0:rows])
+    return result
+
+
+def test_a_result_that_nothing_wrote_is_refused() -> None:
+    def kernel(x: Any) -> Any:
+        return copied(x, 0)
+
+    with pytest.raises(UninitializedReadError, match=r"returns result .*nothing has been written") as caught:
+        jit(kernel)(np.ones((128, 64), np.float32))
+    assert caught.value.where.endswith("in kernel")
+
+
+def test_a_result_that_is_partly_written_is_told() -> None:
+    def kernel(x: Any) -> Any:
+        return copied(x, 64)
+
+    with pytest.warns(UnwrittenWarning, match="in kernel: the kernel returns result .*a part of it"):
+        jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_a_result_that_is_not_returned_is_refused() -> None:
+    def kernel(x: Any) -> Any:
+        copied(x, 128)
+
+    with pytest.raises(NkiError, match=r"writes result .*returns nothing.*return the tensor"):
+        jit(kernel)(np.ones((128, 64), np.float32))
+
+
+def test_a_kernel_that_writes_its_argument_needs_no_return() -> None:
+    def kernel(x: Any) -> Any:
+        copied(x, 128)
+        nisa.dma_copy(x, tile(128, 64))
+
+    given = np.zeros((128, 64), np.float32)
+    jit(kernel)(given)
+    assert (given == 1).all()
+
+
+def test_an_axis_that_the_grid_lacks() -> None:
+    def kernel(x: Any) -> Any:
+        nl.program_id(1)
+        return x
+
+    with pytest.raises(NkiError, match="grid of 1 axes, which has no axis 1"):
+        jit(kernel)[2](np.ones((128, 64), np.float32))
+    jit(kernel)(np.ones((128, 64), np.float32))
 
 
 def test_the_chain_of_callers_is_named() -> None:
