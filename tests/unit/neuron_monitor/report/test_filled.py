@@ -155,7 +155,7 @@ def count_on(tree, chance, counted):
         known["success"] += chance.randrange(9)
         known["hw_error"] += chance.random() < 0.05
         known["nc_time_in_use"] += chance.randrange(400_000)
-        known["flop_count"] += chance.randrange(1 << 60)
+        known["flop_count"] += chance.randrange(1 << 56)
         if chance.random() < 0.03:
             counted[core] = known = dict.fromkeys(known, 1)
         tree.count(core, **known)
