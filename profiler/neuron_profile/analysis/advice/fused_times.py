@@ -36,6 +36,38 @@ def fused_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
     return durations
 
 
+def added_up_ns(context: Context, groups: Sequence[Sequence[Call]], needed: Sequence[Sequence[Call]]) -> Ints:
+    """(executions,) device times, where the last execution of a group takes what the needed ones do in turn.
+
+    Args:
+        groups: Calls of each group.
+        needed: Those of them whose work remains, whose values another launch would hold in memory too.
+    """
+    assert context.what_if is not None
+    assert context.executions is not None
+    durations: Ints = context.executions.end_ns - context.executions.start_ns
+    span = context.what_if.launching_spans(spans_of([call for calls in groups for call in calls]))
+    owner = np.repeat(np.arange(len(groups)), [len(calls) for calls in groups])
+    remains = np.array([call in kept for calls, kept in zip(groups, needed) for call in calls], bool)
+    executions = np.flatnonzero(span >= 0)
+    taken = np.where(remains[span[executions]], durations[executions], 0)
+    sums = np.bincount(owner[span[executions]], taken, len(groups)).astype(np.int64)
+    durations[executions] = sums[owner[span[executions]]]
+    return durations
+
+
+def joined_gain_ns(context: Context, groups: Sequence[Sequence[Call]], durations_ns: Ints) -> int:
+    """What the program gains where each group is one launch.
+
+    Args:
+        groups: Calls of each.
+        durations_ns: (executions,) device times then; that of a group is that of its last execution.
+    """
+    assert context.what_if is not None
+    removed = spans_of([call for group in groups for call in group[:-1]])
+    return context.what_if.recorded_ns() - context.what_if.without_spans_ns(removed, durations_ns)
+
+
 def _engines_ns(context: Context) -> Floats:
     """(executions, engines) active time of each engine in each execution."""
     assert context.executions is not None

@@ -12,16 +12,16 @@ from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
 from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
+from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, of_lookups
 from neuron_tools.records.program import Memory, Program
 
-EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
 MERGED_BYTES = 2048
 MINIMUM_SHARE = 0.05
 _LOOKUPS = ("gather", "dynamic")
 
 
 def find(context: Context) -> Iterator[Finding]:
-    """One finding for all small transfers, at the line that has most of their time.
+    """One finding for all small transfers but those of look-ups, at the line that has most of their time.
 
     It is out of reach where a compiler takes most of them from tensors that it loads whole: it might have
     loaded them in larger pieces.
@@ -69,7 +69,7 @@ def _whole(program: Program) -> Mask:
 def _small(program: Program) -> tuple[Mask, Mask]:
     dmas = program.dmas
     small = (dmas["descriptor_bytes"] < EFFICIENT_BYTES) & (dmas["descriptors"] > 1)
-    return np.zeros(len(program.instructions), bool), small
+    return np.zeros(len(program.instructions), bool), small & ~of_lookups(program)
 
 
 def _merged(variant: Variant, origins: Origins) -> Variant:

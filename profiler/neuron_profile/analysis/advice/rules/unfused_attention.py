@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.advice.fused_times import fused_ns
-from neuron_profile.analysis.advice.line_calls import PlacedCall, calls_in_order, spans_of
+from neuron_profile.analysis.advice.fused_times import fused_ns, joined_gain_ns
+from neuron_profile.analysis.advice.line_calls import PlacedCall, calls_in_order
 from neuron_profile.analysis.advice.piecewise import MINIMUM_SHARE
 
 PRODUCTS = frozenset({"aten::bmm", "aten::mm", "aten::baddbmm"})
@@ -35,9 +35,8 @@ def find(context: Context) -> Iterator[Finding]:
         return
     total_ns, by_place = what_if.recorded_ns(), _by_place(calls_in_order(context))
     for (file, line), found in by_place.items():
-        removed = [placed.call for match in found for placed in match[:-1]]
-        durations_ns = fused_ns(context, [[placed.call for placed in match] for match in found])
-        gain_ns = total_ns - what_if.without_spans_ns(spans_of(removed), durations_ns)
+        groups = [[placed.call for placed in match] for match in found]
+        gain_ns = joined_gain_ns(context, groups, fused_ns(context, groups))
         if gain_ns >= MINIMUM_SHARE * total_ns:
             yield Finding(
                 "unfused_attention",

@@ -5,6 +5,7 @@ import pytest
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall
 from neuron_profile.analysis.advice.piecewise import pieces_of
 from neuron_profile.analysis.advice.rules.unfused_attention import _by_place
+from neuron_profile.analysis.advice.rules.unfused_dropout import _by_place as _dropouts
 
 
 def calls(names, line=7, process=0):
@@ -59,3 +60,23 @@ def test_other_softmaxes_are_none(names):
 
 def test_products_of_another_process_do_not_count():
     assert _by_place([*calls("bmm"), *calls("_softmax bmm", process=1)]) == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "length"),
+    [
+        ("uniform_ gt.Scalar copy_ mul.Tensor div.Tensor mm", 5),
+        ("rand lt.Scalar masked_fill.Scalar mul.Tensor relu", 4),
+        ("bernoulli_.float div_.Scalar mul.Tensor add.Tensor", 3),
+    ],
+)
+def test_a_random_mask_that_is_applied_is_dropout(names, length):
+    (match,) = _dropouts(calls(names))["train.py", 7]
+    assert len(match) == length
+
+
+@pytest.mark.parametrize(
+    "names", ["uniform_ mul.Tensor add.Tensor", "uniform_ gt.Scalar mm", "gt.Scalar mul.Tensor"]
+)
+def test_other_random_numbers_are_none(names):
+    assert _dropouts(calls(names)) == {}

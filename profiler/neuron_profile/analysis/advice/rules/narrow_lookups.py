@@ -1,0 +1,50 @@
+"""Look-ups of short rows: GpSimd makes a descriptor for each, which takes longer than moving its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from neuron_profile.analysis.advice.context import Context, Mask
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.whatif.change import Change, Variant
+from neuron_profile.analysis.whatif.executions import Origins
+from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, lookups, with_wide_lookups
+from neuron_tools.records.program import Program
+
+MINIMUM_SHARE = 0.05
+
+
+def find(context: Context) -> Iterator[Finding]:
+    """One finding for all look-ups of rows under 512 bytes, at the line that has most of their time."""
+    hot = context.hotspot(_narrow)
+    if hot.busy_ns < MINIMUM_SHARE * context.device_ns or not hot.busy_ns:
+        return
+    chosen = [(use.count, use.program.dmas[_narrow(use.program)[1]]) for use in context.programs]
+    rows = sum(count * int(dmas["descriptors"].sum()) for count, dmas in chosen)
+    shortest = min(int(dmas["descriptor_bytes"].min()) for _, dmas in chosen if len(dmas))
+    yield context.finding(
+        "narrow_lookups",
+        f"{rows:,} rows of {shortest} bytes and more are looked up one by one: GpSimd makes a descriptor for "
+        "each",
+        f"Look up rows of at least {EFFICIENT_BYTES} bytes: keep what is always needed together in one row "
+        "(tables with the same indices side by side in one table, neighbouring rows as one), and look up an "
+        "index that repeats once.",
+        Change("narrow_lookups", _widened),
+        place=hot.place,
+        evidence={"dma_ns": round(hot.busy_ns), "rows": rows, "shortest_bytes": shortest},
+    )
+
+
+def _narrow(program: Program) -> tuple[Mask, Mask]:
+    return np.zeros(len(program.instructions), bool), lookups(program, EFFICIENT_BYTES)
+
+
+def _widened(variant: Variant, origins: Origins) -> Variant:
+    """The same bytes in rows of 512."""
+    if not lookups(variant.program, EFFICIENT_BYTES).any():
+        return variant
+    program, scale = with_wide_lookups(variant.program, variant.scale)
+    return replace(variant, program=program, scale=scale)
