@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
 _MOVING = ("to", "bfloat16", "half", "float", "train", "eval")
@@ -24,16 +24,17 @@ def trained_modules(lines: Sequence[str]) -> frozenset[str]:
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return frozenset()
     calls = [node for node in nodes if isinstance(node, ast.Call)]
-    classes, optimizers = dict(_classes(nodes)), _optimizers(nodes)
+    classes, optimizers = dict(classes_of(nodes)), _optimizers(nodes)
     given = [each.args[0] for each in calls if each.args and _is_optimizer(each, optimizers)]
     paths = {_path(owner, classes) for owner in chain.from_iterable(map(_owners, given))}
-    used = {_path(_dotted(each.func.value), classes) for each in calls if _is_parameters(each.func)}
+    asked = (_dotted(each.func).rpartition(".")[0] for each in calls if _is_parameters(each.func))
+    used = {_path(owner, classes) for owner in asked}
     if not given or "" in paths or not used <= paths or any(map(_wants_gradient, calls)):
         return frozenset()
     return frozenset(paths)
 
 
-def _classes(nodes: Sequence[ast.AST]) -> Iterator[tuple[str, str]]:
+def classes_of(nodes: Iterable[ast.AST]) -> Iterator[tuple[str, str]]:
     """Names that are assigned what a call makes, and the last part of what is called."""
     for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
