@@ -169,6 +169,7 @@ def _pytest(checkout: Path, platform: str, arguments: list[str], variables: dict
     environment = {
         **os.environ, **variables, "PYTHONPATH": os.pathsep.join(path), "NEURON_PYTHONHASHSEED": _SEED,
         "PYTHONHASHSEED": _SEED, "NKILIB_SIMULATION_RUN_ALL": "1", "NKILIB_FORCE_BUNDLED_LIBRARY": "",
+        "NKI_PRECISE_FP": os.environ.get("NKI_PRECISE_FP", "0"),  # the default of that release's simulator
         "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }  # fmt: skip
     command = [sys.executable, "-m", "neuron_tools", "--target", platform, "-m", "pytest", *arguments,

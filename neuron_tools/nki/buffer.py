@@ -28,6 +28,7 @@ class Buffer:
         number: Its place in the trace.
         region: Which memory.
         dtype: Element type it was declared with.
+        element: NumPy type of its storage; float32 for narrow floats where they are not rounded.
         shape: Shape it was declared with.
         lines: How many lines.
         pitch: Elements of one line.
@@ -47,7 +48,7 @@ class Buffer:
 
     __slots__ = (
         "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype",
-        "factory", "kind", "lines",
+        "element", "factory", "kind", "lines",
         "name", "number", "on_chip", "partition", "pitch", "pitch_bytes", "region",
         "shape", "site", "strides", "tile_rank", "touched", "views", "whole",
     )  # fmt: skip
@@ -72,6 +73,7 @@ class Buffer:
         self.on_chip = region.is_on_chip
         self.views: dict[Any, tuple[int, Any]] = {}
         self.dtype = dtype
+        self.element = dtype.dtype
         self.shape = shape
         self.lines = lines
         self.pitch = pitch
@@ -95,12 +97,12 @@ class Buffer:
 
     @property
     def data(self) -> npt.NDArray[Any]:
-        """The storage: one dimension, of the declared type; made on first use, zeroed."""
+        """The storage: one dimension, of the type `element`; made on first use, zeroed."""
         if self._data is None:
             if self.factory is not None:
                 self._data = self.factory()
             else:
-                self._data = np.zeros(self.lines * self.pitch, self.dtype.dtype)
+                self._data = np.zeros(self.lines * self.pitch, self.element)
         return self._data
 
     @data.setter

@@ -23,6 +23,7 @@ class DType(str):
         chip: The type as Programs name it.
         element: NumPy type of one packed value; the storage type where nothing is packed.
         packed: Values in one element: 4 for the MX types, else 1.
+        is_narrow: Whether it is a float that `NKI_PRECISE_FP=0` keeps as float32: bfloat16 and float8.
     """
 
     dtype: np.dtype[Any]
@@ -32,6 +33,7 @@ class DType(str):
     packed: int
     is_float: bool
     is_integer: bool
+    is_narrow: bool
 
     def __new__(cls, name: str) -> DType:
         """The type of this name; `DType("float32") is float32`."""
@@ -70,6 +72,7 @@ def _make(name: str, storage: Any, chip: ChipType, element: Any = None, packed: 
     made.packed = packed
     made.is_float = name.startswith(("float", "bfloat", "tfloat"))
     made.is_integer = name.startswith(("int", "uint"))
+    made.is_narrow = packed == 1 and name.startswith(("bfloat", "float8_e4", "float8_e5"))
     return made
 
 

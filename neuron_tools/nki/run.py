@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -30,6 +31,9 @@ from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.tracer import Tracer
 
 Array = npt.NDArray[Any]
+
+PRECISE = "NKI_PRECISE_FP"
+"""Environment variable: "0" stores bfloat16 and float8 as float32, as AWS's simulator does then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,8 @@ def _run_in_turn(launch: Launch, arguments: tuple[Any, ...], keywords: Mapping[s
 
 def _new_trace(launch: Launch) -> Tracer:
     trace = Tracer(launch.core, values=launch.values, recording=launch.recording,
-                   older_dialect=launch.older_dialect, grid=launch.grid)  # fmt: skip
+                   older_dialect=launch.older_dialect, grid=launch.grid,
+                   wide=os.environ.get(PRECISE) == "0")  # fmt: skip
     trace.stop_code = _invoke.__code__
     trace.middle_end_skipped = getattr(launch.function, "skips_middle_end", False)
     return trace
@@ -190,6 +195,7 @@ class _Inputs:
             storage.data = adapter.array(value).reshape(-1)
             if storage.data.dtype != dtype.dtype:
                 storage.data = storage.data.view(dtype.dtype)
+            storage.data = storage.data.astype(storage.element, copy=False)
         storage.written_all()
         self.storages.append((storage, value, adapter))
         tensor = NkiTensor(storage, dtype, shape, row_major(shape))
@@ -199,7 +205,8 @@ class _Inputs:
     def write_back(self) -> None:
         """Give arguments that the kernel wrote into their new values."""
         for storage, value, adapter in self.storages:
-            adapter.update(value, storage.data.reshape(storage.shape))
+            narrow = storage.data.astype(storage.dtype.dtype, copy=False)
+            adapter.update(value, narrow.reshape(storage.shape))
 
 
 def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: list[Any]) -> Run:
@@ -215,7 +222,8 @@ def _finished(launch: Launch, traces: list[Tracer], inputs: _Inputs, results: li
                     returning_line(launch.function),
                 )
             if launch.values:
-                return adapter.result(value.array, value.dtype, inputs.example)
+                narrow = value.array.astype(value.dtype.dtype, copy=False)
+                return adapter.result(narrow, value.dtype, inputs.example)
             return adapter.empty(value.shape, value.dtype, inputs.example)
         if isinstance(value, (tuple, list)):
             return type(value)(unbind(item) for item in value)

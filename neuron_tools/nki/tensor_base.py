@@ -87,11 +87,12 @@ class TensorBase(TileArithmetic):
         if self._array is None:
             if self.gather is not None:
                 return self.flat[self.reached()]
-            item = self.dtype.itemsize
+            data = self._stored()
+            element = data.dtype
+            item = element.itemsize
             strides = [stride * item for stride in self.strides]
-            data = self.backing.data
             try:
-                self._array = np.ndarray(self._shape, self.dtype.dtype, data, self.offset * item, strides)
+                self._array = np.ndarray(self._shape, element, data, self.offset * item, strides)
             except ValueError:  # NumPy's, of a view outside the data
                 raise self._beyond() from None
         return self._array
@@ -117,8 +118,20 @@ class TensorBase(TileArithmetic):
     @property
     def flat(self) -> npt.NDArray[Any]:
         """The whole storage as one row of this view's type."""
-        data = self.backing.data
-        return data if data.dtype == self.dtype.dtype else data.view(self.dtype.dtype)
+        return self._stored()
+
+    def _stored(self) -> npt.NDArray[Any]:
+        """The storage as this view's type; float32 where narrow floats are not rounded.
+
+        Another type's view of such floats is a copy of their rounded bits, which cannot be written.
+        """
+        data, element, backing = self.backing.data, self.dtype.dtype, self.backing
+        if data.dtype == element or (self.dtype is backing.dtype and data.dtype == backing.element):
+            return data
+        if backing.element != backing.dtype.dtype:
+            data = data.astype(backing.dtype.dtype)
+            data.flags.writeable = False
+        return data.view(element)
 
     def is_contiguous(self) -> bool:
         """Whether its elements follow one another in storage; on chip, in each partition."""

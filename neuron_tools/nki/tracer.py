@@ -20,7 +20,7 @@ from neuron_tools.backend.kinds import Kind
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki.buffer import Buffer
 from neuron_tools.nki.call_sites import INTERNAL_MODULES, CallSites
-from neuron_tools.nki.dtypes import DType, float64
+from neuron_tools.nki.dtypes import DType, float32, float64
 from neuron_tools.nki.errors import NkiValidationError, TracingError, UninitializedReadError
 from neuron_tools.nki.layout import row_major
 from neuron_tools.nki.memory_region import MemoryRegion
@@ -140,6 +140,7 @@ class Tracer(CallSites):
     Attributes:
         core: The NeuronCore whose rules hold.
         values: Whether values are computed.
+        wide: Whether narrow floats are stored as float32, without rounding.
         recording: Whether instructions are recorded.
         calls: Distinct calls (kind, site, two regions written, four read), numbered in order.
         call_rows, iteration_rows: Call and iteration of every instruction.
@@ -163,9 +164,11 @@ class Tracer(CallSites):
         recording: bool = True,
         older_dialect: bool = False,
         grid: tuple[int, ...] = (),
+        wide: bool = False,
     ) -> None:
         super().__init__()
         self.core = core
+        self.wide = wide
         self.values = values
         self.recording = recording
         self.older_dialect = older_dialect
@@ -275,6 +278,8 @@ class Tracer(CallSites):
         )  # fmt: skip
         if buffer.on_chip:
             buffer.tile_rank = 2
+        if self.wide and dtype.is_narrow:
+            buffer.element = float32.dtype
         self.buffers.append(buffer)
         return buffer
 

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from neuron_tools.nki import dtypes
 from neuron_tools.nki.dtypes import DType
 from neuron_tools.nki.registers import VirtualRegister
+from neuron_tools.nki.tracer import OF_THREAD
 
 if TYPE_CHECKING:
     from neuron_tools.nki.tensor import NkiTensor
@@ -56,12 +57,14 @@ def column(operand: Any, partitions: int, rank: int) -> Any:
 
 
 def cast(values: Array, dtype: DType) -> Array:
-    """fp32 (or integer) results rounded to a storage type.
+    """fp32 (or integer) results rounded to a storage type; `NKI_PRECISE_FP=0` keeps narrow floats in fp32.
 
     Floats round to nearest even; integers round to nearest even and saturate, as the engines' write
     converters do.
     """
     storage = dtype.dtype
+    if dtype.is_narrow and OF_THREAD.trace is not None and OF_THREAD.trace.wide:
+        storage = _FLOAT32
     if values.dtype == storage and dtype is not dtypes.tfloat32:
         return values
     if dtype is dtypes.tfloat32:
