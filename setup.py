@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import zlib
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -19,6 +20,7 @@ from setuptools.errors import ExecError
 
 ROOT = Path(__file__).parent
 ENGINE = ROOT / "explorer_ui" / "timeline"
+LOOPS = ROOT / "monitor" / "neuron_monitor" / "api" / "_kernels.c"
 BUNDLE = ROOT / "explorer_ui" / "neuron_explorer" / "timeline" / "static" / "neuron_timeline.js"
 
 
@@ -89,7 +91,8 @@ setup(
     ext_modules=[
         Extension(
             "neuron_monitor.api._kernels",
-            ["monitor/neuron_monitor/api/_kernels.c"],
+            [str(LOOPS.relative_to(ROOT))],
+            define_macros=[("SOURCE", f"{zlib.crc32(LOOPS.read_bytes())}UL")],
             py_limited_api=True,
             optional=True,
         )

@@ -1865,4 +1865,16 @@ static PyMethodDef methods[] = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_kernels", NULL, -1, methods, NULL, NULL, NULL, NULL};
 
-PyMODINIT_FUNC PyInit__kernels(void) { return PyModule_Create(&definition); }
+/* Of what this was built: a checksum of the source, by which an old build is told. */
+#ifndef SOURCE
+#define SOURCE 0UL
+#endif
+
+PyMODINIT_FUNC PyInit__kernels(void) {
+    PyObject *module = PyModule_Create(&definition), *source = PyLong_FromUnsignedLong(SOURCE);
+    if (module && source && PyModule_AddObjectRef(module, "_source", source) < 0) {
+        Py_CLEAR(module);
+    }
+    Py_XDECREF(source);
+    return module;
+}

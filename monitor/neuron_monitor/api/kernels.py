@@ -2,14 +2,32 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 
 from neuron_monitor.api import python_kernels
 from neuron_monitor.api.python_kernels import *  # noqa: F403
 
+_SOURCE = Path(__file__).with_name("_kernels.c")
+
+
+def is_built_of(compiled: ModuleType, source: Path) -> bool:
+    """Whether compiled loops are those of a source; True where there is only what was built of it."""
+    try:
+        text = source.read_bytes()
+    except OSError:
+        return True
+    return getattr(compiled, "_source", None) == zlib.crc32(text)
+
+
+are_outdated = False
+"""Whether there are compiled loops of another source: they may give something else, and are not used."""
+
 with suppress(ImportError):
     _compiled = import_module("neuron_monitor.api._kernels")
-    # Those that were built of an older source lack some, and may give something else.
-    if all(hasattr(_compiled, name) for name in python_kernels.__all__):
+    are_outdated = not is_built_of(_compiled, _SOURCE)
+    if not are_outdated:
         globals().update({name: getattr(_compiled, name) for name in python_kernels.__all__})

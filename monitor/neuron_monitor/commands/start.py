@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
+from neuron_monitor.api import kernels
 from neuron_monitor.api.host import Host
 from neuron_monitor.api.instance import Instance
 from neuron_monitor.api.kubernetes import LOG_FOLDER, PodWatch
@@ -15,6 +17,10 @@ from neuron_monitor.api.tree import DeviceTree
 # A sample of a large host makes some ten thousand objects, none of them in cycles. To look for them as often
 # as Python does costs a third of the monitor's time.
 OBJECTS_BETWEEN_COLLECTIONS = 200_000
+OUTDATED = (
+    "neuron-monitor: its compiled loops are older than its code, and those in Python cost twice as much: "
+    "run 'pip install --no-deps --no-build-isolation -e .' in the checkout."
+)
 
 
 def make_sampler(
@@ -22,6 +28,8 @@ def make_sampler(
 ) -> Sampler:
     """What reads the devices and the host; `host_metrics` is "auto" or "host"."""
     collect_seldom()
+    if kernels.are_outdated:
+        print(OUTDATED, file=sys.stderr)
     host = Host(sees_container=host_metrics == "auto")
     return Sampler(DeviceTree(find_root(sysfs_root)), host, instance)
 

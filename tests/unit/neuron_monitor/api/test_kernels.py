@@ -4,6 +4,8 @@ import json
 import os
 import struct
 from array import array
+from pathlib import Path
+from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -528,6 +530,16 @@ def test_every_compiled_loop_stands_in_for_its_equivalent():
     compiled_names = {name for name in vars(compiled) if not name.startswith("_")}
     assert compiled_names == set(python_kernels.__all__)
     assert all(getattr(chosen, name) is getattr(compiled, name) for name in compiled_names)
+
+
+@needs_compiler
+def test_loops_of_another_source_are_told(tmp_path):
+    source = Path(chosen.__file__).with_name("_kernels.c")
+    assert chosen.is_built_of(compiled, source)
+    assert chosen.is_built_of(compiled, tmp_path / "none.c")
+    (tmp_path / "newer.c").write_bytes(source.read_bytes() + b"\n")
+    assert not chosen.is_built_of(compiled, tmp_path / "newer.c")
+    assert not chosen.is_built_of(ModuleType("of_long_ago"), source)
 
 
 @needs_compiler
