@@ -1,6 +1,6 @@
 """Real clients, where they are installed, on simulated devices: what they show is what was published.
 
-`pip install --no-deps scalene optimum-neuron ray` is enough: only their readers are loaded.
+`pip install --no-deps scalene optimum-neuron ray accelerate` is enough: only their readers are loaded.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -36,6 +38,14 @@ HOLDING = """
 import time, torch
 held = [torch.zeros({}, device="neuron") for _ in range(3)]
 print(1, flush=True)
+time.sleep(300)
+"""
+ACCELERATED = """
+import time, torch
+from accelerate.test_utils.testing import get_backend
+backend, count, memory = get_backend()
+held = [torch.zeros({}, device=backend) for _ in range(3)]
+print(backend, count, memory(), flush=True)
 time.sleep(300)
 """
 
@@ -127,28 +137,53 @@ def test_ray_itself(host: SysfsTree, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cores == host.devices * host.chip.cores // host.lnc
 
 
+@contextmanager
+def holding(program: str, root: Path) -> Iterator[tuple[bytes, int]]:
+    """A program that runs on the simulated device: the line that it prints, holding memory, and its pid."""
+    command, environment = [sys.executable, "-c", program], {**os.environ, "NEURON_SYSFS_ROOT": str(root)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as started:
+        try:
+            assert started.stdout is not None
+            line = started.stdout.readline()
+            time.sleep(1)
+            yield line, started.pid
+        finally:
+            started.kill()
+
+
+def one_report(root: Path) -> dict[str, Any]:
+    """What `neuron-monitor` prints first."""
+    command = [str(SCRIPTS / "neuron-monitor"), "--sysfs-root", str(root), "--count", "1"]
+    report: dict[str, Any] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return report
+
+
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
 def test_optimum_neuron_itself(tmp_path: Path, busy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimum reads the driver's nodes of a program that runs; the monitor has the same bytes."""
     module = reader("optimum-neuron", "optimum/neuron/utils/neuron_device_memory.py")
     root = tmp_path / "tree"
-    environment = {**os.environ, "NEURON_SYSFS_ROOT": str(root)}
-    command = [sys.executable, "-c", HOLDING.format(1 << 20 if busy else 1)]
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE) as started:
-        try:
-            assert started.stdout is not None
-            assert started.stdout.readline() == b"1\n"
-            time.sleep(1)
-            monkeypatch.setattr(module, "SYSFS_NEURON_BASE", root)
-            found = module.get_neuron_device_memory().get_total_memory()
-            line = subprocess.run(
-                [str(SCRIPTS / "neuron-monitor"), "--count", "1"],
-                env=environment,
-                stdout=subprocess.PIPE,
-                check=True,
-            ).stdout
-        finally:
-            started.kill()
-    status = json.loads(line)["system_data"]["neuron_device_status"]["devices"]
+    with holding(HOLDING.format(1 << 20 if busy else 1), root) as (line, _):
+        assert line == b"1\n"
+        monkeypatch.setattr(module, "SYSFS_NEURON_BASE", root)
+        found = module.get_neuron_device_memory().get_total_memory()
+        status = one_report(root)["system_data"]["neuron_device_status"]["devices"]
     assert found == sum(device["memory_used_bytes"] for device in status)
     assert (found >= 3 * 4 << 20) is busy
+
+
+@pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
+def test_accelerate_itself(tmp_path: Path, busy: bool) -> None:
+    """Accelerate asks the program's own runtime; the monitor has the same bytes of it, from outside."""
+    try:
+        distribution("accelerate")
+    except PackageNotFoundError:
+        pytest.skip("pip install accelerate")
+    root = tmp_path / "tree"
+    with holding(ACCELERATED.format(1 << 20 if busy else 1), root) as (line, pid):
+        backend, _, held_bytes = line.split()
+        (mine,) = [each["report"] for each in one_report(root)["neuron_runtime_data"] if each["pid"] == pid]
+    used = mine["memory_used"]["neuron_runtime_used_bytes"]["usage_breakdown"]["neuroncore_memory_usage"]
+    assert backend == b"neuron"
+    assert sum(core["tensors"] for core in used.values()) == int(held_bytes)
+    assert (int(held_bytes) >= 3 * 4 << 20) is busy
