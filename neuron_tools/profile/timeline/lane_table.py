@@ -92,10 +92,9 @@ class LaneTable:
                 code reads where they say.
         """
         widths = (_LANE_WIDTH, _BLOCK_WIDTH, _LEVEL_WIDTH)
-        tables = [
-            blob.array(reference).reshape(-1, width) for reference, width in zip(stored, widths, strict=True)
-        ]
-        table = cls(*tables)
+        arrays = [blob.array(reference) for reference in stored]
+        _hold([array.dtype == np.int64 for array in arrays])
+        table = cls(*(array.reshape(-1, width) for array, width in zip(arrays, widths, strict=True)))
         table._check(len(blob))
         return table
 

@@ -62,6 +62,8 @@ def test_a_damaged_index_is_built_anew(tmp_path, damage):
         (("tracks", 0, "samples", "value"), [1 << 70, "f8", 2]),
         (("tracks", 0, "samples", "least"), [0, "u1", 1]),
         (("tracks",), []),
+        (("lanes", 0, 1), None),
+        (("lanes", 2, 1), "f8"),
         (("names", "bytes", 2), 1 << 63),
     ],
 )
