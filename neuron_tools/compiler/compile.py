@@ -33,7 +33,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     context = Context(plan, builder, core, options, EMITTERS)
     _define_parameters(context, plan)
     generate_plan(context)
-    trigger_when_ready(builder)
+    trigger_when_ready(builder, core)
     return builder.finish()
 
 
