@@ -19,11 +19,13 @@ import psutil
 
 from benchmarks.explorer import LARGE, SMALL, profile_of_size
 from benchmarks.figures import Figure, Target
+from neuron_tools.errors import NeuronToolsError
 from tests.vscode import code_server
 from tests.vscode.code_server import CodeServer
 from tests.vscode.processes import servers
 from tests.vscode.window import Window
 
+PACKER = code_server.ROOT / "node_modules/.bin/vsce"
 LINES = 2000
 REPETITIONS = 5
 HEAD = "import torch\n\nx = torch.ones(64, 64, device='neuron')\n"
@@ -48,7 +50,15 @@ _COSTS_AFTER = r"""
 
 
 def run(quick: bool = False) -> list[Figure]:
-    """All figures; `quick` takes a profile of a million spans."""
+    """All figures; `quick` takes a profile of a million spans.
+
+    Raises:
+        NeuronToolsError: VS Code, or what the extension is built with, is not installed.
+    """
+    if not (code_server.ENTRY.exists() and PACKER.exists()):
+        raise NeuronToolsError(
+            "VS Code is not installed here: run make .venv/.front_ends and scripts/install_code_server.sh."
+        )
     spans = SMALL if quick else LARGE
     with tempfile.TemporaryDirectory(prefix="neuron-vscode-") as name:
         folder = Path(name)
