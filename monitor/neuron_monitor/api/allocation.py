@@ -30,6 +30,7 @@ class AllocationWatch:
 
     Attributes:
         users: Pids by physical core id; the same object as long as nothing of it changes.
+        working: What `update` gives while all cores that are used work.
     """
 
     def __init__(self) -> None:
@@ -38,14 +39,14 @@ class AllocationWatch:
         self._since_ns: dict[int, int] = {}
         self._all_since_ns = 0
         self._processes: tuple[ProcessReading, ...] = ()
-        self._working: dict[int, CoreAllocation] = {}
+        self.working: dict[int, CoreAllocation] = {}
         self._ids: tuple[int, ...] = ()
         self._present: frozenset[int] = frozenset()
 
     def update(self, tree: TreeReading) -> Mapping[int, CoreAllocation]:
         """The cores in use, by physical core id."""
         self._follow_users(tree.records.outlines[1])
-        working, since_ns, now_ns = self._working, self._since_ns, tree.taken_ns
+        working, since_ns, now_ns = self.working, self._since_ns, tree.taken_ns
         present, moved = self._look(tree)
         if len(moved) == len(present) and working.keys() <= present:
             self._all_since_ns = now_ns
@@ -78,7 +79,7 @@ class AllocationWatch:
     def _follow_users(self, processes: tuple[ProcessReading, ...]) -> None:
         if processes is not self._processes and not kernels.have_same_cores(processes, self._processes):
             self.users = _users(processes)
-            self._working = {core: CoreAllocation(pids, 0.0) for core, pids in self.users.items()}
+            self.working = {core: CoreAllocation(pids, 0.0) for core, pids in self.users.items()}
         self._processes = processes
 
 

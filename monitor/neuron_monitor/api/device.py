@@ -298,15 +298,10 @@ class DeviceNodes:
         """The counters of all cores, a row for each; None where some are told otherwise, or not read."""
         return self._nodes.table.words if self._has_rows else None
 
-    @property
-    def part(self) -> Part | None:
-        """What `kernels.refresh` must read while nothing is due; None where that is not all."""
-        return self._nodes.part if self._has_rows else None
-
-    @property
-    def due_ns(self) -> int:
-        """When more must be read than `part`."""
-        return min(self._folders_due_ns, self._quiet_due_ns)
+    def part(self, now_ns: int) -> Part | None:
+        """What `kernels.refresh` must read while nothing else is due; None where that is not all."""
+        is_due = now_ns >= self._folders_due_ns or now_ns >= self._quiet_due_ns
+        return self._nodes.part if self._has_rows and not is_due else None
 
     def take(self, others: list[tuple[int, bytes | None]]) -> None:
         """Take what `kernels.refresh` left of `part`."""
@@ -384,7 +379,7 @@ class DeviceNodes:
 
     def is_due(self, now_ns: int) -> bool:
         """Whether `read` would look at any node, given that users tell the counters of all cores."""
-        return now_ns >= self.due_ns or not self._are_told
+        return now_ns >= min(self._folders_due_ns, self._quiet_due_ns) or not self._are_told
 
     def faults(self) -> list[Fault]:
         """What could not be read the last time."""

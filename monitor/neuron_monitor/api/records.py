@@ -60,6 +60,7 @@ class Arrangement:
 
     Attributes:
         core_ids: Of the rows.
+        row_of: The row of each core, by its id.
         sizes: Rows of each device.
         cores: Of each process the ids of its cores, and their rows.
         is_plain: Whether the rows say all about the processes: no core has a clock of its own.
@@ -70,8 +71,9 @@ class Arrangement:
         self.processes = processes
         self.core_ids = tuple([core.id for device in devices for core in device.cores])
         self.sizes = tuple([len(device.cores) for device in devices])
-        row_of = {core_id: row for row, core_id in enumerate(self.core_ids)}
-        self.cores = [(tuple(each.cores), tuple(map(row_of.__getitem__, each.cores))) for each in processes]
+        self.row_of = {core_id: row for row, core_id in enumerate(self.core_ids)}
+        row = self.row_of.__getitem__
+        self.cores = [(tuple(each.cores), tuple(map(row, each.cores))) for each in processes]
         is_clocked = any(core.is_clocked for device in devices for core in device.cores)
         self.is_plain = not is_clocked and all(process.is_timed for process in processes)
         self._last: tuple[bytes, Devices, Processes] = (b"", _with_cores_of(devices, earlier), processes)

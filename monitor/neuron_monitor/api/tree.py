@@ -169,7 +169,7 @@ class DeviceTree:
         quick = {}
         for index in sorted(self._devices):
             nodes = self._devices[index]
-            part = None if is_careful or now_ns >= nodes.due_ns else nodes.part
+            part = None if is_careful else nodes.part(now_ns)
             if part is None:
                 reads[index] = partial(nodes.read, now_ns, index * per_device, in_outline=True)
             else:

@@ -56,6 +56,7 @@ class Reporter:
         self._memo = Memo()
         self._status_forms: dict[int, tuple[system_groups.StatusShape, list[bytes]]] = {}
         self._sheet: tuple[list[list[bytes]], Sheet] = ([], Sheet())
+        self._formed: tuple[Sequence[DeviceReading], object] = ((), None)
         self._status: tuple[int, TreeReading, Report] | None = None
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
@@ -142,18 +143,23 @@ class Reporter:
         allocation = self._watch.update(tree)
         if pair is not None:
             wall_ns = sample.taken_ns - before.taken_ns
-            numbers = system_groups.rows_numbers(*pair, wall_ns, allocation)
+            used = None if allocation is self._watch.working else allocation
+            numbers = system_groups.rows_numbers(*pair, wall_ns, used)
         else:
             utilization = self._utilization.update(before.tree, tree)
             each = [system_groups.status_numbers(device, utilization, allocation) for device in tree.devices]
             numbers = [number for group in each for number in group]
-        sheet = self._form_sheet([self._status_form(device) for device in devices])
+        sheet = self._form_sheet(devices)
         sheet.numbers = numbers
         return sheet
 
-    def _form_sheet(self, forms: list[list[bytes]]) -> Sheet:
+    def _form_sheet(self, devices: Sequence[DeviceReading]) -> Sheet:
         """The last sheet where the forms are the same, else a new one."""
         last, sheet = self._sheet
+        if devices is self._formed[0] and self._watch.users is self._formed[1]:
+            return sheet
+        forms = [self._status_form(device) for device in devices]
+        self._formed = devices, self._watch.users
         if len(forms) != len(last) or not all(map(is_, forms, last)):
             sheet = Sheet()
             for form in forms:

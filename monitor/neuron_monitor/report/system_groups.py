@@ -116,11 +116,17 @@ def status_numbers(
 
 
 def rows_numbers(
-    before: Rows, after: Rows, wall_ns: int, allocation: Mapping[int, CoreAllocation]
+    before: Rows, after: Rows, wall_ns: int, allocation: Mapping[int, CoreAllocation] | None
 ) -> list[Number]:
-    """The numbers of `device_status` of all devices, one behind the other."""
+    """The numbers of `device_status` of all devices, one behind the other.
+
+    Args:
+        allocation: None where no core that is used is idle.
+    """
     made = after.arrangement
-    idle = [int(known.idle_s) if (known := allocation.get(core_id)) else 0 for core_id in made.core_ids]
+    idle = [0] * len(made.core_ids)
+    for core_id, known in allocation.items() if allocation is not None else ():
+        idle[made.row_of[core_id]] = int(known.idle_s)
     columns = COLUMN_OF["nc_time_in_use"], MEMORY_SLICE.start, MEMORY_SLICE.stop
     numbers = kernels.status_numbers(before.words, after.words, ROW_WIDTH, made.sizes, wall_ns, columns, idle)
     return [*numbers]
