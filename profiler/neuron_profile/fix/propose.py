@@ -27,6 +27,7 @@ EDITORS = Door(
         ("unfused_updates", f"{_HERE}.foreach:edit"),
         ("tiny_batches", f"{_HERE}.batched:edit"),
         ("unfused_attention", f"{_HERE}.attention:edit"),
+        ("frozen_gradients", f"{_HERE}.freeze:edit"),
         ("upcast_products", f"{_HERE}.upcasts:edit"),
         ("fp32_matmul", f"{_HERE}.autocast:edit"),
         ("recompilation", f"{_HERE}.recompilation:edit"),

@@ -13,6 +13,7 @@ from neuron_profile.fix.edits import (
     batched,
     compile_model,
     foreach,
+    freeze,
     hoist,
     kernel_buffers,
     kernel_engine,
@@ -372,3 +373,42 @@ def test_operands_of_a_product_are_cast_before_the_loop():
 def test_operands_that_change_stay(old, new):
     line = 4 if not new else 5
     assert edited(autocast, PRODUCT.replace(old, new), line) is None
+
+
+TRAINED_HEAD = """import torch
+model = Model().to("neuron")
+head = torch.nn.Linear(4, 4)
+optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+for x in data:
+    head(model(x)).mean().backward()
+    optimizer.step()
+"""
+
+
+def frozen(text, *modules):
+    finding = Finding("frozen_gradients", "", "", Place("train.py", 6), evidence={"modules": list(modules)})
+    found = freeze.edit(Request(finding, text, ()))
+    return None if found is None else [each for each in found.text.splitlines() if "requires_grad_" in each]
+
+
+@pytest.mark.parametrize(
+    ("modules", "line"),
+    [
+        (["/Model/body/0", "/Model/body/1"], "model.body.requires_grad_(False)"),
+        (["/Model/body/0"], "model.body.requires_grad_(False)"),
+        (["/Model/body", "/Model/embedding"], "model.requires_grad_(False)"),
+    ],
+)
+def test_what_is_not_trained_needs_no_gradients(modules, line):
+    assert frozen(TRAINED_HEAD, *modules) == [line]
+
+
+def test_a_module_that_holds_a_trained_one_is_left_alone():
+    text = TRAINED_HEAD.replace("head.parameters()", "model.head.parameters()")
+    assert frozen(text, "/Model/body/0") == ["model.body.requires_grad_(False)"]
+    assert frozen(text, "/Model/body", "/Model/embedding") is None
+
+
+def test_a_module_that_is_made_in_a_function_is_left_alone():
+    text = TRAINED_HEAD.replace("model = Model()", "model = make(lambda: Model())")
+    assert frozen(text, "/Model/body") is None
