@@ -45,7 +45,7 @@ class AllocationWatch:
 
     def update(self, tree: TreeReading) -> Mapping[int, CoreAllocation]:
         """The cores in use, by physical core id."""
-        self._follow_users(tree.records.outlines[1])
+        self._follow_users(tree.records.outlines[1], tree.taken_ns)
         working, since_ns, now_ns = self.working, self._since_ns, tree.taken_ns
         present, moved = self._look(tree)
         if len(moved) == len(present) and working.keys() <= present:
@@ -76,9 +76,11 @@ class AllocationWatch:
         self._last = tree, cores
         return cores.keys(), kernels.worked(before, cores, _PROGRESS)
 
-    def _follow_users(self, processes: tuple[ProcessReading, ...]) -> None:
+    def _follow_users(self, processes: tuple[ProcessReading, ...], now_ns: int) -> None:
+        """Note who uses which core; one that was not used before is idle since now."""
         if processes is not self._processes and not kernels.have_same_cores(processes, self._processes):
-            self.users = _users(processes)
+            before, self.users = self.users, _users(processes)
+            self._since_ns.update(dict.fromkeys(self.users.keys() - before.keys(), now_ns))
             self.working = {core: CoreAllocation(pids, 0.0) for core, pids in self.users.items()}
         self._processes = processes
 
