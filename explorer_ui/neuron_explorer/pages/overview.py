@@ -31,8 +31,8 @@ from neuron_profile.analysis.traces.overview import TraceOverview
 from neuron_profile.reports.compiler_text import compiler_line
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import count, duration, percent, scaled
-from neuron_profile.reports.summary_text import made_by, notices, total_rows, verdict_text
-from neuron_profile.reports.trace_text import trace_rows, trace_verdict
+from neuron_profile.reports.summary_text import made_by, notices, overview_verdict, total_rows
+from neuron_profile.reports.trace_text import trace_rows
 
 ROWS = 10
 FINDINGS = 5
@@ -98,7 +98,7 @@ def SUMMARY(view: View) -> list[Any]:
     overview: Overview = view.result(results.OVERVIEW)
     return [
         *(html.P(notice, className="notice") for notice in notices(identity)),
-        html.P(_verdict(overview), className="verdict"),
+        html.P(overview_verdict(overview), className="verdict"),
         _trace_figures(overview.trace)
         if overview.is_foreign and overview.trace is not None
         else _figures(view, overview),
@@ -106,7 +106,8 @@ def SUMMARY(view: View) -> list[Any]:
         *(
             [
                 chart_card(
-                    "Engines", engine_use_figure(overview.engines, view.theme, of_total=_is_alone(overview))
+                    "Engines",
+                    engine_use_figure(overview.engines, view.theme, of_total=overview.is_device_alone),
                 )
             ]
             if overview.engines
@@ -115,36 +116,13 @@ def SUMMARY(view: View) -> list[Any]:
     ]
 
 
-def _is_alone(overview: Overview) -> bool:
-    """Whether the device alone was profiled: its instructions are there, but no execution by a host."""
-    return not overview.occupancy.executions and bool(overview.metrics.get("total_time"))
-
-
-def _verdict(overview: Overview) -> str:
-    """What the program waits for, in one sentence; of what has no host or no device, what there is."""
-    if _is_alone(overview):
-        total_ns, active = _alone(overview)
-        return (
-            f"The device alone was profiled: {duration(total_ns)}, of which it was active {percent(active)}."
-        )
-    if overview.is_foreign and overview.trace is not None:
-        return trace_verdict(overview.trace)
-    return verdict_text(overview.occupancy)
-
-
-def _alone(overview: Overview) -> tuple[float, float]:
-    """Length of a device profile in ns, and the part of it in which anything was active."""
-    metrics = overview.metrics
-    return float(metrics["total_time"]) * 1e9, float(metrics.get("total_active_time_percent") or 0.0)
-
-
 def _figures(view: View, overview: Overview) -> Any:
     metrics, occupancy = overview.metrics, overview.occupancy
-    if _is_alone(overview):
-        total_ns, active = _alone(overview)
+    if overview.is_device_alone:
+        share = overview.active_share
         numbers = [
-            ("Device time", duration(total_ns), "without a host"),
-            ("Device active", percent(active), "of the device time"),
+            ("Device time", duration(overview.total_ns), "without a host"),
+            ("Device active", UNKNOWN if share is None else percent(share), "of the device time"),
         ]
     else:
         numbers = [
@@ -229,7 +207,7 @@ def _known(value: Any, unit: str) -> str:
 
 
 def _mfu(overview: Overview) -> float:
-    if _is_alone(overview):
+    if overview.is_device_alone:
         return float(overview.metrics.get("mfu_estimated_percent") or 0.0)
     return overview.while_busy("mfu_estimated_percent")
 

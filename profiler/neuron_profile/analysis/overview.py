@@ -93,6 +93,17 @@ class Overview:
         """Whether all that it shows is another tool's trace: nothing was executed on a NeuronCore."""
         return self.trace is not None and not self.occupancy.executions and not self.metrics.get("total_time")
 
+    @property
+    def is_device_alone(self) -> bool:
+        """Whether the device alone was profiled: its instructions are there, but no execution by a host."""
+        return not self.occupancy.executions and bool(self.metrics.get("total_time"))
+
+    @property
+    def active_share(self) -> float | None:
+        """Part of the total time in which anything was active on the device; None where nobody says."""
+        share = self.metrics.get("total_active_time_percent")
+        return None if share is None else float(share)
+
     def while_busy(self, metric: str) -> float:
         """A utilization metric of the total time, taken over the device time instead.
 
@@ -128,7 +139,7 @@ def engine_use(profile: Profile, metrics: Mapping[str, Any], occupancy: Occupanc
     """Use of each engine that was active at all.
 
     Of a whole profile without executions the active time is that of its Summary: an imported one's own tool
-    measured it.
+    measured it; all of its time is the device's.
     """
     active = {
         row["engine"]: int(row["active_ns"]) for row in profile.query(_active_time(profile)).to_pylist()
@@ -140,10 +151,11 @@ def engine_use(profile: Profile, metrics: Mapping[str, Any], occupancy: Occupanc
             for engine, prefix, _ in ENGINES
             if metrics.get(f"{prefix}_active_time") is not None
         }
+    device_ns = occupancy.device_ns if occupancy.executions else total_ns
     return tuple(
         EngineUse(
             title, active[engine], active[engine] / total_ns if total_ns else 0.0,
-            active[engine] / occupancy.device_ns if occupancy.device_ns else 0.0,
+            active[engine] / device_ns if device_ns else 0.0,
         )
         for engine, _, title in ENGINES
         if active.get(engine)

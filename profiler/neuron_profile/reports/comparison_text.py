@@ -17,7 +17,13 @@ from neuron_profile.analysis.overview import Overview
 from neuron_profile.analysis.source_frames import SourceLine
 from neuron_profile.reports.places import place
 from neuron_profile.reports.quantities import duration, percent, scaled
-from neuron_profile.reports.summary_text import MODULE_DEPTH, PLACE_WIDTH, UTILIZATIONS, notices, verdict_text
+from neuron_profile.reports.summary_text import (
+    MODULE_DEPTH,
+    PLACE_WIDTH,
+    UTILIZATIONS,
+    notices,
+    overview_verdict,
+)
 
 ROWS = 10
 
@@ -91,7 +97,7 @@ def _headings(columns: Sequence[Column], names: Sequence[str]) -> RenderableType
     lines: list[Text] = []
     for column, name in zip(columns, names):
         lines.append(Text.assemble((name, "bold"), "  ", column.identity.command))
-        lines.append(Text(f"  {verdict_text(column.overview.occupancy)}"))
+        lines.append(Text(f"  {overview_verdict(column.overview)}"))
         lines.extend(Text(f"  {notice}", style="bold yellow") for notice in notices(column.identity))
     return Group(*lines, "")
 

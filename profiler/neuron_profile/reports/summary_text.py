@@ -56,11 +56,13 @@ def summary_parts(identity: Identity, overview: Overview) -> Iterator[Renderable
         yield warning_list(overview.warnings)
         return
     if not overview.occupancy.executions:
-        yield verdict(overview.occupancy)
+        yield verdict(overview)
+        if overview.engines:
+            yield engine_bars(overview.engines)
         yield warning_list(overview.warnings)
         return
     yield totals(overview)
-    yield verdict(overview.occupancy)
+    yield verdict(overview)
     if overview.engines:
         yield engine_bars(overview.engines)
     yield module_table(hotspots)
@@ -209,9 +211,20 @@ def _memory_rows(overview: Overview) -> Iterator[tuple[str, str]]:
             yield "", ", ".join(f"{row.category} {percent(row.of_peak)}" for row in held)
 
 
-def verdict(occupancy: Occupancy) -> RenderableType:
+def verdict(overview: Overview) -> RenderableType:
     """One sentence: what the program waits for."""
-    return Text(f"{verdict_text(occupancy)}\n", style="bold")
+    return Text(f"{overview_verdict(overview)}\n", style="bold")
+
+
+def overview_verdict(overview: Overview) -> str:
+    """What the program waits for, in one sentence; of what has no host or no device, what there is."""
+    if overview.is_device_alone:
+        share = overview.active_share
+        active = "" if share is None else f", of which it was active {percent(share)}"
+        return f"The device alone was profiled: {duration(overview.total_ns)}{active}."
+    if overview.is_foreign and overview.trace is not None:
+        return trace_verdict(overview.trace)
+    return verdict_text(overview.occupancy)
 
 
 def verdict_text(occupancy: Occupancy) -> str:

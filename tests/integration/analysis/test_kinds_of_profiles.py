@@ -81,7 +81,10 @@ def test_parts_add_up(profile, kind):
 def test_every_other_view_takes_it(profile, kind):
     overview = make_overview(profile)
     charges = charge_device_time(profile)
-    assert charges.device_ns == pytest.approx(overview.occupancy.device_ns, abs=1)
+    if overview.is_device_alone:  # the time of instructions and transfers, without executions around them
+        assert 0 < charges.device_ns <= overview.total_ns
+    else:
+        assert charges.device_ns == pytest.approx(overview.occupancy.device_ns, abs=1)
     findings = advise(profile)
     assert {finding.rule for finding in findings} <= set(RULES.names())
     assert all(0 <= finding.gain <= 1 for finding in findings)
@@ -94,8 +97,8 @@ def test_every_other_view_takes_it(profile, kind):
 @pytest.mark.slow
 @KINDS
 def test_it_differs_from_itself_by_nothing(profiles, profile, kind):
-    if kind in ("host_trace", "gpu_trace"):
-        with pytest.raises(LacksDataError, match="no instructions of a device"):
+    if kind == "host_trace":
+        with pytest.raises(LacksDataError, match="no spans of a device"):
             compare(profile, profile)
         return
     with neuron_tools.open_profile(profiles(kind)) as same:

@@ -1,4 +1,5 @@
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ from neuron_profile.analysis.occupancy import Occupancy
 from neuron_profile.analysis.time.charges import Charge, Charges, Origin
 from neuron_profile.reports.summary_output import write_summaries
 from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary, verdict_text
+from neuron_tools.profile.importers import import_traces
+from tests.fixtures.foreign_traces import device_profile
 
 
 def summary_of(*paths: Path) -> str:
@@ -100,6 +103,15 @@ def test_a_profile_in_which_nothing_ran(make_profile) -> None:
     text = summary_of(make_profile(tables={}))
     assert "Nothing ran on the device" in text
     assert "Module" not in text
+
+
+def test_a_profile_of_the_device_alone(tmp_path: Path) -> None:
+    (tmp_path / "device.json").write_text(json.dumps(device_profile()))
+    import_traces([tmp_path / "device.json"], tmp_path / "device.nprof")
+    lines = summary_of(tmp_path / "device.nprof").splitlines()
+    assert "The device alone was profiled: 500 ns." in lines
+    tensor = next(line for line in lines if line.startswith("Tensor"))
+    assert tensor.endswith("280 ns           56.0 %        56.0 %")
 
 
 def test_it_fits_into_80_columns_without_colour_whatever_the_names(make_profile, tiny_tables) -> None:
