@@ -75,13 +75,17 @@ class _Rows:
         return first
 
     def table(self) -> Table:
+        table: Table = self.joined().copy()
+        return table
+
+    def joined(self) -> Table:
+        """All rows without a copy of them, to be read only."""
         self._flush()
         if not self._blocks:
             return np.zeros(0, self._dtype)
         if len(self._blocks) > 1:
             self._blocks = [np.concatenate(self._blocks)]
-        table: Table = self._blocks[0].copy()
-        return table
+        return self._blocks[0]
 
     def _flush(self) -> None:
         if self._pending:
@@ -355,7 +359,7 @@ class ProgramBuilder:
 
     def view(self) -> tuple[Table, Table, tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         """Instructions and DMAs appended so far, and what was said to depend on what: (rows, tokens)."""
-        return self._instructions.table(), self._dmas.table(), self._dependencies()
+        return self._instructions.joined(), self._dmas.joined(), self._dependencies()
 
     def reorder(self, order: npt.NDArray[np.int64]) -> None:
         """Put the instructions into another order: row `i` is then what row `order[i]` was.
@@ -365,7 +369,7 @@ class ProgramBuilder:
         """
         new = np.empty(len(order), np.int64)
         new[order] = np.arange(len(order))
-        table = self._instructions.table()[order]
+        table = self._instructions.joined()[order]
         self._instructions = _Rows(INSTRUCTION_DTYPE)
         self._instructions.extend(table)
         rows, tokens = self._dependencies()
@@ -376,10 +380,12 @@ class ProgramBuilder:
         ]
 
     def _dependencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        singles = (np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64))
-        rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
-        tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
-        return rows, tokens
+        if self._edge_rows or len(self._edge_blocks) != 1:
+            singles = (np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64))
+            rows = np.concatenate([singles[0], *(block[0] for block in self._edge_blocks)])
+            tokens = np.concatenate([singles[1], *(block[1] for block in self._edge_blocks)])
+            self._edge_rows, self._edge_tokens, self._edge_blocks = [], [], [(rows, tokens)]
+        return self._edge_blocks[0]
 
     def finish(self) -> Program:
         """The Program, with dependencies turned into semaphores.
