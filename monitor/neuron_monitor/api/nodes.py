@@ -80,7 +80,7 @@ class NodeTable:
         self._opened = bytearray(array("i", [CLOSED] * count))
         self._descriptors = memoryview(self._opened).cast("i")
         self._keep_open = True
-        self._flags = READ_ONLY | os.O_NOATIME
+        self._flags = READ_ONLY | getattr(os, "O_NOATIME", 0)
 
     def read(self, positions: list[int]) -> list[int]:
         """Read nodes anew.

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from heapq import heapify, heappop, heappush
 
 import numpy as np
@@ -190,15 +191,20 @@ def _kept(
     gone = {*pieces.saves.tolist(), *pieces.reloads.tolist()}
     part = np.append(pieces.part, -1)
 
-    def of_part(producer: int, own: int, seen: set[int]) -> Iterator[int]:
-        row = by[producer]
-        if row not in seen:
+    @cache
+    def of_part(producer: int, own: int) -> list[int]:
+        found, seen, open_ones = [], set(), [producer]
+        while open_ones:
+            each = open_ones.pop()
+            row = by[each]
+            if row in seen:
+                continue
             seen.add(row)
             if roles.uses[row] >= 0 or part[roles.makes[row]] <= own:
-                yield producer
+                found.append(each)
             else:
-                for earlier in producers[row]:
-                    yield from of_part(earlier, own, seen)
+                open_ones += producers[row]
+        return found
 
     for row in range(count):
         if row in gone:
@@ -207,7 +213,7 @@ def _kept(
             if by[producer] in save_of:
                 yield from ((row, made) for made in producers[save_of[by[producer]]])
             elif roles.uses[row] >= 0:
-                yield from ((row, each) for each in of_part(producer, int(part[roles.uses[row]]), set()))
+                yield from ((row, each) for each in of_part(producer, int(part[roles.uses[row]])))
             else:
                 yield row, producer
 

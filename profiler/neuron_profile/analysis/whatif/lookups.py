@@ -15,23 +15,19 @@ Mask = npt.NDArray[np.bool_]
 EFFICIENT_BYTES = 512  # DMA efficiency falls below this (NKI documentation, DMA)
 
 
-def lookups(program: Program, below_bytes: int | None = None) -> Mask:
-    """(DMAs,) what gathers or scatters rows outside of kernels.
-
-    Args:
-        below_bytes: Only rows that are shorter; all, if None.
-    """
+def narrow_lookups(program: Program) -> Mask:
+    """(DMAs,) what gathers or scatters rows shorter than `EFFICIENT_BYTES` outside of kernels."""
     dmas = program.dmas
     if kernel_lines(program) is not None or not len(dmas):
         return np.zeros(len(dmas), bool)
     made = np.array([queue.kind is QueueKind.SOFTWARE_DYNAMIC for queue in program.queues])[dmas["queue"]]
-    chosen: Mask = made & (dmas["descriptors"] > 1)
-    return chosen if below_bytes is None else chosen & (dmas["descriptor_bytes"] < below_bytes)
+    chosen: Mask = made & (dmas["descriptors"] > 1) & (dmas["descriptor_bytes"] < EFFICIENT_BYTES)
+    return chosen
 
 
 def of_lookups(program: Program) -> Mask:
     """(DMAs,) all transfers of operations that look up short rows: their indices and results too."""
-    narrow = lookups(program, EFFICIENT_BYTES)
+    narrow = narrow_lookups(program)
     chosen: Mask = np.isin(program.dmas["hlo"], np.unique(program.dmas["hlo"][narrow]))
     return chosen & narrow.any()
 
@@ -40,7 +36,7 @@ def with_wide_lookups(program: Program, scale: CostScale) -> tuple[Program, Cost
     """The same bytes looked up in rows of 512: as many fewer rows, indices, transfers and descriptors."""
     table, dmas = program.instructions.copy(), program.dmas.copy()
     moved, started = np.ones(len(dmas)), np.ones(len(table))
-    narrow = lookups(program, EFFICIENT_BYTES)
+    narrow = narrow_lookups(program)
     for hlo in np.unique(dmas["hlo"][narrow]).tolist():
         here = dmas["hlo"] == hlo
         together = EFFICIENT_BYTES // int(dmas["descriptor_bytes"][narrow & here].min())

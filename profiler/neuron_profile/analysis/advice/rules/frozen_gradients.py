@@ -38,7 +38,7 @@ def find(context: Context) -> Iterator[Finding]:
         names = sorted({each.layer for each in frozen})
         yield Finding(
             "frozen_gradients",
-            f"Gradients of {names[0]} are computed, which no optimizer updates",
+            f"Gradients of {names[0]} are computed, but no optimizer updates it",
             "Say that this part is not trained: requires_grad_(False) on its module before the loop, or call "
             "it under torch.no_grad(). The backward pass then ends where it begins.",
             Place(file, line),

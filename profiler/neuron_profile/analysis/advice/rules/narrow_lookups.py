@@ -11,7 +11,7 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
-from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, lookups, with_wide_lookups
+from neuron_profile.analysis.whatif.lookups import EFFICIENT_BYTES, narrow_lookups, with_wide_lookups
 from neuron_tools.records.program import Program
 
 MINIMUM_SHARE = 0.05
@@ -27,8 +27,8 @@ def find(context: Context) -> Iterator[Finding]:
     shortest = min(int(dmas["descriptor_bytes"].min()) for _, dmas in chosen if len(dmas))
     yield context.finding(
         "narrow_lookups",
-        f"{rows:,} rows of {shortest} bytes and more are looked up one by one: GpSimd makes a descriptor for "
-        "each",
+        f"{rows:,} short rows, the shortest of {shortest} bytes, are looked up one by one: GpSimd makes a "
+        "descriptor for each",
         f"Look up rows of at least {EFFICIENT_BYTES} bytes: keep what is always needed together in one row "
         "(tables with the same indices side by side in one table, neighbouring rows as one), and look up an "
         "index that repeats once.",
@@ -39,12 +39,12 @@ def find(context: Context) -> Iterator[Finding]:
 
 
 def _narrow(program: Program) -> tuple[Mask, Mask]:
-    return np.zeros(len(program.instructions), bool), lookups(program, EFFICIENT_BYTES)
+    return np.zeros(len(program.instructions), bool), narrow_lookups(program)
 
 
 def _widened(variant: Variant, origins: Origins) -> Variant:
     """The same bytes in rows of 512."""
-    if not lookups(variant.program, EFFICIENT_BYTES).any():
+    if not narrow_lookups(variant.program).any():
         return variant
     program, scale = with_wide_lookups(variant.program, variant.scale)
     return replace(variant, program=program, scale=scale)

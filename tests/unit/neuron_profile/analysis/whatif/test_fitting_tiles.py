@@ -19,7 +19,7 @@ PIECES, PIECE_BYTES = 64, 8192
 ON_CHIP = {"source_memory": Memory.SBUF, "destination_memory": Memory.SBUF}
 
 
-def kernel(reload_bytes: int = PIECE_BYTES) -> Program:
+def kernel(reload_bytes: int = PIECE_BYTES, pieces: int = PIECES) -> Program:
     """Pieces are loaded, changed, spilled and summed; then each is loaded back, scaled and stored."""
     builder = ProgramBuilder("softmax")
     load = builder.queue("in", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
@@ -35,21 +35,22 @@ def kernel(reload_bytes: int = PIECE_BYTES) -> Program:
             descriptor_bytes=size, partitions=128, tile=tile, tensor=tensor, after=after,
         )  # fmt: skip
 
-    def compute(engine, opcode, source, destination, after=()):
+    def compute(engine, opcode, source, destination, after=(), second_source=-1):
         return builder.instruction(
             engine, opcode, partitions=128, elements=PIECE_BYTES // 4, input_dtype=DType.F32,
-            output_dtype=DType.F32, source=source, destination=destination, after=after, **ON_CHIP,
+            output_dtype=DType.F32, source=source, second_source=second_source, destination=destination,
+            after=after, **ON_CHIP,
         )  # fmt: skip
 
     saved, freed = [], [[] for _ in range(8)]
-    for number in range(PIECES):
+    for number in range(pieces):
         tile = builder.tile(Memory.SBUF, PIECE_BYTES * (number % 8), PIECE_BYTES)
         loaded = moved(load, tile, data, freed[number % 8])
         made = compute(Engine.SCALAR, Opcode.ACTIVATE, tile, tile, [loaded])
-        added = compute(Engine.VECTOR, Opcode.TENSOR_REDUCE, tile, total, [made])
+        added = compute(Engine.VECTOR, Opcode.TENSOR_REDUCE, tile, total, [made], total if number else -1)
         saved.append(moved(store, tile, kept, [made]))
         freed[number % 8] = [added, saved[-1]]
-    for number in range(PIECES):
+    for number in range(pieces):
         tile = builder.tile(Memory.SBUF, 80_000 + PIECE_BYTES * (number % 8), PIECE_BYTES)
         back = moved(load, tile, kept, [saved[number], *freed[number % 8]], reload_bytes)
         builder.instruction(
@@ -107,4 +108,11 @@ def test_a_program_without_spills_stays_as_it_is():
     changed, _ = fitted(kernel())
     again, scale = fitted(changed)
     assert again is changed
+    assert scale.is_unchanged
+
+
+def test_a_sum_of_very_many_pieces_is_followed_back():
+    program = kernel(pieces=1500)
+    changed, scale = fitted(program)
+    assert len(changed.dmas) == len(program.dmas) - 2 * 1500
     assert scale.is_unchanged
