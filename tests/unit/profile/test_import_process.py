@@ -76,23 +76,23 @@ def test_an_import_that_is_stopped_leaves_nothing(traces, made):
     assert list(made.iterdir()) == []
 
 
-def test_the_process_ends_with_the_one_that_started_it(tmp_path, made):
-    os.mkfifo(tmp_path / "never")
+def test_the_process_ends_with_the_one_that_started_it(traces, tmp_path, made):
+    long = tmp_path / "long.json"
+    event = '{"ph": "X", "name": "step", "pid": 1, "tid": 1, "ts": 1, "dur": 1, "args": {"step": 1}}'
+    long.write_text(f"[{', '.join([event] * 300_000)}]")  # not read within an instant
     program = (
         "import sys; from neuron_tools.profile.lockdown.import_process import import_apart;"
-        "import_apart([sys.argv[1]], sys.argv[2])"
+        "import_apart(sys.argv[2:], sys.argv[1], progress=lambda *count: print(count, flush=True))"
     )
-    starter = subprocess.Popen(
-        [sys.executable, "-c", program, tmp_path / "never", made / "job.nprof"],
-        env={"PYTHONPATH": ROOT, "PATH": os.environ["PATH"]},
-    )
-    while not list(made.glob(".*.importing")):
-        assert starter.poll() is None
-        psutil.wait_procs([], 0.05)
-    children = psutil.Process(starter.pid).children()
-    starter.send_signal(signal.SIGKILL)
-    starter.wait()
-    assert psutil.wait_procs(children, 20)[1] == []
+    with subprocess.Popen(
+        [sys.executable, "-c", program, made / "job.nprof", traces[0], long],
+        env={"PYTHONPATH": ROOT, "PATH": os.environ["PATH"]}, stdout=subprocess.PIPE, text=True,
+    ) as starter:  # fmt: skip
+        assert starter.stdout.readline() == "(1, 2)\n"
+        children = psutil.Process(starter.pid).children()
+        assert [each.suffix for each in made.iterdir()] == [".importing"]
+        starter.send_signal(signal.SIGKILL)
+    assert psutil.wait_procs(children, 60)[1] == []
     assert list(made.iterdir()) == []
 
 
