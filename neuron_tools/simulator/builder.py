@@ -32,6 +32,7 @@ from neuron_tools.records.program import (
     Tensor,
     TensorKind,
 )
+from neuron_tools.records.rows import copied, joined, taken
 from neuron_tools.simulator.errors import ProgramError
 
 Table = npt.NDArray[np.void]
@@ -70,13 +71,12 @@ class _Rows:
     def extend(self, block: Table) -> int:
         self._flush()
         first = self._block_rows
-        self._blocks.append(block)
+        self._blocks.append(np.asarray(block, self._dtype))
         self._block_rows += len(block)
         return first
 
     def table(self) -> Table:
-        table: Table = self.joined().copy()
-        return table
+        return copied(self.joined())
 
     def joined(self) -> Table:
         """All rows without a copy of them, to be read only."""
@@ -84,7 +84,7 @@ class _Rows:
         if not self._blocks:
             return np.zeros(0, self._dtype)
         if len(self._blocks) > 1:
-            self._blocks = [np.concatenate(self._blocks)]
+            self._blocks = [joined(self._blocks)]
         return self._blocks[0]
 
     def _flush(self) -> None:
@@ -346,7 +346,7 @@ class ProgramBuilder:
                 `dma_token(first + i)` with `first` = `dma_count` before the call.
         """
         if dmas is not None:
-            block = block.copy()
+            block = copied(block)
             block["dma"][block["dma"] >= 0] += self._dmas.extend(dmas)
         return self._instructions.extend(block)
 
@@ -369,7 +369,7 @@ class ProgramBuilder:
         """
         new = np.empty(len(order), np.int64)
         new[order] = np.arange(len(order))
-        table = self._instructions.joined()[order]
+        table = taken(self._instructions.joined(), order)
         self._instructions = _Rows(INSTRUCTION_DTYPE)
         self._instructions.extend(table)
         rows, tokens = self._dependencies()
@@ -437,7 +437,7 @@ class ProgramBuilder:
         per_row = np.bincount(wait_rows, minlength=len(instructions))
         instructions["wait_count"] = per_row
         instructions["first_wait"] = np.cumsum(per_row) - per_row
-        return waits[order], count
+        return taken(waits, order), count
 
     def _edges(self, instructions: Table, dmas: Table) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Dependencies between different streams, by row: (rows, producers); producer >= n is DMA p - n."""
@@ -454,7 +454,7 @@ class ProgramBuilder:
                 f"Program {self.name!r}: instruction {rows[bad][0]} depends on token {tokens[bad][0]}, "
                 "which does not come before it; append the producer first."
             )
-        engine = instructions["engine"]
+        engine = np.ascontiguousarray(instructions["engine"])
         other = np.ones(len(rows), bool)
         local = tokens >= 0
         other[local] = engine[rows[local]] != engine[tokens[local]]

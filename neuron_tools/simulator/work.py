@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program
+from neuron_tools.records.rows import copied
 from neuron_tools.simulator.dma_costs import DmaCosts, dma_costs, trigger_costs
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
@@ -138,7 +139,7 @@ def _join(programs: Sequence[Program], parts: Sequence[Work], banks: Sequence[in
 
 def _moved(part: Work, rows: int, waits: int, dmas: int, queues: int, semaphores: int) -> Work:
     """A core's tables as they stand behind those of the cores before it."""
-    instructions, wait_table, dma_table = part.instructions.copy(), part.waits.copy(), part.dma_table.copy()
+    instructions, wait_table, dma_table = map(copied, (part.instructions, part.waits, part.dma_table))
     instructions["first_wait"] += waits
     _shift(instructions, "signal", semaphores)
     _shift(instructions, "dma", dmas)

@@ -19,6 +19,7 @@ from neuron_tools.compiler.codegen.estimate import generate_estimate
 from neuron_tools.compiler.passes.groups import Group
 from neuron_tools.compiler.ready_program import ReadyProgram, ready_program_of
 from neuron_tools.records.program import Memory, Program, Purpose
+from neuron_tools.records.rows import copied
 from neuron_tools.simulator.builder import ENGINE_COUNT, dma_token
 
 IntArray = npt.NDArray[np.int64]
@@ -55,7 +56,7 @@ class _ReadyCall:
         blocks = self._allocate()
         hlo = self._hlo()
         tensors = self._tensors()
-        tiles = program.tiles.copy()
+        tiles = copied(program.tiles)
         for memory, block in blocks.items():
             tiles["address"][tiles["memory"] == memory] += block.address
         tiles["first_use"] = tiles["last_use"] = -1
@@ -119,7 +120,7 @@ class _ReadyCall:
 
     def _instructions(self, hlo: IntArray, first_tile: int) -> Table:
         builder = self._context.builder
-        block: Table = self._program.instructions.copy()
+        block = copied(self._program.instructions)
         functions = [builder.activation(name) if name else 0 for name in self._program.activations]
         block["activation"] = np.array(functions, np.uint16)[block["activation"]]
         block["hlo"] = _mapped(block["hlo"], hlo)
@@ -131,7 +132,7 @@ class _ReadyCall:
 
     def _dmas(self, hlo: IntArray, first_tile: int, tensors: IntArray) -> Table:
         program, context = self._program, self._context
-        dmas: Table = program.dmas.copy()
+        dmas = copied(program.dmas)
         queues = np.array([context.queue(queue) for queue in program.queues] or [0], np.int64)
         dmas["queue"] = queues[dmas["queue"]]
         dmas["hlo"] = _mapped(dmas["hlo"], hlo)

@@ -26,6 +26,7 @@ from neuron_tools.records.program import (
     Tensor,
     TensorKind,
 )
+from neuron_tools.records.rows import copied
 from neuron_tools.simulator.builder import ProgramBuilder
 
 IntArray = npt.NDArray[np.int64]
@@ -270,11 +271,11 @@ class _Copy:
     def append(self) -> tuple[IntArray, dict[int, Location]]:
         section, context = self._section, self._context
         tensors = self._tensors()
-        tiles = section.tiles.copy()
+        tiles = copied(section.tiles)
         tiles["tensor"] = _mapped(tiles["tensor"], tensors)
         first_tile = context.builder.tiles(tiles)
         hlo = self._hlo()
-        block, dmas = section.instructions.copy(), section.dmas.copy()
+        block, dmas = copied(section.instructions), copied(section.dmas)
         for column in ("source", "second_source", "destination"):
             block[column][block[column] >= 0] += first_tile
         block["hlo"] = _mapped(block["hlo"], hlo)
