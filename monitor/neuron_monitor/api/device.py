@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from operator import is_
 from types import MappingProxyType
+from typing import NamedTuple
 
 from neuron_monitor.api import kernels, layout
 from neuron_monitor.api.nodes import Fault, NodeTable, Part, TextNode, describe_os_error, read_text
@@ -24,7 +25,8 @@ TURNS_OF_WORKING_CORES = 3
 # Memory by category is read when its total changed; otherwise, where there is a total, only this often.
 MEMORY_INTERVAL_NS = 12_000_000_000
 QUIET_PHASES = 16
-LOOK_INTERVAL_NS = 10_000_000_000
+# A full look at a device's folder: at each of its nodes, for sysfs does not always tell of changes.
+LOOK_INTERVAL_NS = 30_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew, and memory for its total.
 FOLDER_INTERVAL_NS = 900_000_000
 DEVICE_COLUMNS = (
@@ -49,6 +51,65 @@ _SUCCESS = layout.COLUMN_OF["success"]
 _PROGRESS = frozenset(layout.COLUMN_OF[name] for name in layout.PROGRESS_COLUMNS)
 _ACTIVITY = frozenset(layout.COLUMN_OF[name] for name in layout.ACTIVITY_COLUMNS)
 _MEMORY = frozenset(range(_WIDTH)[layout.MEMORY_SLICE])
+
+
+class Folder(NamedTuple):
+    """A device's folder as it was when it was looked at in full."""
+
+    path: str
+    inode: int
+    modified_ns: int
+
+    def is_as_it_was(self) -> bool:
+        """Whether nothing tells that entries came or went."""
+        try:
+            entry = os.stat(self.path)
+        except OSError:
+            return False
+        return entry.st_ino == self.inode and entry.st_mtime_ns == self.modified_ns
+
+
+class Plan(NamedTuple):
+    """What is read of a device at one look, given that its folder is as it was.
+
+    Attributes:
+        parts: Nodes of its cores, and the device's own where they are due.
+        folder: None where it is not looked at.
+        power: None where it is not due.
+    """
+
+    parts: tuple[Part, ...]
+    folder: Folder | None = None
+    power: TextNode | None = None
+
+
+Outcome = tuple[list[int], list[tuple[int, bytes | None]]]
+"""Of one part: what changed, and what the caller must look at."""
+
+
+class Carried(NamedTuple):
+    """What was read of a device as a plan says."""
+
+    outcomes: Sequence[Outcome]
+    power: bytes | OSError | None
+
+
+def carry_out(plans: Sequence[Plan]) -> list[Carried]:
+    """Read devices as their plans say, all at once; [] where the folder of one is another than it was."""
+    if not all(plan.folder.is_as_it_was() for plan in plans if plan.folder is not None):
+        return []
+    outcomes = iter(kernels.refresh([part for plan in plans for part in plan.parts]))
+    return [
+        Carried([next(outcomes) for _ in plan.parts], None if plan.power is None else _power_told(plan.power))
+        for plan in plans
+    ]
+
+
+def _power_told(node: TextNode) -> bytes | OSError:
+    try:
+        return node.read()
+    except OSError as error:
+        return error
 
 
 @dataclass(slots=True)
@@ -132,7 +193,7 @@ class _CoreNodes:
         self._memory_due_ns = 0
         self._has_activity = self._has_missing = False
         self._is_new = True
-        self._part = self.table.part(b"")
+        self._part = self._looked = self.table.part(b"")
 
     @property
     def readings(self) -> tuple[CoreReading, ...]:
@@ -140,10 +201,23 @@ class _CoreNodes:
         self.outline = kernels.followed(self.outline, bytes(self.table.words))
         return self.outline
 
-    @property
-    def part(self) -> Part | None:
-        """What is read at each look; None where more must be read when some of it changed."""
-        return None if self._is_new or self._has_activity else self._part
+    def part(self, now_ns: int, *, looks: bool, is_due: bool) -> Part | None:
+        """What `read` would read first; None where it would look at more than `following` tells.
+
+        Counts the cores' turns.
+        """
+        if self._is_new or self._has_activity:
+            return None
+        if not is_due:
+            return self._looked if looks else self._part
+        if self.table.faults or (self._totals and now_ns >= self._memory_due_ns):
+            return None
+        return self.table.part(self._looked[-1] + array("i", self._quiet_due()).tobytes())
+
+    def following(self, changed: Sequence[int]) -> Part | None:
+        """What must be read because some of `part` changed: memory by category; None where nothing must."""
+        further = self._following(changed)
+        return self.table.part(array("i", further).tobytes()) if further else None
 
     def put(self, core: _Core) -> None:
         """Take a core that is new, or was made anew."""
@@ -217,7 +291,7 @@ class _CoreNodes:
         self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
         return self.table.read([at for core in self._asked if core.total for at in core.memory])
 
-    def _following(self, changed: list[int]) -> list[int]:
+    def _following(self, changed: Sequence[int]) -> list[int]:
         """What is read because something else changed: times of engines, and memory by category."""
         further: list[int] = []
         if self._has_activity:
@@ -238,6 +312,7 @@ class _CoreNodes:
         self._often = self._progress + self._totals
         self._has_activity = any(core.activity for core in asked)
         self._part = self.table.part(array("i", self._progress).tobytes())
+        self._looked = self.table.part(array("i", self._often).tobytes())
 
     def _keep_readings(self) -> None:
         """Let each core take its last counters along, for the table will be made anew."""
@@ -291,20 +366,49 @@ class DeviceNodes:
         self._ecc: Mapping[str, int] = {}
         self._host_memory: Mapping[str, int] = {}
         self._device_faults: list[Fault] = []
-        self._table, self._positions = self._make_table()
+        self._table, self._positions, self._own = self._make_table()
 
     @property
     def rows(self) -> bytearray | None:
         """The counters of all cores, a row for each; None where some are told otherwise, or not read."""
         return self._nodes.table.words if self._has_rows else None
 
-    def part(self, now_ns: int) -> Part | None:
-        """What `kernels.refresh` must read while nothing else is due; None where that is not all."""
-        is_due = now_ns >= self._folders_due_ns or now_ns >= self._quiet_due_ns
-        return self._nodes.part if self._has_rows and not is_due else None
+    def plan(self, now_ns: int) -> Plan | None:
+        """What is read now together with other devices; None where this one must be read by itself."""
+        looks, is_due = now_ns >= self._folders_due_ns, now_ns >= self._quiet_due_ns
+        if not self._has_rows or (looks and not self._is_known(now_ns)) or (is_due and self._table.faults):
+            return None
+        cores = self._nodes.part(now_ns, looks=looks or is_due, is_due=is_due)
+        if cores is None:
+            return None
+        if not looks and not is_due:
+            return Plan((cores,))
+        folder = Folder(self.path, self._inode, self._modified_ns) if looks else None
+        return Plan((cores, self._own), folder, self._power_node) if is_due else Plan((cores,), folder)
 
-    def take(self, others: list[tuple[int, bytes | None]]) -> None:
-        """Take what `kernels.refresh` left of `part`."""
+    def take(self, now_ns: int, plan: Plan, carried: Carried) -> tuple[DeviceReading | None, Part | None]:
+        """Take what was read as planned.
+
+        Returns:
+            A reading in outline where this is another now, and what must be read in addition.
+        """
+        if plan.folder is not None:
+            self._folders_due_ns = now_ns + FOLDER_INTERVAL_NS
+        changed, others = carried.outcomes[0]
+        if others:
+            changed = changed + self._nodes.table.take(others)
+        has_totals = plan.folder is not None or plan.power is not None
+        further = self._nodes.following(changed) if has_totals else None
+        if carried.power is None:
+            return None, further
+        self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS
+        self._table.take(carried.outcomes[1][1])
+        self._take_own()
+        self._take_power(carried.power)
+        return self._now(self._nodes.outline), further
+
+    def take_others(self, others: list[tuple[int, bytes | None]]) -> None:
+        """Take what was left of the cores' nodes that had to be read in addition."""
         self._nodes.table.take(others)
 
     def read(
@@ -337,20 +441,28 @@ class DeviceNodes:
             phase = self.facts.index % QUIET_PHASES if self._quiet_due_ns == 0 else 0
             self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS - phase * QUIET_INTERVAL_NS // QUIET_PHASES
             self._table.read(self._positions)
-            values = self._table.values
-            self._ecc = _same_or_new(self._ecc, layout.ECC_NODES, values[:_ECC_COUNT])
-            held = values[_ECC_COUNT:]
-            self._host_memory = _same_or_new(self._host_memory, layout.HOST_MEMORY_CATEGORIES, held)
-            self._read_power()
+            self._take_own()
+            self._take_power(_power_told(self._power_node))
         elif known is self._known and self._are_told and self._last is not None:
             return self._last
         cores = self._read_cores(now_ns, known, looks=looks, is_due=is_due)
         if cores is None:
             cores = self._nodes.outline if in_outline else self._nodes.readings
+        return self._now(cores)
+
+    def _now(self, cores: tuple[CoreReading, ...]) -> DeviceReading:
+        """The device with these cores; the same object as before where nothing is other."""
         now = DeviceReading(self.facts, cores, self._ecc, self._host_memory, self._power)
         if self._last is None or not _is_same_device(now, self._last):
             self._last = now
         return self._last
+
+    def _take_own(self) -> None:
+        """Take the device's own nodes as they were read last."""
+        values = self._table.values
+        self._ecc = _same_or_new(self._ecc, layout.ECC_NODES, values[:_ECC_COUNT])
+        held = values[_ECC_COUNT:]
+        self._host_memory = _same_or_new(self._host_memory, layout.HOST_MEMORY_CATEGORIES, held)
 
     def _read_cores(
         self, now_ns: int, known: Mapping[int, CoreReading], *, looks: bool, is_due: bool
@@ -394,11 +506,12 @@ class DeviceNodes:
         self._power_node.close()
         self._nodes.close()
 
-    def _make_table(self) -> tuple[NodeTable, list[int]]:
+    def _make_table(self) -> tuple[NodeTable, list[int], Part]:
         """The device's own nodes, and which of them exist."""
         names = [_existing(self.path, [path + end for end in _PLAIN]) for _, path, _ in DEVICE_COLUMNS]
         table = NodeTable([name or "" for name in names], [limit for _, _, limit in DEVICE_COLUMNS])
-        return table, [position for position, name in enumerate(names) if name]
+        positions = [position for position, name in enumerate(names) if name]
+        return table, positions, table.part(array("i", positions).tobytes())
 
     def _renumber(self, first_core_id: int) -> None:
         """Begin anew with the cores: the host's other devices turned out to have more, or fewer."""
@@ -418,18 +531,17 @@ class DeviceNodes:
         if facts != self.facts:
             self.facts = facts
             self._table.close()
-            self._table, self._positions = self._make_table()
+            self._table, self._positions, self._own = self._make_table()
             self._has_new_facts = True
 
     def _look_at_folders(self, now_ns: int, first_core_id: int) -> None:
         entry = os.stat(self.path)
         if entry.st_ino != self._inode:
             raise FileNotFoundError(2, "the device was made anew", self.path)
-        is_due = now_ns - self._looked_ns >= LOOK_INTERVAL_NS
-        is_complete = bool(self.facts.architecture and not self._fact_faults)
-        is_as_before = entry.st_mtime_ns == self._modified_ns and bool(self._order) and is_complete
-        if is_as_before and not is_due:
+        is_as_before = entry.st_mtime_ns == self._modified_ns
+        if is_as_before and self._is_known(now_ns):
             return
+        is_as_before = is_as_before and self._is_complete()
         present = list_indices(self.path, CORE_NAME)
         if not is_as_before or present != self._order or self._has_new_facts:
             self._read_facts_again()
@@ -446,6 +558,13 @@ class DeviceNodes:
             self._look_at_core(core, first_core_id + core)
         self._order = sorted([*self._nodes.cores, *self._unused])
         self._are_told = False
+
+    def _is_known(self, now_ns: int) -> bool:
+        """Whether a full look at the folder can wait while it is as it was."""
+        return self._is_complete() and now_ns - self._looked_ns < LOOK_INTERVAL_NS
+
+    def _is_complete(self) -> bool:
+        return bool(self._order and self.facts.architecture and not self._fact_faults)
 
     def _look_at_core(self, core: int, core_id: int) -> None:
         """Open a core that is new; a link stands for a core that nobody used, whose counters are all 0."""
@@ -486,19 +605,22 @@ class DeviceNodes:
             reading=CoreReading(core_id, self.facts.index, core, is_clocked=is_clocked),
         )
 
-    def _read_power(self) -> None:
-        node, self._device_faults = self._power_node, []
+    def _take_power(self, told: bytes | OSError) -> None:
+        if told == self._power_text:
+            return
+        self._device_faults = []
         try:
-            text = node.read()
-            if text != self._power_text:
-                self._power_text, self._power = text, parse_power(text.decode("utf-8", "replace"))
+            if isinstance(told, OSError):
+                raise told
+            self._power = parse_power(told.decode("utf-8", "replace"))
+            self._power_text = told
         except FileNotFoundError:
-            self._power, self._power_text = None, b""  # Drivers before 2025 have no such node.
+            self._power, self._power_text = None, None  # Drivers before 2025 have no such node.
         except (OSError, ValueError) as error:
-            self._power, self._power_text = None, b""
-            node.close()
+            self._power, self._power_text = None, None
+            self._power_node.close()
             reason = describe_os_error(error) if isinstance(error, OSError) else str(error)
-            self._device_faults.append(Fault(node.path, reason))
+            self._device_faults.append(Fault(self._power_node.path, reason))
 
 
 def _are_same(cores: tuple[CoreReading, ...], others: tuple[CoreReading, ...]) -> bool:

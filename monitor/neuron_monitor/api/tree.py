@@ -11,9 +11,9 @@ from typing import Any
 import orjson
 
 from neuron_monitor.api import kernels, layout
-from neuron_monitor.api.device import DeviceNodes
+from neuron_monitor.api.device import Carried, DeviceNodes, Plan, carry_out
 from neuron_monitor.api.guard import BlockedError, Guard
-from neuron_monitor.api.nodes import Fault, describe_os_error, raise_descriptor_limit, read_text
+from neuron_monitor.api.nodes import Fault, Part, describe_os_error, raise_descriptor_limit, read_text
 from neuron_monitor.api.owners import Attribution, Owners
 from neuron_monitor.api.published import PublishedProcesses
 from neuron_monitor.api.readings import CoreReading, DeviceReading, ProcessReading
@@ -28,8 +28,8 @@ PAIRED_ARCHITECTURES = ("NDv3", "NDv4")
 # Physical cores that the runtime can join; anything else is garbage (the same source).
 LOGICAL_SIZES = ("1", "2", "4", "8")
 LOGICAL_SIZE_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
-# Stands for all devices of which only their cores' progress is read.
-_PROGRESS = -1
+# Stands for all devices that are read at once.
+_TOGETHER = -1
 
 
 class DeviceTree:
@@ -159,40 +159,65 @@ class DeviceTree:
             self._take(index, outcome)
 
     def _read_real(self, now_ns: int, per_device: int) -> None:
-        """Read a real driver's devices: those of which only progress is due all at once.
+        """Read a real driver's devices: all at once those whose folders need no full look.
 
         While one of them hangs each is read by itself: only then it is known which.
         """
         is_careful = per_device != self._cores_per_device or self._reading.is_blocked
         self._cores_per_device = per_device
-        reads: dict[int, Callable[[], Any]] = {}
-        quick = {}
+        plans: dict[int, Plan] = {}
+        alone = []
         for index in sorted(self._devices):
-            nodes = self._devices[index]
-            part = None if is_careful else nodes.part(now_ns)
-            if part is None:
-                reads[index] = partial(nodes.read, now_ns, index * per_device, in_outline=True)
+            plan = None if is_careful else self._devices[index].plan(now_ns)
+            if plan is None:
+                alone.append(index)
             else:
-                quick[index] = part
-        if quick:
-            reads[_PROGRESS] = partial(kernels.refresh, list(quick.values()))
+                plans[index] = plan
+        reads = self._reads(alone, now_ns)
+        if plans:
+            reads[_TOGETHER] = partial(carry_out, list(plans.values()))
         outcomes = self._reading.run(reads)
-        progress = outcomes.pop(_PROGRESS, None)
+        together = outcomes.pop(_TOGETHER, None)
+        if together == []:
+            outcomes |= self._reading.run(self._reads(plans, now_ns))
         for index, outcome in outcomes.items():
             self._take(index, outcome)
-        if isinstance(progress, list):
-            self._take_others(quick, progress)
-        elif progress is not None and not isinstance(progress, BlockedError):
-            raise progress
+        if isinstance(together, list):
+            self._take_together(now_ns, plans, together)
+        elif together is not None and not isinstance(together, BlockedError):
+            raise together
 
-    def _take_others(
-        self, quick: Iterable[int], progress: list[tuple[list[int], list[tuple[int, bytes | None]]]]
-    ) -> None:
-        """Take nodes that hold something else than a plain number."""
-        for index, (_, others) in zip(quick, progress):
-            if others and index in self._devices:
-                self._devices[index].take(others)
+    def _reads(self, indices: Iterable[int], now_ns: int) -> dict[int, Callable[[], Any]]:
+        """Calls that read each device by itself."""
+        first = self._cores_per_device
+        return {
+            index: partial(self._devices[index].read, now_ns, index * first, in_outline=True)
+            for index in indices
+        }
+
+    def _take_together(self, now_ns: int, plans: Mapping[int, Plan], together: Sequence[Carried]) -> None:
+        """Take devices that were read together; what must be read in addition is read together too."""
+        further = {}
+        for (index, plan), carried in zip(plans.items(), together):
+            nodes = self._devices[index]
+            reading, part = nodes.take(now_ns, plan, carried)
+            if part is not None:
+                further[index] = part
+            if reading is not None:
+                self._latest[index] = reading
+            if reading is not None or carried.outcomes[0][1]:
+                self._faults[index] = nodes.faults()
+        if further:
+            self._read_further(further)
+
+    def _read_further(self, parts: Mapping[int, Part]) -> None:
+        outcome = self._reading.run({_TOGETHER: partial(kernels.refresh, list(parts.values()))})[_TOGETHER]
+        if isinstance(outcome, list):
+            for index, (_, others) in zip(parts, outcome):
+                self._devices[index].take_others(others)
                 self._faults[index] = self._devices[index].faults()
+        elif not isinstance(outcome, BlockedError):
+            raise outcome
 
     def _take(self, index: int, outcome: DeviceReading | Exception) -> None:
         nodes = self._devices[index]

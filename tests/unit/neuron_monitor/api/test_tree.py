@@ -66,6 +66,24 @@ def test_an_error_among_executions_that_end_well_is_seen_within_six_seconds(real
     assert max(max(each) for each in seen[6:]) <= 6
 
 
+def test_what_changed_since_the_last_look_is_read_for_all_devices_at_once(tmp_path, open_tree, clock):
+    host = SysfsTree(tmp_path / "devices", TRAINIUM2, 3, simulated=False)
+    tree = open_tree(host)
+    for _ in range(4):
+        tree.read()
+        clock.pass_seconds(1.0)
+    host.count(9, device_memory=5 << 20, tensors=5 << 20)
+    host.write("neuron2/stats/hardware/mem_ecc_corrected/total", "7\n")
+    host.write("neuron0/stats/power/utilization", "POWER_STATUS_VALID,1757400000,1.0,30.5,15.0\n")
+    clock.pass_seconds(1.0)
+    assert tree.read().devices[1].cores[1].device_memory["tensors"] == 5 << 20
+    clock.pass_seconds(1.0)
+    power, ecc = tree.read().devices[0].power, tree.read().devices[2].ecc
+    assert power is not None
+    assert power.average_percent == 15.0
+    assert ecc["mem_ecc_corrected"] == 7
+
+
 def test_a_reading_in_which_nothing_changed_is_the_same_object(real, open_tree, clock):
     tree = open_tree(real)
     first = tree.read()
