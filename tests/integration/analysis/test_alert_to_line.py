@@ -89,7 +89,7 @@ def rules_in(folder: Path) -> Path:
 def report_in(folder: Path) -> dict[str, object]:
     """The report that comes."""
     path, end = folder / "alerts.jsonl", time.monotonic() + PATIENCE_S
-    while not path.exists() and time.monotonic() < end:
+    while not (path.exists() and path.read_text().endswith("\n")) and time.monotonic() < end:
         time.sleep(0.1)
     report: dict[str, object] = json.loads(path.read_text().splitlines()[-1])
     return report
