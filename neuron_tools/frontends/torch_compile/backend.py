@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import fx
 
+from neuron_tools.frontends.torch_compile import flex_attention
 from neuron_tools.frontends.torch_compile.compiled_graph import CompiledGraph, GraphDescription
 from neuron_tools.frontends.torch_compile.device_interface import register_device_interface
 from neuron_tools.frontends.torch_compile.naming import frame_root, parameter_names
@@ -44,7 +45,7 @@ def neuron_backend(gm: fx.GraphModule, example_inputs: Sequence[Any], **options:
         inference_compiler=functools.partial(pair.compile, "inference"),
         keep_inference_input_mutations=True,
     )
-    with kept_whole():
+    with kept_whole(), flex_attention.taken_apart():
         compiled: Callable[..., Any] = compiler(gm, example_inputs)
     return compiled
 
