@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context, ProgramUse
 from neuron_profile.analysis.advice.line_calls import Call, spans_of
+from neuron_tools.records.program import Memory
 from neuron_tools.simulator.throughput import union
 
 Ints = npt.NDArray[np.int64]
@@ -19,8 +20,9 @@ _ENGINES = 256
 def fused_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
     """(executions,) device times, where each execution of a group takes what the group takes as one.
 
-    That is the active time of the engine with most to do, and at least the time of the group's shortest
-    execution. Those of no group take what they took.
+    That is the active time of the engine with most to do, with what comes before it and behind it: the first
+    load of the first execution, and what the last one stores after its last computation. It is at least the
+    time of the group's shortest execution. Those of no group take what they took.
     """
     assert context.what_if is not None
     assert context.executions is not None
@@ -32,7 +34,12 @@ def fused_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
     engines, shortest = np.zeros((len(groups), _ENGINES)), np.full(len(groups), np.iinfo(np.int64).max)
     np.add.at(engines, group, _engines_ns(context)[executions])
     np.minimum.at(shortest, group, durations[executions])
-    durations[executions] = np.maximum(np.rint(engines.max(axis=1)).astype(np.int64), shortest)[group]
+    around = _around_ns(context)
+    first, last = np.full(len(groups), len(durations) - 1), np.zeros(len(groups), np.int64)
+    np.minimum.at(first, group, executions)
+    np.maximum.at(last, group, executions)
+    whole = engines.max(axis=1) + around[first, 0] + around[last, 1]
+    durations[executions] = np.maximum(np.rint(whole).astype(np.int64), shortest)[group]
     return durations
 
 
@@ -75,6 +82,21 @@ def _engines_ns(context: Context) -> Floats:
     for use in context.programs:
         active[context.executions.of_program(use.key)] = _active_ns(use)
     return active
+
+
+def _around_ns(context: Context) -> Floats:
+    """(executions, 2) time until the first load is done, and from the last computation to the end."""
+    assert context.executions is not None
+    around = np.zeros((len(context.executions), 2))
+    for use in context.programs:
+        table, times = use.program.instructions, use.simulation
+        loads = use.program.dmas["destination_memory"] == int(Memory.SBUF)
+        computes = table["dma"] < 0
+        if loads.any() and computes.any():
+            tail_ps = int(times.duration_ps) - int(times.end_ps[computes].max())
+            of_use = int(times.dma_end_ps[loads].min()) / 1000, tail_ps / 1000
+            around[context.executions.of_program(use.key)] = of_use
+    return around
 
 
 def _active_ns(use: ProgramUse) -> Floats:

@@ -295,9 +295,11 @@ def narrow_line(file: str, line: int) -> Change:
 def in_bf16(variant: Variant) -> Variant:
     """The variant with fp32 products and transfers in bf16: one pass instead of four, half the bytes.
 
-    What a compiler loaded again because SBUF had no room for all of it in fp32 is loaded once where it fits.
+    Where all that a compiler's program loads fits SBUF in bf16, each tensor is loaded once, as early as its
+    queue allows.
     """
-    program = variant.program
+    fits = _fits(variant.program, variant.core)
+    program = with_own_buffers(variant.program) if fits else variant.program
     table, dmas = program.instructions.copy(), program.dmas.copy()
     f32, bf16 = int(DType.F32), int(DType.BF16)
     second = (table["flags"] & int(Flag.FP32_HALF)) != 0
@@ -312,7 +314,7 @@ def in_bf16(variant: Variant) -> Variant:
         dmas[column] = np.where(wide, np.maximum(dmas[column] // 2, 1), dmas[column])
     dmas["dtype"] = np.where(wide, bf16, dmas["dtype"])
     unneeded = extra | _turned_for_fp32(program)
-    scale = CostScale(np.where(unneeded, 0.0, 1.0), _share_moved(program, variant.core))
+    scale = CostScale(np.where(unneeded, 0.0, 1.0), _share_moved(program, fits))
     changed = replace(program, instructions=table, dmas=dmas)
     return replace(variant, program=changed, scale=variant.scale.times(scale))
 
@@ -336,27 +338,70 @@ def _turned_for_fp32(program: Program) -> Mask:
     return unneeded
 
 
-def _share_moved(program: Program, core: NeuronCore) -> Parts:
+def _share_moved(program: Program, loaded_once: bool) -> Parts:
     """(DMAs,) the part of each transfer that is left in bf16.
 
-    Operands that only fp32 has to turn go to no place of their own in HBM and back; and where all that is
-    loaded has room in SBUF, each tensor is loaded once.
+    Operands that only fp32 has to turn go to no place of their own in HBM: what was loaded to be turned is
+    loaded where the turned one was.
+
+    Args:
+        loaded_once: Whether all that is loaded has room in SBUF, so that no tensor is loaded twice.
     """
     share, dmas = np.ones(len(program.dmas)), program.dmas
     if kernel_lines(program) is not None or not program.tensors:
         return share
-    is_turned = np.array([tensor.name.startswith(_TURNED) for tensor in program.tensors])
-    known = dmas["tensor"] >= 0
-    turned = known & is_turned[np.maximum(dmas["tensor"], 0)]
-    share[turned] = 0.0
+    turned = _of_turned(program)
     into_sbuf = dmas["destination_memory"] == int(Memory.SBUF)
-    loads = into_sbuf & (dmas["source_memory"] == int(Memory.HBM)) & known & ~turned
-    tensors = dmas["tensor"][loads]
-    loaded = np.bincount(tensors, weights=dmas["bytes"][loads], minlength=len(program.tensors))
-    sizes = np.array([tensor.byte_count for tensor in program.tensors], np.float64)
-    if sizes[loaded > 0].sum() / 2 <= core.sbuf_bytes / 2:
+    share[turned & ~into_sbuf] = 0.0
+    to_turn = _loaded_to_be_turned(program, turned & ~into_sbuf)
+    share[to_turn] = 0.0
+    if loaded_once:
+        loads = _loads(program) & ~to_turn
+        tensors = dmas["tensor"][loads]
+        loaded = np.bincount(tensors, weights=dmas["bytes"][loads], minlength=len(program.tensors))
+        sizes = np.array([tensor.byte_count for tensor in program.tensors], np.float64)
         share[loads] = np.minimum(1.0, sizes / np.maximum(loaded, 1))[tensors]
     return share
+
+
+def _loads(program: Program) -> Mask:
+    dmas = program.dmas
+    from_hbm = dmas["source_memory"] == int(Memory.HBM)
+    loads: Mask = from_hbm & (dmas["destination_memory"] == int(Memory.SBUF)) & (dmas["tensor"] >= 0)
+    return loads
+
+
+def _of_turned(program: Program) -> Mask:
+    """(DMAs,) whether each moves an operand that only fp32 turns to a place of its own."""
+    is_turned = np.array([tensor.name.startswith(_TURNED) for tensor in program.tensors])
+    known = program.dmas["tensor"] >= 0
+    turned: Mask = known & is_turned[np.maximum(program.dmas["tensor"], 0)]
+    return turned
+
+
+def _loaded_to_be_turned(program: Program, stores: Mask) -> Mask:
+    """(DMAs,) the loads of tiles that are only read to be turned and stored again."""
+    table, dmas = program.instructions, program.dmas
+    copies = (table["opcode"] == int(Opcode.TENSOR_COPY)) & np.isin(
+        table["destination"], dmas["tile"][stores & (dmas["tile"] >= 0)]
+    )
+    turning = np.isin(table["destination"], table["source"][copies & (table["source"] >= 0)])
+    turning |= table["opcode"] == int(Opcode.LDWEIGHTS)
+    read = np.concatenate([table["source"][~turning], table["second_source"]])
+    turned = np.setdiff1d(table["source"][turning & (table["source"] >= 0)], read)
+    loads: Mask = _loads(program) & (dmas["tile"] >= 0) & np.isin(dmas["tile"], turned)
+    return loads if stores.any() else np.zeros(len(dmas), bool)
+
+
+def _fits(program: Program, core: NeuronCore) -> bool:
+    """Whether all that a compiler's program loads has room in half of SBUF once it is in bf16."""
+    if kernel_lines(program) is not None or not program.tensors:
+        return False
+    loaded = np.unique(program.dmas["tensor"][_loads(program)])
+    size_bytes = sum(
+        each.byte_count for row in loaded if not (each := program.tensors[row]).name.startswith(_TURNED)
+    )
+    return size_bytes / 2 <= core.sbuf_bytes / 2
 
 
 def _buffers(text: str, value: str) -> Change:

@@ -7,19 +7,17 @@ values and its places.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
-from heapq import heapify, heappop, heappush
 
 import numpy as np
 import numpy.typing as npt
 
-from neuron_profile.analysis.whatif.kernel_lines import KernelLines, ProgramWithLines, kernel_lines
-from neuron_profile.analysis.whatif.own_buffers import Edges, ordered_by, value_dependencies
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
+from neuron_profile.analysis.whatif.own_buffers import Edges, value_dependencies
+from neuron_profile.analysis.whatif.reordered import Uses, in_order, in_turn, reuses, triggers
 from neuron_profile.analysis.whatif.spills import spills
-from neuron_tools.backend.allocate import ALIGNMENT
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
@@ -125,11 +123,11 @@ def _cut(program: Program, core: NeuronCore, scale: CostScale, pieces: _Pieces) 
     values = np.array(list(_kept(program, producers, roles, pieces)), np.int64).reshape(-1, 2)
     times = _times(program, producers, roles, pieces)
     is_use = roles.uses >= 0
-    said = _in_turn(program, values, np.where(is_use, np.floor(times) - LEAST, times), gone)
+    said = in_turn(program, values, np.where(is_use, np.floor(times) - LEAST, times), gone)
     uses = _buffers(program, producers, roles, pieces)
-    reuses = np.array(list(_reuses(program, core, uses, said)), np.int64).reshape(-1, 2)
-    edges = np.concatenate([values, reuses])
-    return _in_order(program, scale, _in_turn(program, edges, times - LEAST * is_use, gone), edges)
+    places = np.array(list(reuses(program, core, uses, said)), np.int64).reshape(-1, 2)
+    edges = np.concatenate([values, places])
+    return in_order(program, scale, in_turn(program, edges, times - LEAST * is_use, gone), edges)
 
 
 Producers = list[list[int]]
@@ -144,17 +142,8 @@ def _by_row(program: Program, edges: list[Edges]) -> Producers:
     return found
 
 
-def _triggers(program: Program) -> Ints:
-    """(rows + DMAs,) the row that does, or starts, each."""
-    count = len(program.instructions)
-    done = np.arange(count + len(program.dmas))
-    rows = np.flatnonzero(program.instructions["dma"] >= 0)
-    done[count + program.instructions["dma"][rows]] = rows
-    return done
-
-
 def _roles(program: Program, producers: Producers, pieces: _Pieces) -> _Roles:
-    count, by = len(producers), _triggers(program).tolist()
+    count, by = len(producers), triggers(program).tolist()
     none = len(pieces.saves)
     first, uses = np.full(count, none, np.int64), np.full(count, -1, np.int64)
     first[pieces.saves], uses[pieces.reloads] = np.arange(none), np.arange(none)
@@ -174,7 +163,7 @@ def _times(program: Program, producers: Producers, roles: _Roles, pieces: _Piece
     when = pieces.part + pieces.place / pieces.length
     made = np.where(roles.makes >= 0, when[np.maximum(roles.makes, 0)], np.inf)
     times = np.where(roles.uses >= 0, 1 + when[np.maximum(roles.uses, 0)], made)
-    by = _triggers(program).tolist()
+    by = triggers(program).tolist()
     for row in range(len(producers) - 1, -1, -1):
         for producer in producers[row]:
             if not np.isfinite(made[by[producer]]) and roles.uses[by[producer]] < 0:
@@ -186,7 +175,7 @@ def _kept(
     program: Program, producers: Producers, roles: _Roles, pieces: _Pieces
 ) -> Iterator[tuple[int, int]]:
     """What rows wait for: a piece where it was made, and of what all pieces give, that of their own part."""
-    by, count = _triggers(program).tolist(), len(producers)
+    by, count = triggers(program).tolist(), len(producers)
     save_of = dict(zip(pieces.reloads.tolist(), pieces.saves.tolist()))
     gone = {*pieces.saves.tolist(), *pieces.reloads.tolist()}
     part = np.append(pieces.part, -1)
@@ -218,52 +207,7 @@ def _kept(
                 yield row, producer
 
 
-@dataclass(frozen=True, slots=True)
-class _Uses:
-    """Which rows touch which buffers in SBUF.
-
-    Attributes:
-        row, buffer: (uses,) a row, and a buffer that it reads or writes.
-        size_bytes: (buffers,) bytes per partition.
-    """
-
-    row: Ints
-    buffer: Ints
-    size_bytes: Ints
-
-
-def _reuses(program: Program, core: NeuronCore, uses: _Uses, order: Ints) -> Iterator[tuple[int, int]]:
-    """What rows wait for because their tile takes the place of another, as the back end gives places.
-
-    Args:
-        order: The rows as the kernel would say them: a part is made, then used.
-    """
-    from neuron_tools.backend.allocation_kernel import NEXT, allocate
-
-    turn = np.full(len(program.instructions), -1, np.int64)
-    turn[order] = np.arange(len(order))
-    count = len(uses.size_bytes)
-    first, last = np.full(count, len(order), np.int64), np.full(count, -1, np.int64)
-    np.minimum.at(first, uses.buffer, turn[uses.row])
-    np.maximum.at(last, uses.buffer, turn[uses.row])
-    members = np.flatnonzero(last >= 0)
-    none = np.full(count, -1, np.int64)
-    _, pairs, failed, _ = allocate(
-        members[np.argsort(first[members], kind="stable")], first, last, uses.size_bytes, none,
-        core.sbuf_bytes_per_partition, 0, ALIGNMENT[Memory.SBUF], NEXT, none,
-    )  # fmt: skip
-    if failed[0] >= 0:
-        raise ProgramError("The parts do not fit SBUF beside what else is in it.")
-    users: defaultdict[int, list[int]] = defaultdict(list)
-    for row, buffer in zip(uses.row.tolist(), uses.buffer.tolist()):
-        users[buffer].append(row)
-    done = _completions(program)
-    for tile, before in pairs.tolist():
-        begins = order[first[tile]]
-        yield from ((int(begins), int(done[user])) for user in users[before])
-
-
-def _buffers(program: Program, producers: Producers, roles: _Roles, pieces: _Pieces) -> _Uses:
+def _buffers(program: Program, producers: Producers, roles: _Roles, pieces: _Pieces) -> Uses:
     """The parts, which come first, and all tiles but those that pieces were loaded back to.
 
     A piece is written where it is kept; who reads it after that reads it there.
@@ -293,59 +237,4 @@ def _buffers(program: Program, producers: Producers, roles: _Roles, pieces: _Pie
     np.add.at(sizes, pieces.part, pieces.size_bytes)
     sizes[parts:] = tiles["bytes_per_partition"]
     rows, buffers = np.array(sorted(uses), np.int64).T
-    return _Uses(rows, buffers, sizes)
-
-
-def _completions(program: Program) -> Ints:
-    """(rows,) what says that a row is done: rows + a DMA for one that starts a transfer."""
-    dma = program.instructions["dma"].astype(np.int64)
-    return np.where(dma >= 0, len(dma) + dma, np.arange(len(dma)))
-
-
-def _in_turn(program: Program, edges: Ints, times: Floats, gone: npt.NDArray[np.bool_]) -> Ints:
-    """The rows in an order in which each comes behind what it waits for, the earliest first.
-
-    Raises:
-        ProgramError: There is none.
-    """
-    by = _triggers(program)
-    waiting = np.bincount(edges[:, 0], minlength=len(times))
-    behind: defaultdict[int, list[int]] = defaultdict(list)
-    for row, producer in zip(edges[:, 0].tolist(), by[edges[:, 1]].tolist()):
-        behind[producer].append(row)
-    ready = [(times[row], row) for row in np.flatnonzero((waiting == 0) & ~gone).tolist()]
-    heapify(ready)
-    order = []
-    while ready:
-        _, row = heappop(ready)
-        order.append(row)
-        for each in behind[row]:
-            waiting[each] -= 1
-            if waiting[each] == 0:
-                heappush(ready, (times[each], each))
-    if len(order) < len(times) - int(gone.sum()):
-        raise ProgramError("The parts wait for each other.")
-    return np.array(order, np.int64)
-
-
-def _in_order(program: Program, scale: CostScale, order: Ints, edges: Ints) -> tuple[Program, CostScale]:
-    """The rows that remain, in their order, with these dependencies.
-
-    Raises:
-        ProgramError: A row would wait for one that comes after it.
-    """
-    count = len(program.instructions)
-    table = program.instructions[order]
-    kept = np.unique(table["dma"][table["dma"] >= 0])
-    row, dma = np.full(count, -1, np.int64), np.full(len(program.dmas), -1, np.int64)
-    row[order], dma[kept] = np.arange(len(order)), np.arange(len(kept))
-    table["dma"] = np.where(table["dma"] >= 0, dma[np.maximum(table["dma"], 0)], -1)
-    by = edges[:, 1]
-    after = np.where(by < count, row[np.minimum(by, count - 1)], len(order) + dma[np.maximum(by - count, 0)])
-    smaller = replace(program, instructions=table, dmas=program.dmas[kept])
-    if isinstance(smaller, ProgramWithLines) and smaller.lines is not None:
-        lines = smaller.lines
-        own = KernelLines(lines.places, lines.instruction[order], lines.dma[kept])
-        smaller = replace(smaller, lines=own)
-    remaining = CostScale(scale.instructions[order], scale.dmas[kept])
-    return ordered_by(smaller, [(row[edges[:, 0]], after)]), remaining
+    return Uses(rows, buffers, sizes)

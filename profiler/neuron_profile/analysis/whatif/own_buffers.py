@@ -60,6 +60,14 @@ def with_own_buffers(program: Program) -> Program:
         return program  # its rows are not in an order of execution
 
 
+def reused_places(program: Program, edges: Edges, memory: Memory) -> Mask:
+    """Which recorded waits are only for a place in a memory that another row's value held."""
+    written = _accesses(program).writes[edges[0]]
+    here = (written >= 0) & (program.tiles["memory"][np.maximum(written, 0)] == int(memory))
+    reused: Mask = here & _only_reuses(program, _accesses(program), *edges)
+    return reused
+
+
 def recorded_edges(program: Program) -> Edges | None:
     """What each row waits for; None where a semaphore counts several streams."""
     table, dmas = program.instructions, program.dmas

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.whatif.joining import joining_values_ns
 from neuron_profile.analysis.whatif.replay import Waits
 from neuron_tools.profile.reader import Profile
 
@@ -22,6 +21,13 @@ GROUP BY ALL HAVING count(*) >= ? ORDER BY waited_ns DESC, file, line
 _DISPATCH_NS = (
     "SELECT CAST(median(duration_ns) AS BIGINT) AS dispatch_ns FROM HostSpan WHERE kind = 'dispatch'"
 )
+_READ = """
+SELECT count(*) AS values, median(CAST(event.extra_attributes_json->>'$.bytes' AS BIGINT)) AS bytes
+FROM HostSpan span JOIN SystemProfileEvents event ON event.name = 'nrt_tensor_read'
+    AND span.start_ts = event.start_ts AND span.end_ts = event.end_ts
+    AND coalesce(span.process_idx, 0) = coalesce(event.process_idx, 0)
+WHERE span.kind = 'copy' AND coalesce(span.source_file, '') = ? AND coalesce(span.source_line, 0) = ?
+"""
 
 
 def waiting_places(profile: Profile) -> frozenset[str]:
@@ -57,13 +63,12 @@ def find(context: Context) -> Iterator[Finding]:
 def _kept_on_device(context: Context, place: Place) -> Waits:
     """The waits of a line as they would be if the values stayed on the device until the end.
 
-    There one operation joins them, and one wait remains. The operation takes as long as the quickest one that
-    ran, or as launching it where none was that quick.
+    There one operation joins the values that were read, and one wait remains.
     """
     (host,) = context.profile.query(_DISPATCH_NS).to_pylist()
-    executions = context.executions
-    assert executions is not None
-    durations = executions.end_ns - executions.start_ns
-    quickest_ns = int(durations[durations > 0].min()) if np.any(durations > 0) else 0
-    joining_ns = min(quickest_ns, round(executions.core.launch_overhead_ns))
+    (read,) = context.profile.query(_READ, [place.file, place.line]).to_pylist()
+    if not read["values"]:
+        return Waits(place.file, place.line)
+    assert context.executions is not None
+    joining_ns = joining_values_ns(context.executions.core, read["values"], int(read["bytes"] or 0))
     return Waits(place.file, place.line, 1, joining_ns, int(host["dispatch_ns"] or 0))

@@ -13,6 +13,8 @@ from neuron_profile.analysis.advice.context import Context, Mask
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import Change, Variant
 from neuron_profile.analysis.whatif.executions import Origins
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
+from neuron_profile.analysis.whatif.resident import with_resident_tensors
 from neuron_tools.records.program import Memory, Program
 from neuron_tools.simulator.cost_scale import CostScale
 
@@ -96,8 +98,15 @@ def _repeated(program: Program) -> tuple[Mask, Mask]:
 
 
 def _loaded_once(variant: Variant, origins: Origins) -> Variant:
-    """The first loads of each tensor, until all of it was loaded; those behind them for nothing."""
+    """The first loads of each tensor, until all of it was loaded; those behind them for nothing.
+
+    A kernel's are left out altogether, where what they load can stay in SBUF.
+    """
     program = variant.program
+    if kernel_lines(program) is not None:
+        resident = with_resident_tensors(program, variant.core, variant.scale, _extra_bytes(program) > 0)
+        if resident is not None:
+            return replace(variant, program=resident[0], scale=resident[1])
     share, rows = np.ones(len(program.dmas)), np.flatnonzero(_repeated(program)[1])
     if not len(rows):
         return variant
