@@ -16,7 +16,10 @@ def case_of(family: str) -> Case:
     return next(case for case in one_of_each(read_cases()) if case.family == family)
 
 
-@pytest.mark.parametrize("family", ["eager_upcast", "repeated_cast", "item_sum"])
+@pytest.mark.parametrize(
+    "family",
+    ["eager_upcast", "fp32_model", "item_sum", "kernel_one_engine", "kernel_reloads", "repeated_cast"],
+)
 def test_the_first_finding_is_the_fault_and_its_edit_saves_what_it_promises(family, tmp_path):
     found = score(case_of(family), tmp_path)
     assert found.is_right

@@ -18,7 +18,7 @@ def edit(request: Request) -> Edit | None:
     source, evidence = Source(request.text), request.finding.evidence
     line = source.statement_at(request.finding.place.line)
     loop = source.outermost_loop(line) if line is not None else None
-    turns = _turns(float(evidence.get("moved_share", 0.0)))
+    turns = tuple(evidence.get("turns", ()))
     if line is None or not isinstance(loop, cst.For) or not dotted(loop.target) or not turns:
         return None
     call = next(source.nodes(cst.Call, line), None)
@@ -28,12 +28,6 @@ def edit(request: Request) -> Edit | None:
     one, other = (f"{package}.{str(evidence[end]).lower()}_engine" for end in ("from", "to"))
     chosen = f"{other} if {dotted(loop.target)} % {PARTS} in {turns} else {one}"
     return _switched(source, call, loop, cst.parse_expression(chosen))
-
-
-def _turns(share: float) -> tuple[int, ...]:
-    """Which of `PARTS` tiles the other engine takes, spread evenly."""
-    count = round(share * PARTS)
-    return tuple(sorted({(2 * number + 1) * PARTS // (2 * count) for number in range(count)}))
 
 
 def _counts(loop: cst.For) -> bool:

@@ -346,10 +346,10 @@ def test_a_tile_that_the_loop_keeps_stays_where_it_is(old, new):
 
 
 def test_two_engines_take_tiles_in_turn():
-    evidence = {"from": "Vector", "to": "GpSimd", "moved_share": 0.25}
+    evidence = {"from": "Vector", "to": "GpSimd", "turns": (2, 6)}
     text = moved(kernel_engine, KERNEL, 8, **evidence)
     assert "engine=nisa.gpsimd_engine if number % 8 in (2, 6) else nisa.vector_engine)" in text
-    assert moved(kernel_engine, KERNEL, 8, **{**evidence, "moved_share": 0.01}) is None
+    assert moved(kernel_engine, KERNEL, 8, **{**evidence, "turns": ()}) is None
     assert moved(kernel_engine, KERNEL.replace("range(8)", "range(0, 8, 2)"), 8, **evidence) is None
 
 

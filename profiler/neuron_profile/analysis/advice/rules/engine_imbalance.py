@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context, Mask, Select
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.whatif.change import rows_change
+from neuron_profile.analysis.whatif.kernel_lines import kernel_lines
 from neuron_profile.reports.quantities import percent
 from neuron_tools.records.program import Engine, Memory, Opcode, Program
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
+Floats = npt.NDArray[np.float64]
 BUSY, IDLE = 0.6, 0.2
 PARTS = 8
-"""Of this many tiles, a whole number moves to the other engine."""
+"""Of this many tiles that follow each other, a whole number moves to the other engine."""
 _MOVES = {
     Engine.VECTOR: (Engine.GPSIMD, Engine.SCALAR),
     Engine.GPSIMD: (Engine.VECTOR,),
@@ -43,31 +47,72 @@ def find(context: Context) -> Iterator[Finding]:
         idle = [other for other in others if share[other] <= IDLE]
         if share[engine] < BUSY or not idle:
             continue
-        factors = {other: _best_factor(context, engine, other) for other in idle}
-        other = min(idle, key=lambda candidate: factors[candidate])
-        if factors[other] >= 1:
+        splits = {other: _best_split(context, engine, other) for other in idle}
+        other = min(idle, key=lambda candidate: splits[candidate].factor)
+        factor, moving = splits[other].factor, _movable(engine, other)
+        if factor >= 1:
             continue
-        moving = _movable(engine, other)
         hot = context.hotspot(moving)
         yield context.finding(
             "engine_imbalance",
             f"{engine.title} is busy {percent(share[engine])} of the device time, {other.title} "
             f"{percent(share[other])}",
-            f"Give about {percent(1 - factors[other])} of the elementwise work to {other.title}.",
-            rows_change(f"engine:{engine.title.lower()}={factors[other]:.2f}", moving, factors[other]),
+            f"Give about {percent(1 - factor)} of the elementwise work to {other.title}.",
+            rows_change(f"engine:{engine.title.lower()}={factor:.2f}", moving, factor),
             place=hot.place,
             evidence={
                 "busy_share": round(share[engine], 3),
                 "idle_share": round(share[other], 3),
                 "from": engine.title,
                 "to": other.title,
-                "moved_share": round(1 - factors[other], 3),
+                "moved_share": round(1 - factor, 3),
+                "turns": splits[other].turns,
             },
         )
 
 
-def _best_factor(context: Context, engine: Engine, other: Engine) -> float:
-    """Time of what may move when the other takes the best part of it, over its time now; 1 = no gain."""
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """How two engines share work.
+
+    Attributes:
+        factor: Time of what may move then, over its time now; 1 = no gain.
+        turns: Which of `PARTS` tiles that follow each other the other engine takes.
+    """
+
+    factor: float
+    turns: tuple[int, ...]
+
+
+def _turns(count: int) -> tuple[int, ...]:
+    """Which of `PARTS` tiles the other engine takes if it takes so many, spread evenly."""
+    return tuple(sorted({(2 * number + 1) * PARTS // (2 * count) for number in range(count)}))
+
+
+def _parts(tiles: int) -> Floats:
+    """(PARTS + 1,) the part of all tiles that moves with each number of turns."""
+    whole, rest = divmod(tiles, PARTS)
+    taken = [whole * count + sum(turn < rest for turn in _turns(count)) for count in range(PARTS + 1)]
+    return np.array(taken) / tiles
+
+
+def _tiles_at(context: Context, moving: Select) -> int:
+    """How many tiles the busiest line of a kernel makes in an execution; at least `PARTS`.
+
+    Fewer tiles than that are taken again and again.
+    """
+    place = context.hotspot(moving).place
+    for use in context.programs:
+        lines = kernel_lines(use.program)
+        if lines is not None and (place.file, place.line) in lines.places:
+            here = lines.instruction == lines.places.index((place.file, place.line))
+            written = use.program.instructions["destination"][here & moving(use.program)[0]]
+            return max(PARTS, len(np.unique(written[written >= 0])))
+    return PARTS
+
+
+def _best_split(context: Context, engine: Engine, other: Engine) -> _Split:
+    """The split in which the engines are done earliest, of whole tiles."""
     stays, kept, moved, busy, port = 0.0, 0.0, 0.0, 0.0, 0.0
     for use in context.programs:
         table = use.program.instructions
@@ -84,12 +129,12 @@ def _best_factor(context: Context, engine: Engine, other: Engine) -> float:
         ports = shared_ports(both, core).reshape(2, -1)
         port += use.count * float(((ports[0] & ports[1]) != 0) @ instruction_costs(table[rows], core)[0])
     if not kept or not moved:
-        return 1.0
-    part = np.linspace(0, 1, 1 + PARTS)
+        return _Split(1.0, ())
+    part = _parts(_tiles_at(context, _movable(engine, other)))
     alone, shared = (1 - part) * kept, part * moved
     together = port / kept * (alone + shared)
     best = int(np.argmin(np.maximum.reduce([stays + alone, shared + busy, stays + together])))
-    return float(max(alone[best], together[best]) / kept)
+    return _Split(float(max(alone[best], together[best]) / kept), _turns(best))
 
 
 def _movable(engine: Engine, other: Engine) -> Select:

@@ -158,6 +158,7 @@ def test_gpsimd_work_could_move_to_an_idle_vector_engine(tmp_path):
     slow = program([("add", 9)], elementwise(200, engine=Engine.GPSIMD))
     (finding,) = findings("engine_imbalance", tmp_path, [slow], [Step(0)] * 5)
     assert "GpSimd is busy" in finding.title
+    assert finding.evidence["moved_share"] == pytest.approx(len(finding.evidence["turns"]) / 8, abs=0.01)
 
 
 def reductions(builder, hlo):
