@@ -69,8 +69,9 @@ def _products_of_modules(context: Context) -> list[int]:
 def fp32_products(program: Program) -> npt.NDArray[np.bool_]:
     """(rows,) whether each is part of a product of fp32 operands."""
     table = program.instructions
-    products: npt.NDArray[np.bool_] = np.isin(table["opcode"], _PRODUCTS)
-    return products & (table["input_dtype"] == int(DType.F32))
+    is_fp32 = table["input_dtype"] == int(DType.F32)
+    products: npt.NDArray[np.bool_] = np.isin(table["opcode"], _PRODUCTS) & is_fp32
+    return products
 
 
 def _casts_ns(context: Context, products: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -401,7 +401,7 @@ def _fits(program: Program, core: NeuronCore) -> bool:
     size_bytes = sum(
         each.byte_count for row in loaded if not (each := program.tensors[row]).name.startswith(_TURNED)
     )
-    return size_bytes / 2 <= core.sbuf_bytes / 2
+    return bool(size_bytes <= core.sbuf_bytes)
 
 
 def _buffers(text: str, value: str) -> Change:
