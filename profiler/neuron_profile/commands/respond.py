@@ -10,7 +10,8 @@ from neuron_tools.command_line import command
 from neuron_tools.listening import read_token
 
 DEFAULT_PORT = 9099
-LEAST_NICE = 10
+# Behind programs of ordinary priority, and ahead of what a busy host does in the background.
+LEAST_NICE = 5
 
 
 @command(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import socket
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from neuron_profile.analysis.advice.advise import advise
+from neuron_profile.analysis.advice.advise import RULES, advise
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.reports.quantities import percent
 from neuron_tools import open_profile
@@ -56,6 +57,18 @@ class AlertReport:
     def as_json(self) -> str:
         """One line of JSON."""
         return json.dumps({**asdict(self), "sentence": self.sentence, "command": self.command})
+
+
+# What writing and asking a profile loads when it is first done, beside the rules.
+_LOADED_LATE = ("neuron_tools.profile.timeline.builder", "neuron_tools.simulator.kernel", "pyarrow.parquet")
+
+
+def prepare() -> None:
+    """Load what reports take, so that the first does not wait for it."""
+    for name in _LOADED_LATE:
+        importlib.import_module(name)
+    for _ in RULES.load_all():
+        pass
 
 
 def report_on(profile: Path, reason: str) -> AlertReport:

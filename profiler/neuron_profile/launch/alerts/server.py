@@ -9,6 +9,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from queue import Full, Queue
 from threading import Thread
 
+from neuron_profile.launch.alerts.cause import prepare
 from neuron_profile.launch.alerts.responder import Alarm, Responder, alarms_in
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.listening import require_token
@@ -43,6 +44,7 @@ class AlertServer(HTTPServer):
         Thread(target=self._answer_all, name="responder", daemon=True).start()
 
     def _answer_all(self) -> None:
+        prepare()
         while True:
             alarms = self.waiting.get()
             try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -30,6 +32,16 @@ TOKEN = "a-token"
 
 def firing(**labels: str) -> dict[str, object]:
     return {"status": "firing", "labels": labels, "annotations": {"summary": "it is slow"}}
+
+
+def test_what_the_rules_take_is_loaded_before_the_first_alert() -> None:
+    code = (
+        "import sys; from neuron_profile.launch.alerts.cause import prepare; prepare(); "
+        "from neuron_profile.analysis.advice.advise import RULES; before = set(sys.modules); "
+        "list(RULES.load_all()); print(sorted(set(sys.modules) - before))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"
 
 
 def test_a_report_is_one_sentence() -> None:
