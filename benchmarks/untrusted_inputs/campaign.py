@@ -18,6 +18,9 @@ from typing import Any
 import psutil
 
 IN_ONE_PROCESS = 1_000
+TOGETHER = 25
+"""Of kinds whose inputs can be read several as one: so many in a batch, of which one is read alone."""
+CHILD = "benchmarks.untrusted_inputs.child"
 START_S = 120.0
 PATIENCE = 10
 MEMORY_FOLDER = Path("/dev/shm")
@@ -56,8 +59,10 @@ def campaign(
         kept_in: A file that holds what came of those tried before, and gets what comes of these.
     """
     outcome = Outcome(kind, seed) if kept_in is None else _kept(kept_in, kind, seed)
+    apart = 0
     while outcome.tried < count:
-        _try_some(outcome, min(IN_ONE_PROCESS, count - outcome.tried), deadline_s)
+        some = apart or min(IN_ONE_PROCESS, count - outcome.tried)
+        apart = _try_some(outcome, some, deadline_s, 1 if apart else TOGETHER)
         if kept_in is not None:
             _keep(kept_in, outcome)
     return outcome
@@ -78,36 +83,40 @@ def _keep(file: Path, outcome: Outcome) -> None:
     os.replace(temporary, file)
 
 
-def _try_some(outcome: Outcome, count: int, deadline_s: float) -> None:
+def _try_some(outcome: Outcome, count: int, deadline_s: float, together: int) -> int:
+    """Try some inputs in a process.
+
+    Returns:
+        How many of the next are to be tried apart: together, they ended the process.
+    """
     place = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
     with tempfile.TemporaryDirectory(prefix="neuron-untrusted-", dir=place) as name:
         folder = Path(name)
         (folder / "home").mkdir()
         (folder / "work").mkdir()
-        numbers = [outcome.seed, outcome.tried, count]
-        command = [
-            sys.executable,
-            "-m",
-            "benchmarks.untrusted_inputs.child",
-            outcome.kind,
-            *map(str, numbers),
-        ]
+        numbers = map(str, (outcome.seed, outcome.tried, count))
+        command = [sys.executable, "-m", CHILD, outcome.kind, *numbers, str(folder / "work"), str(together)]
         environment = {**os.environ, "HOME": str(folder / "home"), "PYTHONPATH": os.pathsep.join(sys.path)}
         before = outcome.tried
         with subprocess.Popen(
-            [*command, str(folder / "work")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-            cwd=folder / "home", env=environment, bufsize=0,
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=folder / "home", env=environment,
+            bufsize=0,
         ) as process:  # fmt: skip
-            _follow(process, outcome, deadline_s)
-        if outcome.tried == before:
+            apart = _follow(process, outcome, deadline_s)
+        if outcome.tried == before and not apart:
             raise RuntimeError(f"No input of {outcome.kind} could be tried.")
         outcome.findings += [f"made {path}" for path in _made_outside(folder)]
+    return apart
 
 
-def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: float) -> None:
-    """Take in what the process tells until it ends; end it where it tells nothing for too long."""
+def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: float) -> int:
+    """Take in what the process tells until it ends; end it where it tells nothing for too long.
+
+    Returns:
+        How many inputs it read together when it ended, which are yet to be tried.
+    """
     assert process.stdout is not None
-    trying, first_kib = "", 0
+    trying, together, first_kib = "", 0, 0
     while True:
         ready = _tells(process, deadline_s if trying else START_S)
         line = process.stdout.readline() if ready else b""
@@ -115,14 +124,17 @@ def _follow(process: subprocess.Popen[bytes], outcome: Outcome, deadline_s: floa
             process.kill()
             if trying:
                 how = "ended the process" if ready else f"took longer than {deadline_s:g} s"
-                outcome.tried += 1
+                outcome.tried += not together
                 outcome.findings.append(f"{how}: {trying}")
-            return
+            return together if trying else 0
         told: dict[str, Any] = json.loads(line)
         if "input" in told:
             trying, first_kib = str(told["input"]), first_kib or int(told["peak_kib"])
+            together = int(told["together"])
         elif "ending" in told:
-            _count(outcome, trying, told, first_kib)
+            if not together:
+                _count(outcome, str(told["ending"]))
+            _note(outcome, trying, told, first_kib)
             trying = ""
         else:
             outcome.children_bytes = max(outcome.children_bytes, int(told["children_kib"]) << 10)
@@ -153,10 +165,13 @@ def _processor_s(process: subprocess.Popen[bytes]) -> float:
     return float(sum(times.user + times.system for times in each))
 
 
-def _count(outcome: Outcome, trying: str, told: dict[str, Any], first_kib: int) -> None:
+def _count(outcome: Outcome, ending: str) -> None:
     outcome.tried += 1
-    outcome.read += told["ending"] == "read"
-    outcome.refused += told["ending"] == "refused"
+    outcome.read += ending == "read"
+    outcome.refused += ending == "refused"
+
+
+def _note(outcome: Outcome, trying: str, told: dict[str, Any], first_kib: int) -> None:
     if told["ending"].startswith("finding"):
         outcome.findings.append(f"{told['ending']}: {trying}")
     outcome.slowest_s = max(outcome.slowest_s, told["seconds"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -13,8 +13,23 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.untrusted_inputs.damage import damaged
+from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.layout import MANIFEST_NAME
 from neuron_tools.profile.reader import Profile, open_profile
 from neuron_tools.profile.schema import TABLES, table_schema
+
+
+@dataclass(frozen=True, slots=True)
+class Damaged:
+    """An example of which one file is damaged.
+
+    Attributes:
+        folder: Where the example stands.
+        spoilt: The file.
+    """
+
+    folder: Path
+    spoilt: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +42,15 @@ class Reader:
         read: Reads the example in a folder, told which file is damaged.
         changes: The folder of the example in which reading changes files, "" for the example's own; None if
             it changes none.
+        together: Reads several damaged examples as one, into an empty folder, where most of the time goes to
+            what follows once all is read. Returns those that were read; the others are to be read alone.
     """
 
     make: Callable[[Path], None]
     files: tuple[str, ...]
     read: Callable[[Path, Path], None]
     changes: str | None = None
+    together: Callable[[Sequence[Damaged], Path], list[Damaged]] | None = None
 
     def damage(self, folder: Path, chance: random.Random) -> Path:
         """Damage one file of a sound example, and say which."""
@@ -52,15 +70,44 @@ def _trace(name: str) -> Reader:
     def make(folder: Path) -> None:
         (folder / "trace").write_bytes(_of_tests("fixtures.foreign_traces").all_traces()[name])
 
-    def read(folder: Path, spoilt: Path) -> None:
-        from neuron_tools.profile.importers import import_traces
+    return Reader(make, ("trace",), _read_trace, changes="", together=_read_traces)
 
-        import_traces([folder / "trace"], folder / "out.nprof", force=True)
-        with open_profile(folder / "out.nprof") as profile:
-            for table in profile.tables():
-                deque(profile.stored_batches(table, table_schema(table).column_names), maxlen=0)
 
-    return Reader(make, ("trace",), read, changes="")
+def _read_trace(folder: Path, spoilt: Path) -> None:
+    from neuron_tools.profile.importers import import_traces
+
+    import_traces([folder / "trace"], folder / "out.nprof", force=True)
+    _read_every_table(folder / "out.nprof")
+
+
+def _read_traces(inputs: Sequence[Damaged], folder: Path) -> list[Damaged]:
+    """Import traces as those of one job, without those that are refused."""
+    from neuron_tools.profile.importers import import_traces
+
+    left, read = list(inputs), 0
+
+    def progress(done: int, total: int) -> None:
+        nonlocal read
+        read = done
+
+    while left:
+        read = 0
+        try:
+            import_traces([each.spoilt for each in left], folder / "out.nprof", progress=progress)
+        except NeuronToolsError:
+            if read == len(left):
+                raise
+            del left[read]
+        else:
+            _read_every_table(folder / "out.nprof")
+            break
+    return left
+
+
+def _read_every_table(path: Path) -> None:
+    with open_profile(path) as profile:
+        for table in profile.tables():
+            deque(profile.stored_batches(table, table_schema(table).column_names), maxlen=0)
 
 
 def _make_artifact(folder: Path) -> None:
@@ -126,6 +173,19 @@ def _read_log(folder: Path, spoilt: Path) -> None:
         profile.summary()
 
 
+def _read_logs(inputs: Sequence[Damaged], folder: Path) -> list[Damaged]:
+    """Recover logs as those of one capture's processes; each damaged manifest is its own."""
+    logs = [each for each in inputs if each.spoilt.name != MANIFEST_NAME]
+    if logs:
+        profile = folder / "run.nprof"
+        shutil.copytree(logs[0].folder / "run.nprof", profile)
+        shutil.rmtree(profile / "log")
+        for number, each in enumerate(logs):
+            shutil.copytree(each.folder / "run.nprof/log/process-0000", profile / f"log/process-{number:04}")
+        _read_log(folder, profile)
+    return logs
+
+
 def _read_tables(folder: Path, spoilt: Path) -> None:
 
     with open_profile(folder / "run.nprof") as profile:
@@ -179,7 +239,9 @@ TRACES = (
 READERS = {
     **{name: _trace(name) for name in TRACES},
     "artifact (.neff)": Reader(_make_artifact, ("model.neff",), _read_artifact),
-    "capture log": Reader(_make_log, ("run.nprof/log/**/*.*", "run.nprof/profile.json"), _read_log, ""),
+    "capture log": Reader(
+        _make_log, ("run.nprof/log/**/*.*", "run.nprof/profile.json"), _read_log, "", _read_logs
+    ),
     "profile": Reader(_make_profile, ("run.nprof/*.json", "run.nprof/*/*.parquet"), _read_tables),
     "timeline index": Reader(_make_profile, ("run.nprof/timeline/*",), _draw, "run.nprof/timeline"),
     "profile's programs": Reader(_make_profile, ("run.nprof/programs/*",), _advise),
