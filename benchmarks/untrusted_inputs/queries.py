@@ -144,7 +144,7 @@ _REACHING = (
     "PIVOT Instruction ON engine USING count(*)",
     "PIVOT (SELECT * FROM read_text('{file}')) ON filename",
     "SELECT write_log('x')",
-    "SUMMARIZE Instruction",
+    "SUMMARIZE HloInstruction",
     "DESCRIBE Instruction",
 )
 HUNGRY_SHARE = 0.004

@@ -72,6 +72,9 @@ def _stored_table(name: str, paths: Sequence[Path], missing: list[str]) -> Store
     columns: list[frozenset[str]] = []
     rows: list[int] = []
     for path in paths:
+        if not path.name.isprintable():
+            missing.append(f"{name}: the part {path.name!a} has an odd name and was left out.")
+            continue
         try:
             footer = pq.read_metadata(source_of(path))
             schema = footer.schema.to_arrow_schema()

@@ -518,4 +518,20 @@ def _directory(path: Path) -> Path:
             f"{path} is a file, not a profile: name a NAME.nprof folder, or import a trace of another tool "
             "with `neuron-profile import`."
         )
-    return path.resolve()
+    return _in_utf_8(path.resolve())
+
+
+def _in_utf_8(path: Path) -> Path:
+    """A path that the database can be told.
+
+    Raises:
+        NotAProfileError: It is none.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        shown = str(path).encode(errors="backslashreplace").decode()
+        raise NotAProfileError(
+            f"{shown} is not UTF-8: rename the profile, or the folder that it is in."
+        ) from None
+    return path

@@ -27,7 +27,7 @@ def parts_signature(parts: Mapping[str, Sequence[Path]]) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for table in sorted(parts):
         for path in parts[table]:
-            digest.update(f"\n{table}/{path.name} ".encode())
+            digest.update(f"\n{table}/{path.name} ".encode(errors="surrogateescape"))
             digest.update(_ends(path))
     return digest.hexdigest()
 
@@ -40,7 +40,7 @@ def open_catalog(directory: Path) -> Catalog:
         return read_catalog(directory)
     try:
         return Catalog(directory, {name: _table(name, parts[name], stored["tables"][name]) for name in parts})
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         return read_catalog(directory)
 
 
@@ -73,13 +73,19 @@ def store_catalog(catalog: Catalog) -> None:
 
 
 def _table(name: str, paths: Sequence[Path], stored: Mapping[str, Any]) -> StoredTable:
+    """A table as it is stored.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError: No writer stores one so.
+    """
+    columns, part_rows = stored["columns"], stored["part_rows"]
+    is_counted = all(type(rows) is int and rows >= 0 for rows in part_rows)
+    if not is_counted or len(part_rows) != len(paths) or sum(part_rows) != stored["rows"]:
+        raise ValueError(f"{CATALOG_NAME} does not say how many rows the parts of {name} have.")
+    for column in columns:
+        column.encode()  # the database knows no others
     return StoredTable(
-        name,
-        tuple(paths),
-        stored["rows"],
-        frozenset(stored["columns"]),
-        stored["is_uniform"],
-        tuple(stored["part_rows"]),
+        name, tuple(paths), sum(part_rows), frozenset(columns), bool(stored["is_uniform"]), tuple(part_rows)
     )
 
 

@@ -172,7 +172,8 @@ class JsonDocument:
                 return
 
     def _scan(self, keys: KeySet) -> tuple[JsonRows | None, bool]:
-        starts, stops = (np.full((CHUNK_ROWS, len(keys) + 1), -1, np.int32) for _ in range(2))
+        most = min(CHUNK_ROWS, (len(self._data) - self._position) // len("{}") + 1)
+        starts, stops = (np.full((most, len(keys) + 1), -1, np.int32) for _ in range(2))
         result = np.zeros(4, np.int64)
         count = json_scan.scan_objects(
             self._data, self._position, len(self._data), keys.text, keys.offsets, starts, stops, result

@@ -1,4 +1,5 @@
 import json
+import os
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -152,3 +153,18 @@ def test_a_newer_profile_asks_for_an_upgrade(directory):
 
 def test_the_package_offers_open_profile():
     assert neuron_tools.open_profile is open_profile
+
+
+def test_a_profile_whose_name_is_no_text_is_refused_in_a_sentence(directory):
+    odd = directory.with_name(os.fsdecode(b"p\xff.nprof"))
+    directory.rename(odd)
+    with pytest.raises(NotAProfileError, match=r"p\\udcff.nprof is not UTF-8: rename the profile"):
+        open_profile(odd)
+
+
+def test_a_part_whose_name_is_no_text_is_left_out(directory):
+    (part,) = part_files(directory, "Instruction")
+    part.rename(part.with_name(os.fsdecode(b"part-\xff.parquet")))
+    with open_profile(directory) as profile:
+        assert profile.query("SELECT count(*) AS n FROM Instruction")["n"].to_pylist() == [0]
+        assert [sentence for sentence in profile.missing if "odd name" in sentence]

@@ -57,3 +57,24 @@ def test_the_signature_survives_copying_and_tells_other_contents(tmp_path):
     assert parts_signature({"T": [first]}) == parts_signature({"T": [second]})
     second.write_bytes(b"x" * 89_999 + b"y")
     assert parts_signature({"T": [first]}) != parts_signature({"T": [second]})
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"columns": ["start_ts", "\ud800"]},
+        {"columns": [1]},
+        {"columns": None},
+        {"rows": -1, "part_rows": [-1]},
+        {"rows": "3"},
+        {"part_rows": [3, 0]},
+    ],
+)
+def test_a_catalog_that_no_writer_writes_is_left_aside(directory, damage):
+    path = directory / CATALOG_NAME
+    content = json.loads(path.read_text())
+    content["tables"]["Instruction"].update(damage)
+    path.write_text(json.dumps(content))
+    assert open_catalog(directory) == read_catalog(directory)
+    with open_profile(directory) as profile:
+        assert profile.sql("SELECT count(*) FROM Instruction").fetchall() == [(3,)]
