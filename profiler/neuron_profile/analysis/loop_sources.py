@@ -64,6 +64,7 @@ class LoopLine:
         methods: Names of the functions that VALUE calls.
         invariant: Whether every iteration computes the same.
         loop_line: First line of the outermost loop for which that is so; of the innermost, if it is not.
+        loop_end: Its last line.
         unused: Whether nothing in its scope reads NAME.
     """
 
@@ -72,6 +73,7 @@ class LoopLine:
     methods: frozenset[str]
     invariant: bool
     loop_line: int
+    loop_end: int
     unused: bool
 
 
@@ -108,7 +110,8 @@ def _line(scope: Scope, loops: tuple[Loop, ...], node: ast.Assign) -> LoopLine |
     name = node.targets[0].id
     outermost = next((loop for loop in loops if _is_invariant(node, name, loop)), None)
     loop, unused = outermost or loops[-1], not _reads(scope, name)
-    return LoopLine(node.lineno, name, _methods(node.value), outermost is not None, loop.lineno, unused)
+    last = loop.end_lineno or loop.lineno
+    return LoopLine(node.lineno, name, _methods(node.value), outermost is not None, loop.lineno, last, unused)
 
 
 def _is_pure(value: ast.expr) -> bool:

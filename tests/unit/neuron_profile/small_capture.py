@@ -44,11 +44,18 @@ METADATA = {
 
 @dataclass(frozen=True)
 class Step:
-    """One execution: which program, at which line the host then waits for it (0: nowhere), on which core."""
+    """One execution: which program, at which line the host then waits for it (0: nowhere), on which core.
+
+    Attributes:
+        write_ns: How long a copy to the device takes that comes behind it; 0: there is none.
+        blocks: Whether the host waits for that copy.
+    """
 
     program: int
     wait_line: int = 0
     core: int = 0
+    write_ns: int = 0
+    blocks: bool = True
 
 
 def operation(name: str, line: int, module: str = "model") -> FrameworkOperation:
@@ -100,6 +107,12 @@ def write_capture(
             end = max(now, end)
             events.append(("nrt_synchronize", now, end, [f"wait{position}"], step.core))
             spans.append(("synchronize", "synchronize", now, end, step.wait_line))
+            now = end
+        if step.write_ns:
+            free[step.core] = max(now, free[step.core]) + step.write_ns
+            end = free[step.core] if step.blocks else now + DISPATCH_NS
+            events.append(("nrt_tensor_write", now, end, [f"write{position}"], step.core))
+            spans.append(("copy", "aten::copy_", now, end, 1))
             now = end
     _write_events(writer, events)
     _write_spans(writer, spans)

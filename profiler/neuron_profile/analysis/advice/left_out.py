@@ -37,30 +37,31 @@ def kind_of(line: LineCalls) -> Kind:
 
 
 def invariant(context: Context, rule: str, kind: Kind, title: str, change: str) -> Iterator[Finding]:
-    """A finding per line of a loop that does the same each time: the gain is that of doing it once.
+    """A finding per line of a loop that does the same each time: the gain is that of doing it once,
+    as often as the loop begins.
 
     Args:
         title: With `{name}` and `{times}`.
     """
     for line in calls_in_loops(context):
         if line.source.invariant and not line.source.unused and kind_of(line) is kind:
-            yield from _without(context, rule, line, 1, title, change)
+            yield from _without(context, rule, line, True, title, change)
 
 
 def unused(context: Context, rule: str, title: str, change: str) -> Iterator[Finding]:
     """A finding per line whose result nobody reads: the gain is that of leaving it out."""
     for line in calls_in_loops(context):
         if line.source.unused:
-            yield from _without(context, rule, line, 0, title, change)
+            yield from _without(context, rule, line, False, title, change)
 
 
 def _without(
-    context: Context, rule: str, line: LineCalls, keep: int, title: str, change: str
+    context: Context, rule: str, line: LineCalls, keep_first: bool, title: str, change: str
 ) -> Iterator[Finding]:
     what_if = context.what_if
     if what_if is None:
         return
-    spans, total_ns = line.spans(keep), what_if.recorded_ns()
+    spans, total_ns = line.spans(keep_first), what_if.recorded_ns()
     gain_ns = total_ns - what_if.without_spans_ns(spans)
     if gain_ns >= MINIMUM_SHARE * total_ns:
         yield Finding(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.loop_sources import LoopLine, loop_lines
+from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
 from neuron_profile.analysis.whatif.replay import Spans
 
 MINIMUM_TIMES = 3
@@ -18,7 +20,7 @@ _CALLS = """
 SELECT coalesce(own.source_file, span.source_file, '') AS file,
     coalesce(own.source_line, span.source_line, 0) AS line,
     coalesce(span.process_idx, 0) AS process, span.kind AS kind, span.name AS name, span.start_ts AS start_ns,
-    span.end_ts AS end_ns
+    span.end_ts AS end_ns, coalesce(span.stack_frame_ids, '') AS stack
 FROM HostSpan span LEFT JOIN Frontier own ON own.stack_frame_id = span.stack_frame_ids
 WHERE span.kind IN ('dispatch', 'copy')
 ORDER BY process, start_ns, end_ns
@@ -42,11 +44,16 @@ class Call:
 
 
 class PlacedCall(NamedTuple):
-    """A call and the user's own line that made it; the file is "" where none is known."""
+    """A call and the user's own line that made it; the file is "" where none is known.
+
+    Attributes:
+        stack: Id of the innermost frame of its stack, "" where none is known.
+    """
 
     file: str
     line: int
     call: Call
+    stack: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +62,20 @@ class LineCalls:
 
     Attributes:
         times: How often the line ran.
+        first_runs: Which of its runs were the first since the loop began; a loop may begin many times.
     """
 
     file: str
     source: LoopLine
     calls: Sequence[Call]
     times: int
+    first_runs: frozenset[int]
 
-    def spans(self, keep: int) -> Spans:
-        """The calls of all runs of the line but the first `keep`."""
-        kept = keep * len(self.calls) // self.times
-        return spans_of(self.calls[kept:])
+    def spans(self, keep_first: bool) -> Spans:
+        """The calls of all runs of the line, or of all but the first since the loop began."""
+        size = len(self.calls) // self.times
+        kept = self.first_runs if keep_first else ()
+        return spans_of([call for number, call in enumerate(self.calls) if number // size not in kept])
 
 
 def spans_of(calls: Sequence[Call]) -> Spans:
@@ -80,6 +90,7 @@ def calls_in_order(context: Context) -> list[PlacedCall]:
         PlacedCall(
             row["file"], row["line"],
             Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"]),
+            row["stack"],
         )
         for row in context.profile.query(_CALLS).to_pylist()
     ]  # fmt: skip
@@ -87,10 +98,16 @@ def calls_in_order(context: Context) -> list[PlacedCall]:
 
 def calls_by_line(context: Context) -> dict[tuple[str, int], list[Call]]:
     """The calls of each line of the user's own, by file and line."""
-    found: dict[tuple[str, int], list[Call]] = {}
-    for placed in calls_in_order(context):
+    calls = calls_in_order(context)
+    return {place: [calls[each].call for each in found] for place, found in _positions(calls).items()}
+
+
+def _positions(calls: Sequence[PlacedCall]) -> dict[tuple[str, int], list[int]]:
+    """Where the calls of each line of the user's own stand, by file and line."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for position, placed in enumerate(calls):
         if placed.file:
-            found.setdefault((placed.file, placed.line), []).append(placed.call)
+            found.setdefault((placed.file, placed.line), []).append(position)
     return dict(sorted(found.items()))
 
 
@@ -103,12 +120,43 @@ def runs(context: Context, owner: Callable[[PlacedCall], Hashable | None]) -> It
 
 def calls_in_loops(context: Context) -> Iterator[LineCalls]:
     """The lines of loops that ran several times, with their calls; none of a profile without texts."""
-    by_place = calls_by_line(context)
+    calls = calls_in_order(context)
+    by_place, frames = _positions(calls), load_frames(context.profile)
     sources = {file: loop_lines(context.texts.lines(file)) for file in {file for file, _ in by_place}}
-    for (file, line), calls in sorted(by_place.items()):
-        source, times = sources[file].get(line), repetitions([call.name for call in calls])
+    for (file, line), positions in by_place.items():
+        source, own = sources[file].get(line), [calls[each].call for each in positions]
+        times = repetitions([call.name for call in own])
         if source is not None and times >= MINIMUM_TIMES:
-            yield LineCalls(file, source, calls, times)
+            first = _first_runs(
+                calls, positions[:: len(own) // times], _calls_outside(calls, frames, file, source)
+            )
+            yield LineCalls(file, source, own, times, frozenset(first))
+
+
+def _calls_outside(
+    calls: Sequence[PlacedCall], frames: Mapping[str, SourceFrame], file: str, source: LoopLine
+) -> npt.NDArray[np.int64]:
+    """(calls + 1,) how many calls before each were made outside of a line's loop; of others nobody knows."""
+    loop = range(source.loop_line, source.loop_end + 1)
+    is_outside = {
+        leaf: bool(leaf)
+        and not any(frame.file == file and frame.line in loop for frame in stack(frames, leaf))
+        for leaf in {placed.stack for placed in calls}
+    }
+    return np.cumsum([0, *(is_outside[placed.stack] for placed in calls)])
+
+
+def _first_runs(
+    calls: Sequence[PlacedCall], starts: Sequence[int], outside: npt.NDArray[np.int64]
+) -> Iterator[int]:
+    """The runs of a line before which its loop began: the first, and those behind calls outside of it."""
+    for number, start in enumerate(starts):
+        before = starts[number - 1] if number else start
+        is_next = (
+            calls[before].call.process == calls[start].call.process and outside[start] == outside[before]
+        )
+        if not number or not is_next:
+            yield number
 
 
 def repetitions(names: Sequence[str]) -> int:

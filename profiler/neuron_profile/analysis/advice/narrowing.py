@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Set
 from dataclasses import replace
 from math import prod
 
@@ -13,7 +13,7 @@ from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.line_calls import calls_in_order, spans_of
 from neuron_profile.analysis.whatif.casting import narrowing_ns
 from neuron_profile.analysis.whatif.change import Change
-from neuron_profile.analysis.whatif.executions import Executions
+from neuron_profile.analysis.whatif.executions import ProgramKey
 from neuron_profile.analysis.whatif.run import Gain
 from neuron_tools.records.program import DType, Opcode, Program, TensorKind
 
@@ -31,39 +31,26 @@ def narrowed_gain(context: Context, change: Change) -> Gain:
     """What the program gains by products in bf16, casts of what modules multiply included.
 
     What runs before a module's first product makes its parameters, and stays as it is. What the program
-    before a product did not compute is cast: once for each layer, or at each step where autograd follows.
+    before a product did not compute is cast once for each layer. Where autograd follows, parameters stay in
+    fp32 and are cast at each step, and what is no part of a module stays as it is: the loss, the optimizer.
     Operands outside of modules are made in bf16.
 
     Args:
         change: Computes in bf16.
     """
-    what_if, executions = context.what_if, context.executions
+    what_if = context.what_if
     assert what_if is not None
-    assert executions is not None
-    gain, products = what_if.gain(change), _products_of_modules(context)
-    if not products:
+    gain, narrowing = what_if.gain(change), _Narrowing(context)
+    if not narrowing.products:
         return gain
-    before = np.arange(len(executions)) < products[0]
-    recorded = executions.end_ns - executions.start_ns
-    changed = np.where(before, recorded, what_if.durations_ns(change))
-    casts = list(_casts_ns(context, products))
+    recorded = what_if.executions.end_ns - what_if.executions.start_ns
+    changed = np.where(narrowing.stays, recorded, what_if.durations_ns(change))
+    casts = list(narrowing.casts_ns())
     return replace(
         gain,
         device_after_ns=int(changed.sum()) + sum(device_ns for device_ns, _ in casts),
         total_after_ns=what_if.total_ns(changed) + sum(max(each) for each in casts),
     )
-
-
-def _products_of_modules(context: Context) -> list[int]:
-    """Positions of the executions, in order, of operators that multiply in fp32 for a module."""
-    executions = context.executions
-    assert executions is not None
-    uses = [
-        use for use in context.programs if use.key in executions.eager and fp32_products(use.program).any()
-    ]
-    found = sorted(each for use in uses for each in executions.of_program(use.key).tolist())
-    modules = {row["layer"] for row in context.profile.query(_MODULES).to_pylist()}
-    return [each for each in found if any(origin.layer in modules for origin in executions.origins(each))]
 
 
 def fp32_products(program: Program) -> npt.NDArray[np.bool_]:
@@ -74,43 +61,77 @@ def fp32_products(program: Program) -> npt.NDArray[np.bool_]:
     return products
 
 
-def _casts_ns(context: Context, products: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Device time and host time of each cast."""
-    executions, what_if = context.executions, context.what_if
-    assert executions is not None
-    assert what_if is not None
-    (host,) = context.profile.query(_DISPATCH_NS).to_pylist()
-    calls = calls_in_order(context)
-    own = [placed.call for placed in calls if placed.file]
-    forward = what_if.launching_spans(spans_of(own)) >= 0
-    is_trained = len(own) < len(calls)
-    done: set[Hashable] = set()
-    for execution, shapes in _from_outside(context, products):
-        layer = executions.executable[execution], executions.origins(execution)
-        if forward[execution] and (is_trained or layer not in done):
-            done.add(layer)
-            for shape in shapes * (CASTS_OF_A_STEP if is_trained else 1):
-                device_ns = round(executions.core.launch_overhead_ns) + narrowing_ns(
-                    executions.core, prod(shape)
-                )
-                yield device_ns, int(host["dispatch_ns"] or 0)
+class _Narrowing:
+    """Modules whose operators run one by one, computing in bf16.
 
+    Attributes:
+        products: Positions of the executions, in order, that multiply in fp32 for a module.
+        stays: (executions,) whether each runs as it ran.
+    """
 
-def _from_outside(context: Context, products: Sequence[int]) -> Iterator[tuple[int, list[Shape]]]:
-    """Each product, with the operands that the program before it did not compute; of the first one, all."""
-    executions = context.executions
-    assert executions is not None
-    for number, execution in enumerate(products):
-        operands = _shapes(_program(executions, execution), TensorKind.INPUT, TensorKind.WEIGHT)
-        if number:
-            for shape in _shapes(_program(executions, execution - 1), TensorKind.OUTPUT):
+    def __init__(self, context: Context) -> None:
+        assert context.what_if is not None
+        self._context, self._executions = context, context.what_if.executions
+        calls = calls_in_order(context)
+        own = [placed.call for placed in calls if placed.file]
+        self._is_trained = len(own) < len(calls)
+        self._forward = context.what_if.launching_spans(spans_of(own)) >= 0
+        layers = {row["layer"] for row in context.profile.query(_MODULES).to_pylist()}
+        in_module = np.array([self._is_of(layers, each) for each in range(len(self._executions))], bool)
+        self.products = [
+            each for each in np.flatnonzero(in_module).tolist() if fp32_products(self._program(each)).any()
+        ]
+        self.stays = np.arange(len(in_module)) < min(self.products, default=0)
+        self._in_module = in_module
+        if self._is_trained:
+            forward = np.flatnonzero(in_module & self._forward).tolist()
+            sums = [each for each in forward if not self._gives_bf16(each)]
+            self.stays |= ~in_module
+            self.stays[sums] = True
+
+    def casts_ns(self) -> Iterator[tuple[int, int]]:
+        """Device time and host time of each cast."""
+        executions = self._executions
+        (host,) = self._context.profile.query(_DISPATCH_NS).to_pylist()
+        launch_ns, done = round(executions.core.launch_overhead_ns), set[Hashable]()
+        for execution in self.products:
+            layer = executions.executable[execution], executions.origins(execution)
+            if self._forward[execution] and (self._is_trained or layer not in done):
+                for shape in self._from_outside(execution) * (CASTS_OF_A_STEP if self._is_trained else 1):
+                    yield (
+                        launch_ns + narrowing_ns(executions.core, prod(shape)),
+                        int(host["dispatch_ns"] or 0),
+                    )
+                done.add(layer)
+
+    def _is_of(self, layers: Set[str], execution: int) -> bool:
+        """Whether an execution is of an operator that a module ran."""
+        if self._key(execution) not in self._executions.eager:
+            return False
+        return any(origin.layer in layers for origin in self._executions.origins(execution))
+
+    def _from_outside(self, execution: int) -> list[Shape]:
+        """The operands of a product that are in fp32; the first one's are all."""
+        operands = _shapes(self._program(execution), TensorKind.INPUT, TensorKind.WEIGHT)
+        if execution != self.products[0] and self._gives_bf16(execution - 1):
+            for shape in _shapes(self._program(execution - 1), TensorKind.OUTPUT):
                 if shape in operands:
                     operands.remove(shape)
-        yield execution, operands
+        return operands
 
+    def _gives_bf16(self, execution: int) -> bool:
+        """Whether an execution computes in bf16; where parameters stay in fp32, a sum with one is in fp32."""
+        if not self._is_trained:
+            return True
+        program = self._program(execution)
+        alone = len(_shapes(program, TensorKind.INPUT, TensorKind.WEIGHT)) == 1
+        return bool(self._in_module[execution]) and (alone or bool(fp32_products(program).any()))
 
-def _program(executions: Executions, execution: int) -> Program:
-    return executions.program((int(executions.process[execution]), int(executions.executable[execution])))
+    def _key(self, execution: int) -> ProgramKey:
+        return int(self._executions.process[execution]), int(self._executions.executable[execution])
+
+    def _program(self, execution: int) -> Program:
+        return self._executions.program(self._key(execution))
 
 
 def _shapes(program: Program, *kinds: TensorKind) -> list[Shape]:

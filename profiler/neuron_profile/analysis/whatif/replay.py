@@ -19,6 +19,8 @@ from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
 WAITS = ("nrt_synchronize", "nrt_tensor_read")
+WRITE = "nrt_tensor_write"
+"""A copy to the device comes behind what the device has to do; some let the host go on meanwhile."""
 
 _HOST = """
 SELECT coalesce(event.process_idx, 0) AS process, coalesce(event.nc_idx, 0) AS core, event.name AS name,
@@ -28,7 +30,7 @@ FROM SystemProfileEvents event
 LEFT JOIN HostSpan span ON event.name != 'nrt_execute' AND span.kind IN ('synchronize', 'copy')
     AND span.start_ts = event.start_ts AND span.end_ts = event.end_ts
     AND coalesce(span.process_idx, 0) = coalesce(event.process_idx, 0)
-WHERE event.name IN ('nrt_execute', 'nrt_synchronize', 'nrt_tensor_read')
+WHERE event.name IN ('nrt_execute', 'nrt_synchronize', 'nrt_tensor_read', 'nrt_tensor_write')
 GROUP BY ALL ORDER BY process, start_ns, end_ns
 """
 _DEVICE = """
@@ -66,7 +68,8 @@ class HostEvent:
     Attributes:
         execution: Position of the execution that it starts; -1 = it waits.
         core: Core that it waits for.
-        place: File and line that waits.
+        place: File and line that waits to read; ("", 0) of a copy to the device.
+        is_write: Whether it is a copy to the device.
     """
 
     process: int
@@ -75,6 +78,7 @@ class HostEvent:
     execution: int
     core: int
     place: tuple[str, int] = ("", 0)
+    is_write: bool = False
 
 
 class Replay:
@@ -158,7 +162,9 @@ class Replay:
             elif not gone:
                 waited_ns = max(0, min(event.end_ns, recorded_free_ns[event.core]) - event.start_ns)
                 own_ns = event.end_ns - event.start_ns - waited_ns
-                if without is None or event.place != (without.file, without.line):
+                if event.is_write and event.end_ns < recorded_free_ns[event.core]:
+                    now_ns += event.end_ns - event.start_ns  # it did not block
+                elif event.is_write or without is None or event.place != (without.file, without.line):
                     now_ns = max(now_ns, free_ns[event.core]) + own_ns
                 else:
                     left_out = max(left_out, own_ns)
@@ -236,11 +242,10 @@ def _within(row: dict[str, Any], range_ns: tuple[int, int] | None) -> dict[str, 
 
 
 def _event(row: dict[str, Any], by_flow: dict[tuple[int, str], int]) -> HostEvent | None:
-    execution = -1
-    if row["name"] not in WAITS:
+    execution, is_write = -1, row["name"] == WRITE
+    if row["name"] not in WAITS and not is_write:
         execution = by_flow.get((row["process"], row["flow"]), -1)
         if execution < 0:
             return None
-    return HostEvent(
-        row["process"], row["start_ns"], row["end_ns"], execution, row["core"], (row["file"], row["line"])
-    )
+    place = ("", 0) if is_write else (row["file"], row["line"])
+    return HostEvent(row["process"], row["start_ns"], row["end_ns"], execution, row["core"], place, is_write)

@@ -2,10 +2,12 @@
 
 import pytest
 
-from neuron_profile.analysis.advice.line_calls import Call, PlacedCall
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, _calls_outside, _first_runs
 from neuron_profile.analysis.advice.piecewise import pieces_of
 from neuron_profile.analysis.advice.rules.unfused_attention import _by_place
 from neuron_profile.analysis.advice.rules.unfused_dropout import _by_place as _dropouts
+from neuron_profile.analysis.loop_sources import loop_lines
+from neuron_profile.analysis.source_frames import SourceFrame
 
 
 def calls(names, line=7, process=0):
@@ -80,3 +82,34 @@ def test_a_random_mask_that_is_applied_is_dropout(names, length):
 )
 def test_other_random_numbers_are_none(names):
     assert _dropouts(calls(names)) == {}
+
+
+TWO_LOOPS = [
+    "def run(x, w):",
+    "    y = f(x)",
+    "    for _ in range(2):",
+    "        z = w.cpu()",
+    "        g(z)",
+]
+FRAMES = {
+    "main": SourceFrame("train.py", 20, "<module>", ""),
+    "before": SourceFrame("train.py", 2, "run", "main"),
+    "copy": SourceFrame("train.py", 4, "run", "main"),
+    "called": SourceFrame("train.py", 5, "run", "main"),
+    "library": SourceFrame("model.py", 7, "g", "called"),
+}
+
+
+@pytest.mark.parametrize(
+    ("stacks", "first"),
+    [
+        ("before copy library copy library before copy library copy", [0, 2]),
+        ("copy library copy called copy", [0]),
+        ("copy before copy before copy", [0, 1, 2]),
+    ],
+)
+def test_a_loop_begins_again_behind_what_ran_outside_of_it(stacks, first):
+    placed = [each._replace(stack=name) for each, name in zip(calls("mm " * 9), stacks.split())]
+    starts = [at for at, each in enumerate(placed) if each.stack == "copy"]
+    outside = _calls_outside(placed, FRAMES, "train.py", loop_lines(TWO_LOOPS)[4])
+    assert list(_first_runs(placed, starts, outside)) == first

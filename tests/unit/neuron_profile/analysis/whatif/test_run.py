@@ -105,6 +105,17 @@ def test_waits_left_out_let_the_host_run_ahead(waiting):
     assert waiting.without_waits_ns(Waits("/project/train.py", 8)) == waiting.recorded_ns()
 
 
+@pytest.mark.parametrize("blocks", [True, False])
+def test_a_copy_to_the_device_waits_for_the_device_if_it_blocks(tmp_path, blocks):
+    steps = [Step(0, write_ns=5_000, blocks=blocks)] * 10
+    with open_capture(tmp_path, [SLOW], steps) as profile:
+        what_if = WhatIf(profile)
+        nothing = np.zeros(len(what_if.executions), np.int64)
+        each = DISPATCH_NS + LAUNCH_NS + 5_000
+        assert what_if.total_ns(nothing) == (10 * each if blocks else DISPATCH_NS + 10 * LAUNCH_NS)
+        assert what_if.recorded_ns() >= 10 * duration_ns(SLOW)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
