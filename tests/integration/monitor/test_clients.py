@@ -29,8 +29,12 @@ HOSTS = {
     "trn2, two cores as one": (TRAINIUM2, 1, 2),
     "trn2, each core by itself": (TRAINIUM2, 1, 1),
     "trn2 of 16 devices, two cores as one": (TRAINIUM2, 16, 2),
+    "trn2 of 16 devices, each core by itself": (TRAINIUM2, 16, 1),
     "inf2": (INFERENTIA2, 1, 1),
+    "inf2 of 16 devices": (INFERENTIA2, 16, 1),
 }
+INSTANCES = ("trn1.2xlarge", "trn1.32xlarge", "trn2.3xlarge", "trn2.48xlarge", "inf2.xlarge", "inf2.48xlarge")
+"""With 1 device and with as many as there are, 16 or, of Inf2, 12."""
 SCRIPTS = Path(sys.executable).parent
 HELD_BYTES = 3 << 20
 PATIENCE_S = 120.0
@@ -137,6 +141,16 @@ def test_ray_itself(host: SysfsTree, monkeypatch: pytest.MonkeyPatch) -> None:
     assert cores == host.devices * host.chip.cores // host.lnc
 
 
+@pytest.fixture(params=INSTANCES)
+def instance(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """The tree of a simulated driver that shows an instance."""
+    root = tmp_path / "tree"
+    command = [sys.executable, "-m", "neuron_tools.device.driver", "load", "--target", request.param]
+    environment = {**os.environ, "NEURON_SYSFS_ROOT": str(root)}
+    subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=True)
+    return root
+
+
 @contextmanager
 def holding(program: str, root: Path) -> Iterator[tuple[bytes, int]]:
     """A program that runs on the simulated device: the line that it prints, holding memory, and its pid."""
@@ -159,30 +173,30 @@ def one_report(root: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
-def test_optimum_neuron_itself(tmp_path: Path, busy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_optimum_neuron_itself(instance: Path, busy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Optimum reads the driver's nodes of a program that runs; the monitor has the same bytes."""
     module = reader("optimum-neuron", "optimum/neuron/utils/neuron_device_memory.py")
-    root = tmp_path / "tree"
-    with holding(HOLDING.format(1 << 20 if busy else 1), root) as (line, _):
+    with holding(HOLDING.format(1 << 20 if busy else 1), instance) as (line, _):
         assert line == b"1\n"
-        monkeypatch.setattr(module, "SYSFS_NEURON_BASE", root)
+        monkeypatch.setattr(module, "SYSFS_NEURON_BASE", instance)
         found = module.get_neuron_device_memory().get_total_memory()
-        status = one_report(root)["system_data"]["neuron_device_status"]["devices"]
+        status = one_report(instance)["system_data"]["neuron_device_status"]["devices"]
     assert found == sum(device["memory_used_bytes"] for device in status)
     assert (found >= 3 * 4 << 20) is busy
 
 
 @pytest.mark.parametrize("busy", [True, False], ids=["busy", "idle"])
-def test_accelerate_itself(tmp_path: Path, busy: bool) -> None:
+def test_accelerate_itself(instance: Path, busy: bool) -> None:
     """Accelerate asks the program's own runtime; the monitor has the same bytes of it, from outside."""
     try:
         distribution("accelerate")
     except PackageNotFoundError:
         pytest.skip("pip install accelerate")
-    root = tmp_path / "tree"
-    with holding(ACCELERATED.format(1 << 20 if busy else 1), root) as (line, pid):
+    with holding(ACCELERATED.format(1 << 20 if busy else 1), instance) as (line, pid):
         backend, _, held_bytes = line.split()
-        (mine,) = [each["report"] for each in one_report(root)["neuron_runtime_data"] if each["pid"] == pid]
+        (mine,) = [
+            each["report"] for each in one_report(instance)["neuron_runtime_data"] if each["pid"] == pid
+        ]
     used = mine["memory_used"]["neuron_runtime_used_bytes"]["usage_breakdown"]["neuroncore_memory_usage"]
     assert backend == b"neuron"
     assert sum(core["tensors"] for core in used.values()) == int(held_bytes)

@@ -85,8 +85,16 @@ def test_our_dashboard_asks_for_series_that_are_there(tmp_path):
 
 @pytest.mark.parametrize(
     ("chip", "devices", "lnc"),
-    [(TRAINIUM1, 16, 1), (TRAINIUM2, 1, 1), (TRAINIUM2, 16, 2), (INFERENTIA2, 1, 1)],
-    ids=["Trn1, 16 devices", "Trn2", "Trn2, 16 devices, LNC 2", "Inf2"],
+    [
+        (TRAINIUM1, 1, 1),
+        (TRAINIUM1, 16, 1),
+        (TRAINIUM2, 1, 1),
+        (TRAINIUM2, 1, 2),
+        (TRAINIUM2, 16, 1),
+        (TRAINIUM2, 16, 2),
+        (INFERENTIA2, 1, 1),
+        (INFERENTIA2, 16, 1),
+    ],
 )
 def test_metrics_are_clean_for_promtool(tmp_path, chip, devices, lnc):
     tree = SysfsTree(tmp_path / "tree", chip, devices, lnc=lnc)

@@ -22,9 +22,11 @@ from tests.fixtures.neuron_sysfs import INFERENTIA2, TRAINIUM1, TRAINIUM2, Sysfs
 HOSTS = {
     "trn1": (TRAINIUM1, 1, 1),
     "trn2, two cores as one": (TRAINIUM2, 1, 2),
-    "trn2, each core by itself": (TRAINIUM2, 2, 1),
+    "trn2, each core by itself": (TRAINIUM2, 1, 1),
+    "trn2 of two devices, each core by itself": (TRAINIUM2, 2, 1),
     "inf2": (INFERENTIA2, 1, 1),
     "inf2 of 12 devices": (INFERENTIA2, 12, 1),
+    "inf2 of 16 devices": (INFERENTIA2, 16, 1),
     "trn1 of 16 devices": (TRAINIUM1, 16, 1),
     "trn2 of 16 devices, two cores as one": (TRAINIUM2, 16, 2),
     "trn2 of 16 devices, each core by itself": (TRAINIUM2, 16, 1),
