@@ -86,14 +86,14 @@ def test_our_dashboard_asks_for_series_that_are_there(tmp_path):
 @pytest.mark.parametrize(
     ("chip", "devices", "lnc"),
     [
-        (TRAINIUM1, 1, 1),
         (TRAINIUM1, 16, 1),
         (TRAINIUM2, 1, 1),
-        (TRAINIUM2, 1, 2),
-        (TRAINIUM2, 16, 1),
         (TRAINIUM2, 16, 2),
         (INFERENTIA2, 1, 1),
-        (INFERENTIA2, 16, 1),
+        pytest.param(TRAINIUM1, 1, 1, marks=pytest.mark.slow),
+        pytest.param(TRAINIUM2, 1, 2, marks=pytest.mark.slow),
+        pytest.param(TRAINIUM2, 16, 1, marks=pytest.mark.slow),
+        pytest.param(INFERENTIA2, 16, 1, marks=pytest.mark.slow),
     ],
 )
 def test_metrics_are_clean_for_promtool(tmp_path, chip, devices, lnc):
