@@ -82,6 +82,11 @@ class Plan(NamedTuple):
     folder: Folder | None = None
     power: TextNode | None = None
 
+    @property
+    def is_progress(self) -> bool:
+        """Whether nothing else is read than what is always read."""
+        return self.folder is None and self.power is None
+
 
 Outcome = tuple[list[int], list[tuple[int, bytes | None]]]
 """Of one part: what changed, and what the caller must look at."""
@@ -98,11 +103,13 @@ def carry_out(plans: Sequence[Plan]) -> list[Carried]:
     """Read devices as their plans say, all at once; [] where the folder of one is another than it was."""
     if not all(plan.folder.is_as_it_was() for plan in plans if plan.folder is not None):
         return []
-    outcomes = iter(kernels.refresh([part for plan in plans for part in plan.parts]))
-    return [
-        Carried([next(outcomes) for _ in plan.parts], None if plan.power is None else _power_told(plan.power))
-        for plan in plans
-    ]
+    outcomes = kernels.refresh([part for plan in plans for part in plan.parts])
+    carried, at = [], 0
+    for plan in plans:
+        told = None if plan.power is None else _power_told(plan.power)
+        carried.append(Carried(outcomes[at : at + len(plan.parts)], told))
+        at += len(plan.parts)
+    return carried
 
 
 def _power_told(node: TextNode) -> bytes | OSError:
@@ -367,6 +374,7 @@ class DeviceNodes:
         self._host_memory: Mapping[str, int] = {}
         self._device_faults: list[Fault] = []
         self._table, self._positions, self._own = self._make_table()
+        self._always = Plan((self._own,))
 
     @property
     def rows(self) -> bytearray | None:
@@ -382,7 +390,9 @@ class DeviceNodes:
         if cores is None:
             return None
         if not looks and not is_due:
-            return Plan((cores,))
+            if cores is not self._always.parts[0]:
+                self._always = Plan((cores,))
+            return self._always
         folder = Folder(self.path, self._inode, self._modified_ns) if looks else None
         return Plan((cores, self._own), folder, self._power_node) if is_due else Plan((cores,), folder)
 
@@ -397,8 +407,7 @@ class DeviceNodes:
         changed, others = carried.outcomes[0]
         if others:
             changed = changed + self._nodes.table.take(others)
-        has_totals = plan.folder is not None or plan.power is not None
-        further = self._nodes.following(changed) if has_totals else None
+        further = None if plan.is_progress else self._nodes.following(changed)
         if carried.power is None:
             return None, further
         self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS

@@ -199,6 +199,8 @@ class DeviceTree:
         """Take devices that were read together; what must be read in addition is read together too."""
         further = {}
         for (index, plan), carried in zip(plans.items(), together):
+            if plan.is_progress and not carried.outcomes[0][1]:
+                continue
             nodes = self._devices[index]
             reading, part = nodes.take(now_ns, plan, carried)
             if part is not None:
