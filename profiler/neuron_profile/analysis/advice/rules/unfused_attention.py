@@ -12,6 +12,7 @@ from neuron_profile.analysis.advice.piecewise import MINIMUM_SHARE
 
 PRODUCTS = frozenset({"aten::bmm", "aten::mm", "aten::baddbmm"})
 SOFTMAX = frozenset({"aten::_softmax", "aten::_safe_softmax"})
+_COPIES = frozenset({"aten::copy_", "aten::clone", "aten::_to_copy"})
 MOST_BETWEEN = 4
 """Scaling, a mask, a cast and a dropout stand between a product and its softmax at most."""
 _BETWEEN = frozenset(
@@ -50,14 +51,27 @@ def find(context: Context) -> Iterator[Finding]:
 
 
 def _by_place(calls: Sequence[PlacedCall]) -> dict[tuple[str, int], list[Sequence[PlacedCall]]]:
-    """From the first product to the second, by the line of the softmax."""
+    """From the first product, with copies of its operands, to the second, by the line of the softmax."""
     found: dict[tuple[str, int], list[Sequence[PlacedCall]]] = {}
     for position, placed in enumerate(calls):
         if placed.call.name in SOFTMAX and placed.file:
             first, last = _product(calls, position, -1), _product(calls, position, 1)
             if first is not None and last is not None:
+                first = _with_its_copies(calls, first)
                 found.setdefault((placed.file, placed.line), []).append(calls[first : last + 1])
     return found
+
+
+def _with_its_copies(calls: Sequence[PlacedCall], product: int) -> int:
+    """The first of the copies on the device that a line makes of a product's operands, right before it."""
+    line = calls[product]
+    first = product
+    while first and calls[first - 1].call.name in _COPIES and not calls[first - 1].call.is_copy:
+        before = calls[first - 1]
+        if (before.file, before.line, before.call.process) != (line.file, line.line, line.call.process):
+            break
+        first -= 1
+    return first
 
 
 def _product(calls: Sequence[PlacedCall], start: int, step: int) -> int | None:

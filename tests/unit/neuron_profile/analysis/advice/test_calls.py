@@ -39,6 +39,7 @@ def test_what_does_not_repeat_itself_often_enough_is_no_piece(names):
         ("bmm div.Tensor _softmax bmm", 4),
         ("addmm bmm mul.Tensor add.Tensor _softmax native_dropout bmm addmm", 6),
         ("baddbmm _softmax mm", 3),
+        ("relu copy_ clone bmm _softmax copy_ bmm copy_", 6),
     ],
 )
 def test_a_softmax_between_products_is_attention(names, length):
