@@ -11,6 +11,9 @@ from neuron_tools.simulator.whole import check_whole
 
 _OF_INSTRUCTIONS = ("start_ps", "end_ps", "ready_ps", "wait_cause")
 _OF_DMAS = ("dma_trigger_ps", "dma_start_ps", "dma_end_ps")
+_START_AND_END = ("start_ps", "end_ps", "dma_start_ps", "dma_end_ps")
+LATEST_PS = 1 << 61
+"""Twenty-six days: half of what 64 bits hold, so that sums of times are times."""
 
 
 def check_executable(executable: Executable) -> None:
@@ -35,6 +38,7 @@ def check_executable(executable: Executable) -> None:
     _check_causes(executable, simulation, rows, dmas)
     if not _is_table(simulation.throttle) or simulation.throttle.dtype != THROTTLE_DTYPE:
         raise _refused(executable, "its throttling is of another form")
+    _check_times(executable, simulation)
 
 
 def _is_table(value: object) -> bool:
@@ -45,6 +49,21 @@ def _check_causes(executable: Executable, simulation: Simulation, rows: int, dma
     causes = simulation.wait_cause
     if np.any((causes >= rows) | (causes < -1 - dmas)):
         raise _refused(executable, "an instruction waited for what does not exist")
+
+
+def _check_times(executable: Executable, simulation: Simulation) -> None:
+    """Refuse times beyond the duration: what samples the execution would take memory for all of them."""
+    throttle = simulation.throttle["start_ps"], simulation.throttle["duration_ps"]
+    times = (
+        *(getattr(simulation, name) for name in (*_START_AND_END, "dma_trigger_ps", "ready_ps")),
+        *throttle,
+    )
+    is_within = all(np.all((each >= 0) & (each <= simulation.duration_ps)) for each in times)
+    if not is_within or simulation.duration_ps > LATEST_PS:
+        raise _refused(executable, "a time lies before its start or after its end")
+    starts_and_ends = (getattr(simulation, name) for name in _START_AND_END)
+    if any(np.any(start > end) for start, end in zip(starts_and_ends, starts_and_ends)):
+        raise _refused(executable, "something ends before it starts")
 
 
 def _refused(executable: Executable, why: str) -> ExecutableError:

@@ -29,6 +29,12 @@ def changed(table, column, value):
     return rows
 
 
+def first_of(times, value):
+    others = times.copy()
+    others[0] = value
+    return others
+
+
 PROGRAM, SIMULATION = EXECUTABLE.program, EXECUTABLE.simulation
 BROKEN = {
     "a table of plain numbers": with_program(tiles=np.zeros(3)),
@@ -41,6 +47,14 @@ BROKEN = {
     "a wait for what does not exist": with_simulation(
         wait_cause=np.full_like(SIMULATION.wait_cause, len(PROGRAM.instructions))
     ),
+    "an end after all else": with_simulation(end_ps=first_of(SIMULATION.end_ps, 1 << 62)),
+    "a DMA's end after all else": with_simulation(dma_end_ps=first_of(SIMULATION.dma_end_ps, (1 << 63) - 1)),
+    "a start before all else": with_simulation(start_ps=first_of(SIMULATION.start_ps, -1)),
+    "an end before its start": with_simulation(
+        start_ps=first_of(SIMULATION.start_ps, SIMULATION.duration_ps)
+    ),
+    "throttling after all else": with_simulation(throttle=changed(SIMULATION.throttle, "start_ps", 1 << 62)),
+    "a duration of years": with_simulation(duration_ps=(1 << 63) - 1),
     "throttling of another form": with_simulation(throttle=np.zeros(2)),
 }
 
