@@ -2,40 +2,8 @@
 
 import lightning
 import torch
-from lightning.pytorch.accelerators import Accelerator
-from lightning.pytorch.strategies import SingleDeviceStrategy
 from torch.utils.data import DataLoader
 from transformers import GPT2Config, GPT2LMHeadModel
-
-
-class AnyAccelerator(Accelerator):
-    """The device that PyTorch finds: Lightning chooses only among those that it knows."""
-
-    def setup_device(self, device):
-        torch.accelerator.set_device_index(device.index)
-
-    def teardown(self):
-        torch.accelerator.empty_cache()
-
-    @staticmethod
-    def parse_devices(devices):
-        return devices
-
-    @staticmethod
-    def get_parallel_devices(devices):
-        return [torch.device(torch.accelerator.current_accelerator().type, 0)]
-
-    @staticmethod
-    def auto_device_count():
-        return 1
-
-    @staticmethod
-    def is_available():
-        return torch.accelerator.is_available()
-
-    @staticmethod
-    def name():
-        return torch.accelerator.current_accelerator().type
 
 
 class LanguageModel(lightning.LightningModule):
@@ -53,9 +21,9 @@ class LanguageModel(lightning.LightningModule):
 
 torch.manual_seed(0)
 tokens = torch.randint(0, 512, (48, 64))
-device = AnyAccelerator.get_parallel_devices(1)[0]
 trainer = lightning.Trainer(
-    strategy=SingleDeviceStrategy(device, accelerator=AnyAccelerator()),
+    accelerator="auto",
+    devices=1,
     max_epochs=1,
     enable_checkpointing=False,
     enable_progress_bar=False,
