@@ -46,7 +46,7 @@ def _matmul(call: Call) -> Kind:
         columns, elements = columns // 2, elements // 2
     _check_matmul(call, columns, elements)
     if not is_transpose:
-        _check_types(stationary, moving)
+        _check_types(dst, stationary, moving)
     flags = Flag.ACCUMULATE if given["accumulate"] else Flag.NONE
     if is_transpose:
         flags |= Flag.TRANSPOSE
@@ -117,8 +117,13 @@ def _check_matmul(call: Call, columns: int, elements: int) -> None:
         )
 
 
-def _check_types(stationary: ViewForm, moving: ViewForm) -> None:
-    """Refuse what the Tensor engine cannot multiply ("Data types" of nki.isa.nc_matmul)."""
+def _check_types(dst: ViewForm, stationary: ViewForm, moving: ViewForm) -> None:
+    """Refuse what the Tensor engine cannot multiply or sum into ("Data types" of nki.isa.nc_matmul)."""
+    if not dst.dtype.is_float:
+        raise refuse(
+            f"nc_matmul sums in fp32 in PSUM, but dst is {dst.dtype}; give it nl.float32 "
+            "(nisa.tensor_copy turns the sums into integers)"
+        )
     for operand, form in (("stationary", stationary), ("moving", moving)):
         if not form.dtype.is_float:
             raise refuse(

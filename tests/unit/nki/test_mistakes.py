@@ -52,6 +52,10 @@ def far_rows() -> Any:
 
 BF16 = nl.bfloat16
 MISTAKES: dict[str, tuple[str, Body]] = {
+    "summing products in integers": (
+        "sums in fp32 in PSUM, but dst is int32",
+        lambda x: matmul(psum(64, 64, dtype=nl.int32), tile(64, 64), tile(64, 64)),
+    ),
     "multiplying integers": (
         "multiplies floats.*int32; convert it first",
         lambda x: matmul(psum(64, 64), tile(64, 64, dtype=nl.int32), tile(64, 64, dtype=nl.int32)),
