@@ -1,7 +1,7 @@
 """FlexAttention on `neuron`, eager and compiled: PyTorch lets it run on the devices that it knows only.
 
-Eagerly its operator computes with the device's own operators. In a graph it is taken apart into these when
-the graph becomes functional, so that what the compiler recognises as attention is one operation there too.
+Eagerly it computes with the device's own operators. In a graph it becomes those of `masked_attention` when
+the graph is made functional.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from neuron_tools.device.distributed.late_import import after_import
+from neuron_tools.frontends.torch_compile import masked_attention
+from neuron_tools.frontends.torch_compile.masked_attention import OPERATORS
 
 _API = "torch.nn.attention.flex_attention"
-_OPERATORS = "torch._higher_order_ops.flex_attention"
 _AUTOCAST = torch._C.DispatchKey.AutocastPrivateUse1
 
 
@@ -31,7 +32,7 @@ def _allow() -> None:
     code = check.__code__  # Dynamo reads it as well: a wrapper would be an unknown function to it
     constants = (value | {"neuron"} if isinstance(value, frozenset) else value for value in code.co_consts)
     check.__code__ = code.replace(co_consts=tuple(constants))
-    operators = import_module(_OPERATORS)
+    operators = import_module(OPERATORS)
     for operator, kernel in (
         (operators.flex_attention, _cast),
         (operators.flex_attention_backward, partial(_without_autocast, operators.flex_attention_backward)),
@@ -47,7 +48,7 @@ def _cast(query: Any, key: Any, value: Any, *others: Any, **options: Any) -> Any
         tensor.to(dtype) if tensor.is_floating_point() and tensor.dtype != torch.float64 else tensor
         for tensor in (query, key, value)
     )
-    return _without_autocast(import_module(_OPERATORS).flex_attention, *cast, *others, **options)
+    return _without_autocast(import_module(OPERATORS).flex_attention, *cast, *others, **options)
 
 
 def _without_autocast(operator: Any, *args: Any, **options: Any) -> Any:
@@ -60,25 +61,25 @@ def taken_apart() -> Iterator[None]:
     """Trace within it: the operator and its gradient become the operators that they consist of."""
     from torch._subclasses.functional_tensor import FunctionalTensorMode
 
-    operators = import_module(_OPERATORS)
+    operators = import_module(OPERATORS)
     pairs = (
-        (operators.flex_attention, operators.sdpa_dense),
-        (operators.flex_attention_backward, operators.sdpa_dense_backward),
+        (operators.flex_attention, masked_attention.forward),
+        (operators.flex_attention_backward, masked_attention.backward),
     )
     saved = [operator.python_key_table.get(FunctionalTensorMode) for operator, _ in pairs]
     try:
-        for operator, dense in pairs:
-            _set(operator, FunctionalTensorMode, _within_mode(dense))
+        for operator, function in pairs:
+            _set(operator, FunctionalTensorMode, _within_mode(function))
         yield
     finally:
         for (operator, _), kernel in zip(pairs, saved, strict=True):
             _set(operator, FunctionalTensorMode, kernel)
 
 
-def _within_mode(dense: Callable[..., Any]) -> Callable[..., Any]:
+def _within_mode(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(mode: Any, *args: Any, **options: Any) -> Any:
         with mode:
-            return dense(*args, **options)
+            return function(*args, **options)
 
     return run
 

@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.nn.attention.flex_attention import AuxRequest, create_block_mask, flex_attention
 
 from neuron_tools.frontends.torch_compile import backend
 
 DOCUMENTS = torch.tensor([0] * 20 + [1] * 44)
 ROWS, COLUMNS = torch.arange(64)[:, None], torch.arange(64)[None]
+
+
+@pytest.fixture
+def graphs(monkeypatch):
+    """The names of the operators of each graph that is compiled."""
+    found: list[list[str]] = []
+
+    class Noted(backend.CompiledGraph):
+        def __init__(self, gm, *arguments):
+            found.append([str(node.target) for node in gm.graph.nodes if node.op == "call_function"])
+            super().__init__(gm, *arguments)
+
+    monkeypatch.setattr(backend, "CompiledGraph", Noted)
+    return found
 
 
 def operands(heads: int = 2) -> list[torch.Tensor]:
@@ -66,16 +80,37 @@ def test_autocast_computes_in_its_type():
     assert tensors[0].grad.dtype == torch.float32
 
 
-def test_a_compiled_graph_consists_of_operators_that_the_device_has(monkeypatch):
-    names: list[str] = []
+def odd_rows_alone(b, h, i, j):
+    return (i % 2 == 1) & (i >= j)
 
-    class Noted(backend.CompiledGraph):
-        def __init__(self, gm, *arguments):
-            names.extend(str(node.target) for node in gm.graph.nodes if node.op == "call_function")
-            super().__init__(gm, *arguments)
 
-    monkeypatch.setattr(backend, "CompiledGraph", Noted)
+def masked(attention, tensors, aux):
+    """Output, gradients, and what else is asked for, of attention with a mask alone."""
+    leaves = [tensor.to("neuron").requires_grad_() for tensor in tensors]
+    mask = create_block_mask(odd_rows_alone, None, None, 64, 64, device="neuron")
+    grouped = tensors[0].shape[1] != tensors[1].shape[1]
+    result = attention(*leaves, block_mask=mask, scale=0.3, enable_gqa=grouped, return_aux=aux)
+    output, lse = (result[0], [result[1].lse.detach()]) if aux else (result, [])
+    output.square().sum().backward()
+    return [output.detach(), *(leaf.grad for leaf in leaves), *lse]
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile")
+@pytest.mark.parametrize("heads", [2, 1])
+@pytest.mark.parametrize("aux", [None, AuxRequest(lse=True)], ids=["plain", "lse"])
+def test_a_mask_alone_is_the_attention_operator_with_rows_that_see_nothing(graphs, heads, aux):
     torch._dynamo.reset()
-    torch.compile(flex_attention, backend="neuron")(*(tensor.to("neuron") for tensor in operands()))
-    assert any("bmm" in name for name in names)
+    found = masked(torch.compile(flex_attention, backend="neuron"), operands(heads), aux)
+    for got, wanted in zip(found, masked(flex_attention, operands(heads), aux), strict=True):
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+    used = [sum("_scaled_dot_product_fused_attention" in name for name in names) for names in graphs]
+    assert used == ([1, 1] if aux is None else [1, 0])  # the operator has no gradient of the sums
+
+
+def test_a_function_of_the_scores_is_products_and_a_softmax(graphs):
+    torch._dynamo.reset()
+    tensors = [tensor.to("neuron") for tensor in operands()]
+    torch.compile(flex_attention, backend="neuron")(*tensors, score_mod=lambda s, b, h, i, j: s.tanh())
+    (names,) = graphs
+    assert sum("bmm" in name for name in names) == 2
     assert not any("flex" in name for name in names)
