@@ -15,7 +15,7 @@ from neuron_tools.simulator.references import check_references
 MOST_IDLE_SEMAPHORES = 1024
 """More semaphores than there are instructions and DMAs that could change them: builders may reserve some."""
 LARGEST_BYTES = 1 << 48
-"""Of one tensor: more than all memory of any host or chip."""
+"""Of one tensor or transfer: more than all memory of any host or chip."""
 _ENUMERATIONS = (
     ("instructions", "input_dtype", DType),
     ("instructions", "output_dtype", DType),
@@ -92,6 +92,9 @@ def _check_operations(program: Program) -> None:
 
 
 def _check_byte_counts(program: Program) -> None:
+    moved = program.dmas["bytes"]
+    if np.any((moved < 0) | (moved > LARGEST_BYTES)):
+        raise ProgramError(f"Program {program.name!r}: a DMA moves a number of bytes that no memory holds.")
     for tensor in program.tensors:
         if any(extent < 0 for extent in tensor.shape) or tensor.byte_count > LARGEST_BYTES:
             raise ProgramError(f"Program {program.name!r}: tensor {tensor.name!r} has no possible size.")
