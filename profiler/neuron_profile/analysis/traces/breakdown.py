@@ -84,10 +84,10 @@ def break_down(profile: Profile) -> TraceBreakdown:
 
 def device_times(spans: DeviceSpans) -> tuple[DeviceTime, ...]:
     """Device time of each device of each process."""
-    pairs = np.unique(np.stack([spans.process, spans.device], axis=1), axis=0)
+    keys = spans.process << 32 | spans.device
     return tuple(
-        _device_time(process, device, spans.chosen((spans.process == process) & (spans.device == device)))
-        for process, device in pairs.tolist()
+        _device_time(key >> 32, key & 0xFFFFFFFF, spans.chosen(keys == key))
+        for key in np.unique(keys).tolist()
     )
 
 

@@ -107,6 +107,8 @@ class DeviceSpans:
 
     def chosen(self, mask: npt.NDArray[np.bool_]) -> DeviceSpans:
         """Some of the spans."""
+        if mask.all():
+            return self
         launch_ns = None if self.launch_ns is None else self.launch_ns[mask]
         return DeviceSpans(
             self.process[mask], self.track[mask], self.device[mask], self.start_ns[mask], self.end_ns[mask],
