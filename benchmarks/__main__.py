@@ -29,6 +29,7 @@ NAMES = (
     "nki",
     "profile",
     "analysis",
+    "rank_traces",
     "explorer",
     "vscode",
     "monitor",

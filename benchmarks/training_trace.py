@@ -49,16 +49,16 @@ class _Clocks:
     communication: int = 0
 
 
-def write(path: Path, events: int) -> None:
-    """Make a trace of about that many events."""
+def write(path: Path, events: int, seed: int = 0) -> None:
+    """Make a trace of about that many events; another seed gives other times and names."""
     with path.open("w", buffering=1 << 22) as stream:
         stream.write(HEAD)
-        stream.writelines(_calls(-(-events // EVENTS_PER_CALL)))
+        stream.writelines(_calls(-(-events // EVENTS_PER_CALL), seed))
         stream.write(TAIL)
 
 
-def _calls(count: int) -> Iterator[str]:
-    random = np.random.default_rng(0)
+def _calls(count: int, seed: int) -> Iterator[str]:
+    random = np.random.default_rng(seed)
     gaps, works = random.integers(2, 9, count).tolist(), random.integers(3, 34, count).tolist()
     names = random.integers(0, 1 << 16, count).tolist()
     clocks = _Clocks(START_US)

@@ -35,7 +35,9 @@ def _imported(request: dict[str, Any], told: TextIO) -> dict[str, Any]:
         _tell(told, done=done, of=total)
 
     try:
-        report = import_traces(request["paths"], request["destination"], progress=progress)
+        report = import_traces(
+            request["paths"], request["destination"], progress=progress, arguments=request["arguments"]
+        )
     except Exception as error:  # whatever a trace leads to is told
         return {"error": describe(error)[0]}
     return {

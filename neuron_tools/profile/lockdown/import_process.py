@@ -28,6 +28,7 @@ def import_apart(
     *,
     progress: Progress | None = None,
     interrupting: Interrupting | None = None,
+    arguments: bool = True,
 ) -> ImportReport:
     """As `import_traces`, in a process that has no network, no other programs, and one folder to write into.
 
@@ -36,12 +37,14 @@ def import_apart(
         destination: The profile to make, where nothing stands.
         progress: Told (files read, files in all).
         interrupting: Given what stops the import; entered while it runs.
+        arguments: See `import_traces`.
 
     Raises:
         TraceError: A file is in no known format, nothing of it can be used, or the process ended.
     """
     made = Path(destination).absolute()
-    request = {"paths": [str(Path(path).absolute()) for path in paths], "destination": str(made)}
+    sources = [str(Path(path).absolute()) for path in paths]
+    request = {"paths": sources, "destination": str(made), "arguments": arguments}
     with subprocess.Popen(
         [sys.executable, "-m", MODULE], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL, cwd="/", env=bare_environment(FOLDER_VARIABLES), text=True,

@@ -99,7 +99,17 @@ def process_time(process: int, spans: DeviceSpans) -> DeviceTime:
 def find_kernels(profile: Profile) -> tuple[Kernel, ...]:
     """Kernels, collectives and copies by name."""
     rows = profile.query(_KERNELS).to_pylist()
-    return tuple(Kernel(**{**row, "kind": Kind(row["kind"]).name.lower()}) for row in rows)
+    return tuple(
+        Kernel(
+            **{**row, "kind": Kind(row["kind"]).name.lower(), "deviation_ns": _steady(row["deviation_ns"])}
+        )
+        for row in rows
+    )
+
+
+def _steady(value: float) -> float:
+    """A number without its last digits, which hang on the order in which the database's threads add."""
+    return float(f"{value:.9g}")
 
 
 def _device_time(process: int, device: int, spans: DeviceSpans) -> DeviceTime:

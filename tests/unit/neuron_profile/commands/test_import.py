@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
+from pathlib import Path
 
 import pytest
 
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.schema import TABLES
 from tests.fixtures.foreign_traces import all_traces, device_profile, kineto_document
+from tests.fixtures.gpu_trace import gpu_document
 
 
 @pytest.fixture
@@ -125,3 +127,18 @@ def test_spans_without_their_arguments(trace, command, tmp_path):
     (kept, spans), (none, same) = found
     assert kept > 0 == none
     assert spans == same
+
+
+def test_an_engine_makes_a_profile_of_each_trace(tmp_path, command):
+    for number in range(2):
+        (tmp_path / f"rank{number}.json").write_text(json.dumps(gpu_document(rank=number)))
+    traces = [tmp_path / f"rank{number}.json" for number in range(2)]
+    answer = command("import", *traces, "-o", tmp_path / "job", "--engine", "processes", "--json")
+    assert answer.status == 0
+    made = [Path(json.loads(line)["path"]) for line in answer.out.splitlines()]
+    assert made == [tmp_path / "job" / f"rank{number}.nprof" for number in range(2)]
+    assert [len(json.loads(command("ranks", path, "--json").out)["result"]["ranks"]) for path in made] == [
+        1,
+        1,
+    ]
+    assert command("import", *traces, "-o", tmp_path / "job", "--engine", "processes").status == 2
