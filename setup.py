@@ -21,18 +21,19 @@ from setuptools.errors import ExecError
 ROOT = Path(__file__).parent
 ENGINE = ROOT / "explorer_ui" / "timeline"
 LOOPS = ROOT / "monitor" / "neuron_monitor" / "api" / "_kernels.c"
-BUNDLE = ROOT / "explorer_ui" / "neuron_explorer" / "timeline" / "static" / "neuron_timeline.js"
+STATIC = ROOT / "explorer_ui" / "neuron_explorer" / "timeline" / "static"
+BUNDLES = (STATIC / "neuron_timeline.js", STATIC / "neuron_workspace.js")
 
 
 def front_end_is_built() -> bool:
-    """Whether the bundle is there, and in a checkout not older than what it is made of."""
-    if not BUNDLE.is_file():
+    """Whether the bundles are there, and in a checkout not older than what they are made of."""
+    if not all(bundle.is_file() for bundle in BUNDLES):
         return False
     if (ROOT / "PKG-INFO").is_file():
         return True
     sources = [*ENGINE.glob("src/**/*.ts"), ENGINE / "package.json", ENGINE / "build.mjs"]
     newest = max((source.stat().st_mtime for source in sources if source.is_file()), default=0.0)
-    return BUNDLE.stat().st_mtime >= newest
+    return min(bundle.stat().st_mtime for bundle in BUNDLES) >= newest
 
 
 def build_front_end() -> None:

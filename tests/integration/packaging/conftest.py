@@ -18,7 +18,8 @@ import pytest
 from tests.integration.packaging.bare_environment import BareEnvironment, make_environment
 from tests.integration.project.checkout import ROOT, tracked_files
 
-BUNDLE = Path("explorer_ui/neuron_explorer/timeline/static/neuron_timeline.js")
+STATIC = Path("explorer_ui/neuron_explorer/timeline/static")
+BUNDLES = (STATIC / "neuron_timeline.js", STATIC / "neuron_workspace.js")
 WHEEL_VARIABLE = "NEURON_TOOLS_WHEEL"
 
 
@@ -33,15 +34,16 @@ def build(source: Path, target: Path, kind: str) -> Path:
 
 @pytest.fixture(scope="session")
 def checkout_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of what git tracks, with the timeline built: nothing is left in the checkout."""
-    if not (ROOT / BUNDLE).is_file():
+    """A copy of the project's files, with the timeline built: nothing is left in the checkout."""
+    if not all((ROOT / bundle).is_file() for bundle in BUNDLES):
         pytest.skip("the timeline is not built: scripts/front_ends.sh timeline")
     copy = tmp_path_factory.mktemp("checkout")
-    for path in (*tracked_files(), ROOT / BUNDLE):
+    for path in (*tracked_files(), *(ROOT / bundle for bundle in BUNDLES)):
         place = copy / path.relative_to(ROOT)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, place)
-    (copy / BUNDLE).touch()  # newer than its sources, whatever was copied last
+    for bundle in BUNDLES:
+        (copy / bundle).touch()  # newer than its sources, whatever was copied last
     return copy
 
 

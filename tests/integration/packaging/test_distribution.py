@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from tests.integration.packaging.conftest import BUNDLE
+from tests.integration.packaging.conftest import BUNDLES
 from tests.integration.project.checkout import PACKAGE_FOLDERS, ROOT, tracked_files
 
 IMPORT_NAMES = [Path(folder).name for folder in PACKAGE_FOLDERS]
@@ -35,7 +35,7 @@ def test_the_wheel_has_every_module_and_data_file(in_wheel):
 
 
 def test_the_wheel_has_the_built_timeline(in_wheel):
-    assert str(BUNDLE.relative_to("explorer_ui")) in in_wheel
+    assert {str(bundle.relative_to("explorer_ui")) for bundle in BUNDLES} <= in_wheel
 
 
 def test_the_wheel_has_nothing_else(in_wheel):
@@ -54,4 +54,4 @@ def test_the_source_archive_has_all_that_git_tracks(in_archive):
 def test_the_source_archive_has_nothing_else_but_what_lets_it_build_offline(in_archive):
     tracked = {str(path.relative_to(ROOT)) for path in tracked_files()}
     made = {name for name in in_archive - tracked if ".egg-info/" not in name}
-    assert made == {"PKG-INFO", "setup.cfg", str(BUNDLE)}
+    assert made == {"PKG-INFO", "setup.cfg", *map(str, BUNDLES)}

@@ -1,4 +1,4 @@
-"""The checkout under test: its root, its tracked files, and copies of its packages."""
+"""The checkout or source archive under test: its root, its files, and copies of its packages."""
 
 import shutil
 import subprocess
@@ -16,12 +16,25 @@ PACKAGE_FOLDERS = (
 
 
 def tracked_files() -> list[Path]:
-    """Files that git tracks and that are there; skips the test outside a git checkout."""
-    listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
-    if listed.returncode != 0:
-        pytest.skip("not a git checkout")
-    paths = [ROOT / name for name in listed.stdout.split("\0") if name]
-    return [path for path in paths if path.is_file()]
+    """The project's files, without what is built: those that git tracks, or that a source archive lists.
+
+    Skips the test where neither says what belongs to the project.
+    """
+    if (ROOT / "PKG-INFO").is_file():
+        names = _archived_names()
+    else:
+        listed = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True)
+        if listed.returncode != 0:
+            pytest.skip("neither a git checkout nor a source archive")
+        names = listed.stdout.split("\0")
+    return [ROOT / name for name in names if name and (ROOT / name).is_file()]
+
+
+def _archived_names() -> list[str]:
+    """What the source archive's own list names, but for what was made for it."""
+    names = (ROOT / "neuron_tools.egg-info/SOURCES.txt").read_text().splitlines()
+    made = ("neuron_tools.egg-info/", "explorer_ui/neuron_explorer/timeline/static/")
+    return [name for name in names if name not in ("PKG-INFO", "setup.cfg") and not name.startswith(made)]
 
 
 def copy_packages(destination: Path, *, flat: bool) -> Path:
