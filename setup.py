@@ -94,6 +94,8 @@ setup(
             "neuron_monitor.api._kernels",
             [str(LOOPS.relative_to(ROOT))],
             define_macros=[("SOURCE", f"{zlib.crc32(LOOPS.read_bytes())}UL")],
+            extra_compile_args=["-pthread"],
+            extra_link_args=["-pthread"],
             py_limited_api=True,
             optional=True,
         )

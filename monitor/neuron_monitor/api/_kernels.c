@@ -8,10 +8,13 @@
 #include <Python.h>
 
 #include <errno.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define READ_BYTES 64
@@ -20,6 +23,7 @@
 #define PROCESS_STAT_BYTES 1024
 /* Nodes that are read without the interpreter's lock at a time. */
 #define BATCH 64
+#define READER_STACK_BYTES (1 << 18)
 /* As many engines or kinds of traffic as a core can have, and physical cores as a logical one. */
 #define MOST_SERIES 8
 #define MOST_PARTS 8
@@ -202,60 +206,295 @@ static Py_ssize_t length_at(const char *lengths, Py_ssize_t index) {
     return (Py_ssize_t)at[0] | (Py_ssize_t)at[1] << 8 | (Py_ssize_t)at[2] << 16 | (Py_ssize_t)at[3] << 24;
 }
 
-static PyObject *interleaved(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 4)) {
+/* The longest text of a number: a sign, 17 digits, a point, zeros before or behind them, an exponent. */
+#define NUMBER_BYTES 40
+/* Digits that tell a number of 53 bits from all others. */
+#define MOST_FRACTION_DIGITS 17
+
+/* Text that is always the same around values, as it was filled the last time. */
+typedef struct {
+    Py_ssize_t count, size;
+    PyObject *text, **values;
+    Py_ssize_t *starts, *lengths;
+} Form;
+
+#define FORM_NAME "neuron_monitor.form"
+
+static void free_form(PyObject *capsule) {
+    Form *form = PyCapsule_GetPointer(capsule, FORM_NAME);
+    for (Py_ssize_t index = 0; form->values && index < form->count; index++) {
+        Py_XDECREF(form->values[index]);
+    }
+    Py_XDECREF(form->text);
+    free(form->values);
+    free(form->starts);
+    free(form->lengths);
+    free(form);
+}
+
+static PyObject *form(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    char *lengths;
+    Py_ssize_t size, at = 0;
+    if (!argument_count_is(given, 2) || PyBytes_AsStringAndSize(arguments[1], &lengths, &size) < 0 ||
+        PyBytes_Size(arguments[0]) < 0) {
         return NULL;
     }
-    PyObject *texts = arguments[3], *key, *text;
-    char *pieces, *lengths, *numbers;
-    Py_ssize_t pieces_size, count, size, place = 0;
-    if (PyBytes_AsStringAndSize(arguments[0], &pieces, &pieces_size) < 0 ||
-        PyBytes_AsStringAndSize(arguments[1], &lengths, &count) < 0 ||
-        PyBytes_AsStringAndSize(arguments[2], &numbers, &size) < 0) {
+    Py_ssize_t count = size / 4 - 1;
+    if (count < 0) {
+        return PyErr_SetString(PyExc_ValueError, "no pieces"), NULL;
+    }
+    Form *made = calloc(1, sizeof *made);
+    PyObject *capsule = made ? PyCapsule_New(made, FORM_NAME, free_form) : PyErr_NoMemory();
+    if (!capsule) {
+        free(made);
         return NULL;
     }
-    count /= 4;
-    /* Numbers stand between "[" and "]", with commas between them. */
-    const char *at = numbers + 1, *end = numbers + size - 1, *piece = pieces;
-    Py_ssize_t total = size + pieces_size;
-    while (PyDict_Next(texts, &place, &key, &text)) {
-        total += PyBytes_Size(text);
+    *made = (Form){.count = count,
+                   .size = PyBytes_Size(arguments[0]),
+                   .text = Py_NewRef(arguments[0]),
+                   .values = calloc((size_t)count + 1, sizeof *made->values),
+                   .starts = calloc((size_t)count + 1, sizeof *made->starts),
+                   .lengths = calloc((size_t)count + 1, sizeof *made->lengths)};
+    if (!made->values || !made->starts || !made->lengths) {
+        Py_DECREF(capsule);
+        return PyErr_NoMemory();
     }
-    PyObject *found = PyErr_Occurred() ? NULL : PyBytes_FromStringAndSize(NULL, total);
-    if (!found) {
-        return NULL;
-    }
-    char *begin = PyBytes_AsString(found), *out = begin;
-    place = 0;
-    Py_ssize_t next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
     for (Py_ssize_t index = 0; index < count; index++) {
-        Py_ssize_t length = length_at(lengths, index);
-        if (length > pieces + pieces_size - piece) {
-            break;
-        }
-        memcpy(out, piece, (size_t)length);
-        out += length;
-        piece += length;
-        if (index + 1 == count || at > end) {
-            break;
-        }
-        const char *stop = at;
-        while (stop < end && *stop != ',') {
-            stop++;
-        }
-        if (index == next) {
-            memcpy(out, PyBytes_AsString(text), (size_t)PyBytes_Size(text));
-            out += PyBytes_Size(text);
-            next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
-        } else {
-            memcpy(out, at, (size_t)(stop - at));
-            out += stop - at;
-        }
-        at = stop + 1;
+        at += length_at(lengths, index);
+        made->starts[index] = at;
     }
-    PyObject *whole = PyBytes_FromStringAndSize(begin, out - begin);
-    Py_DECREF(found);
-    return whole;
+    if (at + length_at(lengths, count) != made->size) {
+        Py_DECREF(capsule);
+        return PyErr_SetString(PyExc_ValueError, "pieces of other lengths"), NULL;
+    }
+    return capsule;
+}
+
+static Py_ssize_t put_digits(char *text, uint64_t number) {
+    char digits[20];
+    Py_ssize_t count = 0;
+    do {
+        digits[count++] = (char)('0' + number % 10);
+        number /= 10;
+    } while (number);
+    for (Py_ssize_t index = 0; index < count; index++) {
+        text[index] = digits[count - 1 - index];
+    }
+    return count;
+}
+
+static const uint64_t powers_of_ten[] = {1,
+                                         10,
+                                         100,
+                                         1000,
+                                         10000,
+                                         100000,
+                                         1000000,
+                                         10000000,
+                                         100000000,
+                                         1000000000,
+                                         10000000000,
+                                         100000000000,
+                                         1000000000000,
+                                         10000000000000,
+                                         100000000000000,
+                                         1000000000000000,
+                                         10000000000000000,
+                                         100000000000000000};
+
+/* Whether the decimal of so many places that is nearest to `mantissa` / 2^`shift` is read as that number, and that decimal
+   in units of its last place. It is if it is nearer than half of a step of the mantissa; below a power of two the steps
+   are half as long. */
+static int is_told_by(uint64_t mantissa, int shift, int places, uint64_t *decimal) {
+    unsigned __int128 power = powers_of_ten[places], scaled = (unsigned __int128)mantissa * power;
+    unsigned __int128 half = (unsigned __int128)1 << (shift - 1), rest = scaled & ((half << 1) - 1);
+    uint64_t whole = (uint64_t)(scaled >> shift);
+    int is_up = rest > half || (rest == half && (whole & 1));
+    unsigned __int128 distance = (is_up ? (half << 1) - rest : rest) << 2;
+    unsigned __int128 room = mantissa == 1ULL << 52 && !is_up ? power : power << 1;
+    *decimal = whole + (uint64_t)is_up;
+    return distance < room || (distance == room && !(mantissa & 1));
+}
+
+/* Writes the shortest decimal that is read as this number, of the size of percents and of seconds; 0 where it is of
+   another size. */
+static Py_ssize_t put_plain_fraction(char *text, double number) {
+    uint64_t bits, decimal, fraction;
+    int fewest = number < 1.0 ? 1 : 0, most = MOST_FRACTION_DIGITS;
+    memcpy(&bits, &number, sizeof bits);
+    uint64_t mantissa = (bits & ((1ULL << 52) - 1)) | 1ULL << 52;
+    int shift = 1075 - (int)(bits >> 52);
+    if (number < 1e-3 || number >= 1e6 || !is_told_by(mantissa, shift, most, &decimal)) {
+        return 0;
+    }
+    /* More places tell it too. */
+    while (fewest < most) {
+        int places = (fewest + most) / 2;
+        if (is_told_by(mantissa, shift, places, &decimal)) {
+            most = places;
+        } else {
+            fewest = places + 1;
+        }
+    }
+    is_told_by(mantissa, shift, fewest, &decimal);
+    Py_ssize_t length = put_digits(text, decimal / powers_of_ten[fewest]);
+    text[length++] = '.';
+    fraction = decimal % powers_of_ten[fewest];
+    for (int place = (fewest ? fewest : 1) - 1; place >= 0; place--) {
+        text[length + place] = (char)('0' + fraction % 10);
+        fraction /= 10;
+    }
+    return length + (fewest ? fewest : 1);
+}
+
+static Py_ssize_t put_fraction(char *text, double number) {
+    if (number != number || number - number != 0.0) {
+        memcpy(text, "null", 4);
+        return 4;
+    }
+    Py_ssize_t length = number == 0.0 ? 0 : put_plain_fraction(text, number);
+    if (!length) {
+        char *told = PyOS_double_to_string(number, 'r', 0, Py_DTSF_ADD_DOT_0, NULL);
+        length = told ? (Py_ssize_t)strlen(told) : -1;
+        if (length > 0 && length <= NUMBER_BYTES) {
+            memcpy(text, told, (size_t)length);
+        }
+        PyMem_Free(told);
+    }
+    return length;
+}
+
+/* Writes a number as JSON; one beyond 64 bits as the largest or smallest of 63. Below 0 where an exception is set. */
+static Py_ssize_t put_number(char *text, PyObject *number) {
+    if (PyFloat_Check(number)) {
+        return put_fraction(text, PyFloat_AsDouble(number));
+    }
+    if (number == Py_None) {
+        memcpy(text, "null", 4);
+        return 4;
+    }
+    int is_beyond;
+    long long whole = PyLong_AsLongLongAndOverflow(number, &is_beyond);
+    if (is_beyond > 0) {
+        unsigned long long large = PyLong_AsUnsignedLongLong(number);
+        if (PyErr_Occurred()) {
+            PyErr_Clear();
+            large = INT64_MAX;
+        }
+        return put_digits(text, large);
+    }
+    if (whole == -1 && PyErr_Occurred()) {
+        return -1;
+    }
+    whole = is_beyond < 0 ? -INT64_MAX : whole;
+    *text = '-';
+    return whole < 0 ? 1 + put_digits(text + 1, 0 - (uint64_t)whole) : put_digits(text, (uint64_t)whole);
+}
+
+/* A value that is another than the last time: where it stands, and its text. */
+typedef struct {
+    Py_ssize_t index, length;
+    const char *text;
+    char number[NUMBER_BYTES];
+} Other;
+
+/* Finds the values that are other objects than the last time; how many, below 0 where an exception is set. */
+static Py_ssize_t find_others(const Form *form, PyObject *numbers, PyObject *texts, Other *others) {
+    Py_ssize_t place = 0, count = 0;
+    PyObject *key, *text;
+    Py_ssize_t next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
+    for (Py_ssize_t index = 0; index < form->count; index++) {
+        PyObject *value = PyList_GetItem(numbers, index);
+        int is_text = index == next;
+        if (is_text) {
+            value = text;
+            next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
+        }
+        if (value == form->values[index]) {
+            continue;
+        }
+        Other *other = others + count++;
+        other->index = index;
+        other->text = is_text ? PyBytes_AsString(value) : other->number;
+        other->length = is_text ? PyBytes_Size(value) : value ? put_number(other->number, value) : -1;
+        if (other->length < 0) {
+            return -1;
+        }
+        PyObject *last = form->values[index];
+        form->values[index] = Py_NewRef(value);
+        Py_XDECREF(last);
+    }
+    return PyErr_Occurred() ? -1 : count;
+}
+
+/* The last text with other values in it. */
+static PyObject *with_others(const Form *form, const Other *others, Py_ssize_t count) {
+    Py_ssize_t size = form->size, at = 0;
+    for (Py_ssize_t number = 0; number < count; number++) {
+        size += others[number].length - form->lengths[others[number].index];
+    }
+    PyObject *found = PyBytes_FromStringAndSize(NULL, size);
+    const char *last = PyBytes_AsString(form->text);
+    char *out = found ? PyBytes_AsString(found) : NULL;
+    for (Py_ssize_t number = 0; out && number < count; number++) {
+        const Other *other = others + number;
+        Py_ssize_t stop = form->starts[other->index];
+        memcpy(out, last + at, (size_t)(stop - at));
+        out += stop - at;
+        memcpy(out, other->text, (size_t)other->length);
+        out += other->length;
+        at = stop + form->lengths[other->index];
+    }
+    if (out) {
+        memcpy(out, last + at, (size_t)(form->size - at));
+    }
+    return found;
+}
+
+/* Notes where the values stand now. */
+static void move_values(Form *form, const Other *others, Py_ssize_t count) {
+    Py_ssize_t moved = 0, index = 0;
+    for (Py_ssize_t number = 0; number <= count; number++) {
+        Py_ssize_t stop = number < count ? others[number].index : form->count;
+        for (; moved && index < stop; index++) {
+            form->starts[index] += moved;
+        }
+        index = stop;
+        if (number < count) {
+            form->starts[index] += moved;
+            moved += others[number].length - form->lengths[index];
+            form->lengths[index++] = others[number].length;
+        }
+    }
+}
+
+static PyObject *filled(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Form *form = argument_count_is(given, 3) ? PyCapsule_GetPointer(arguments[0], FORM_NAME) : NULL;
+    if (!form) {
+        return NULL;
+    }
+    if (PyList_Size(arguments[1]) != form->count || !PyDict_Check(arguments[2])) {
+        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "not a value for each place"), NULL);
+    }
+    Other *others = malloc((size_t)(form->count + 1) * sizeof *others);
+    if (!others) {
+        return PyErr_NoMemory();
+    }
+    Py_ssize_t count = find_others(form, arguments[1], arguments[2], others);
+    PyObject *found = count < 0 ? NULL : count ? with_others(form, others, count) : Py_NewRef(form->text);
+    if (found) {
+        move_values(form, others, count);
+        Py_DECREF(form->text);
+        form->text = Py_NewRef(found);
+        form->size = PyBytes_Size(found);
+    } else {
+        /* What stands in the text is not what is noted: all is written the next time. */
+        for (Py_ssize_t index = 0; index < form->count; index++) {
+            Py_CLEAR(form->values[index]);
+        }
+    }
+    free(others);
+    return found;
 }
 
 /* after[index] - before[index]; on failure an exception is set. */
@@ -1662,6 +1901,35 @@ static PyObject *processor_ticks(PyObject *self, PyObject *const *arguments, Py_
     return found;
 }
 
+/* The processor time of a process in ns (man 2 clock_getres, clock_getcpuclockid); below 0 where it cannot be told. */
+static int64_t processor_ns(long pid) {
+    struct timespec time;
+    clockid_t clock = (clockid_t)((~(unsigned int)pid << 3) | 2);
+    return clock_gettime(clock, &time) < 0 ? -1 : (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
+}
+
+static PyObject *moved_clocks(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 2)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(arguments[0]);
+    if (count < 0 || !PyByteArray_Check(arguments[1]) || PyByteArray_Size(arguments[1]) != 8 * count) {
+        return PyErr_Occurred() ? NULL : (PyErr_SetString(PyExc_ValueError, "not a clock for each process"), NULL);
+    }
+    char *clocks = PyByteArray_AsString(arguments[1]);
+    PyObject *found = PyList_New(0);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        long pid = PyLong_AsLong(PyList_GetItem(arguments[0], index));
+        int64_t now = PyErr_Occurred() ? -1 : processor_ns(pid);
+        int is_moved = now < 0 || (uint64_t)now != count_at(clocks, index);
+        memcpy(clocks + 8 * index, &now, sizeof now);
+        if (PyErr_Occurred() || (is_moved && append(found, PyLong_FromSsize_t(index)))) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 static int is_space(char letter) { return letter == ' ' || (letter >= '\t' && letter <= '\r'); }
 
 /* The number on the first line of a text of at most READ_BYTES bytes; None where there is none. */
@@ -1703,13 +1971,20 @@ static PyObject *parse_count(PyObject *self, PyObject *const *arguments, Py_ssiz
     return count_in(text, length < READ_BYTES ? length : READ_BYTES);
 }
 
+/* Reads an open node from its start; below 0 where that fails. */
+static Py_ssize_t read_node(int descriptor, char *text) {
+    ssize_t length;
+    do {
+        length = descriptor < 0 ? -1 : pread(descriptor, text, READ_BYTES, 0);
+    } while (length < 0 && descriptor >= 0 && errno == EINTR);
+    return length;
+}
+
 /* Reads a batch of open nodes from their start; lengths are -1 where that failed. */
 static void read_batch(const int *descriptors, Py_ssize_t count, char (*texts)[READ_BYTES], Py_ssize_t *lengths) {
     Py_BEGIN_ALLOW_THREADS
     for (Py_ssize_t index = 0; index < count; index++) {
-        do {
-            lengths[index] = descriptors[index] < 0 ? -1 : pread(descriptors[index], texts[index], READ_BYTES, 0);
-        } while (lengths[index] < 0 && descriptors[index] >= 0 && errno == EINTR);
+        lengths[index] = read_node(descriptors[index], texts[index]);
     }
     Py_END_ALLOW_THREADS
 }
@@ -1792,6 +2067,27 @@ static int append_other(PyObject *others, Py_ssize_t position, const char *text,
                                      : Py_BuildValue("(ny#)", position, text, length));
 }
 
+/* Takes the texts of a table's nodes from one position on, in order: 0 if that went well. */
+static int take_texts(const Job *job, Py_ssize_t begin, Py_ssize_t count, char (*texts)[READ_BYTES],
+                      const Py_ssize_t *lengths, PyObject *changed, PyObject *others) {
+    int failed = 0;
+    for (Py_ssize_t index = 0; !failed && index < count; index++) {
+        Py_ssize_t position = job->positions[begin + index];
+        int outcome = take_count(job, position, texts[index], lengths[index]);
+        failed = outcome == 1   ? append(changed, PyLong_FromSsize_t(position))
+                 : outcome == 2 ? append_other(others, position, texts[index], lengths[index])
+                                : 0;
+    }
+    return failed;
+}
+
+/* The descriptors of some of a table's nodes, in order. */
+static void choose_descriptors(const Job *job, Py_ssize_t begin, Py_ssize_t count, int *descriptors) {
+    for (Py_ssize_t index = 0; index < count; index++) {
+        descriptors[index] = job->descriptors[job->positions[begin + index]];
+    }
+}
+
 /* Reads the nodes of one table: what changed, and what the caller must look at. */
 static PyObject *refreshed(const Job *job) {
     PyObject *changed = PyList_New(0), *others = PyList_New(0);
@@ -1800,17 +2096,9 @@ static PyObject *refreshed(const Job *job) {
         Py_ssize_t batch = job->count - begin < BATCH ? job->count - begin : BATCH, lengths[BATCH];
         int descriptors[BATCH];
         char texts[BATCH][READ_BYTES];
-        for (Py_ssize_t index = 0; index < batch; index++) {
-            descriptors[index] = job->descriptors[job->positions[begin + index]];
-        }
+        choose_descriptors(job, begin, batch, descriptors);
         read_batch(descriptors, batch, texts, lengths);
-        for (Py_ssize_t index = 0; !failed && index < batch; index++) {
-            Py_ssize_t position = job->positions[begin + index];
-            int outcome = take_count(job, position, texts[index], lengths[index]);
-            failed = outcome == 1   ? append(changed, PyLong_FromSsize_t(position))
-                     : outcome == 2 ? append_other(others, position, texts[index], lengths[index])
-                                    : 0;
-        }
+        failed = take_texts(job, begin, batch, texts, lengths, changed, others);
     }
     PyObject *found = failed ? NULL : PyTuple_Pack(2, changed, others);
     Py_XDECREF(changed);
@@ -1830,6 +2118,274 @@ static PyObject *refresh(PyObject *self, PyObject *const *arguments, Py_ssize_t 
         if (!each || PyList_SetItem(found, index, each) < 0) {
             Py_CLEAR(found);
         }
+    }
+    return found;
+}
+
+/* What is read on a thread of its own, so that a driver that hangs holds up that thread alone. Who has given up waiting
+   leaves all of this to the thread. */
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t is_wanted, is_done;
+    Py_ssize_t room, count;
+    int *descriptors;
+    Py_ssize_t *lengths;
+    char (*texts)[READ_BYTES];
+    int is_reading, is_ending, is_left;
+} Line;
+
+/* Who reads: its line, made when it is needed, and the one that hangs. */
+typedef struct {
+    Line *line, *hanging;
+    pid_t process;
+} Reader;
+
+static void free_line(Line *line) {
+    pthread_cond_destroy(&line->is_wanted);
+    pthread_cond_destroy(&line->is_done);
+    pthread_mutex_destroy(&line->lock);
+    free(line->descriptors);
+    free(line->lengths);
+    free(line->texts);
+    free(line);
+}
+
+/* Reads all that is wanted, as long as somebody waits for it. */
+static void read_line(Line *line) {
+    for (Py_ssize_t index = 0; index < line->count && !__atomic_load_n(&line->is_ending, __ATOMIC_RELAXED); index++) {
+        line->lengths[index] = read_node(line->descriptors[index], line->texts[index]);
+    }
+}
+
+/* What the thread of a line does until it is ended. */
+static void *work(void *told) {
+    Line *line = told;
+    pthread_mutex_lock(&line->lock);
+    while (!line->is_ending) {
+        if (!line->is_reading) {
+            pthread_cond_wait(&line->is_wanted, &line->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&line->lock);
+        read_line(line);
+        pthread_mutex_lock(&line->lock);
+        line->is_reading = 0;
+        pthread_cond_signal(&line->is_done);
+    }
+    line->is_reading = 0;
+    int is_left = line->is_left;
+    line->is_left = 1;
+    pthread_mutex_unlock(&line->lock);
+    if (is_left) {
+        free_line(line);
+    }
+    return NULL;
+}
+
+/* Ends a line's thread; whoever of the two leaves the line last gives its memory back. */
+static void leave_line(Line *line) {
+    pthread_mutex_lock(&line->lock);
+    __atomic_store_n(&line->is_ending, 1, __ATOMIC_RELAXED);
+    int is_left = line->is_left;
+    line->is_left = 1;
+    pthread_cond_signal(&line->is_wanted);
+    pthread_mutex_unlock(&line->lock);
+    if (is_left) {
+        free_line(line);
+    }
+}
+
+/* Starts a thread that takes no signals; NULL where there can be none. */
+static Line *start_line(void) {
+    Line *line = calloc(1, sizeof *line);
+    pthread_condattr_t clock;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    sigset_t all, before;
+    if (!line) {
+        return NULL;
+    }
+    pthread_mutex_init(&line->lock, NULL);
+    pthread_cond_init(&line->is_wanted, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&line->is_done, &clock);
+    pthread_condattr_destroy(&clock);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, READER_STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int failed = pthread_create(&thread, &attributes, work, line);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+        free_line(line);
+        return NULL;
+    }
+    return line;
+}
+
+/* Makes room for so many nodes; below 0 where there is none. */
+static int make_room(Line *line, Py_ssize_t count) {
+    if (count <= line->room) {
+        return 0;
+    }
+    int *descriptors = realloc(line->descriptors, (size_t)count * sizeof *descriptors);
+    line->descriptors = descriptors ? descriptors : line->descriptors;
+    Py_ssize_t *lengths = realloc(line->lengths, (size_t)count * sizeof *lengths);
+    line->lengths = lengths ? lengths : line->lengths;
+    char(*texts)[READ_BYTES] = realloc(line->texts, (size_t)count * sizeof *texts);
+    line->texts = texts ? texts : line->texts;
+    if (!descriptors || !lengths || !texts) {
+        return -1;
+    }
+    line->room = count;
+    return 0;
+}
+
+/* Lets a line read: 1 when it has, 0 where it has not by then and is given up. */
+static int have_read(Line *line, double timeout_s) {
+    struct timespec until;
+    int outcome = 0;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    long long ns = until.tv_nsec + (long long)(timeout_s * 1e9);
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    pthread_mutex_lock(&line->lock);
+    line->is_reading = 1;
+    pthread_cond_signal(&line->is_wanted);
+    while (line->is_reading && outcome == 0) {
+        outcome = pthread_cond_timedwait(&line->is_done, &line->lock, &until);
+    }
+    int has_read = !line->is_reading;
+    if (!has_read) {
+        __atomic_store_n(&line->is_ending, 1, __ATOMIC_RELAXED);
+    }
+    pthread_mutex_unlock(&line->lock);
+    return has_read;
+}
+
+#define READER_NAME "neuron_monitor.reader"
+
+static Reader *reader_in(PyObject *capsule) { return PyCapsule_GetPointer(capsule, READER_NAME); }
+
+/* Whether a line that was given up still hangs; one that does not is left. */
+static int hangs(Reader *reader) {
+    if (!reader->hanging) {
+        return 0;
+    }
+    pthread_mutex_lock(&reader->hanging->lock);
+    int is_reading = reader->hanging->is_reading;
+    pthread_mutex_unlock(&reader->hanging->lock);
+    if (!is_reading) {
+        leave_line(reader->hanging);
+        reader->hanging = NULL;
+    }
+    return is_reading;
+}
+
+/* A process that was forked has none of the threads of the one before, whose lines it lets be. */
+static void follow_fork(Reader *reader) {
+    if (reader->process != getpid()) {
+        *reader = (Reader){.process = getpid()};
+    }
+}
+
+static void free_reader(PyObject *capsule) {
+    Reader *reader = reader_in(capsule);
+    follow_fork(reader);
+    if (reader->line) {
+        leave_line(reader->line);
+    }
+    if (reader->hanging) {
+        leave_line(reader->hanging);
+    }
+    free(reader);
+}
+
+static PyObject *reader(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 0)) {
+        return NULL;
+    }
+    Reader *made = calloc(1, sizeof *made);
+    if (!made) {
+        return PyErr_NoMemory();
+    }
+    made->process = getpid();
+    PyObject *capsule = PyCapsule_New(made, READER_NAME, free_reader);
+    if (!capsule) {
+        free(made);
+    }
+    return capsule;
+}
+
+static PyObject *is_reading(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Reader *reader = argument_count_is(given, 1) ? reader_in(arguments[0]) : NULL;
+    if (!reader) {
+        return NULL;
+    }
+    follow_fork(reader);
+    return PyBool_FromLong(hangs(reader));
+}
+
+/* Writes the descriptors of all tables into a line, or takes what was read of them; -1 where an exception is set. */
+static int each_table(PyObject *tables, Line *line, PyObject *found) {
+    Py_ssize_t at = 0;
+    for (Py_ssize_t index = 0; index < PyList_Size(tables); index++) {
+        Job job;
+        if (read_job(PyList_GetItem(tables, index), &job) < 0 || (!found && make_room(line, at + job.count) < 0)) {
+            return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
+        }
+        if (!found) {
+            choose_descriptors(&job, 0, job.count, line->descriptors + at);
+        } else {
+            PyObject *changed = PyList_New(0), *others = PyList_New(0);
+            int failed = !changed || !others || at + job.count > line->count ||
+                         take_texts(&job, 0, job.count, line->texts + at, line->lengths + at, changed, others);
+            PyObject *each = failed ? NULL : PyTuple_Pack(2, changed, others);
+            Py_XDECREF(changed);
+            Py_XDECREF(others);
+            if (append(found, each)) {
+                return -1;
+            }
+        }
+        at += job.count;
+    }
+    line->count = at;
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+static PyObject *refresh_within(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    Reader *reader = argument_count_is(given, 3) ? reader_in(arguments[0]) : NULL;
+    double timeout_s = reader ? PyFloat_AsDouble(arguments[2]) : 0.0;
+    if (!reader || PyErr_Occurred()) {
+        return NULL;
+    }
+    follow_fork(reader);
+    if (hangs(reader)) {
+        return Py_NewRef(Py_None);
+    }
+    Line *line = reader->line ? reader->line : start_line();
+    if (!line) {
+        return PyErr_SetString(PyExc_OSError, "no thread can be started"), NULL;
+    }
+    reader->line = line;
+    if (each_table(arguments[1], line, NULL) < 0) {
+        return NULL;
+    }
+    int has_read;
+    Py_BEGIN_ALLOW_THREADS
+    has_read = have_read(line, timeout_s);
+    Py_END_ALLOW_THREADS
+    if (!has_read) {
+        reader->line = NULL;
+        reader->hanging = line;
+        return Py_NewRef(Py_None);
+    }
+    PyObject *found = PyList_New(0);
+    if (found && each_table(arguments[1], line, found) < 0) {
+        Py_CLEAR(found);
     }
     return found;
 }
@@ -1854,12 +2410,13 @@ static PyObject *removed(PyObject *self, PyObject *const *arguments, Py_ssize_t 
 #define KERNEL(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
-    KERNEL(words),      KERNEL(table),        KERNEL(interleaved), KERNEL(core_rates),
+    KERNEL(words),      KERNEL(table),        KERNEL(form),        KERNEL(filled), KERNEL(core_rates),
     KERNEL(reached_at), KERNEL(refresh), KERNEL(added),       KERNEL(read_page),
     KERNEL(processor_ticks), KERNEL(parse_count), KERNEL(window_numbers), KERNEL(followed),
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
     KERNEL(have_same_cores), KERNEL(removed), KERNEL(told), KERNEL(refill_rows), KERNEL(status_numbers),
-    KERNEL(moved_rows), KERNEL(put),
+    KERNEL(moved_rows), KERNEL(put),          KERNEL(reader),      KERNEL(is_reading), KERNEL(refresh_within),
+    KERNEL(moved_clocks),
     {NULL, NULL, 0, NULL},
 };
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from array import array
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from operator import is_
@@ -75,7 +75,7 @@ class Plan(NamedTuple):
     Attributes:
         parts: Nodes of its cores, and the device's own where they are due.
         folder: None where it is not looked at.
-        power: None where it is not due.
+        power: None where it is not due. If it is open, the last of the parts reads it.
     """
 
     parts: tuple[Part, ...]
@@ -99,17 +99,34 @@ class Carried(NamedTuple):
     power: bytes | OSError | None
 
 
-def carry_out(plans: Sequence[Plan]) -> list[Carried]:
-    """Read devices as their plans say, all at once; [] where the folder of one is another than it was."""
+Read = Callable[[list[Part]], Sequence[Outcome] | None]
+"""Reads nodes as `kernels.refresh` does; None where the driver does not answer."""
+
+
+def carry_out(plans: Sequence[Plan], read: Read) -> list[Carried] | None:
+    """Read devices as their plans say, all at once.
+
+    Returns:
+        [] where the folder of one is another than it was, None where the driver does not answer.
+    """
     if not all(plan.folder.is_as_it_was() for plan in plans if plan.folder is not None):
         return []
-    outcomes = kernels.refresh([part for plan in plans for part in plan.parts])
+    outcomes = read([part for plan in plans for part in plan.parts])
+    if outcomes is None:
+        return None
     carried, at = [], 0
     for plan in plans:
-        told = None if plan.power is None else _power_told(plan.power)
-        carried.append(Carried(outcomes[at : at + len(plan.parts)], told))
-        at += len(plan.parts)
+        stop = at + len(plan.parts)
+        told = None if plan.power is None else _power_of(plan.power, outcomes[stop - 1])
+        carried.append(Carried(outcomes[at:stop], told))
+        at = stop
     return carried
+
+
+def _power_of(node: TextNode, outcome: Outcome) -> bytes | OSError:
+    """What was read of a power node that was open; one that was not, or that tells more, is read now."""
+    text = node.text_of(outcome) if node.is_open else None
+    return _power_told(node) if text is None else text
 
 
 def _power_told(node: TextNode) -> bytes | OSError:
@@ -362,6 +379,7 @@ class DeviceNodes:
         self._has_new_facts = False
         self._folders_due_ns = 0
         self._quiet_due_ns = 0
+        self._steady_until_ns = 0
         self._looked_ns = self._modified_ns = -LOOK_INTERVAL_NS
         self._order: list[int] = []
         self._known: Mapping[int, CoreReading] = MappingProxyType({})
@@ -383,6 +401,8 @@ class DeviceNodes:
 
     def plan(self, now_ns: int) -> Plan | None:
         """What is read now together with other devices; None where this one must be read by itself."""
+        if now_ns < self._steady_until_ns:
+            return self._always
         looks, is_due = now_ns >= self._folders_due_ns, now_ns >= self._quiet_due_ns
         if not self._has_rows or (looks and not self._is_known(now_ns)) or (is_due and self._table.faults):
             return None
@@ -392,9 +412,13 @@ class DeviceNodes:
         if not looks and not is_due:
             if cores is not self._always.parts[0]:
                 self._always = Plan((cores,))
+            self._steady_until_ns = min(self._folders_due_ns, self._quiet_due_ns)
             return self._always
         folder = Folder(self.path, self._inode, self._modified_ns) if looks else None
-        return Plan((cores, self._own), folder, self._power_node) if is_due else Plan((cores,), folder)
+        if not is_due:
+            return Plan((cores,), folder)
+        power = self._power_node
+        return Plan((cores, self._own, *((power.part(),) if power.is_open else ())), folder, power)
 
     def take(self, now_ns: int, plan: Plan, carried: Carried) -> tuple[DeviceReading | None, Part | None]:
         """Take what was read as planned.
@@ -439,6 +463,7 @@ class DeviceNodes:
         Raises:
             OSError: The device is gone, or is another one than it was.
         """
+        self._steady_until_ns = 0
         if first_core_id != self._first_core_id:
             self._renumber(first_core_id)
         looks, is_due = now_ns >= self._folders_due_ns, now_ns >= self._quiet_due_ns

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from neuron_monitor.api import kernels
 from neuron_monitor.api.container import MOUNT_POINT, Container, read_container
-from neuron_monitor.api.python_kernels import parse_ticks
+from neuron_monitor.api.python_kernels import WORD_BYTES, parse_ticks
 
 PROCESSES = "/proc"
 # pread makes room for as much as it is asked for: large for the one file that may be.
@@ -69,6 +69,10 @@ class Host:
         self._open: dict[str, int] = {}
         self._reads_left = 0
         self._ticks_per_second = os.sysconf("SC_CLK_TCK")
+        self._sees_clocks = _is_own(processes)
+        self._pids: list[int] = []
+        self._clocks = bytearray()
+        self._times: dict[int, ProcessTime] = {}
 
     def read(self) -> HostReading:
         """Processors and memory now.
@@ -100,21 +104,34 @@ class Host:
         return container
 
     def process_times(self, pids: Iterable[int]) -> dict[int, ProcessTime]:
-        """Processor time of those processes that are there."""
-        wanted = {f"{pid}/stat": pid for pid in pids}
-        for name in self._open.keys() - wanted.keys():
-            if name[0].isdigit():
-                os.close(self._open.pop(name))
-        opened = [(pid, name, self._open.get(name, -1)) for name, pid in wanted.items()]
-        found, ticks = {}, self._ticks_per_second
-        told = kernels.processor_ticks([descriptor for _, _, descriptor in opened])
-        for (pid, name, _), each in zip(opened, told):
+        """Processor time of those processes that are there; the same object as before if none has worked."""
+        wanted = list(pids)
+        if wanted != self._pids:
+            self._follow(wanted)
+        # All of them where the clocks of these processes cannot be asked for.
+        moved = kernels.moved_clocks(wanted, self._clocks) if self._sees_clocks else [*range(len(wanted))]
+        if not moved:
+            return self._times
+        names = [f"{wanted[position]}/stat" for position in moved]
+        told = kernels.processor_ticks([self._open.get(name, -1) for name in names])
+        found, ticks = dict(self._times), self._ticks_per_second
+        for position, name, each in zip(moved, names, told):
             try:
                 user, system = each or parse_ticks(self._read(name))
+                found[wanted[position]] = ProcessTime(user / ticks, system / ticks)
             except (OSError, ValueError):
-                continue
-            found[pid] = ProcessTime(user / ticks, system / ticks)
+                found.pop(wanted[position], None)
+        self._times = found
         return found
+
+    def _follow(self, pids: list[int]) -> None:
+        """Look at these processes from now on."""
+        names = {f"{pid}/stat" for pid in pids}
+        for name in self._open.keys() - names:
+            if name[0].isdigit():
+                os.close(self._open.pop(name))
+        self._times = {}
+        self._pids, self._clocks = pids, bytearray(b"\xff" * WORD_BYTES * len(pids))
 
     def close(self) -> None:
         """Give back all descriptors; reading opens them again."""
@@ -132,6 +149,14 @@ class Host:
                 os.close(self._open.pop(name))
         descriptor = self._open[name] = os.open(f"{self._processes}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         return os.pread(descriptor, size, 0)
+
+
+def _is_own(processes: str) -> bool:
+    """Whether processes have the same numbers there as where this one asks for their clocks."""
+    try:
+        return os.readlink(f"{processes}/self") == str(os.getpid())
+    except OSError:
+        return False
 
 
 def parse_stat(text: bytes) -> tuple[dict[int, tuple[int, ...]], int]:

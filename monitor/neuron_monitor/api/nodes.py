@@ -23,6 +23,10 @@ CLOSED = -1
 READ_ONLY = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 Part = tuple[bytearray, bytearray, bytes, bytes]
 """Nodes of a table, as `kernels.refresh` takes them."""
+# A node of which only the text is wanted, in a table of its own: no number that stands there is the last one.
+_NO_NUMBER = array("Q", [LARGEST_COUNT]).tobytes()
+_ZERO_AT_MOST = array("Q", [0]).tobytes()
+_FIRST = array("i", [0]).tobytes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,23 @@ class TextNode:
     def __init__(self, path: str) -> None:
         self.path = path
         self._descriptor = CLOSED
+        self._opened, self._word = bytearray(array("i", [CLOSED])), bytearray(_NO_NUMBER)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be read as a `part`."""
+        return self._descriptor != CLOSED
+
+    def part(self) -> Part:
+        """What `kernels.refresh` needs to read its text."""
+        self._opened[:] = array("i", [self._descriptor]).tobytes()
+        self._word[:] = _NO_NUMBER
+        return self._opened, self._word, _ZERO_AT_MOST, _FIRST
+
+    def text_of(self, outcome: tuple[list[int], list[tuple[int, bytes | None]]]) -> bytes | None:
+        """The text that `kernels.refresh` read of its `part`; None where it failed, or read less than all."""
+        text = outcome[1][0][1] if outcome[1] else b"0"
+        return None if text is None or len(text) >= READ_BYTES else text
 
     def read(self, limit: int = 256) -> bytes:
         """Its text now.

@@ -260,7 +260,7 @@ def _sum(counts: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
 
 
 def _are_same(devices: Sequence[DeviceReading], others: Sequence[DeviceReading]) -> bool:
-    return len(devices) == len(others) and all(map(is_, devices, others))
+    return devices is others or (len(devices) == len(others) and all(map(is_, devices, others)))
 
 
 def _device_links(folder: str) -> dict[str, str]:

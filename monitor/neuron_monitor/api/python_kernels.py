@@ -8,28 +8,38 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import accumulate, groupby
+from math import isfinite
 from operator import is_
 from typing import Any, NamedTuple
+
+from neuron_monitor.api.guard import BlockedError, Guard
 
 __all__ = (
     "added",
     "core_rates",
     "device_numbers",
+    "filled",
     "followed",
+    "form",
     "have_same_cores",
-    "interleaved",
+    "is_reading",
+    "moved_clocks",
     "moved_rows",
     "parse_count",
     "processor_ticks",
     "put",
     "reached_at",
     "read_page",
+    "reader",
     "refill",
     "refill_rows",
     "refresh",
+    "refresh_within",
     "removed",
     "status_numbers",
     "table",
@@ -45,6 +55,7 @@ WORD_BYTES = 8
 PROCESS_STAT_BYTES = 1 << 10
 # A number of fewer digits fits into a signed word.
 _MOST_DIGITS = 19
+_LARGEST = (1 << 63) - 1
 _USER_TICKS = 11
 _SYSTEM_TICKS = 12
 # Percentile 0 is the first bound that any execution reached.
@@ -86,23 +97,57 @@ def table(
     return [tuple([row[offset] for offset in offsets]) for row in found], struct.pack(f"<{extra}q", *sums)
 
 
-def interleaved(pieces: bytes, lengths: bytes, numbers: bytes, texts: Mapping[int, bytes]) -> bytes:
-    """Text pieces with values between them.
+class Form(NamedTuple):
+    """Pieces of a text, between which values stand."""
+
+    pieces: bytes
+    ends: list[int]
+
+
+def form(pieces: bytes, lengths: bytes) -> Form:
+    """Text that is filled with values again and again.
 
     Args:
         pieces: One behind the other.
         lengths: Of each, as 32-bit little-endian integers: one more than there are values.
-        numbers: The values as a JSON list.
-        texts: What stands for a value instead, by its position, in rising order.
+
+    Raises:
+        ValueError: There are no pieces, or they are of other lengths.
     """
     ends = list(accumulate(struct.unpack(f"<{len(lengths) // 4}i", lengths)))
-    values = numbers[1:-1].split(b",") if len(ends) > 1 else []
+    if not ends or ends[-1] != len(pieces):
+        raise ValueError("pieces of other lengths")
+    return Form(pieces, ends)
+
+
+def filled(form: Form, numbers: list[float | int | None], texts: Mapping[int, bytes]) -> bytes:
+    """The whole text with its values.
+
+    Args:
+        numbers: The values; those that are no JSON numbers become null, integers beyond 64 bits the largest.
+        texts: What stands for a value instead, by its position, in rising order.
+
+    Raises:
+        ValueError: There is not a value for each place.
+    """
+    pieces, ends = form
+    if len(numbers) != len(ends) - 1:
+        raise ValueError("not a value for each place")
+    values = [_number_text(number) for number in numbers]
     for position, text in texts.items():
         values[position] = text
     parts = [b""] * (2 * len(values) + 1)
     parts[::2] = [pieces[begin:end] for begin, end in zip((0, *ends), ends)]
     parts[1::2] = values
     return b"".join(parts)
+
+
+def _number_text(number: float | int | None) -> bytes:
+    if number is None or (isinstance(number, float) and not isfinite(number)):
+        return b"null"
+    if isinstance(number, int) and not -_LARGEST <= number < 1 << 64:
+        number = _LARGEST if number > 0 else -_LARGEST
+    return repr(number).encode()
 
 
 def added(before: Counts, after: Counts, start: int, stop: int) -> Counts:
@@ -627,6 +672,37 @@ def processor_ticks(descriptors: list[int]) -> list[tuple[int, int] | None]:
     return list(map(_ticks, descriptors))
 
 
+def moved_clocks(pids: list[int], clocks: bytearray) -> list[int]:
+    """Which processes have worked since; asking costs a tenth of reading `/proc/PID/stat`.
+
+    Args:
+        pids: In this process's own namespace.
+        clocks: Processor time of each in ns when it was looked at last (64-bit integers in the order of the
+            machine, below 0 where it could not be told). Is written anew.
+
+    Returns:
+        Positions of those whose time is another now, or cannot be told.
+
+    Raises:
+        ValueError: There is not a clock for each process.
+    """
+    if len(clocks) != len(pids) * WORD_BYTES:
+        raise ValueError("not a clock for each process")
+    known = memoryview(clocks).cast("q")
+    now = list(map(_processor_ns, pids))
+    moved = [position for position, ns in enumerate(now) if ns < 0 or ns != known[position]]
+    known[:] = memoryview(struct.pack(f"={len(now)}q", *now)).cast("q")
+    return moved
+
+
+def _processor_ns(pid: int) -> int:
+    """Processor time of a process; below 0 where it cannot be told (man 3 clock_getcpuclockid)."""
+    try:
+        return time.clock_gettime_ns((~pid << 3) | 2)
+    except OSError:
+        return -1
+
+
 def _ticks(descriptor: int) -> tuple[int, int] | None:
     try:
         return parse_ticks(os.pread(descriptor, PROCESS_STAT_BYTES, 0))
@@ -693,6 +769,30 @@ def _refreshed(
             known[position] = int(line)
             changed.append(position)
     return changed, others
+
+
+def reader() -> Guard[int, Any]:
+    """What `refresh_within` reads with: a thread of its own, which can be given up."""
+    return Guard(0.0, time.monotonic_ns)
+
+
+def refresh_within(
+    reader: Guard[int, Any], tables: list[tuple[bytearray, bytearray, bytes, bytes]], timeout_s: float
+) -> list[tuple[list[int], list[tuple[int, bytes | None]]]] | None:
+    """The same as `refresh`; None where the driver did not answer in time, or still hangs since before."""
+    reader.timeout_s = timeout_s
+    outcome = reader.run({0: partial(refresh, tables)})[0]
+    if isinstance(outcome, BlockedError):
+        return None
+    if isinstance(outcome, Exception):
+        raise outcome
+    found: list[tuple[list[int], list[tuple[int, bytes | None]]]] = outcome
+    return found
+
+
+def is_reading(reader: Guard[int, Any]) -> bool:
+    """Whether something that was given up still hangs."""
+    return reader.is_blocked
 
 
 def removed(descriptors: list[int]) -> list[int]:

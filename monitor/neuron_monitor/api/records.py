@@ -203,4 +203,4 @@ def _with_cores(device: DeviceReading, last: DeviceReading | None) -> DeviceRead
 
 def are_same(devices: Devices, others: Devices) -> bool:
     """Whether devices are the same objects."""
-    return len(devices) == len(others) and all(map(is_, devices, others))
+    return devices is others or (len(devices) == len(others) and all(map(is_, devices, others)))

@@ -6,12 +6,11 @@ import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 import orjson
 
 from neuron_monitor.api import kernels, layout
-from neuron_monitor.api.device import Carried, DeviceNodes, Plan, carry_out
+from neuron_monitor.api.device import Carried, DeviceNodes, Outcome, Plan, carry_out
 from neuron_monitor.api.guard import BlockedError, Guard
 from neuron_monitor.api.nodes import Fault, Part, describe_os_error, raise_descriptor_limit, read_text
 from neuron_monitor.api.owners import Attribution, Owners
@@ -28,8 +27,6 @@ PAIRED_ARCHITECTURES = ("NDv3", "NDv4")
 # Physical cores that the runtime can join; anything else is garbage (the same source).
 LOGICAL_SIZES = ("1", "2", "4", "8")
 LOGICAL_SIZE_VARIABLE = "NEURON_LOGICAL_NC_CONFIG"
-# Stands for all devices that are read at once.
-_TOGETHER = -1
 
 
 class DeviceTree:
@@ -56,7 +53,9 @@ class DeviceTree:
         self._clock = clock
         self._with_counts = with_counts
         self._opening: Guard[int, DeviceNodes] = Guard(timeout_s, clock)
-        self._reading: Guard[int, Any] = Guard(timeout_s, clock)
+        self._reading: Guard[int, DeviceReading] = Guard(timeout_s, clock)
+        self._reader = kernels.reader()
+        self._timeout_s = timeout_s
         self._owners = owners or Owners()
         self._published = PublishedProcesses(f"{root}/processes")
         self._devices: dict[int, DeviceNodes] = {}
@@ -67,6 +66,10 @@ class DeviceTree:
         self._told_last: Mapping[int, CoreReading] | None = None
         self._attribution = Attribution()
         self._rows: Rows | None = None
+        self._is_as_before = False
+        self._there: tuple[DeviceReading, ...] = ()
+        self._device_faults: list[Fault] = []
+        self._row_tables: list[bytearray] = []
         self._cores_per_device = 0
         self._size = 1
         self._list_due_ns = 0
@@ -84,21 +87,29 @@ class DeviceTree:
         if published is not self._published_last:
             self._published_last, self._told = published, cores_told(published)
         self._read_devices(now_ns, self._told)
-        devices = tuple([self._latest[index] for index in sorted(self._devices) if index in self._latest])
+        devices = self._present()
         size = self._logical_core_size(devices, published)
         return TreeReading(
             taken_ns=now_ns,
             root=self.root,
             records=Told(devices, published) if self._driver else self._counted(devices, size, now_ns),
-            faults=(
-                *self._driver_faults,
-                *(fault for index in sorted(self._faults) for fault in self._faults[index]),
-                *self._published.faults,
-            ),
+            faults=(*self._driver_faults, *self._device_faults, *self._published.faults),
             logical_core_size=size,
             instance_type=str(self._driver.get("instance_type") or ""),
             is_simulated=bool(self._driver),
         )
+
+    def _present(self) -> tuple[DeviceReading, ...]:
+        """The devices by rising index: the same object as long as they are the same."""
+        if not self._is_as_before:
+            found = [self._latest[index] for index in sorted(self._devices) if index in self._latest]
+            self._there = tuple(found)
+            self._device_faults = [fault for index in sorted(self._faults) for fault in self._faults[index]]
+            rows = [self._devices[device.facts.index].rows for device in found]
+            are_whole = bool(found) and all(map(_fills, rows, found))
+            self._row_tables = [each for each in rows if each is not None] if are_whole else []
+            self._is_as_before = True
+        return self._there
 
     def close(self) -> None:
         """Give back all descriptors."""
@@ -115,6 +126,7 @@ class DeviceTree:
             self._forget(index)
         for index in set(self._faults) - set(present):
             del self._faults[index]
+            self._is_as_before = False
         for index in present:
             if index not in self._devices:
                 self._open_device(index)
@@ -135,6 +147,7 @@ class DeviceTree:
     def _open_device(self, index: int) -> None:
         make = partial(DeviceNodes, self.root, index, with_counts=self._with_counts)
         opened = self._opening.run({index: make})[index]
+        self._is_as_before = False
         if isinstance(opened, Exception):
             self._faults[index] = [_fault(f"{self.root}/neuron{index}", opened)]
         else:
@@ -163,7 +176,11 @@ class DeviceTree:
 
         While one of them hangs each is read by itself: only then it is known which.
         """
-        is_careful = per_device != self._cores_per_device or self._reading.is_blocked
+        is_careful = (
+            per_device != self._cores_per_device
+            or self._reading.is_blocked
+            or kernels.is_reading(self._reader)
+        )
         self._cores_per_device = per_device
         plans: dict[int, Plan] = {}
         alone = []
@@ -173,27 +190,27 @@ class DeviceTree:
                 alone.append(index)
             else:
                 plans[index] = plan
-        reads = self._reads(alone, now_ns)
-        if plans:
-            reads[_TOGETHER] = partial(carry_out, list(plans.values()))
-        outcomes = self._reading.run(reads)
-        together = outcomes.pop(_TOGETHER, None)
-        if together == []:
-            outcomes |= self._reading.run(self._reads(plans, now_ns))
-        for index, outcome in outcomes.items():
-            self._take(index, outcome)
-        if isinstance(together, list):
+        self._read_alone(alone, now_ns)
+        together = carry_out(list(plans.values()), self._read_within) if plans else None
+        if together:
             self._take_together(now_ns, plans, together)
-        elif together is not None and not isinstance(together, BlockedError):
-            raise together
+        elif together is not None:
+            self._read_alone(plans, now_ns)
 
-    def _reads(self, indices: Iterable[int], now_ns: int) -> dict[int, Callable[[], Any]]:
-        """Calls that read each device by itself."""
+    def _read_within(self, parts: list[Part]) -> Sequence[Outcome] | None:
+        """Read nodes of several devices; None where one of these hangs."""
+        found: Sequence[Outcome] | None = kernels.refresh_within(self._reader, parts, self._timeout_s)
+        return found
+
+    def _read_alone(self, indices: Iterable[int], now_ns: int) -> None:
+        """Read each device by itself."""
         first = self._cores_per_device
-        return {
+        reads: dict[int, Callable[[], DeviceReading]] = {
             index: partial(self._devices[index].read, now_ns, index * first, in_outline=True)
             for index in indices
         }
+        for index, outcome in self._reading.run(reads).items() if reads else ():
+            self._take(index, outcome)
 
     def _take_together(self, now_ns: int, plans: Mapping[int, Plan], together: Sequence[Carried]) -> None:
         """Take devices that were read together; what must be read in addition is read together too."""
@@ -205,24 +222,28 @@ class DeviceTree:
             reading, part = nodes.take(now_ns, plan, carried)
             if part is not None:
                 further[index] = part
-            if reading is not None:
-                self._latest[index] = reading
+            if reading is not None and reading is not self._latest.get(index):
+                self._latest[index], self._is_as_before = reading, False
             if reading is not None or carried.outcomes[0][1]:
-                self._faults[index] = nodes.faults()
+                self._note_faults(index)
         if further:
             self._read_further(further)
 
     def _read_further(self, parts: Mapping[int, Part]) -> None:
-        outcome = self._reading.run({_TOGETHER: partial(kernels.refresh, list(parts.values()))})[_TOGETHER]
-        if isinstance(outcome, list):
-            for index, (_, others) in zip(parts, outcome):
-                self._devices[index].take_others(others)
-                self._faults[index] = self._devices[index].faults()
-        elif not isinstance(outcome, BlockedError):
-            raise outcome
+        outcomes = self._read_within(list(parts.values()))
+        for index, (_, others) in zip(parts, outcomes or ()):
+            self._devices[index].take_others(others)
+            self._note_faults(index)
+
+    def _note_faults(self, index: int) -> None:
+        faults = self._devices[index].faults()
+        if faults or self._faults.get(index):
+            self._is_as_before = False
+        self._faults[index] = faults
 
     def _take(self, index: int, outcome: DeviceReading | Exception) -> None:
         nodes = self._devices[index]
+        self._is_as_before = False
         if isinstance(outcome, DeviceReading):
             self._latest[index] = outcome
             self._faults[index] = nodes.faults()
@@ -236,18 +257,18 @@ class DeviceTree:
             raise outcome
 
     def _forget(self, index: int) -> None:
+        self._is_as_before = False
         self._devices.pop(index).close()
         self._latest.pop(index, None)
         self._faults.pop(index, None)
 
     def _counted(self, devices: tuple[DeviceReading, ...], size: int, now_ns: int) -> Records:
         """What a real host counted: rows where all devices have them, else records."""
-        rows = [self._devices[device.facts.index].rows for device in devices]
-        if not devices or not all(map(_fills, rows, devices)):
+        if not self._row_tables:
             self._rows = None
             devices = tuple([self._devices[device.facts.index].filled(device) for device in devices])
             return Told(devices, self._attribute(devices, size, now_ns))
-        words = b"".join([each for each in rows if each is not None])
+        words = b"".join(self._row_tables)
         processes = self._attribute(devices, size, now_ns)
         last = self._rows
         if last is None or not last.arrangement.is_of(devices, processes):

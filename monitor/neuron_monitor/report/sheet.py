@@ -18,20 +18,11 @@ from neuron_monitor.api import kernels
 # Stands for a value in a structure: a character that JSON text never holds.
 SLOT = orjson.Fragment(b"\0")
 Number = float | int | None
-LARGEST = (1 << 63) - 1
 
 
 def cut(structure: Any) -> list[bytes]:
     """The JSON text of a structure, cut at its `SLOT`s."""
     return orjson.dumps(structure).split(b"\0")
-
-
-def number_text(values: Sequence[Number]) -> bytes:
-    """Numbers as a JSON list; what a counter that jumped makes of them is cut to what JSON's readers hold."""
-    try:
-        return orjson.dumps(values)
-    except TypeError:  # An integer beyond 64 bits.
-        return orjson.dumps([min(v, LARGEST) if isinstance(v, int) else v for v in values])
 
 
 @dataclass(slots=True)
@@ -47,11 +38,11 @@ class Sheet:
     pieces: list[bytes] = field(default_factory=lambda: [b"["])
     numbers: list[Number] = field(default_factory=list)
     texts: dict[int, bytes] = field(default_factory=dict)
-    _joined: tuple[bytes, bytes] | None = None
+    _form: Any = None
 
     def add(self, form: Sequence[bytes]) -> None:
         """Append a form; its values must have been, or must be, appended in the same order."""
-        self._joined = None
+        self._form = None
         if len(self.pieces) > 1 or self.pieces[0] != b"[":
             self.pieces[-1] += b","
         self.pieces[-1] += form[0]
@@ -64,10 +55,9 @@ class Sheet:
 
     def text(self) -> orjson.Fragment:
         """The whole text."""
-        if self._joined is None:
-            self._joined = _joined([*self.pieces[:-1], self.pieces[-1] + b"]"])
-        numbers = number_text(self.numbers)
-        return orjson.Fragment(kernels.interleaved(*self._joined, numbers, self.texts))
+        if self._form is None:
+            self._form = kernels.form(*_joined([*self.pieces[:-1], self.pieces[-1] + b"]"]))
+        return orjson.Fragment(kernels.filled(self._form, self.numbers, self.texts))
 
 
 def _joined(pieces: Sequence[bytes]) -> tuple[bytes, bytes]:

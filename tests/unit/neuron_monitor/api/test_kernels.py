@@ -3,7 +3,9 @@
 import json
 import os
 import struct
+import subprocess
 from array import array
+from math import isfinite
 from pathlib import Path
 from types import ModuleType
 
@@ -83,22 +85,57 @@ def test_a_table_has_chosen_columns_and_sums(kernels, rows):
     assert sums == as_bytes([sum(row[3] for row in rows), sum(row[4] for row in rows)])
 
 
+NUMBERS = st.one_of(st.integers(), st.floats(), st.floats(0, 100), st.decimals(0, 100, places=3).map(float))
+
+
+def as_json(value):
+    """A value as a sheet has it: what is no JSON number is null, and what is beyond 64 bits the largest."""
+    if isinstance(value, float) and not isfinite(value):
+        return b"null"
+    if isinstance(value, int) and not -(2**63) < value < 2**64:
+        return b"%d" % (2**63 - 1 if value > 0 else 1 - 2**63)
+    return json.dumps(value).encode()
+
+
 @both
 @given(
-    values=st.lists(st.one_of(st.integers(), st.floats(allow_nan=False), st.none()), max_size=6),
+    fillings=st.lists(
+        st.lists(st.one_of(NUMBERS, st.none()), min_size=6, max_size=6), min_size=1, max_size=4
+    ),
     data=st.data(),
 )
-def test_values_stand_between_the_pieces(kernels, values, data):
-    pieces = [b"<%d>" % number for number in range(len(values) + 1)]
-    positions = data.draw(st.lists(st.sampled_from(range(len(values))), unique=True)) if values else []
-    texts = {position: b"text %d" % position for position in sorted(positions)}
-    numbers = json.dumps(values, separators=(",", ":")).encode()
-    expected = b"".join(
-        piece + (texts.get(at) or json.dumps(values[at]).encode() if at < len(values) else b"")
-        for at, piece in enumerate(pieces)
-    )
-    lengths = struct.pack(f"<{len(pieces)}i", *map(len, pieces))
-    assert kernels.interleaved(b"".join(pieces), lengths, numbers, texts) == expected
+def test_values_stand_between_the_pieces(kernels, fillings, data):
+    pieces = [b"<%d>" % number for number in range(7)]
+    form = kernels.form(b"".join(pieces), struct.pack("<7i", *map(len, pieces)))
+    values = [0] * 6
+    for filling in fillings:
+        changed = data.draw(st.sets(st.sampled_from(range(6))))
+        for position in changed:
+            values[position] = filling[position]
+        positions = data.draw(st.lists(st.sampled_from(range(6)), unique=True))
+        texts = {position: b"text %d" % position for position in sorted(positions)}
+        each = [texts.get(position) or as_json(value) for position, value in enumerate(values)]
+        expected = b"".join(piece + value for piece, value in zip(pieces, [*each, b""]))
+        assert kernels.filled(form, values, texts) == expected
+
+
+@both
+def test_a_form_has_a_value_for_each_place(kernels):
+    form = kernels.form(b"[,]", struct.pack("<3i", 1, 1, 1))
+    with pytest.raises(ValueError, match="each place"):
+        kernels.filled(form, [1], {})
+    assert kernels.filled(form, [1, 2.5], {}) == b"[1,2.5]"
+    with pytest.raises(ValueError, match="lengths"):
+        kernels.form(b"[,]", struct.pack("<2i", 1, 1))
+
+
+@needs_compiler
+def test_what_cannot_be_written_leaves_no_wrong_text_behind():
+    form = compiled.form(b"[,]", struct.pack("<3i", 1, 1, 1))
+    compiled.filled(form, [1, 2], {})
+    with pytest.raises(TypeError):
+        compiled.filled(form, [3, "text"], {})
+    assert compiled.filled(form, [3, 4], {}) == b"[3,4]"
 
 
 @both
@@ -523,6 +560,71 @@ def test_processor_time_stands_behind_the_name(kernels, tmp_path, text, ticks):
     descriptor = os.open(tmp_path / "stat", os.O_RDONLY)
     assert kernels.processor_ticks([descriptor, -1]) == [ticks, None]
     os.close(descriptor)
+
+
+@both
+def test_who_worked_since_is_told_by_the_clocks(kernels):
+    clocks = bytearray(b"\xff" * 16)
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        state = Path(f"/proc/{sleeper.pid}/stat")
+        while state.read_text().rpartition(")")[2].split()[0] != "S":
+            pass  # It is still being started.
+        pids = [sleeper.pid, os.getpid()]
+        kernels.moved_clocks(pids, clocks)
+        assert kernels.moved_clocks(pids, clocks) == [1]
+        sleeper.kill()
+    assert kernels.moved_clocks(pids, clocks) == [0, 1]
+    assert kernels.moved_clocks(pids, clocks) == [0, 1]
+    with pytest.raises(ValueError, match="each process"):
+        kernels.moved_clocks(pids, bytearray(8))
+
+
+def nodes_of(path, texts):
+    """A table of nodes that are open, and their numbers."""
+    descriptors = []
+    for number, text in enumerate(texts):
+        (path / str(number)).write_text(text)
+        descriptors.append(os.open(path / str(number), os.O_RDONLY))
+    words = bytearray(8 * len(texts))
+    limits = array("Q", [2**64 - 1] * len(texts)).tobytes()
+    return (
+        bytearray(array("i", descriptors)),
+        words,
+        limits,
+        array("i", range(len(texts))).tobytes(),
+    ), descriptors
+
+
+@both
+def test_what_is_read_within_a_time_is_what_is_read_without(kernels, tmp_path):
+    (tmp_path / "other").mkdir()
+    one, first = nodes_of(tmp_path, ["7\n", "0\n", "text\n"])
+    other, second = nodes_of(tmp_path / "other", ["9\n"])
+    reader = kernels.reader()
+    assert kernels.refresh_within(reader, [one, other], 60.0) == [([0], [(2, b"text\n")]), ([0], [])]
+    assert kernels.refresh_within(reader, [one, other], 60.0) == [([], [(2, b"text\n")]), ([], [])]
+    assert memoryview(one[1]).cast("Q").tolist() == [7, 0, 0]
+    assert not kernels.is_reading(reader)
+    for descriptor in (*first, *second):
+        os.close(descriptor)
+    assert kernels.refresh_within(reader, [one], 60.0) == [([], [(0, None), (1, None), (2, None)])]
+    with pytest.raises(IndexError):
+        kernels.refresh_within(reader, [(*one[:3], array("i", [3]).tobytes())], 60.0)
+
+
+@both
+def test_who_has_given_up_waiting_reads_on_when_that_ended(kernels, tmp_path):
+    table, descriptors = nodes_of(tmp_path, ["7\n"] * 2000)
+    reader = kernels.reader()
+    while kernels.refresh_within(reader, [table], 0.0) is not None:
+        pass  # It was read in no time.
+    found = None
+    while found is None:
+        found = kernels.refresh_within(reader, [table], 60.0)
+    assert not kernels.is_reading(reader)
+    assert set(memoryview(table[1]).cast("Q")) == {7}
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 @needs_compiler

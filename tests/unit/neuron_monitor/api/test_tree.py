@@ -187,15 +187,23 @@ def test_a_device_that_hangs_between_looks_is_named_and_leaves_the_others_readab
     tree = SysfsTree(tmp_path / "tree", INFERENTIA2, 2, simulated=False)
     opened = open_tree(tree, timeout_s=0.05)
     opened.read()
-    released, refresh = threading.Event(), kernels.refresh
+    released, refresh, within = threading.Event(), kernels.refresh, kernels.refresh_within
     hanging = {id(opened._devices[0]._nodes.table.words)}
 
+    def hangs(tables):
+        return any(id(words) in hanging for _, words, _, _ in tables)
+
     def hang_on_the_first(tables):
-        if any(id(words) in hanging for _, words, _, _ in tables):
+        if hangs(tables):
             released.wait()
         return refresh(tables)
 
+    def hang_together(reader, tables, timeout_s):
+        return None if hangs(tables) and not released.is_set() else within(reader, tables, timeout_s)
+
     monkeypatch.setattr(kernels, "refresh", hang_on_the_first)
+    monkeypatch.setattr(kernels, "refresh_within", hang_together)
+    monkeypatch.setattr(kernels, "is_reading", lambda reader: not released.is_set())
     reasons = {}
     while "no answer" not in reasons.get(f"{tree.root}/neuron0", ""):
         tree.count(2, success=7, nc_time_in_use=7)
