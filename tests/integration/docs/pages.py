@@ -96,6 +96,13 @@ def _alike(
     )
 
 
+def memory_folder() -> tempfile.TemporaryDirectory[str]:
+    """A folder for the simulated driver's tree, in memory as a reader has it: a disk takes seconds."""
+    return tempfile.TemporaryDirectory(
+        prefix="neuron-docs-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    )
+
+
 def _family(session: int) -> list[psutil.Process]:
     """What a shell left running, and what that started, in sessions of their own too."""
     found = []
@@ -116,6 +123,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._sessions: list[int] = []
+        self._devices = memory_folder()
         (folder / ".venv").symlink_to(sys.prefix)
 
     def __enter__(self) -> Reader:
@@ -127,6 +135,7 @@ class Reader:
             with suppress(psutil.NoSuchProcess):
                 process.kill()
         psutil.wait_procs(left, timeout=30)
+        self._devices.cleanup()
 
     def follow(self, page: Path) -> list[str]:
         """Run the blocks of a page in order; what went wrong, with the line of the block."""
@@ -172,9 +181,7 @@ class Reader:
             "CHECKOUT": str(ROOT),
             "BASH_ENV": str(Path(__file__).with_name("reader.sh")),
             "COLUMNS": "120",
-            "NEURON_SYSFS_ROOT": str(
-                self.folder / ".sysfs"
-            ),  # other tests' programs are not on this reader's machine
+            "NEURON_SYSFS_ROOT": self._devices.name,  # other tests' programs are not on this reader's machine
         }
         with tempfile.TemporaryFile("w+") as output:  # no pipe: what a page leaves running keeps it open
             running = subprocess.Popen(

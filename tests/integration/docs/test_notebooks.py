@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.docs.pages import ROOT
+from tests.integration.docs.pages import ROOT, memory_folder
 
 nbformat = pytest.importorskip("nbformat")
 nbclient = pytest.importorskip("nbclient")
@@ -19,10 +19,12 @@ NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 @pytest.mark.slow
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(notebook: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NEURON_SYSFS_ROOT", str(tmp_path / "sysfs"))
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}", prepend=":")
     cells = nbformat.read(notebook, as_version=4)
-    nbclient.NotebookClient(cells, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()
+    client = nbclient.NotebookClient(cells, timeout=300, resources={"metadata": {"path": str(tmp_path)}})
+    with memory_folder() as devices:
+        monkeypatch.setenv("NEURON_SYSFS_ROOT", devices)
+        client.execute()
     printed = "".join(output.get("text", "") for cell in cells.cells for output in cell.get("outputs", ()))
     assert "Error" not in printed
     assert "Traceback" not in printed
