@@ -23,9 +23,10 @@ fi
 
 if [ ! -e "$root/usr/bin/python3" ]; then
     say "making a bare Debian 12 in $root"
-    debootstrap --variant=minbase --include=python3-venv,ca-certificates bookworm "$root" >"$root.log" 2>&1 ||
-        fail "debootstrap failed: $(tail -1 "$root.log")"
-    rm -f "$root.log"
+    log=$(mktemp)
+    debootstrap --variant=minbase --include=python3-venv,ca-certificates bookworm "$root" >"$log" 2>&1 ||
+        fail "debootstrap failed: $(tail -1 "$log")"
+    rm -f "$log"
 fi
 for compiler in cc gcc g++ clang; do
     [ ! -e "$root/usr/bin/$compiler" ] || fail "$root has a compiler, $compiler: it is not bare."

@@ -27,7 +27,7 @@ tools=$(mktemp -d)
 trap 'rm -rf "$tools"' EXIT
 python3 -m venv "$tools/venv"
 "$tools/venv/bin/pip" install --quiet cyclonedx-bom==7.5.0
-"$tools/venv/bin/cyclonedx-py" environment --of JSON -o dist/python.cdx.json "$VENV/bin/python"
-"$VENV/bin/npm" sbom --sbom-format cyclonedx >dist/npm.cdx.json
+"$tools/venv/bin/cyclonedx-py" environment --of JSON --pyproject pyproject.toml -o dist/python.cdx.json "$VENV/bin/python"
+"$VENV/bin/npm" sbom --package-lock-only --sbom-format cyclonedx >dist/npm.cdx.json
 (cd dist && sha256sum -- * >SHA256SUMS)
 say "dist/ has: $(ls dist | tr '\n' ' ')"

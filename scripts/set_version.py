@@ -13,10 +13,11 @@ ROOT = Path(__file__).resolve().parent.parent
 # File -> what stands before the version there. In the lock file only our own workspaces are meant.
 PLACES = {
     "pyproject.toml": r'^version = "',
+    "package.json": r'^  "version": "',
     "explorer_ui/timeline/package.json": r'^  "version": "',
     "vscode-extension/package.json": r'(?:^  "version"|"@neuron-tools/timeline"): "',
-    "package-lock.json": r'(?:"name": "(?:@neuron-tools/timeline|neuron-tools)",\n\s*"version"'
-    r'|"@neuron-tools/timeline"): "',
+    "package-lock.json": r'(?:"name": "(?:@neuron-tools/timeline|neuron-tools(?:-front-ends)?)",\n\s*'
+    r'"version"|"@neuron-tools/timeline"): "',
 }
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.integration.project.checkout import ROOT
 
-PACKAGES = ("explorer_ui/timeline", "vscode-extension")
+PACKAGES = ("", "explorer_ui/timeline", "vscode-extension")
 SCRIPT = runpy.run_path(str(ROOT / "scripts/set_version.py"))
 
 
