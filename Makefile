@@ -14,7 +14,7 @@ DEVICE_SOURCES := neuron_tools/device/build.py $(wildcard neuron_tools/device/cs
 TYPESCRIPT_TESTS = scripts/front_ends.sh test || failed=1; scripts/vscode_tests.sh $(1) || failed=1;
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint bench coverage-models dist docs clean
+.PHONY: help demo test test-all lint bench fuzz audit coverage-models dist docs clean
 
 help:  ## List the targets
 	@sed -n -E 's/^([a-z-]+):.*## (.*)/make \1\t\2/p' $(firstword $(MAKEFILE_LIST)) | expand -t 18
@@ -34,6 +34,14 @@ lint: $(VENV)/.front_ends  ## Style, format, types and the layer rule
 
 bench: $(VENV)/.front_ends $(VENV)/.distributed  ## Run the benchmarks; BENCH="capture simulator" chooses
 	@for name in $(or $(BENCH),all); do python -m benchmarks $$name $(BENCH_ARGS) || exit 1; done
+
+fuzz: $(VENV)/.development  ## Fuzz all that is read of others for an hour, led by coverage; SECONDS=600 KINDS="traces profile"
+	@python -c "import atheris" 2>/dev/null || python -m pip install --quiet atheris
+	@scripts/fuzz.py --seconds $(or $(SECONDS),3600) --corpus .cache/fuzz $(KINDS)
+
+audit: $(VENV)/.development  ## Ask the advisory databases about the versions of dependencies (needs the internet)
+	@python -m pip install --quiet pip-audit && python -m pip_audit --no-deps --requirement constraints.txt
+	@npm audit --audit-level=high
 
 coverage-models: $(VENV)/.development $(VENV)/.device  ## Print what is lowered natively of common models; MODELS="llama t5" chooses
 	@python -m benchmarks.zoo.table $(MODELS)

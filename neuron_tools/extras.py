@@ -18,6 +18,7 @@ EXTRA_OF_MODULE = {
     "mcp": "agents",
     "optuna": "tune",
     "pebble": "tune",
+    "authlib": "sign-in",
     "dask": "cluster",
     "distributed": "cluster",
     "fsspec": "cluster",

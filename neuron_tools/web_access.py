@@ -12,9 +12,10 @@ import hmac
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
-from flask import Flask, Request, Response, g, redirect, request
+from flask import Flask, Request, Response, g, has_app_context, redirect, request
 
 from neuron_tools.loopback_peer import is_of_this_user
 
@@ -33,6 +34,16 @@ def new_token() -> str:
     return secrets.token_urlsafe(TOKEN_BYTES)
 
 
+class Users(Protocol):
+    """Tells the users of a server apart that several people share."""
+
+    def install(self, server: Flask) -> None:
+        """Put the routes on a server that signing in takes."""
+
+    def who(self, request: Request) -> str | Response:
+        """The name of the user who asks, or what to answer somebody who is none."""
+
+
 @dataclass(frozen=True)
 class Access:
     """The rules of one running server.
@@ -47,6 +58,7 @@ class Access:
         framed_by: CSP sources of pages that may show ours in a frame, e.g. a notebook's; none by default.
         opening: Stands for the token in the address with which we start a browser. All users of the machine
             see that one in the list of processes, so it lets in this user's programs only.
+        users: Tells users apart who share the server; None where whoever has the token is its only user.
     """
 
     program: str
@@ -58,6 +70,7 @@ class Access:
     public: Sequence[str] = ()
     framed_by: Sequence[str] = ()
     opening: str = field(default_factory=new_token, repr=False)
+    users: Users | None = None
 
     @property
     def hosts(self) -> frozenset[str]:
@@ -105,16 +118,16 @@ def protect(server: Flask, access: Access) -> None:
             return _refuse(access)
         if any(ord(character) < ord(" ") for character in request.path):
             return Response("The address is malformed.\n", status=400, mimetype="text/plain")
-        g.came_with_header = _matches(_bearer(request), access.token)
+        if access.users is not None:
+            return _check_user(access, access.users)
+        g.came_with_header = matches(bearer(request), access.token)
         if g.came_with_header:
             return None
-        if _matches(request.args.get(TOKEN_PARAMETER), access.token):
+        if matches(request.args.get(TOKEN_PARAMETER), access.token):
             return _admit(request, access)
-        if _matches(request.args.get(OPENING_PARAMETER), access.opening) and _is_of_this_user(
-            request, access
-        ):
+        if matches(request.args.get(OPENING_PARAMETER), access.opening) and _is_of_this_user(request, access):
             return _admit(request, access)
-        if _matches(request.cookies.get(access.cookie_name), access.token) and not _is_led_here(request):
+        if matches(request.cookies.get(access.cookie_name), access.token) and not _is_led_here(request):
             return None
         return _refuse(access)
 
@@ -127,8 +140,26 @@ def protect(server: Flask, access: Access) -> None:
         response.headers.setdefault("Cache-Control", "no-store")
         return response
 
+    if access.users is not None:
+        access.users.install(server)
     server.before_request(check)
     server.after_request(add_policy)
+
+
+def _check_user(access: Access, users: Users) -> Response | None:
+    """Let in whom the rules for users name, unless another site's page made the browser ask."""
+    found = users.who(request)
+    if isinstance(found, Response):
+        return found
+    if _is_led_here(request):
+        return _refuse(access)
+    g.user = found
+    return None
+
+
+def current_user() -> str:
+    """The user who asks, where several share the server; "" where there is one, and outside of requests."""
+    return str(g.get("user", "")) if has_app_context() else ""
 
 
 def came_with_header() -> bool:
@@ -158,11 +189,12 @@ def _is_of_this_user(request: Request, access: Access) -> bool:
     return is_of_this_user(request.remote_addr or "", port, access.port)
 
 
-def _matches(given: str | None, token: str) -> bool:
+def matches(given: str | None, token: str) -> bool:
+    """Whether a secret was given, compared in a time that tells nothing of it."""
     return given is not None and hmac.compare_digest(given.encode(), token.encode())
 
 
-def _bearer(request: Request) -> str | None:
+def bearer(request: Request) -> str | None:
     """The token of a program that sends it with each request, as an editor does."""
     scheme, _, token = request.headers.get("Authorization", "").partition(" ")
     return token if scheme == "Bearer" else None

@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from benchmarks.untrusted_inputs import servers
 from benchmarks.untrusted_inputs.damage import damaged
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.layout import MANIFEST_NAME
@@ -52,9 +53,14 @@ class Reader:
     changes: str | None = None
     together: Callable[[Sequence[Damaged], Path], list[Damaged]] | None = None
 
+    def places(self, folder: Path) -> list[Path]:
+        """The files of an example of which one is damaged."""
+        found = {path for pattern in self.files for path in folder.glob(pattern)}
+        return sorted(path for path in found if path.is_file())
+
     def damage(self, folder: Path, chance: random.Random) -> Path:
         """Damage one file of a sound example, and say which."""
-        chosen = chance.choice(sorted(path for pattern in self.files for path in folder.glob(pattern)))
+        chosen = chance.choice(self.places(folder))
         chosen.write_bytes(damaged(chosen.read_bytes(), chance))
         return chosen
 
@@ -231,6 +237,17 @@ def _draw(folder: Path, spoilt: Path) -> None:
             profile.timelines(tracks, start_ns + part_ns, start_ns + 2 * part_ns, PIXELS)
 
 
+def _make_requests(folder: Path) -> None:
+    _make_profile(folder)
+    servers.make_requests(folder / "run.nprof", folder / "requests")
+
+
+def _answer(folder: Path, spoilt: Path) -> None:
+    """Ask the Explorer with the damaged request; of the sound example with all of them."""
+    for request in [spoilt] if spoilt.is_file() else sorted((folder / "requests").iterdir()):
+        servers.ask(folder / "run.nprof", request.read_bytes())
+
+
 PIXELS = 500
 TRACES = (
     "torch.profiler", "Chrome trace", "XLA trace JSON", "AWS Neuron profile JSON", "Perfetto trace",
@@ -244,5 +261,7 @@ READERS = {
     ),
     "profile": Reader(_make_profile, ("run.nprof/*.json", "run.nprof/*/*.parquet"), _read_tables),
     "timeline index": Reader(_make_profile, ("run.nprof/timeline/*",), _draw, "run.nprof/timeline"),
+    "HTTP request": Reader(_make_requests, ("requests/*",), _answer),
+    "monitor's tree": Reader(servers.make_tree, ("tree/**/*",), lambda folder, spoilt: servers.watch(folder)),
     "profile's programs": Reader(_make_profile, ("run.nprof/programs/*",), _advise),
 }

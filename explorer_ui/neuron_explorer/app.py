@@ -8,6 +8,7 @@ from typing import Any
 from dash import ClientsideFunction, Dash, Input, Output, State, no_update
 
 from neuron_explorer import sections, shell
+from neuron_explorer.checked_app import CheckedApp
 from neuron_explorer.drawing import draw_page
 from neuron_explorer.page import Page, Site, View
 from neuron_explorer.pages import find_page, pages
@@ -31,7 +32,7 @@ INDEX = """<!DOCTYPE html>
 
 def make_app(site: Site) -> Dash:
     """The application. Everything it loads comes from this server."""
-    app = Dash(
+    app = CheckedApp(
         "neuron_explorer",
         title="Neuron Explorer",
         update_title="",

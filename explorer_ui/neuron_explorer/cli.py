@@ -7,6 +7,7 @@ import sys
 import click
 
 from neuron_tools.command_line import command, run
+from neuron_tools.errors import UsageError
 from neuron_tools.listening import read_token
 
 DEFAULT_PORT = 3001
@@ -40,6 +41,14 @@ DEFAULT_PORT = 3001
     multiple=True,
     help="Where a proxy shows the Explorer, such as https://explorer.example; may be given again.",
 )
+@click.option("--read-only", is_flag=True, help="Take in, remove and remember nothing.")
+@click.option(
+    "--user-header",
+    metavar="NAME",
+    default="",
+    help="Where a proxy that has the token names the user, such as X-Forwarded-User.",
+)
+@click.option("--sign-in", metavar="FILE", help="TOML that says where users sign in with OpenID Connect.")
 @click.option("--browser/--no-browser", default=True, show_default=True, help="Open the browser.")
 def neuron_explorer(
     paths: tuple[str, ...],
@@ -47,6 +56,9 @@ def neuron_explorer(
     address: str,
     token_file: str | None,
     origins: tuple[str, ...],
+    read_only: bool,
+    user_header: str,
+    sign_in: str | None,
     browser: bool,
 ) -> None:
     """Show profiles in the browser, on this machine only unless an address is given.
@@ -56,7 +68,11 @@ def neuron_explorer(
     """
     from neuron_explorer.server import Place, serve
 
-    place = Place(port, address, read_token(token_file), tuple(origin.rstrip("/") for origin in origins))
+    if user_header and (sign_in or not token_file):
+        raise UsageError("--user-header needs --token-file, whose token the proxy sends, and no --sign-in.")
+    shown = tuple(origin.rstrip("/") for origin in origins)
+    token = read_token(token_file)
+    place = Place(port, address, token, shown, read_only, user_header, sign_in)
     serve(paths or (".",), place, open_browser=browser)
 
 

@@ -32,6 +32,7 @@ def add_path(site: Site, text: str) -> str:
     """
     if not text.strip():
         raise UsageError("Type the path of a profile, a folder of profiles, or a trace.")
+    site.sharing.require_paths()
     path = Path(text.strip()).expanduser()
     if path.is_file() and path.name != "profile.json":
         start_import(site, [path])

@@ -6,10 +6,11 @@ import logging
 from typing import Any
 
 from dash import Dash
-from dash.exceptions import DependencyException
+from dash.exceptions import CallbackException, DependencyException
 from flask import Response, request
 from werkzeug.exceptions import HTTPException
 
+from neuron_explorer.sharing import NotSharedError
 from neuron_tools.errors import NeuronToolsError
 
 CALLBACKS = "/_dash-update-component"
@@ -34,8 +35,8 @@ def refuse_malformed(app: Dash) -> None:
         if isinstance(error, DependencyException):
             return _refusal("There is no such file.", 404)
         if isinstance(error, NeuronToolsError):
-            return _refusal(str(error), 400)
-        if isinstance(error, _MALFORMED):
+            return _refusal(str(error), 403 if isinstance(error, NotSharedError) else 400)
+        if isinstance(error, _MALFORMED) or type(error) is CallbackException:
             return _refusal("The request is malformed.", 400)
         logging.getLogger(__name__).error("A request failed: %s", request.path, exc_info=error)
         return _refusal(f"The request failed ({type(error).__name__}).", 500)
@@ -45,13 +46,32 @@ def refuse_malformed(app: Dash) -> None:
 
 
 def _check_callback(app: Dash) -> Response | None:
-    """Refuse the call of a callback that there is none of."""
+    """Refuse the call of a callback that there is none of, or with parts that are none."""
     body = request.get_json(silent=True)
-    output = body.get("output") if isinstance(body, dict) else None
-    if not isinstance(output, str) or not isinstance(body.get("inputs", []), list):
+    if not isinstance(body, dict) or not isinstance(body.get("output"), str) or not _has_parts(body):
         return _refusal("The request is malformed.", 400)
-    known = app.callback_map
-    return None if output in known else _refusal("There is no such callback.", 404)
+    is_known = "callback" in app.callback_map.get(body["output"], {})
+    return None if is_known else _refusal("There is no such callback.", 404)
+
+
+def _has_parts(body: dict[str, Any]) -> bool:
+    """Whether a callback's outputs, inputs, states and changes are such as Dash's own page sends."""
+    changed = body.get("changedPropIds", [])
+    parts = [part for name in ("outputs", "inputs", "state") for part in _flat(body.get(name) or [])]
+    has_names = isinstance(changed, list) and all(isinstance(each, str) for each in changed)
+    return has_names and all(map(_is_part, parts))
+
+
+def _is_part(part: Any) -> bool:
+    is_named = isinstance(part, dict) and isinstance(part.get("property"), str)
+    return is_named and isinstance(part.get("id"), (str, dict))
+
+
+def _flat(parts: Any) -> list[Any]:
+    """The parts of a request; those of a pattern stand in a list of their own."""
+    if not isinstance(parts, list):
+        return [parts]
+    return [each for part in parts for each in (part if isinstance(part, list) else [part])]
 
 
 def _refusal(sentence: str, status: int) -> Response:

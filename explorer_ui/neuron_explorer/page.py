@@ -12,6 +12,7 @@ from neuron_explorer.address import Address
 from neuron_explorer.analyses import Analyses
 from neuron_explorer.jobs import Job
 from neuron_explorer.library import ProfileLibrary
+from neuron_explorer.sharing import NOT_SHARED, Sharing
 from neuron_explorer.steps import opening_address
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.theme import LIGHT, Theme, requested_theme
@@ -29,6 +30,7 @@ class View:
     theme: Theme = LIGHT
     tasks: Tasks = field(default_factory=Tasks)
     store: UserStore = field(default_factory=UserStore)
+    sharing: Sharing = NOT_SHARED
 
     @property
     def profile(self) -> Profile:
@@ -85,6 +87,7 @@ class Site:
     tasks: Tasks
     store: UserStore
     root: str = ""
+    sharing: Sharing = NOT_SHARED
 
     def view(self, pathname: str | None, search: str | None) -> View:
         """The view at an address, in the theme that the user's browser asks for.
@@ -92,7 +95,8 @@ class Site:
         Where the address names neither a range nor `scope=all`, a typical step is shown.
         """
         address = opening_address(Address.parse(pathname, search, self.root), self.analyses)
-        return View(self.library, self.analyses, address, requested_theme(), self.tasks, self.store)
+        theme = requested_theme()
+        return View(self.library, self.analyses, address, theme, self.tasks, self.store, self.sharing)
 
 
 def _no_callbacks(app: Dash, site: Site) -> None:

@@ -23,13 +23,16 @@ from neuron_explorer.app import make_app
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.malformed import refuse_malformed
 from neuron_explorer.page import Site
+from neuron_explorer.sharing import NOT_SHARED, SharedStore, Sharing
+from neuron_explorer.sign_in import read_sign_in
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
+from neuron_explorer.users import ProxiedUsers
 from neuron_explorer.workspace import routes as workspace_routes
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.listening import require_token
-from neuron_tools.web_access import LOOPBACK, Access, new_token, protect
+from neuron_tools.web_access import LOOPBACK, Access, Users, new_token, protect
 
 PORTS_TO_TRY = 20
 ANY_ADDRESS = ("0.0.0.0", "::")
@@ -48,12 +51,18 @@ class Place:
         address: Beyond this machine only with a token.
         token: The secret in the printed address; a new one for each run if None.
         origins: Origins under which a proxy shows the Explorer, e.g. "https://explorer.example".
+        is_read_only: Nothing is taken in, removed or remembered.
+        user_header: The header in which a proxy names the user, "" if none does.
+        sign_in_file: The TOML file that says where users sign in; None where they do not.
     """
 
     port: int
     address: str = LOOPBACK
     token: str | None = None
     origins: tuple[str, ...] = ()
+    is_read_only: bool = False
+    user_header: str = ""
+    sign_in_file: str | None = None
 
 
 def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> None:
@@ -71,29 +80,43 @@ def serve(paths: Sequence[str | Path], place: Place, *, open_browser: bool) -> N
     require_token(place.address, place.token)
     with ProfileLibrary(paths) as library, bind(place.port, place.address) as listener:
         access = access_to(place, listener.getsockname()[1])
-        server = make_guarded_server(library, access)
+        sharing = Sharing(place.is_read_only, access.users is not None)
+        server = make_guarded_server(library, access, SharedStore(sharing), sharing=sharing)
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         url = start_address(library, access)
         click.echo(f"{_what(library)} at {url}")
         click.echo("Press Ctrl-C to stop.")
-        if open_browser and _has_display():
+        if open_browser and access.users is None and _has_display():
             webbrowser.open(access.opening_url(url))
         wsgi_server(server, listener).serve_forever()
 
 
 def access_to(place: Place, port: int) -> Access:
-    """Who may ask the Explorer at a place, once its port is known."""
-    return Access(
+    """Who may ask the Explorer at a place, once its port is known.
+
+    Raises:
+        SignInFileError: The file that says where users sign in cannot be used.
+    """
+    access = Access(
         "neuron-explorer",
         port,
         place.token or new_token(),
         host=socket.gethostname() if place.address in ANY_ADDRESS else place.address,
         public=place.origins,
     )
+    return replace(access, users=_users(place, access))
+
+
+def _users(place: Place, access: Access) -> Users | None:
+    if place.sign_in_file is not None:
+        return read_sign_in(place.sign_in_file, place.origins, f"http://{access.host}:{access.port}")
+    return ProxiedUsers(place.user_header, access.token) if place.user_header else None
 
 
 def start_address(library: ProfileLibrary, access: Access) -> str:
-    """The address to open: of the only profile its workspace, else the list."""
+    """The address to open: of the only profile its workspace, else the list; without the token for users."""
+    if access.users is not None:
+        return access.public[0] if access.public else access.url.partition("?")[0]
     entries = library.entries()
     page = f"workspace?{urlencode({'profile': entries[0].id})}&" if len(entries) == 1 else "?"
     return access.url.replace("/?", f"/{page}", 1)
@@ -111,20 +134,25 @@ def wsgi_server(server: Flask, listener: socket.socket) -> BaseWSGIServer:
 
 
 def make_guarded_server(
-    library: ProfileLibrary, access: Access, store: UserStore | None = None, root: str = ""
+    library: ProfileLibrary,
+    access: Access,
+    store: UserStore | None = None,
+    root: str = "",
+    sharing: Sharing = NOT_SHARED,
 ) -> Flask:
     """The web server of a library, answering only to requests that `access` allows.
 
     Args:
         root: What a proxy puts before the paths of pages: "/proxy/3001".
+        sharing: How several people use it.
     """
-    site = Site(library, Analyses(library), Tasks(), store or UserStore(), root)
+    site = Site(library, Analyses(library), Tasks(), store or UserStore(), root, sharing)
     app = make_app(site)
     server: Flask = app.server
     downloads.register(server, site)
     uploads.register(server, site)
     timeline_routes.register(server, library)
-    api_routes.register(server, library)
+    api_routes.register(server, library, sharing)
     workspace_routes.register(server, site)
     hashes = [f"'{value.strip(chr(39))}'" for value in app.csp_hashes()]
     protect(server, replace(access, script_hashes=hashes))

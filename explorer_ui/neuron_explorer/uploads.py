@@ -19,6 +19,7 @@ def register(server: Flask, site: Site) -> None:
     """Add the route of uploads to a server."""
 
     def upload() -> Response:
+        site.sharing.require_writing()
         name = Path(request.args.get("name", "")).name.replace("\0", "")
         folder = Path(tempfile.mkdtemp(prefix="neuron-explorer-"))
         path = folder / (name[-120:] if name not in _NO_NAMES else "trace")

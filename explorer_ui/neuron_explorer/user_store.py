@@ -35,8 +35,16 @@ class UserStore:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or data_folder()
+        self._folder = folder or data_folder()
         self._lock = Lock()
+
+    @property
+    def folder(self) -> Path:
+        """Where the file stands."""
+        return self._folder
+
+    def _require_writing(self) -> None:
+        """Refuse, by an error, what is to be remembered."""
 
     def tags(self, profile_id: str) -> tuple[str, ...]:
         """Tags of a profile in the order in which they were given."""
@@ -89,6 +97,7 @@ class UserStore:
         return {name: value for name, value in fields.items() if isinstance(value, dict)}
 
     def _write(self, content: Mapping[str, Any]) -> None:
+        self._require_writing()
         path = self.folder / FILE_NAME
         temporary = path.with_suffix(f".{os.getpid()}.writing")
         try:

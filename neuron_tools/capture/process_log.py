@@ -96,7 +96,7 @@ class ProcessLog:
         return (size - self._offset) // RECORD_DTYPE.itemsize
 
     def executable(self, number: int) -> Executable | None:
-        """An executable of this process; None where its file is missing or damaged."""
+        """An executable of this process; None where its file is missing, damaged, or another executable's."""
         file = self.definitions.executables.get(number)
         if file is None:
             return None
@@ -105,7 +105,7 @@ class ProcessLog:
             check_executable(executable)
         except (ExecutableError, ProgramError):
             return None
-        return executable
+        return executable if executable.number == number else None
 
 
 def _is_sound(records: npt.NDArray[np.void]) -> npt.NDArray[np.bool_]:

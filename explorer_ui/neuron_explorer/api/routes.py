@@ -21,6 +21,7 @@ from neuron_explorer.api.memo import Memo
 from neuron_explorer.api.source_costs import SourceCosts, read_source_costs
 from neuron_explorer.api.spans import spans_of_lines
 from neuron_explorer.library import ProfileLibrary, UnknownProfileError
+from neuron_explorer.sharing import NOT_SHARED, NotSharedError, Sharing
 from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.profile.frontier import OwnCode
@@ -45,11 +46,11 @@ class AddingRefusedError(NeuronToolsError):
     """A profile was to be taken in by somebody who may only look at those that are there."""
 
 
-def register(server: Flask, library: ProfileLibrary) -> None:
+def register(server: Flask, library: ProfileLibrary, sharing: Sharing = NOT_SHARED) -> None:
     """Put the routes on a server."""
     blueprint = Blueprint("editor", __name__, url_prefix=PREFIX)
     blueprint.register_error_handler(NeuronToolsError, _refuse)
-    profiles = _Profiles(library)
+    profiles = _Profiles(library, sharing)
     blueprint.get("/")(_about)
     blueprint.get("/profiles")(profiles.entries)
     blueprint.post("/profiles")(profiles.add)
@@ -76,8 +77,9 @@ def _about() -> Response:
 class _Profiles:
     """Answers about the profiles of a library."""
 
-    def __init__(self, library: ProfileLibrary) -> None:
+    def __init__(self, library: ProfileLibrary, sharing: Sharing) -> None:
         self._library = library
+        self._sharing = sharing
         self._memo = Memo()
         self.views: dict[str, Callable[[Profile], Any]] = {
             "identity": self._identity,
@@ -98,6 +100,7 @@ class _Profiles:
 
     def add(self) -> Response:
         """Take in a profile, or a folder of them, by its path on this machine."""
+        self._sharing.require_paths()
         if not came_with_header():
             raise AddingRefusedError("Profiles are added with the token in the header Authorization.")
         wanted = self._library.add(text_field("path"))
@@ -273,7 +276,7 @@ def text_field(name: str) -> str:
 
 
 def _refuse(error: NeuronToolsError) -> tuple[Response, int]:
-    status = {UnknownProfileError: 404, AddingRefusedError: 403}.get(type(error), 400)
+    status = {UnknownProfileError: 404, AddingRefusedError: 403, NotSharedError: 403}.get(type(error), 400)
     return json_answer({"error": str(error)}), status
 
 

@@ -43,7 +43,7 @@ def layout(view: View) -> list[Any]:
     return [
         *_question(view, entries),
         html.Div(_list(view), id="profile-list", className="section"),
-        _import_card(view),
+        *([] if view.sharing.is_read_only else [_import_card(view)]),
     ]
 
 
@@ -72,8 +72,9 @@ def _row(view: View, entry: ProfileEntry) -> list[Any]:
     spans = sum(int((tables.get(name) or {}).get("rows", 0)) for name in SPAN_TABLES)
     size = sum(int(fact.get("bytes", 0)) for fact in facts)
     here, to = entry.id, view.address.to
-    actions = (
-        CellLink("Timeline", to("/timeline", profile=here), "button quiet", f"Timeline of {entry.name}"),
+    opens = to("/timeline", profile=here)
+    timeline = CellLink("Timeline", opens, "button quiet", f"Timeline of {entry.name}")
+    changes = (
         CellLink("Tags", to("/", edit=here), "button quiet", f"Tags of {entry.name}"),
         CellLink("Delete", to("/", delete=here), "button quiet danger", f"Delete {entry.name}"),
     )
@@ -91,7 +92,7 @@ def _row(view: View, entry: ProfileEntry) -> list[Any]:
         _changed(entry),
         count_cell(spans or None),
         bytes_cell(size or None),
-        Cell("", "", links=actions),
+        Cell("", "", links=(timeline, *(() if view.sharing.is_read_only else changes))),
     ]
 
 
@@ -143,10 +144,11 @@ def _import_card(view: View) -> Any:
         ],
         className="bar",
     )
+    paths = [html.Div(path, hidden=view.sharing.has_users)]
     return card(
         "Add profiles and traces",
         [
-            html.Div([drop, path, html.Div(_tasks(view), id="import-tasks")], className="stack"),
+            html.Div([drop, *paths, html.Div(_tasks(view), id="import-tasks")], className="stack"),
             dcc.Interval(id="import-tick", interval=TICK_MS, disabled=not is_running(view, "import")),
         ],
         explains=(
@@ -289,6 +291,7 @@ def _delete(site: Site, profile_id: str) -> None:
     """
     entry = site.library.entry(profile_id)
     path = Path(entry.location)
+    site.sharing.require_own(path, site.store)
     if not is_profile(path) or path.is_symlink():
         raise NeuronToolsError(f"{path} is not a profile on this machine: remove it by hand.")
     site.analyses.forget(profile_id)

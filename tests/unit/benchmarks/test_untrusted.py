@@ -17,6 +17,7 @@ from benchmarks.untrusted_inputs.campaign import Outcome, campaign
 from benchmarks.untrusted_inputs.damage import MOST_CHANGES, damaged
 from benchmarks.untrusted_inputs.queries import Statements
 from benchmarks.untrusted_inputs.readers import READERS, Damaged, Reader
+from benchmarks.untrusted_inputs.servers import ask
 from neuron_tools.errors import NeuronToolsError
 
 FEW = 8
@@ -37,6 +38,21 @@ def test_damaged_artifacts_are_read_or_refused_in_a_sentence(tmp_path: Path) -> 
         reader.mend(made, spoilt, sound)
     assert refused
     assert not any("\n" in sentence for sentence in refused)
+
+
+@pytest.mark.parametrize(("kind", "few"), [("HTTP request", 100), ("monitor's tree", FEW)])
+def test_servers_answer_damaged_requests_and_nodes(tmp_path: Path, kind: str, few: int) -> None:
+    reader, sound, made = READERS[kind], tmp_path / "sound", tmp_path / "made"
+    reader.make(made)
+    shutil.copytree(made, sound)
+    statuses = set()
+    for number in range(few):
+        spoilt = reader.damage(made, random.Random(number))
+        reader.read(made, spoilt)
+        if kind == "HTTP request":
+            statuses.add(ask(made / "run.nprof", spoilt.read_bytes()) // 100)
+        reader.mend(made, spoilt, sound)
+    assert kind != "HTTP request" or statuses >= {2, 4}
 
 
 @pytest.mark.parametrize("changes", [None, "", "run"])

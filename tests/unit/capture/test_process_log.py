@@ -7,7 +7,9 @@ from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.process_log import ProcessLog, claim_process_directory
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKind
+from neuron_tools.records.executable import save
 from neuron_tools.records.program import Frame
+from tests.unit.capture.programs import fused_executable
 
 
 def write_records(directory, count, extra=b""):
@@ -68,6 +70,18 @@ def test_a_missing_or_damaged_executable_is_none(tmp_path):
     log.read(1)
     assert log.executable(1) is None
     assert log.executable(2) is None
+
+
+def test_a_file_of_another_executable_is_none(tmp_path):
+    executable = fused_executable(8, "graph")
+    (tmp_path / "executables").mkdir()
+    save(executable, tmp_path / "executables/000008.npz")
+    for number in (7, 8):
+        DefinitionsWriter(tmp_path).write("executable", id=number, file="executables/000008.npz")
+    log = ProcessLog(tmp_path)
+    log.read(1)
+    assert log.executable(7) is None
+    assert log.executable(8) is not None
 
 
 def test_each_process_claims_its_own_folder(tmp_path):

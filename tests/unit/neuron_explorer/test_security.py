@@ -195,6 +195,10 @@ def test_a_malformed_address_is_refused(client: FlaskClient, path: str, status: 
         "null",
         "",
         '{"output":"..\\ud800..","inputs":[]}',
+        '{"output":"window-title.modified_timestamp","inputs":[]}',
+        '{"output":"tag-answer.children","inputs":[{"id":"x"}]}',
+        '{"output":"tag-answer.children","outputs":[{"id":"x"}],"inputs":[]}',
+        '{"output":"tag-answer.children","outputs":{"id":"x","property":"y"},"inputs":[],"changedPropIds":[1]}',
     ],
 )
 @pytest.mark.parametrize("path", ["/_dash-update-component", "/api/editor/profiles"])

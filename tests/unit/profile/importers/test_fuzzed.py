@@ -19,7 +19,7 @@ from neuron_tools.profile.reader import open_profile
 from tests.fixtures.foreign_traces import all_traces, chrome_events, kineto_document
 
 TRACES = all_traces()
-FUZZER = Path(__file__).parents[4] / "scripts" / "fuzz_importers.py"
+FUZZER = Path(__file__).parents[4] / "scripts" / "fuzz.py"
 TOKENS = [
     b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\xff", b"\x00", b"-1", b"1e400", b"9" * 30, b"NaN",
     b"9223372036854775807", b"-9223372036854775808", b"Infinity", b"null", b"[" * 200, b'"ts": "x"',
@@ -98,7 +98,15 @@ def test_many_damaged_traces_end_in_a_profile_or_one_sentence(name, tmp_path):
 @pytest.mark.slow
 def test_inputs_that_reach_new_code_end_in_rows_or_one_sentence(tmp_path):
     pytest.importorskip("atheris")
-    command = [sys.executable, str(FUZZER), "--seconds", "120", "--corpus", str(tmp_path / "corpus")]
+    command = [
+        sys.executable,
+        str(FUZZER),
+        "traces",
+        "--seconds",
+        "120",
+        "--corpus",
+        str(tmp_path / "corpus"),
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
 
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-2000:]
