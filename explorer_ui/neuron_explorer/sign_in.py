@@ -163,11 +163,12 @@ def read_sign_in(path: str, origins: Sequence[str], own: str) -> SignIn:
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        content: Mapping[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SignInFileError(f"{path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SignInFileError(f"{path} is no valid TOML: {str(error).splitlines()[0]}.") from error
+    return content
 
 
 def _is_text(value: object) -> bool:
