@@ -114,8 +114,8 @@ class ChromeLayout:
         """Builds the processes and tracks of all events that were numbered."""
         pids = dict.fromkeys(key.pid for key in self._lanes.keys)
         ordinary = [pid for pid in pids if self._device(pid) is None and not self._dialect.is_annotation(pid)]
-        for pid in ordinary:
-            self._process(pid)
+        for pid in sorted(ordinary, key=lambda pid: not self._dialect.launches(pid)):
+            self._process(pid)  # devices belong to the first one
         counters = [key for key in self._lanes.keys if key.kind == "counter"]
         several = (
             {

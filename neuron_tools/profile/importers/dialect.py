@@ -55,6 +55,10 @@ class Dialect:
         """Whether a thread of a process that stands for a device belongs to the host all the same."""
         return False
 
+    def launches(self, pid: str) -> bool:
+        """Whether a process of the host calls the runtime of a device."""
+        return False
+
     def is_annotation(self, pid: str) -> bool:
         """Whether a process of the trace stands for no process at all, but for marks of the profiler."""
         return False

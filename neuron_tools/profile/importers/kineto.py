@@ -125,6 +125,10 @@ class KinetoDialect(Dialect):
         """Whether a thread of a device's process is the host's: PyTorch puts Python frames on process 0."""
         return self._kernels.is_host_thread(pid, tid)
 
+    def launches(self, pid: str) -> bool:
+        """Whether calls of a runtime or driver stand on the process."""
+        return self._kernels.launches(pid)
+
     def is_annotation(self, pid: str) -> bool:
         """Whether the process is one of the profiler's own marks."""
         return pid in MARKS

@@ -18,6 +18,8 @@ _BESIDE = frozenset({"gpu_user_annotation", "cuda_sync", "overhead", "Trace", "a
 """Categories that stand on devices and on the host."""
 _OF_PYTHON = frozenset({"cpu_op", "python_function", "user_annotation"})
 """Categories that only the host's threads have."""
+_OF_RUNTIMES = ("_runtime", "_driver")
+"""Ends of the categories of calls that launch work."""
 _UNKNOWN = -1
 _MOST_DEVICES = 1 << 10
 
@@ -29,6 +31,7 @@ class KernelPlaces:
         self._streams: dict[tuple[str, str], int] = {}
         self._hosts: set[str] = set()
         self._threads: set[tuple[str, str]] = set()
+        self._launching: set[str] = set()
 
     def add(self, rows: JsonRows, devices: pa.Array) -> None:
         """Looks through complete events; `devices`, int64, is `args.device` of each."""
@@ -40,6 +43,8 @@ class KernelPlaces:
         pids = rows.spelled("pid")
         names = pids.dictionary.to_pylist()
         self._hosts.update(names[code] for code in np.unique(_codes(pids)[is_host]).tolist() if code >= 0)
+        is_call = np.array([*(text.endswith(_OF_RUNTIMES) for text in texts), False])[codes]
+        self._launching.update(names[code] for code in np.unique(_codes(pids)[is_call]).tolist() if code >= 0)
         if is_work.any():
             self._add_work(rows.take(is_work), devices.filter(pa.array(is_work)))
         is_python = np.array([*(text in _OF_PYTHON for text in texts), False])[codes]
@@ -57,6 +62,10 @@ class KernelPlaces:
         """Device that a thread is a stream of."""
         device = self._streams.get((pid, tid))
         return None if device is None else self._known(pid, device)
+
+    def launches(self, pid: str) -> bool:
+        """Whether a process calls a device's runtime."""
+        return pid in self._launching
 
     def is_host_thread(self, pid: str, tid: str) -> bool:
         """Whether a thread holds the host's operators or Python and nothing that ran on a device."""

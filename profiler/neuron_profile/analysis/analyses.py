@@ -19,10 +19,14 @@ from neuron_profile.analysis.recorded_path import find_recorded_path
 from neuron_profile.analysis.roofline import make_roofline
 from neuron_profile.analysis.traces.breakdown import break_down
 from neuron_profile.analysis.traces.collectives import measure_trace_communication
+from neuron_profile.analysis.traces.counters import find_counters
 from neuron_profile.analysis.traces.critical_path import find_trace_path
+from neuron_profile.analysis.traces.graphs import find_graphs
 from neuron_profile.analysis.traces.idle import find_stream_times
+from neuron_profile.analysis.traces.input import find_input
 from neuron_profile.analysis.traces.launches import find_stream_queues
 from neuron_profile.analysis.traces.roofline import make_trace_roofline
+from neuron_profile.analysis.traces.triton import find_triton_kernels
 from neuron_tools.profile.reader import Profile
 
 Analysis = Callable[[Profile, str], Any]
@@ -106,6 +110,26 @@ QUEUE = ProfileAnalysis(
     lambda profile, level: None,
     lambda profile, level: find_stream_queues(profile),
     "launches of a device's work from another tool's trace",
+)
+GRAPHS = ProfileAnalysis(
+    lambda profile, level: None,
+    lambda profile, level: find_graphs(profile),
+    "launches of recorded graphs (CUDA graphs, HIP graphs) from another tool's trace",
+)
+TRITON = ProfileAnalysis(
+    lambda profile, level: None,
+    lambda profile, level: find_triton_kernels(profile),
+    "operators that name a Triton kernel's source",
+)
+COUNTERS = ProfileAnalysis(
+    lambda profile, level: None,
+    lambda profile, level: find_counters(profile),
+    "counters of CUPTI's range profiler",
+)
+INPUT = ProfileAnalysis(
+    lambda profile, level: None,
+    lambda profile, level: find_input(profile),
+    "waits for a data loader and no infeed in another tool's trace",
 )
 ROOFLINE = ProfileAnalysis(
     _roofline, make_trace_roofline, "HLO operations, and no shapes of operators on a device with known peaks"

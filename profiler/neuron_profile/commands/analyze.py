@@ -33,6 +33,10 @@ def analyze(analysis: str, profile: str, level: str, limit: int, as_json: bool) 
     host           what the host did while the device was idle, by line and reason
     kernels        device time and kernels of an imported trace
     queue          launches of an imported trace: how many wait, and how long
+    graphs         CUDA and HIP graphs of an imported trace, by the operators of their nodes
+    triton         Triton kernels of an imported trace by their source
+    counters       CUPTI's counters of an imported trace, by operator
+    input          what each step of an imported trace waits for its data
     roofline       achieved rates against what chip and memory allow
     critical-path  what made the program take as long as it did
     memory         HBM, SBUF and PSUM: peaks, tensors, spills

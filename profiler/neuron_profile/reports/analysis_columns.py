@@ -26,6 +26,14 @@ LEADS: Mapping[str, str] = {
     "CollectiveKind": "Collectives by kind and size; waited: until the last rank had joined.",
     "DeviceTime": "Each device's time: computing, else communicating, else copying, else idle.",
     "Kernel": "Kernels by the time they take.",
+    "GraphUse": "Graphs by device time; the operators of their nodes come from the recording where the trace "
+    "has it (capture), else from kernels of the same name outside of graphs (names).",
+    "GraphOperator": "What the nodes of each operator did.",
+    "TritonKernel": "Triton kernels by device time; replayed: runs that a graph launched.",
+    "CountedOperator": "Operators by the FLOPs of their counted instructions.",
+    "OperatorCounter": "Each counter over an operator's kernels.",
+    "InputStep": "Each step; input: the host waited for its next batch; starved: no device had work then.",
+    "InputStage": "Spans of the input pipeline by their time.",
     "RankTime": "Each rank from its first execution to its last; waited: in collectives, until the last rank "
     "had joined. A straggler's own time is over 1.05 times the median.",
     "Bystander": "Processes that used no device; they are not compared.",
@@ -96,6 +104,10 @@ HEADINGS: Mapping[str, Mapping[str, str]] = {
     },
     "Kernel": {"total_ns": "Time", "deviation_ns": "Deviation"},
     "OperationSpread": {"most_rank": "by rank"},
+    "GraphUse": {"device_ns": "Device time", "call_ns": "Host time", "operators_from": "Operators from"},
+    "GraphOperator": {"device_ns": "Device time"},
+    "TritonKernel": {"device_ns": "Device time", "file": "Source"},
+    "InputStep": {"duration_ns": "Total"},
 }
 """Headings that do not follow from the field's name, by the class of the rows; "" = of the result itself."""
 
@@ -103,6 +115,7 @@ SHARES_OF: Mapping[str, str] = {
     "EngineTime": "window_ns",
     "StreamTime": "window_ns",
     "DeviceTime": "window_ns",
+    "InputStep": "duration_ns",
 }
 """Classes whose other times are told as parts of one of them."""
 
@@ -127,6 +140,14 @@ HIDDEN_WHERE_EMPTY = frozenset(
         "detail",
         "inside",
         "workers_at",
+        "operators_from",
+        "warps",
+        "stages",
+        "grid",
+        "replayed",
+        "backend",
+        "kwargs",
+        "step",
     }
 )
 """Fields that say nothing where they are empty, or 0, in all rows."""

@@ -10,6 +10,7 @@ from typing import Any
 from neuron_profile.analysis.catalogue import ANALYSES
 from neuron_profile.analysis.ranks.partial import MEMORY_LIMIT
 from neuron_profile.analysis.ranks.spread import Engine, Progress, in_order, spread
+from neuron_profile.analysis.remembered import remembering
 from neuron_tools.errors import UsageError
 from neuron_tools.profile.reader import Profile, open_profile
 
@@ -60,7 +61,7 @@ def analyse_rank(path: str, names: Sequence[str]) -> RankAnalyses:
     from neuron_profile.analysis.errors import LacksDataError
 
     results, lacks = {}, {}
-    with open_profile(path, memory_limit=MEMORY_LIMIT) as profile:
+    with open_profile(path, memory_limit=MEMORY_LIMIT) as profile, remembering(profile):
         for name in names:
             try:
                 results[name] = _analysis(profile, name)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -24,13 +25,14 @@ NOBODY = -1
 _LAUNCHED = f"""
 WITH {DEVICE_SPANS}, calls AS (
     SELECT span.process_idx AS process, span.correlation_id, min(span.start_ts) AS called_ts,
-        min_by(span.track_idx, span.start_ts) AS track
+        min_by(span.track_idx, span.start_ts) AS track, bool_or(contains(span.name, 'GraphLaunch')) AS replays
     FROM TraceSpan span JOIN TraceTrack track
         ON track.track_idx = span.track_idx AND track.process_idx = span.process_idx
     WHERE track.device_idx IS NULL AND span.correlation_id IS NOT NULL GROUP BY ALL
 )
 SELECT device.process, device.device_idx AS device, device.name, kind, end_ts - start_ts AS duration_ns,
-    coalesce(calls.track, {NOBODY}) AS track, coalesce(called_ts, 0) AS called_ts
+    coalesce(calls.track, {NOBODY}) AS track, coalesce(called_ts, 0) AS called_ts,
+    coalesce(replays, FALSE) AS is_replayed
 FROM device JOIN kinds USING (name, category)
 LEFT JOIN calls ON calls.process = device.process AND calls.correlation_id = device.correlation_id
 WHERE kind != {int(Kind.OTHER)} ORDER BY start_ts, device.id
@@ -39,7 +41,7 @@ _HOST = """
 SELECT process_idx AS process, track_idx AS track, start_ts, end_ts, id, name FROM TraceSpan
 WHERE {condition} ORDER BY process_idx, track_idx, start_ts, end_ts DESC
 """
-_OPERATORS = "category = 'cpu_op'"
+OPERATORS = "category = 'cpu_op'"
 _MODULES = f"category = 'python_function' AND starts_with(name, '{MODULE_MARK}')"
 _NUMBER = "TRY_CAST(json_extract_string(arguments_json, '$.\"{key}\"') AS BIGINT)"
 _SEQUENCE, _FORWARD_THREAD = (_NUMBER.format(key=key) for key in ("Sequence number", "Fwd thread id"))
@@ -64,6 +66,7 @@ class Attribution:
         operators: Its name; "" where none is known.
         modules: Path of the module, slash-separated; "" where none is known.
         is_backward: (spans,) bool.
+        is_replayed: (spans,) bool, launched by a recorded graph.
     """
 
     process: Ints
@@ -75,14 +78,20 @@ class Attribution:
     operators: Sequence[str]
     modules: Sequence[str]
     is_backward: npt.NDArray[np.bool_]
+    is_replayed: npt.NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.process)
 
 
 @dataclass(frozen=True)
-class _Spans:
-    """Spans of the host by thread, start and falling end."""
+class HostSpans:
+    """Spans of the host by thread, start and falling end.
+
+    Attributes:
+        process, track, start, end, ids: (spans,) int64; times in ns.
+        names: One of each.
+    """
 
     process: Ints
     track: Ints
@@ -106,12 +115,32 @@ class _Spans:
             found[order[low:high]] = part
         return found
 
+    def outermost(self) -> HostSpans:
+        """Those that begin in none of the others of their thread."""
+        keys = _thread_keys(self.process, self.track)
+        edges = [0, *(np.flatnonzero(np.diff(keys)) + 1).tolist(), len(keys)] if len(keys) else []
+        is_first = np.ones(len(keys), bool)
+        for low, high in pairwise(edges):
+            is_first[low + 1 : high] = (
+                self.start[low + 1 : high] >= np.maximum.accumulate(self.end[low:high])[:-1]
+            )
+        kept = np.flatnonzero(is_first)
+        return HostSpans(
+            self.process[kept], self.track[kept], self.start[kept], self.end[kept], self.ids[kept],
+            [self.names[place] for place in kept.tolist()],
+        )  # fmt: skip
+
+    def names_at(self, process: Ints, track: Ints, at: Ints) -> list[str]:
+        """Name of the innermost span that holds each moment of a thread; "" without one."""
+        places = self.innermost(process, track, at).tolist()
+        return [self.names[place] if place >= 0 else "" for place in places]
+
 
 def attribute(profile: Profile) -> Attribution:
     """Who launched the work of the devices of an imported trace."""
     rows = profile.query(_LAUNCHED)
     process, track, at = _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "called_ts")
-    operators, modules = _spans(profile, _OPERATORS), _spans(profile, _MODULES)
+    operators, modules = host_spans(profile, OPERATORS), host_spans(profile, _MODULES)
     own = np.where(track == NOBODY, NOBODY, operators.innermost(process, track, at))
     paths = _paths(modules)
     module = modules.innermost(process, track, at)
@@ -124,14 +153,15 @@ def attribute(profile: Profile) -> Attribution:
         [operators.names[place] if place >= 0 else "" for place in own.tolist()],
         [paths[place] if place >= 0 else "" for place in module.tolist()],
         is_backward,
+        rows["is_replayed"].to_numpy(),
     )  # fmt: skip
 
 
 def _forward_modules(
-    profile: Profile, modules: _Spans, process: Ints, track: Ints, at: Ints
+    profile: Profile, modules: HostSpans, process: Ints, track: Ints, at: Ints
 ) -> tuple[Ints, npt.NDArray[np.bool_]]:
     """Module of the forward operator that each launch is the backward of, and which launches are backward."""
-    backward = _spans(profile, _BACKWARD)
+    backward = host_spans(profile, _BACKWARD)
     place = backward.innermost(process, track, at)
     is_backward = place != NOBODY
     found = np.full(len(at), NOBODY, np.int64)
@@ -153,7 +183,7 @@ def _forward_modules(
     return found, is_backward
 
 
-def _paths(modules: _Spans) -> list[str]:
+def _paths(modules: HostSpans) -> list[str]:
     """Path of each module through those around it."""
     keys, paths = _thread_keys(modules.process, modules.track), []
     stack: list[tuple[int, int, str]] = []  # thread, end, path
@@ -169,9 +199,14 @@ def _paths(modules: _Spans) -> list[str]:
     return paths
 
 
-def _spans(profile: Profile, condition: str) -> _Spans:
+def host_spans(profile: Profile, condition: str) -> HostSpans:
+    """Spans of the host's threads.
+
+    Args:
+        condition: SQL over the columns of TraceSpan, such as `OPERATORS`.
+    """
     rows = profile.query(_HOST.format(condition=condition))
-    return _Spans(
+    return HostSpans(
         _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "start_ts"), _ints(rows, "end_ts"),
         _ints(rows, "id"), rows["name"].to_pylist(),
     )  # fmt: skip

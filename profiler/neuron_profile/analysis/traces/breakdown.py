@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.spans import Union, length_ns, overlap_ns, union
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, DeviceSpans, Kind, load_device_spans
 from neuron_tools.profile.reader import Profile
@@ -96,6 +97,7 @@ def process_time(process: int, spans: DeviceSpans) -> DeviceTime:
     return _device_time(process, 0, spans) if len(spans) else DeviceTime(process, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
+@remembered
 def find_kernels(profile: Profile) -> tuple[Kernel, ...]:
     """Kernels, collectives and copies by name."""
     rows = profile.query(_KERNELS).to_pylist()

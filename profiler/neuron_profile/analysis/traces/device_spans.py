@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_profile.analysis.remembered import remembered
 from neuron_tools.profile.reader import Profile
 
 Ints = npt.NDArray[np.int64]
@@ -122,10 +123,24 @@ def load_device_spans(profile: Profile, *, launches: bool = False) -> DeviceSpan
     Args:
         launches: Tell when each was launched, too.
     """
-    rows = profile.query(_LAUNCHED if launches else _SPANS)
+    return _with_launches(profile) if launches else _without_launches(profile)
+
+
+@remembered
+def _with_launches(profile: Profile) -> DeviceSpans:
+    rows = profile.query(_LAUNCHED)
+    return _device_spans(rows, _ints(rows, "launch_ts"))
+
+
+@remembered
+def _without_launches(profile: Profile) -> DeviceSpans:
+    return _device_spans(profile.query(_SPANS), None)
+
+
+def _device_spans(rows: pa.Table, launch_ns: Ints | None) -> DeviceSpans:
     return DeviceSpans(
         _ints(rows, "process"), _ints(rows, "track"), _ints(rows, "device_idx"), _ints(rows, "start_ts"),
-        _ints(rows, "end_ts"), _ints(rows, "kind"), _ints(rows, "launch_ts") if launches else None,
+        _ints(rows, "end_ts"), _ints(rows, "kind"), launch_ns,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.spans import union
 from neuron_profile.analysis.traces.device_spans import (
     NOT_LAUNCHED,
@@ -40,6 +41,7 @@ class StreamTime:
     other_ns: int
 
 
+@remembered
 def find_stream_times(profile: Profile) -> tuple[StreamTime, ...]:
     """Streams by process and number; () where nothing ran on a device."""
     spans = load_device_spans(profile, launches=True)

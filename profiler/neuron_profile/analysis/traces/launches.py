@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from neuron_profile.analysis.remembered import remembered
 from neuron_profile.analysis.traces.device_spans import DEVICE_SPANS, Kind, stream_names
 from neuron_tools.profile.reader import Profile
 
@@ -53,6 +54,7 @@ class StreamQueue:
     call_ns: int
 
 
+@remembered
 def find_stream_queues(profile: Profile) -> tuple[StreamQueue, ...]:
     """Streams by process and number; () where no launch is known."""
     rows = profile.query(_LAUNCHED)
