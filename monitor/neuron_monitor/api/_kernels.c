@@ -398,9 +398,29 @@ typedef struct {
     char number[NUMBER_BYTES];
 } Other;
 
+/* Values that stand in many places, as a period does, are written once: the last ones, by where the object stands. */
+#define KNOWN_VALUES 64
+typedef struct {
+    const PyObject *value;
+    const Other *other;
+} KnownValue;
+
+/* Writes a number, or finds it written; below 0 where an exception is set. */
+static Py_ssize_t tell_number(Other *other, PyObject *value, KnownValue *known) {
+    KnownValue *last = known + ((uintptr_t)value >> 4) % KNOWN_VALUES;
+    if (last->value == value) {
+        other->text = last->other->text;
+        return last->other->length;
+    }
+    *last = (KnownValue){value, other};
+    other->text = other->number;
+    return put_number(other->number, value);
+}
+
 /* Finds the values that are other objects than the last time; how many, below 0 where an exception is set. */
 static Py_ssize_t find_others(const Form *form, PyObject *numbers, PyObject *texts, Other *others) {
     Py_ssize_t place = 0, count = 0;
+    KnownValue known[KNOWN_VALUES] = {{NULL, NULL}};
     PyObject *key, *text;
     Py_ssize_t next = PyDict_Next(texts, &place, &key, &text) ? PyLong_AsSsize_t(key) : -1;
     for (Py_ssize_t index = 0; index < form->count; index++) {
@@ -415,8 +435,12 @@ static Py_ssize_t find_others(const Form *form, PyObject *numbers, PyObject *tex
         }
         Other *other = others + count++;
         other->index = index;
-        other->text = is_text ? PyBytes_AsString(value) : other->number;
-        other->length = is_text ? PyBytes_Size(value) : value ? put_number(other->number, value) : -1;
+        if (is_text) {
+            other->text = PyBytes_AsString(value);
+            other->length = PyBytes_Size(value);
+        } else {
+            other->length = value ? tell_number(other, value, known) : -1;
+        }
         if (other->length < 0) {
             return -1;
         }
@@ -1493,10 +1517,12 @@ static int put_logical(PyObject *numbers, Py_ssize_t *at, Py_ssize_t stop, const
         PyErr_SetString(PyExc_ValueError, "not as many numbers as there were");
         return -1;
     }
-    int failed = PyList_SetItem(numbers, (*at)++, PyFloat_FromDouble(core->busy * (100.0 / core->count)));
-    for (long index = 0; index < copies; index++) {
-        failed |= PyList_SetItem(numbers, (*at)++, PyLong_FromDouble(core->flops));
+    PyObject *flops = PyLong_FromDouble(core->flops);
+    int failed = !flops || PyList_SetItem(numbers, (*at)++, PyFloat_FromDouble(core->busy * (100.0 / core->count)));
+    for (long index = 0; !failed && index < copies; index++) {
+        failed = PyList_SetItem(numbers, (*at)++, Py_NewRef(flops));
     }
+    Py_XDECREF(flops);
     for (int index = 0; size > 1 && index < core->count && index < MOST_PARTS; index++) {
         failed |= PyList_SetItem(numbers, (*at)++, PyFloat_FromDouble(100.0 * core->parts[index]));
     }
@@ -1664,18 +1690,19 @@ static PyObject *moved_rows(PyObject *self, PyObject *const *arguments, Py_ssize
 }
 
 static PyObject *put(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    if (!argument_count_is(given, 3)) {
+    char *positions;
+    Py_ssize_t size;
+    if (!argument_count_is(given, 3) || PyBytes_AsStringAndSize(arguments[1], &positions, &size) < 0) {
         return NULL;
     }
-    PyObject *numbers = arguments[0], *positions = arguments[1];
-    Py_ssize_t count = PyList_Size(positions);
-    for (Py_ssize_t index = 0; !PyErr_Occurred() && index < count; index++) {
-        Py_ssize_t position = PyLong_AsSsize_t(PyList_GetItem(positions, index));
-        if (!PyErr_Occurred()) {
-            PyList_SetItem(numbers, position, Py_NewRef(arguments[2]));
+    for (Py_ssize_t index = 0; index < size / 4; index++) {
+        int32_t position;
+        memcpy(&position, positions + 4 * index, sizeof position);
+        if (PyList_SetItem(arguments[0], position, Py_NewRef(arguments[2])) < 0) {
+            return NULL;
         }
     }
-    return PyErr_Occurred() ? NULL : Py_NewRef(Py_None);
+    return Py_NewRef(Py_None);
 }
 
 static PyObject *utilizations(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {

@@ -24,7 +24,8 @@ QUIET_INTERVAL_NS = 2_000_000_000
 TURNS_OF_WORKING_CORES = 3
 # Memory by category is read when its total changed; otherwise, where there is a total, only this often.
 MEMORY_INTERVAL_NS = 12_000_000_000
-QUIET_PHASES = 16
+QUIET_PHASES = 4
+LOOK_PHASES = 16
 # A full look at a device's folder: at each of its nodes, for sysfs does not always tell of changes.
 LOOK_INTERVAL_NS = 30_000_000_000
 # How often folders are looked at for cores that came, went, or were made anew, and memory for its total.
@@ -412,7 +413,7 @@ class DeviceNodes:
         if not looks and not is_due:
             if cores is not self._always.parts[0]:
                 self._always = Plan((cores,))
-            self._steady_until_ns = min(self._folders_due_ns, self._quiet_due_ns)
+            self._steady_until_ns = self.due_ns
             return self._always
         folder = Folder(self.path, self._inode, self._modified_ns) if looks else None
         if not is_due:
@@ -523,9 +524,14 @@ class DeviceNodes:
         cores = self._nodes.readings if self._has_rows else ()
         return outline._replace(cores=cores) if len(cores) == len(outline.cores) else outline
 
+    @property
+    def due_ns(self) -> int:
+        """When more is read than what is always read."""
+        return min(self._folders_due_ns, self._quiet_due_ns)
+
     def is_due(self, now_ns: int) -> bool:
         """Whether `read` would look at any node, given that users tell the counters of all cores."""
-        return now_ns >= min(self._folders_due_ns, self._quiet_due_ns) or not self._are_told
+        return now_ns >= self.due_ns or not self._are_told
 
     def faults(self) -> list[Fault]:
         """What could not be read the last time."""
@@ -580,8 +586,8 @@ class DeviceNodes:
         if not is_as_before or present != self._order or self._has_new_facts:
             self._read_facts_again()
         # sysfs does not always tell that a folder's entries changed: they are looked at now and then anyway.
-        phase = self.facts.index % QUIET_PHASES if not self._order else 0
-        self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // QUIET_PHASES
+        phase = self.facts.index % LOOK_PHASES if not self._order else 0
+        self._looked_ns = now_ns - phase * LOOK_INTERVAL_NS // LOOK_PHASES
         self._modified_ns = lasting_mark(entry.st_mtime_ns)
         for table in (self._table, self._nodes.table):
             table.close_removed()

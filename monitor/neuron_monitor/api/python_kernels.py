@@ -394,13 +394,13 @@ def refill_rows(
     return found
 
 
-def put(numbers: list[Any], positions: list[int], value: float) -> None:
-    """Put a number into several places of a list.
+def put(numbers: list[Any], positions: bytes, value: float) -> None:
+    """Put a number into several places of a list, which are 32-bit integers.
 
     Raises:
         IndexError: There is no such place.
     """
-    for position in positions:
+    for position in memoryview(positions).cast("i"):
         numbers[position] = value
 
 

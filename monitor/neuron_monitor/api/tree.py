@@ -66,6 +66,9 @@ class DeviceTree:
         self._told_last: Mapping[int, CoreReading] | None = None
         self._attribution = Attribution()
         self._rows: Rows | None = None
+        self._steady: dict[int, Plan] = {}
+        self._steady_parts: list[Part] = []
+        self._steady_until_ns = self._told_until_ns = 0
         self._is_as_before = False
         self._there: tuple[DeviceReading, ...] = ()
         self._device_faults: list[Fault] = []
@@ -148,39 +151,51 @@ class DeviceTree:
         make = partial(DeviceNodes, self.root, index, with_counts=self._with_counts)
         opened = self._opening.run({index: make})[index]
         self._is_as_before = False
+        self._steady = {}
         if isinstance(opened, Exception):
             self._faults[index] = [_fault(f"{self.root}/neuron{index}", opened)]
         else:
             self._devices[index] = opened
 
     def _read_devices(self, now_ns: int, told: Mapping[int, CoreReading]) -> None:
-        # A host's devices are alike: one that is missing, or not whole yet, leaves the others' numbers alone.
-        per_device = max([nodes.facts.core_count for nodes in self._devices.values()], default=0)
         if not self._driver:
-            self._read_real(now_ns, per_device)
+            self._read_real(now_ns)
             return
-        all_told = bool(self._driver) and told is self._told_last and len(self._latest) == len(self._devices)
-        due = [index for index, nodes in self._devices.items() if not all_told or nodes.is_due(now_ns)]
-        if not due:
+        all_told = told is self._told_last and len(self._latest) == len(self._devices)
+        if all_told and now_ns < self._told_until_ns:
             return
         self._told_last = told
-        reads: dict[int, Callable[[], DeviceReading]] = {}
-        for index in sorted(due):
-            reads[index] = partial(self._devices[index].read, now_ns, index * per_device, told)
+        per_device = self._most_cores()
+        reads: dict[int, Callable[[], DeviceReading]] = {
+            index: partial(nodes.read, now_ns, index * per_device, told)
+            for index, nodes in sorted(self._devices.items())
+            if not all_told or nodes.is_due(now_ns)
+        }
         # Files of a simulated driver are in memory: no driver can hang, and no thread is needed.
         for index, outcome in _call(reads).items():
             self._take(index, outcome)
+        is_later = not any(nodes.is_due(now_ns) for nodes in self._devices.values())
+        self._told_until_ns = self._next_due_ns() if is_later else 0
 
-    def _read_real(self, now_ns: int, per_device: int) -> None:
+    def _most_cores(self) -> int:
+        """Cores of each device, for a host's are alike: one that is not whole yet leaves the numbers alone."""
+        return max([nodes.facts.core_count for nodes in self._devices.values()], default=0)
+
+    def _next_due_ns(self) -> int:
+        """When more of some device is read than what is always read."""
+        return min([nodes.due_ns for nodes in self._devices.values()], default=0)
+
+    def _read_real(self, now_ns: int) -> None:
         """Read a real driver's devices: all at once those whose folders need no full look.
 
         While one of them hangs each is read by itself: only then it is known which.
         """
-        is_careful = (
-            per_device != self._cores_per_device
-            or self._reading.is_blocked
-            or kernels.is_reading(self._reader)
-        )
+        is_careful = self._reading.is_blocked or kernels.is_reading(self._reader)
+        if self._steady and now_ns < self._steady_until_ns and not is_careful:
+            self._read_steady(now_ns)
+            return
+        per_device = self._most_cores()
+        is_careful = is_careful or per_device != self._cores_per_device
         self._cores_per_device = per_device
         plans: dict[int, Plan] = {}
         alone = []
@@ -196,6 +211,25 @@ class DeviceTree:
             self._take_together(now_ns, plans, together)
         elif together is not None:
             self._read_alone(plans, now_ns)
+        self._plan_steady(now_ns)
+
+    def _plan_steady(self, now_ns: int) -> None:
+        """Note what is read until more of some device is due, if all can be read together."""
+        self._steady, self._steady_parts, self._steady_until_ns = {}, [], self._next_due_ns()
+        if now_ns >= self._steady_until_ns or len(self._latest) != len(self._devices):
+            return
+        plans = {index: self._devices[index].plan(now_ns) for index in sorted(self._devices)}
+        self._steady = {index: plan for index, plan in plans.items() if plan is not None and plan.is_progress}
+        if len(self._steady) < len(plans):
+            self._steady = {}
+        self._steady_parts = [plan.parts[0] for plan in self._steady.values()]
+
+    def _read_steady(self, now_ns: int) -> None:
+        """Read what is always read of all devices."""
+        outcomes = self._read_within(self._steady_parts)
+        if outcomes is not None and any(others for _, others in outcomes):
+            carried = [Carried((outcome,), None) for outcome in outcomes]
+            self._take_together(now_ns, self._steady, carried)
 
     def _read_within(self, parts: list[Part]) -> Sequence[Outcome] | None:
         """Read nodes of several devices; None where one of these hangs."""
@@ -244,6 +278,7 @@ class DeviceTree:
     def _take(self, index: int, outcome: DeviceReading | Exception) -> None:
         nodes = self._devices[index]
         self._is_as_before = False
+        self._steady = {}
         if isinstance(outcome, DeviceReading):
             self._latest[index] = outcome
             self._faults[index] = nodes.faults()
@@ -258,6 +293,7 @@ class DeviceTree:
 
     def _forget(self, index: int) -> None:
         self._is_as_before = False
+        self._steady = {}
         self._devices.pop(index).close()
         self._latest.pop(index, None)
         self._faults.pop(index, None)

@@ -58,6 +58,7 @@ class Reporter:
         self._sheet: tuple[list[list[bytes]], Sheet] = ([], Sheet())
         self._formed: tuple[Sequence[DeviceReading], object] = ((), None)
         self._status: tuple[int, TreeReading, Report] | None = None
+        self._counted_hardware: Sequence[DeviceReading] | None = None
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
         """The report of a sample with the groups that are due; with all of them where `due` is None."""
@@ -110,10 +111,13 @@ class Reporter:
 
     def _hw_counters(self, before: Sample, sample: Sample) -> Report:
         devices = sample.tree.records.outlines[0]
-        token = [(device.facts.index, device.ecc) for device in devices]
-        content = self._memo.get(
-            "neuron_hw_counters", token, lambda: system_groups.neuron_hw_counters(devices)
-        )
+        content = self._memo.last("neuron_hw_counters") if devices is self._counted_hardware else None
+        if content is None:
+            token = [(device.facts.index, device.ecc) for device in devices]
+            content = self._memo.get(
+                "neuron_hw_counters", token, lambda: system_groups.neuron_hw_counters(devices)
+            )
+            self._counted_hardware = devices
         return {**content, "error": describe_faults(sample.tree)}
 
     def _device_status(self, before: Sample, sample: Sample) -> Report:
@@ -198,7 +202,7 @@ def describe_faults(tree: TreeReading) -> str:
 
 
 def _are_same(devices: tuple[DeviceReading, ...], others: tuple[DeviceReading, ...]) -> bool:
-    return len(devices) == len(others) and all(map(is_, devices, others))
+    return devices is others or (len(devices) == len(others) and all(map(is_, devices, others)))
 
 
 def _host_error(sample: Sample) -> str:

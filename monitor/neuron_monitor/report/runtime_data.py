@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -42,6 +43,7 @@ _Span = tuple[int, int]
 ACTIVITY_GROUP = "neuroncore_activity"
 TIMED_GROUPS = (COUNTERS_GROUP, ACTIVITY_GROUP)
 _NOWHERE = (-1, -1)
+_NO_TIME = (0.0, 0.0)
 _FORMS_KEPT = 4
 _LATENCIES = ("total", "device")
 _MEMORY_COLUMNS = (MEMORY_SLICE.start, MEMORY_SLICE.stop)
@@ -64,6 +66,22 @@ class _Entries:
     periods: dict[str, list[int]] = field(default_factory=dict)
     times: dict[int, int] = field(default_factory=dict)
     spans: list[dict[str, _Span]] = field(default_factory=list)
+    _packed: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def all_periods(self) -> bytes:
+        """Where all periods stand, as `kernels.put` takes it."""
+        if "periods" not in self._packed:
+            each = [position for positions in self.periods.values() for position in positions]
+            self._packed["periods"] = _packed(sorted(each))
+        return self._packed["periods"]
+
+    @property
+    def all_times(self) -> bytes:
+        """Where all processor times stand: in user mode, and behind it in the kernel."""
+        if "times" not in self._packed:
+            self._packed["times"] = _packed([at + mode for at in self.times.values() for mode in (0, 1)])
+        return self._packed["times"]
 
 
 _Collected = tuple[Hashable, Sequence[Number]]
@@ -286,7 +304,7 @@ class RuntimeData:
             return None
         self._rest.follow()
         entries = self._rest.entries
-        _put_periods(entries, told)
+        _put_periods(entries, told.sample, told.marks)
         self._put_times(entries, told.sample, told.mark)
         return entries
 
@@ -308,7 +326,7 @@ class RuntimeData:
             process = sample.tree.processes[index]
             texts = self._memory_text(process, told.keys, _most_models(sample)).values()
             entries.sheet.texts.update(zip(range(*entries.spans[index][MEMORY_GROUP]), texts))
-        _put_periods(entries, told)
+        _put_periods(entries, sample, told.marks)
         if sample.host_taken_ns != told.mark.sample.host_taken_ns:
             self._put_times(entries, sample, told.mark)
         self._layout = replace(layout, tree=sample.tree)
@@ -316,14 +334,18 @@ class RuntimeData:
 
     def _put_times(self, entries: _Entries, sample: Sample, mark: Mark) -> None:
         """Put the processes' processor time into the entries."""
-        numbers = entries.sheet.numbers
+        numbers, host_taken_ns = entries.sheet.numbers, sample.host_taken_ns
+        is_new = host_taken_ns != mark.sample.host_taken_ns
+        if is_new and sample.process_times is mark.sample.process_times:  # None of them has worked.
+            self._times = dict.fromkeys(entries.times, (host_taken_ns, _NO_TIME))
+            kernels.put(numbers, entries.all_times, 0.0)
+            return
         for pid, position in entries.times.items():
             numbers[position : position + 2] = self._time_since(mark, pid, sample)
 
     def _again(self, entries: _Entries, sample: Sample, marks: dict[str, Mark]) -> orjson.Fragment:
         """The entries once more, with new periods and processor times."""
-        for name, mark in marks.items():
-            _put_period(entries.sheet, entries.periods[name], sample, mark)
+        _put_periods(entries, sample, marks)
         if TIME_GROUP in marks and sample.host_taken_ns != marks[TIME_GROUP].sample.host_taken_ns:
             self._put_times(entries, sample, marks[TIME_GROUP])
         distinct = {id(mark): mark for mark in marks.values()}
@@ -411,7 +433,7 @@ class RuntimeData:
         """Processor time since the mark; the last figure where the host was not read anew since."""
         known = self._times.get(pid)
         if sample.host_taken_ns == mark.sample.host_taken_ns or (known and known[0] == sample.host_taken_ns):
-            return known[1] if known else (0.0, 0.0)
+            return known[1] if known else _NO_TIME
         seconds = (sample.host_taken_ns - mark.sample.host_taken_ns) / 1e9
         processors = len(sample.host.cpu_ticks) if sample.host else 1
         before, after = mark.sample.process_times.get(pid), sample.process_times.get(pid)
@@ -498,14 +520,19 @@ def _architecture(sample: Sample) -> str:
     return devices[0].facts.core_architecture if devices else ""
 
 
-def _put_periods(entries: _Entries, told: _Told) -> None:
-    for positions in entries.periods.values():
-        _put_period(entries.sheet, positions, told.sample, told.mark)
+def _put_periods(entries: _Entries, sample: Sample, marks: Mapping[str, Mark]) -> None:
+    """Put the time since each group's mark into the entries, which mostly is the same for all groups."""
+    begins = {mark.sample.taken_ns for mark in marks.values()}
+    if len(begins) == 1:
+        kernels.put(entries.sheet.numbers, entries.all_periods, (sample.taken_ns - begins.pop()) / 1e9)
+        return
+    for name, positions in entries.periods.items():
+        period_s = (sample.taken_ns - marks[name].sample.taken_ns) / 1e9
+        kernels.put(entries.sheet.numbers, _packed(positions), period_s)
 
 
-def _put_period(sheet: Sheet, positions: list[int], sample: Sample, mark: Mark) -> None:
-    period_s = (sample.taken_ns - mark.sample.taken_ns) / 1e9
-    kernels.put(sheet.numbers, positions, period_s)
+def _packed(positions: Sequence[int]) -> bytes:
+    return array("i", positions).tobytes()
 
 
 def _latency_spans(begin: int, each: Iterable[Sequence[float]]) -> Iterator[tuple[str, _Span]]:

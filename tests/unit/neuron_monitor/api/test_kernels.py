@@ -465,10 +465,10 @@ def test_rows_say_what_records_say(kernels, rows, elapsed_ns, size):
 @both
 def test_a_number_is_put_into_all_of_its_places(kernels):
     numbers = [1.0, 2, None, 4]
-    kernels.put(numbers, [3, 1], 0.5)
+    kernels.put(numbers, array("i", [3, 1]).tobytes(), 0.5)
     assert numbers == [1.0, 0.5, None, 0.5]
     with pytest.raises(IndexError):
-        kernels.put(numbers, [4], 0.5)
+        kernels.put(numbers, array("i", [4]).tobytes(), 0.5)
 
 
 @both
