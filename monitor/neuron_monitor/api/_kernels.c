@@ -2071,9 +2071,8 @@ static int read_job(PyObject *told, Job *job) {
     return 0;
 }
 
-/* Takes one node's text: 1 if its value is another, 0 if not, 2 if the caller must look at it. */
-static int take_count(const Job *job, Py_ssize_t position, const char *text, Py_ssize_t length) {
-    int64_t value = length > 0 ? plain_count(text, length) : -1;
+/* Takes one node's number: 1 if it is another, 0 if not, 2 if the caller must look at it. */
+static int take_count(const Job *job, Py_ssize_t position, int64_t value) {
     uint64_t number = (uint64_t)value;
     if (value < 0) {
         return 2;
@@ -2100,19 +2099,13 @@ static int take_texts(const Job *job, Py_ssize_t begin, Py_ssize_t count, char (
     int failed = 0;
     for (Py_ssize_t index = 0; !failed && index < count; index++) {
         Py_ssize_t position = job->positions[begin + index];
-        int outcome = take_count(job, position, texts[index], lengths[index]);
+        int64_t value = lengths[index] > 0 ? plain_count(texts[index], lengths[index]) : -1;
+        int outcome = take_count(job, position, value);
         failed = outcome == 1   ? append(changed, PyLong_FromSsize_t(position))
                  : outcome == 2 ? append_other(others, position, texts[index], lengths[index])
                                 : 0;
     }
     return failed;
-}
-
-/* The descriptors of some of a table's nodes, in order. */
-static void choose_descriptors(const Job *job, Py_ssize_t begin, Py_ssize_t count, int *descriptors) {
-    for (Py_ssize_t index = 0; index < count; index++) {
-        descriptors[index] = job->descriptors[job->positions[begin + index]];
-    }
 }
 
 /* Reads the nodes of one table: what changed, and what the caller must look at. */
@@ -2123,7 +2116,9 @@ static PyObject *refreshed(const Job *job) {
         Py_ssize_t batch = job->count - begin < BATCH ? job->count - begin : BATCH, lengths[BATCH];
         int descriptors[BATCH];
         char texts[BATCH][READ_BYTES];
-        choose_descriptors(job, begin, batch, descriptors);
+        for (Py_ssize_t index = 0; index < batch; index++) {
+            descriptors[index] = job->descriptors[job->positions[begin + index]];
+        }
         read_batch(descriptors, batch, texts, lengths);
         failed = take_texts(job, begin, batch, texts, lengths, changed, others);
     }
@@ -2149,15 +2144,21 @@ static PyObject *refresh(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return found;
 }
 
+/* A node that is read: its number, or where it is below 0 the text of another form. */
+typedef struct {
+    int descriptor;
+    int64_t number;
+    Py_ssize_t length;
+    char *text;
+} Found;
+
 /* What is read on a thread of its own, so that a driver that hangs holds up that thread alone. Who has given up waiting
    leaves all of this to the thread. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t is_wanted, is_done;
     Py_ssize_t room, count;
-    int *descriptors;
-    Py_ssize_t *lengths;
-    char (*texts)[READ_BYTES];
+    Found *found;
     int is_reading, is_ending, is_left;
 } Line;
 
@@ -2171,16 +2172,33 @@ static void free_line(Line *line) {
     pthread_cond_destroy(&line->is_wanted);
     pthread_cond_destroy(&line->is_done);
     pthread_mutex_destroy(&line->lock);
-    free(line->descriptors);
-    free(line->lengths);
-    free(line->texts);
+    for (Py_ssize_t index = 0; index < line->room; index++) {
+        free(line->found[index].text);
+    }
+    free(line->found);
     free(line);
+}
+
+/* Reads a node. Only what is no plain number is kept as text: numbers take less room in the processor's memory. */
+static void read_found(Found *found) {
+    char text[READ_BYTES];
+    found->length = read_node(found->descriptor, text);
+    found->number = found->length > 0 ? plain_count(text, found->length) : -1;
+    if (found->number >= 0 || found->length < 0) {
+        return;
+    }
+    found->text = found->text ? found->text : malloc(READ_BYTES);
+    if (found->text) {
+        memcpy(found->text, text, (size_t)found->length);
+    } else {
+        found->length = -1;
+    }
 }
 
 /* Reads all that is wanted, as long as somebody waits for it. */
 static void read_line(Line *line) {
     for (Py_ssize_t index = 0; index < line->count && !__atomic_load_n(&line->is_ending, __ATOMIC_RELAXED); index++) {
-        line->lengths[index] = read_node(line->descriptors[index], line->texts[index]);
+        read_found(line->found + index);
     }
 }
 
@@ -2258,15 +2276,12 @@ static int make_room(Line *line, Py_ssize_t count) {
     if (count <= line->room) {
         return 0;
     }
-    int *descriptors = realloc(line->descriptors, (size_t)count * sizeof *descriptors);
-    line->descriptors = descriptors ? descriptors : line->descriptors;
-    Py_ssize_t *lengths = realloc(line->lengths, (size_t)count * sizeof *lengths);
-    line->lengths = lengths ? lengths : line->lengths;
-    char(*texts)[READ_BYTES] = realloc(line->texts, (size_t)count * sizeof *texts);
-    line->texts = texts ? texts : line->texts;
-    if (!descriptors || !lengths || !texts) {
+    Found *found = realloc(line->found, (size_t)count * sizeof *found);
+    if (!found) {
         return -1;
     }
+    memset(found + line->room, 0, (size_t)(count - line->room) * sizeof *found);
+    line->found = found;
     line->room = count;
     return 0;
 }
@@ -2356,36 +2371,69 @@ static PyObject *is_reading(PyObject *self, PyObject *const *arguments, Py_ssize
     return PyBool_FromLong(hangs(reader));
 }
 
-/* Writes the descriptors of all tables into a line, or takes what was read of them; -1 where an exception is set. */
-static int each_table(PyObject *tables, Line *line, PyObject *found) {
-    Py_ssize_t at = 0;
+/* Takes what was read of a table. */
+static PyObject *taken(const Job *job, const Found *found, int only_others) {
+    PyObject *changed = PyList_New(0), *others = PyList_New(0);
+    int failed = !changed || !others;
+    for (Py_ssize_t index = 0; !failed && index < job->count; index++) {
+        Py_ssize_t position = job->positions[index], length = found[index].length;
+        int outcome = take_count(job, position, found[index].number);
+        if (outcome == 2 && found[index].number >= 0) {
+            char text[READ_BYTES];
+            length = snprintf(text, sizeof text, "%lld\n", (long long)found[index].number);
+            failed = append_other(others, position, text, length);
+        } else if (outcome == 2) {
+            failed = append_other(others, position, found[index].text, length);
+        } else if (outcome == 1 && !only_others) {
+            failed = append(changed, PyLong_FromSsize_t(position));
+        }
+    }
+    PyObject *each = failed ? NULL : PyTuple_Pack(2, changed, others);
+    Py_XDECREF(changed);
+    Py_XDECREF(others);
+    return each;
+}
+
+/* Tells a line the nodes of all tables; below 0 where an exception is set. */
+static int want_tables(PyObject *tables, Line *line) {
+    line->count = 0;
     for (Py_ssize_t index = 0; index < PyList_Size(tables); index++) {
         Job job;
-        if (read_job(PyList_GetItem(tables, index), &job) < 0 || (!found && make_room(line, at + job.count) < 0)) {
-            return PyErr_Occurred() ? -1 : (PyErr_NoMemory(), -1);
+        if (read_job(PyList_GetItem(tables, index), &job) < 0) {
+            return -1;
         }
-        if (!found) {
-            choose_descriptors(&job, 0, job.count, line->descriptors + at);
-        } else {
-            PyObject *changed = PyList_New(0), *others = PyList_New(0);
-            int failed = !changed || !others || at + job.count > line->count ||
-                         take_texts(&job, 0, job.count, line->texts + at, line->lengths + at, changed, others);
-            PyObject *each = failed ? NULL : PyTuple_Pack(2, changed, others);
-            Py_XDECREF(changed);
-            Py_XDECREF(others);
-            if (append(found, each)) {
-                return -1;
-            }
+        if (make_room(line, line->count + job.count) < 0) {
+            return PyErr_NoMemory(), -1;
         }
-        at += job.count;
+        for (Py_ssize_t place = 0; place < job.count; place++) {
+            line->found[line->count++].descriptor = job.descriptors[job.positions[place]];
+        }
     }
-    line->count = at;
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Takes what a line has read of all tables. */
+static PyObject *tables_taken(PyObject *tables, const Line *line, int only_others) {
+    PyObject *found = PyList_New(0);
+    Py_ssize_t at = 0;
+    for (Py_ssize_t index = 0; found && index < PyList_Size(tables); index++) {
+        Job job;
+        int is_known = read_job(PyList_GetItem(tables, index), &job) == 0;
+        if (is_known && job.count > line->count - at) {
+            PyErr_SetString(PyExc_ValueError, "other tables than were read");
+        }
+        if (PyErr_Occurred() || append(found, taken(&job, line->found + at, only_others))) {
+            Py_CLEAR(found);
+        }
+        at += job.count;
+    }
+    return found;
+}
+
 static PyObject *refresh_within(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
-    Reader *reader = argument_count_is(given, 3) ? reader_in(arguments[0]) : NULL;
+    Reader *reader = argument_count_is(given, 4) ? reader_in(arguments[0]) : NULL;
     double timeout_s = reader ? PyFloat_AsDouble(arguments[2]) : 0.0;
+    int only_others = reader ? PyObject_IsTrue(arguments[3]) : 0;
     if (!reader || PyErr_Occurred()) {
         return NULL;
     }
@@ -2398,7 +2446,7 @@ static PyObject *refresh_within(PyObject *self, PyObject *const *arguments, Py_s
         return PyErr_SetString(PyExc_OSError, "no thread can be started"), NULL;
     }
     reader->line = line;
-    if (each_table(arguments[1], line, NULL) < 0) {
+    if (want_tables(arguments[1], line) < 0) {
         return NULL;
     }
     int has_read;
@@ -2410,11 +2458,7 @@ static PyObject *refresh_within(PyObject *self, PyObject *const *arguments, Py_s
         reader->hanging = line;
         return Py_NewRef(Py_None);
     }
-    PyObject *found = PyList_New(0);
-    if (found && each_table(arguments[1], line, found) < 0) {
-        Py_CLEAR(found);
-    }
-    return found;
+    return tables_taken(arguments[1], line, only_others);
 }
 
 static PyObject *removed(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {

@@ -777,9 +777,16 @@ def reader() -> Guard[int, Any]:
 
 
 def refresh_within(
-    reader: Guard[int, Any], tables: list[tuple[bytearray, bytearray, bytes, bytes]], timeout_s: float
+    reader: Guard[int, Any],
+    tables: list[tuple[bytearray, bytearray, bytes, bytes]],
+    timeout_s: float,
+    only_others: bool,
 ) -> list[tuple[list[int], list[tuple[int, bytes | None]]]] | None:
-    """The same as `refresh`; None where the driver did not answer in time, or still hangs since before."""
+    """The same as `refresh`; None where the driver did not answer in time, or still hangs since before.
+
+    Args:
+        only_others: Whether nobody asks which numbers changed: none of them is told then.
+    """
     reader.timeout_s = timeout_s
     outcome = reader.run({0: partial(refresh, tables)})[0]
     if isinstance(outcome, BlockedError):
@@ -787,7 +794,7 @@ def refresh_within(
     if isinstance(outcome, Exception):
         raise outcome
     found: list[tuple[list[int], list[tuple[int, bytes | None]]]] = outcome
-    return found
+    return [([], others) for _, others in found] if only_others else found
 
 
 def is_reading(reader: Guard[int, Any]) -> bool:

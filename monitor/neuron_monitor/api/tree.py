@@ -178,7 +178,7 @@ class DeviceTree:
         self._told_until_ns = self._next_due_ns() if is_later else 0
 
     def _most_cores(self) -> int:
-        """Cores of each device, for a host's are alike: one that is not whole yet leaves the numbers alone."""
+        """Cores of each device: a host's are alike, and one that is not whole yet leaves numbers alone."""
         return max([nodes.facts.core_count for nodes in self._devices.values()], default=0)
 
     def _next_due_ns(self) -> int:
@@ -226,14 +226,14 @@ class DeviceTree:
 
     def _read_steady(self, now_ns: int) -> None:
         """Read what is always read of all devices."""
-        outcomes = self._read_within(self._steady_parts)
+        outcomes = kernels.refresh_within(self._reader, self._steady_parts, self._timeout_s, True)
         if outcomes is not None and any(others for _, others in outcomes):
             carried = [Carried((outcome,), None) for outcome in outcomes]
             self._take_together(now_ns, self._steady, carried)
 
     def _read_within(self, parts: list[Part]) -> Sequence[Outcome] | None:
         """Read nodes of several devices; None where one of these hangs."""
-        found: Sequence[Outcome] | None = kernels.refresh_within(self._reader, parts, self._timeout_s)
+        found: Sequence[Outcome] | None = kernels.refresh_within(self._reader, parts, self._timeout_s, False)
         return found
 
     def _read_alone(self, indices: Iterable[int], now_ns: int) -> None:

@@ -601,26 +601,29 @@ def test_what_is_read_within_a_time_is_what_is_read_without(kernels, tmp_path):
     one, first = nodes_of(tmp_path, ["7\n", "0\n", "text\n"])
     other, second = nodes_of(tmp_path / "other", ["9\n"])
     reader = kernels.reader()
-    assert kernels.refresh_within(reader, [one, other], 60.0) == [([0], [(2, b"text\n")]), ([0], [])]
-    assert kernels.refresh_within(reader, [one, other], 60.0) == [([], [(2, b"text\n")]), ([], [])]
+    assert kernels.refresh_within(reader, [one, other], 60.0, False) == [([0], [(2, b"text\n")]), ([0], [])]
+    assert kernels.refresh_within(reader, [one, other], 60.0, False) == [([], [(2, b"text\n")]), ([], [])]
     assert memoryview(one[1]).cast("Q").tolist() == [7, 0, 0]
     assert not kernels.is_reading(reader)
+    (tmp_path / "0").write_text("8\n")
+    assert kernels.refresh_within(reader, [one], 60.0, True) == [([], [(2, b"text\n")])]
+    assert memoryview(one[1]).cast("Q").tolist() == [8, 0, 0]
     for descriptor in (*first, *second):
         os.close(descriptor)
-    assert kernels.refresh_within(reader, [one], 60.0) == [([], [(0, None), (1, None), (2, None)])]
+    assert kernels.refresh_within(reader, [one], 60.0, False) == [([], [(0, None), (1, None), (2, None)])]
     with pytest.raises(IndexError):
-        kernels.refresh_within(reader, [(*one[:3], array("i", [3]).tobytes())], 60.0)
+        kernels.refresh_within(reader, [(*one[:3], array("i", [3]).tobytes())], 60.0, False)
 
 
 @both
 def test_who_has_given_up_waiting_reads_on_when_that_ended(kernels, tmp_path):
     table, descriptors = nodes_of(tmp_path, ["7\n"] * 2000)
     reader = kernels.reader()
-    while kernels.refresh_within(reader, [table], 0.0) is not None:
+    while kernels.refresh_within(reader, [table], 0.0, False) is not None:
         pass  # It was read in no time.
     found = None
     while found is None:
-        found = kernels.refresh_within(reader, [table], 60.0)
+        found = kernels.refresh_within(reader, [table], 60.0, False)
     assert not kernels.is_reading(reader)
     assert set(memoryview(table[1]).cast("Q")) == {7}
     for descriptor in descriptors:

@@ -198,8 +198,8 @@ def test_a_device_that_hangs_between_looks_is_named_and_leaves_the_others_readab
             released.wait()
         return refresh(tables)
 
-    def hang_together(reader, tables, timeout_s):
-        return None if hangs(tables) and not released.is_set() else within(reader, tables, timeout_s)
+    def hang_together(reader, tables, *options):
+        return None if hangs(tables) and not released.is_set() else within(reader, tables, *options)
 
     monkeypatch.setattr(kernels, "refresh", hang_on_the_first)
     monkeypatch.setattr(kernels, "refresh_within", hang_together)
