@@ -288,6 +288,8 @@ class _CoreNodes:
         if told is not self._told:
             self._told = told
             self._ask([core for number, core in self.cores.items() if first_core_id + number not in told])
+        if not self._asked:
+            return False
         read = self.table.read
         changed = read(self._often if looks or is_due else self._progress)
         if changed and (looks or is_due or self._has_activity):
@@ -513,6 +515,9 @@ class DeviceNodes:
             return None
         if not known and not is_moved and self._last is not None and not looks:
             return self._last.cores
+        by_users = [known.get(first + number) for number in self._order] if known else [None]
+        if None not in by_users:
+            return tuple([core for core in by_users if core is not None])
         read = nodes.by_number()
         found = [
             known.get(first + number) or read.get(number) or self._unused[number] for number in self._order

@@ -60,9 +60,12 @@ class _Holding(NamedTuple):
     def lasts(self) -> bool:
         """Whether it still holds the same files open by the same descriptors."""
         try:
-            return all(os.readlink(link) == target for link, target in self.links.items())
+            for link, target in self.links.items():
+                if os.readlink(link) != target:
+                    return False
         except OSError:
             return False
+        return True
 
     def is_as_it_was(self, links: Mapping[str, str], now_ns: int) -> bool:
         """Whether it need not be looked at in full again, given the devices that it holds now."""

@@ -68,7 +68,7 @@ class DeviceTree:
         self._rows: Rows | None = None
         self._steady: dict[int, Plan] = {}
         self._steady_parts: list[Part] = []
-        self._steady_until_ns = self._told_until_ns = 0
+        self._steady_until_ns = self._told_until_ns = self._read_ns = 0
         self._is_as_before = False
         self._there: tuple[DeviceReading, ...] = ()
         self._device_faults: list[Fault] = []
@@ -193,6 +193,7 @@ class DeviceTree:
         is_careful = self._reading.is_blocked or kernels.is_reading(self._reader)
         if self._steady and now_ns < self._steady_until_ns and not is_careful:
             self._read_steady(now_ns)
+            self._read_ns = now_ns
             return
         per_device = self._most_cores()
         is_careful = is_careful or per_device != self._cores_per_device
@@ -211,7 +212,11 @@ class DeviceTree:
             self._take_together(now_ns, plans, together)
         elif together is not None:
             self._read_alone(plans, now_ns)
-        self._plan_steady(now_ns)
+        if self._next_due_ns() - now_ns > now_ns - self._read_ns:  # Something is read before more is due.
+            self._plan_steady(now_ns)
+        else:
+            self._steady = {}
+        self._read_ns = now_ns
 
     def _plan_steady(self, now_ns: int) -> None:
         """Note what is read until more of some device is due, if all can be read together."""

@@ -58,6 +58,7 @@ class Reporter:
         self._sheet: tuple[list[list[bytes]], Sheet] = ([], Sheet())
         self._formed: tuple[Sequence[DeviceReading], object] = ((), None)
         self._status: tuple[int, TreeReading, Report] | None = None
+        self._due: tuple[Collection[Group] | None, list[str]] | None = None
         self._counted_hardware: Sequence[DeviceReading] | None = None
 
     def report(self, sample: Sample, due: Collection[Group] | None = None) -> Report:
@@ -84,10 +85,17 @@ class Reporter:
             "neuron_hw_counters": self._hw_counters,
             "neuron_device_status": self._device_status,
         }
-        for group in self._configuration.system:
-            if group.name in makers and (due is None or group in due):
-                report[group.name] = self._timed(group.name, sample, makers[group.name])
+        for name in self._system_due(due):
+            if name in makers:
+                report[name] = self._timed(name, sample, makers[name])
         return report
+
+    def _system_due(self, due: Collection[Group] | None) -> list[str]:
+        """Names of the host's groups that are due; made once for the same object."""
+        if self._due is None or self._due[0] is not due:
+            names = [group.name for group in self._configuration.system if due is None or group in due]
+            self._due = due, names
+        return self._due[1]
 
     def _vcpu_usage(self, before: Sample, sample: Sample) -> Report:
         """Processors since the mark; the last figures where the host was not read anew since."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -144,6 +144,10 @@ class _Layout:
     entries: _Entries
     places: list[tuple[int, ...]]
     is_clocked: bool
+
+    def of(self, tree: TreeReading) -> _Layout:
+        """The same with the values of another tree."""
+        return _Layout(self.key, self.groups, tree, self.entries, self.places, self.is_clocked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,7 +333,7 @@ class RuntimeData:
         _put_periods(entries, sample, told.marks)
         if sample.host_taken_ns != told.mark.sample.host_taken_ns:
             self._put_times(entries, sample, told.mark)
-        self._layout = replace(layout, tree=sample.tree)
+        self._layout = layout.of(sample.tree)
         return entries
 
     def _put_times(self, entries: _Entries, sample: Sample, mark: Mark) -> None:

@@ -22,19 +22,29 @@ class Schedule:
         ]
         self._periods_ns = [round(group.period_s * 1e9) for group in self._groups]
         self._due_ns = [start_ns + first_after_ns] * len(self._groups)
+        self._next_ns = start_ns + first_after_ns
+        # Of groups that have one period all are due or none.
+        self._are_alike = len(set(self._periods_ns)) == 1
 
     def next_ns(self) -> int:
         """When the next group is due."""
-        return min(self._due_ns)
+        return self._next_ns
 
     def take_due(self, now_ns: int) -> list[Group]:
         """The groups that are due now; the same object where all are.
 
         Periods that were missed, because the host slept, are left out.
         """
+        if now_ns < self._next_ns:
+            return []
+        if self._are_alike:
+            period_ns = self._periods_ns[0]
+            self._next_ns += ((now_ns - self._next_ns) // period_ns + 1) * period_ns
+            return self._groups
         due = [number for number, due_ns in enumerate(self._due_ns) if due_ns <= now_ns]
         for number in due:
             period_ns = self._periods_ns[number]
             passed = (now_ns - self._due_ns[number]) // period_ns + 1
             self._due_ns[number] += passed * period_ns
+        self._next_ns = min(self._due_ns)
         return self._groups if len(due) == len(self._groups) else [self._groups[number] for number in due]
