@@ -21,6 +21,8 @@
 /* A number of fewer digits fits into 64 bits. */
 #define MOST_DIGITS 19
 #define PROCESS_STAT_BYTES 1024
+/* Longer than any device's path. */
+#define PATH_BYTES 256
 /* Nodes that are read without the interpreter's lock at a time. */
 #define BATCH 64
 #define READER_STACK_BYTES (1 << 18)
@@ -2478,6 +2480,42 @@ static PyObject *removed(PyObject *self, PyObject *const *arguments, Py_ssize_t 
     return found;
 }
 
+/* Whether all of these links, by name, lead where they did; below 0 where an exception is set. */
+static int lead_on(PyObject *links) {
+    PyObject *link, *target;
+    Py_ssize_t place = 0, size;
+    char found[PATH_BYTES];
+    if (!PyDict_Check(links)) {
+        PyErr_SetString(PyExc_TypeError, "links are a dictionary");
+        return -1;
+    }
+    while (PyDict_Next(links, &place, &link, &target)) {
+        const char *name = PyUnicode_AsUTF8AndSize(link, NULL), *told = PyUnicode_AsUTF8AndSize(target, &size);
+        if (!name || !told) {
+            return -1;
+        }
+        if (size > PATH_BYTES || readlink(name, found, sizeof found) != size || memcmp(found, told, (size_t)size)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static PyObject *leading_on(PyObject *self, PyObject *const *arguments, Py_ssize_t given) {
+    if (!argument_count_is(given, 1)) {
+        return NULL;
+    }
+    Py_ssize_t count = PyList_Size(arguments[0]);
+    PyObject *found = count < 0 ? NULL : PyList_New(0);
+    for (Py_ssize_t index = 0; found && index < count; index++) {
+        int leads = lead_on(PyList_GetItem(arguments[0], index));
+        if (leads < 0 || (leads && append(found, PyLong_FromSsize_t(index)))) {
+            Py_CLEAR(found);
+        }
+    }
+    return found;
+}
+
 #define KERNEL(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
@@ -2487,7 +2525,7 @@ static PyMethodDef methods[] = {
     KERNEL(with_cores), KERNEL(refill),       KERNEL(utilizations), KERNEL(worked), KERNEL(device_numbers),
     KERNEL(have_same_cores), KERNEL(removed), KERNEL(told), KERNEL(refill_rows), KERNEL(status_numbers),
     KERNEL(moved_rows), KERNEL(put),          KERNEL(reader),      KERNEL(is_reading), KERNEL(refresh_within),
-    KERNEL(moved_clocks),
+    KERNEL(moved_clocks),    KERNEL(leading_on),
     {NULL, NULL, 0, NULL},
 };
 

@@ -53,19 +53,9 @@ class _Holding(NamedTuple):
     """An owner as it was looked at in full, and the descriptors by which it holds its devices."""
 
     owner: Owner
-    links: Mapping[str, str]
+    links: dict[str, str]
     due_ns: int
     start_due_ns: int
-
-    def lasts(self) -> bool:
-        """Whether it still holds the same files open by the same descriptors."""
-        try:
-            for link, target in self.links.items():
-                if os.readlink(link) != target:
-                    return False
-        except OSError:
-            return False
-        return True
 
     def is_as_it_was(self, links: Mapping[str, str], now_ns: int) -> bool:
         """Whether it need not be looked at in full again, given the devices that it holds now."""
@@ -95,17 +85,21 @@ class Owners:
             self._due_ns = now_ns + SCAN_INTERVAL_NS
             with suppress(OSError):  # e.g. too many open files: the owners stay as they were
                 pids = sorted(int(name) for name in os.listdir(self._processes) if name.isdigit())
-                held = [(pid, self._holding(pid, now_ns)) for pid in pids]
+                lasting = self._lasting(now_ns)
+                held = [(pid, lasting.get(pid) or self._holding(pid, now_ns)) for pid in pids]
                 self._held = {pid: each for pid, each in held if each is not None}
                 found = tuple(each.owner for each in self._held.values())
                 # The same object as long as they are the same: whoever compares need not look.
                 self._found = self._found if found == self._found else found
         return self._found
 
+    def _lasting(self, now_ns: int) -> dict[int, _Holding]:
+        """Owners that are not due and still hold the same files open by the same descriptors."""
+        each = [(pid, holding) for pid, holding in self._held.items() if now_ns < holding.due_ns]
+        return dict([each[at] for at in kernels.leading_on([holding.links for _, holding in each])])
+
     def _holding(self, pid: int, now_ns: int) -> _Holding | None:
         known = self._held.get(pid)
-        if known is not None and now_ns < known.due_ns and known.lasts():
-            return known
         links = _device_links(f"{self._processes}/{pid}/fd")
         if not links:
             return None

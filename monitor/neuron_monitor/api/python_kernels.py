@@ -28,6 +28,7 @@ __all__ = (
     "form",
     "have_same_cores",
     "is_reading",
+    "leading_on",
     "moved_clocks",
     "moved_rows",
     "parse_count",
@@ -800,6 +801,18 @@ def refresh_within(
 def is_reading(reader: Guard[int, Any]) -> bool:
     """Whether something that was given up still hangs."""
     return reader.is_blocked
+
+
+def leading_on(each: list[dict[str, str]]) -> list[int]:
+    """Positions of those whose symbolic links, by name, all lead where they did."""
+    return [position for position, links in enumerate(each) if all(map(_leads_to, links, links.values()))]
+
+
+def _leads_to(link: str, target: str) -> bool:
+    try:
+        return os.readlink(link) == target
+    except OSError:
+        return False
 
 
 def removed(descriptors: list[int]) -> list[int]:

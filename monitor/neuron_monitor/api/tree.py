@@ -365,6 +365,9 @@ def cores_told(processes: Sequence[ProcessReading]) -> dict[int, CoreReading]:
     """Counters of the cores that simulated processes use, by physical core id: sums of what these told."""
     told: dict[int, CoreReading] = {}
     for process in processes:
+        if told.keys().isdisjoint(process.cores):
+            told.update(process.cores)
+            continue
         for core_id, core in process.cores.items():
             known = told.get(core_id)
             told[core_id] = core if known is None else _sum(known, core)

@@ -579,6 +579,21 @@ def test_who_worked_since_is_told_by_the_clocks(kernels):
         kernels.moved_clocks(pids, bytearray(8))
 
 
+@both
+def test_links_that_lead_where_they_did_are_told(kernels, tmp_path):
+    for name, target in (("one", "/dev/neuron1"), ("other", "/dev/neuron10")):
+        (tmp_path / name).symlink_to(target)
+    one, other = str(tmp_path / "one"), str(tmp_path / "other")
+    each = [
+        {one: "/dev/neuron1", other: "/dev/neuron10"},
+        {one: "/dev/neuron1", other: "/dev/neuron1"},
+        {one: "/dev/neuron10"},
+        {},
+        {str(tmp_path / "none"): "/dev/neuron1"},
+    ]
+    assert kernels.leading_on(each) == [0, 3]
+
+
 def nodes_of(path, texts):
     """A table of nodes that are open, and their numbers."""
     descriptors = []
