@@ -20,6 +20,7 @@ from neuron_monitor.api.records import ROW_BYTES, Arrangement, Records, Rows, To
 from neuron_monitor.api.root import DEVICE_NAME, list_indices
 
 LIST_INTERVAL_NS = 500_000_000
+DRIVER_FILE = "driver.json"
 DEFAULT_TIMEOUT_S = 1.0
 # Logical cores where neither the process nor the simulated driver says otherwise: the runtime joins two
 # physical cores from the third generation on (aws-neuron-sdk, "Logical NeuronCore configuration").
@@ -69,7 +70,8 @@ class DeviceTree:
         self._steady: dict[int, Plan] = {}
         self._steady_parts: list[Part] = []
         self._steady_until_ns = self._told_until_ns = self._read_ns = 0
-        self._is_as_before = False
+        self._is_as_before = self._is_listed = False
+        self._names: list[str] = []
         self._there: tuple[DeviceReading, ...] = ()
         self._device_faults: list[Fault] = []
         self._row_tables: list[bytearray] = []
@@ -121,7 +123,10 @@ class DeviceTree:
         self._published.close()
 
     def _list_devices(self) -> None:
-        self._read_driver(f"{self.root}/driver.json")
+        names = _names_in(self.root)
+        if names == self._names and self._is_listed and DRIVER_FILE not in names:
+            return  # Nothing came or went, and all that is there is open.
+        self._read_driver(f"{self.root}/{DRIVER_FILE}")
         is_made = not self._driver or os.path.isdir(self._published.folder)
         # A simulated driver moves its folder of processes in place when all devices stand there.
         present = list_indices(self.root, DEVICE_NAME) if is_made else []
@@ -133,6 +138,7 @@ class DeviceTree:
         for index in present:
             if index not in self._devices:
                 self._open_device(index)
+        self._names, self._is_listed = names, not self._driver and len(self._devices) == len(present)
 
     def _read_driver(self, path: str) -> None:
         """What the simulated driver says of itself; {} on a real one, and the last where it is damaged."""
@@ -297,7 +303,7 @@ class DeviceTree:
             raise outcome
 
     def _forget(self, index: int) -> None:
-        self._is_as_before = False
+        self._is_as_before = self._is_listed = False
         self._steady = {}
         self._devices.pop(index).close()
         self._latest.pop(index, None)
@@ -341,6 +347,14 @@ class DeviceTree:
             return int(told)
         is_paired = any(device.facts.architecture in PAIRED_ARCHITECTURES for device in devices)
         return 2 if is_paired else 1
+
+
+def _names_in(folder: str) -> list[str]:
+    """The entries of a folder as the system lists them; [] where there is none."""
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _fills(rows: bytearray | None, device: DeviceReading) -> bool:
