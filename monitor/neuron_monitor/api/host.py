@@ -20,6 +20,8 @@ PROCESSES = "/proc"
 STAT_BYTES = 1 << 16
 PROCESS_STAT_BYTES = 1 << 10
 READS_BETWEEN_LOOKS = 30
+# While most processes work, it is seldom asked who does.
+READS_BETWEEN_QUESTIONS = 7
 # Kinds of /proc/stat (man 5 proc_stat) as the report names them; steal and guest time are left out there.
 CPU_KINDS = ("user", "nice", "system", "idle", "io_wait", "irq", "soft_irq")
 _MEMORY_LINE = re.compile(rb"^(MemTotal|MemFree|MemAvailable|SwapTotal|SwapFree): *(\d+)( kB)?", re.MULTILINE)
@@ -70,6 +72,7 @@ class Host:
         self._reads_left = 0
         self._ticks_per_second = os.sysconf("SC_CLK_TCK")
         self._sees_clocks = _is_own(processes)
+        self._unasked_left = 0
         self._pids: list[int] = []
         self._clocks = bytearray()
         self._times: dict[int, ProcessTime] = {}
@@ -108,8 +111,7 @@ class Host:
         wanted = list(pids)
         if wanted != self._pids:
             self._follow(wanted)
-        # All of them where the clocks of these processes cannot be asked for.
-        moved = kernels.moved_clocks(wanted, self._clocks) if self._sees_clocks else [*range(len(wanted))]
+        moved = self._moved(wanted)
         if not moved:
             return self._times
         names = [f"{wanted[position]}/stat" for position in moved]
@@ -123,6 +125,16 @@ class Host:
                 found.pop(wanted[position], None)
         self._times = found
         return found
+
+    def _moved(self, pids: list[int]) -> list[int]:
+        """Positions of the processes that may have worked: all of them while most do, or cannot be asked."""
+        if not self._sees_clocks or self._unasked_left > 0:
+            self._unasked_left -= 1
+            return [*range(len(pids))]
+        moved: list[int] = kernels.moved_clocks(pids, self._clocks)
+        if 2 * len(moved) > len(pids):
+            self._unasked_left = READS_BETWEEN_QUESTIONS
+        return moved
 
     def _follow(self, pids: list[int]) -> None:
         """Look at these processes from now on."""

@@ -1,9 +1,18 @@
 import os
+import subprocess
+import time
 
 import pytest
 
 from neuron_monitor.api.container import Container, read_container
-from neuron_monitor.api.host import CPU_KINDS, Host, cpu_percents, parse_meminfo, parse_stat
+from neuron_monitor.api.host import (
+    CPU_KINDS,
+    READS_BETWEEN_QUESTIONS,
+    Host,
+    cpu_percents,
+    parse_meminfo,
+    parse_stat,
+)
 
 STAT = b"""cpu  40 0 20 140 0 0 0 0 0 0
 cpu0 30 0 10 60 0 0 0 0 0 0
@@ -120,3 +129,40 @@ def test_a_containers_limit_stands_for_the_machine(processes, group):
     assert (inside.memory_total_bytes, inside.memory_used_bytes) == (512000, 102400)
     outside = Host(str(processes), str(group), sees_container=False).read()
     assert outside.memory_total_bytes == 1000 * 1024
+
+
+def test_a_process_that_works_is_read_anew_whether_the_others_sleep_or_not():
+    host, own = Host(sees_container=False), os.getpid()
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        for pids in ([own], [own, sleeper.pid, os.getppid()]):
+            for _ in range(READS_BETWEEN_QUESTIONS + 3):
+                before = host.process_times(pids)[own]
+                while time.process_time() < before.user_s + before.system_s + 0.05:
+                    pass
+                assert sum(host.process_times(pids)[own]) > sum(before)
+        sleeper.kill()
+    host.close()
+
+
+def test_times_of_processes_that_sleep_are_the_same_object():
+    host = Host(sees_container=False)
+    with subprocess.Popen(["sleep", "60"]) as sleeper:
+        times = None
+        while host.process_times([sleeper.pid]) is not times:  # It is being started.
+            times = host.process_times([sleeper.pid])
+        assert times.keys() == {sleeper.pid}
+        sleeper.kill()
+    assert host.process_times([sleeper.pid]) == {}
+    host.close()
+
+
+def test_where_processes_have_other_numbers_all_are_read(tmp_path):
+    (tmp_path / "self").symlink_to("1234567")
+    (tmp_path / "7").mkdir()
+    stat = tmp_path / "7/stat"
+    stat.write_text("7 (x) S 1 2 3 4 5 6 7 8 9 10 100 200 0 0\n")
+    host = Host(str(tmp_path), sees_container=False)
+    first = host.process_times([7])[7]
+    stat.write_text("7 (x) S 1 2 3 4 5 6 7 8 9 10 300 200 0 0\n")
+    assert host.process_times([7])[7].user_s == 3 * first.user_s
+    host.close()
