@@ -235,9 +235,10 @@ class _CoreNodes:
             return None
         if not is_due:
             return self._looked if looks else self._part
-        if self.table.faults or (self._totals and now_ns >= self._memory_due_ns):
+        if self.table.faults:
             return None
-        return self.table.part(self._looked[-1] + array("i", self._quiet_due()).tobytes())
+        further = self._quiet_due() + self._memory_due(now_ns)
+        return self.table.part(self._looked[-1] + array("i", further).tobytes())
 
     def following(self, changed: Sequence[int]) -> Part | None:
         """What must be read because some of `part` changed: memory by category; None where nothing must."""
@@ -312,11 +313,15 @@ class _CoreNodes:
         return [at for core in self._asked if core.takes_turn(values) for at in core.quiet]
 
     def _read_memory(self, now_ns: int) -> list[int]:
+        due = self._memory_due(now_ns)
+        return self.table.read(due) if due else []
+
+    def _memory_due(self, now_ns: int) -> list[int]:
         """Now and then, and while something is garbage, memory by category whatever its total says."""
         if not self._totals or (now_ns < self._memory_due_ns and not self.table.faults):
             return []
         self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
-        return self.table.read([at for core in self._asked if core.total for at in core.memory])
+        return [at for core in self._asked if core.total for at in core.memory]
 
     def _following(self, changed: Sequence[int]) -> list[int]:
         """What is read because something else changed: times of engines, and memory by category."""
