@@ -146,7 +146,8 @@ class _Core:
         first: Position of its first column.
         total: Of the memory that it holds, which tells when `memory` must be read at once; old drivers have
             none.
-        succeeded: Executions that had ended well when `quiet` was due last.
+        seen: Executions that had ended well when it was asked last whether `quiet` is read.
+        succeeded: The same when `quiet` was due last.
         turns: How often it was due.
     """
 
@@ -163,6 +164,7 @@ class _Core:
     total: list[int] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     quiet: list[int] = field(default_factory=list)
+    seen: int = -1
     succeeded: int = -1
     turns: int = 0
 
@@ -175,16 +177,19 @@ class _Core:
         self.quiet = [first + column for column in self.readable if first + column not in often]
         self.succeeded = -1
 
-    def takes_turn(self, values: Sequence[int]) -> bool:
+    def is_in_turn(self, values: Sequence[int]) -> bool:
         """Whether nodes that seldom change are read, now that they are due: one time in three if all is well.
 
-        Counts the turn. Cores are read in different turns, so that no sample costs much more than the others.
+        Cores are read in different turns, so that no sample costs much more than the others.
         """
-        now = values[self.first + _SUCCESS]
-        goes_well = 0 <= self.succeeded < now
-        self.succeeded = now
+        self.seen = values[self.first + _SUCCESS]
+        goes_well = 0 <= self.succeeded < self.seen
+        return not goes_well or (self.turns + 1 + self.core) % TURNS_OF_WORKING_CORES == 0
+
+    def count_turn(self) -> None:
+        """Note that its turn came, whether it was read or not."""
+        self.succeeded = self.seen
         self.turns += 1
-        return not goes_well or (self.turns + self.core) % TURNS_OF_WORKING_CORES == 0
 
     def faults(self, table: NodeTable) -> list[Fault]:
         """What of it could not be read the last time."""
@@ -227,10 +232,7 @@ class _CoreNodes:
         return self.outline
 
     def part(self, now_ns: int, *, looks: bool, is_due: bool) -> Part | None:
-        """What `read` would read first; None where it would look at more than `following` tells.
-
-        Counts the cores' turns.
-        """
+        """What `read` would read first; None where it would look at more than `following` tells."""
         if self._is_new or self._has_activity:
             return None
         if not is_due:
@@ -299,6 +301,7 @@ class _CoreNodes:
                 changed = changed + read(further)
         if is_due:
             changed = changed + read(self._quiet_due()) + self._read_memory(now_ns)
+            self.note_all(now_ns)
         return bool(changed)
 
     def faults(self, told: Container[int], first_core_id: int) -> list[Fault]:
@@ -310,17 +313,23 @@ class _CoreNodes:
 
     def _quiet_due(self) -> list[int]:
         values = self.table.values
-        return [at for core in self._asked if core.takes_turn(values) for at in core.quiet]
+        return [at for core in self._asked if core.is_in_turn(values) for at in core.quiet]
 
     def _read_memory(self, now_ns: int) -> list[int]:
         due = self._memory_due(now_ns)
         return self.table.read(due) if due else []
 
+    def note_all(self, now_ns: int) -> None:
+        """All that was due was read."""
+        for core in self._asked:
+            core.count_turn()
+        if now_ns >= self._memory_due_ns:
+            self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
+
     def _memory_due(self, now_ns: int) -> list[int]:
         """Now and then, and while something is garbage, memory by category whatever its total says."""
         if not self._totals or (now_ns < self._memory_due_ns and not self.table.faults):
             return []
-        self._memory_due_ns = now_ns + MEMORY_INTERVAL_NS
         return [at for core in self._asked if core.total for at in core.memory]
 
     def _following(self, changed: Sequence[int]) -> list[int]:
@@ -443,6 +452,7 @@ class DeviceNodes:
         if carried.power is None:
             return None, further
         self._quiet_due_ns = now_ns + QUIET_INTERVAL_NS
+        self._nodes.note_all(now_ns)
         self._table.take(carried.outcomes[1][1])
         self._take_own()
         self._take_power(carried.power)
