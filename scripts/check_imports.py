@@ -30,12 +30,16 @@ PACKAGES = {  # what must run where only this extra is installed
     ),
     "explorer": ("neuron_explorer",),
     "monitor": ("neuron_monitor",),
+    "sign-in": ("neuron_explorer.sign_in",),
 }
 IMPORTED_AS = {"protobuf": ("google",), "dash": ("dash", "flask", "werkzeug")}
 """What a distribution brings, where its name does not tell."""
 OPTIONAL = {
     "fsspec": "profiles behind URLs; the error names the extra",
     "distributed": "analyses of many ranks on a cluster; the error names the extra",
+    "authlib": "signing users in; the error names the extra",
+    "joserfc": "comes with authlib",
+    "requests": "comes with the extra of authlib",
     "tomli": "stands for tomllib where Python has none",
     "pyarrow": "the monitor's recording as a profile; the error names the extra",
 }
