@@ -1,6 +1,7 @@
 """Colours of the figures in the light and the dark theme. The style sheet has the same for the pages.
 
-The categorical colours are Okabe and Ito's, told apart with any colour vision; an engine has the same
+The categorical colours are told apart with any colour vision: Okabe and Ito's ("Color Universal Design",
+2008), but for pink and grey, which look like their green to whoever lacks green cones. An engine has the same
 colour on every page and in the timeline.
 """
 
@@ -13,14 +14,14 @@ from flask import has_request_context, request
 
 COOKIE = "neuron-explorer-theme"
 
-BLUE, ORANGE, GREEN, PINK = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
-SKY, VERMILION, YELLOW, GREY = "#56b4e9", "#d55e00", "#f0e442", "#8a94a3"
-CATEGORICAL = (BLUE, ORANGE, GREEN, PINK, SKY, VERMILION, YELLOW, GREY)
+BLUE, ORANGE, GREEN, PLUM = "#0072b2", "#e69f00", "#009e73", "#a33a76"
+SKY, VERMILION, YELLOW, GREY = "#56b4e9", "#d55e00", "#f0e442", "#9aa3ae"
+CATEGORICAL = (BLUE, ORANGE, GREEN, PLUM, SKY, VERMILION, YELLOW, GREY)
 ENGINE_COLOURS = {
     "tensor": BLUE,
     "vector": ORANGE,
     "scalar": GREEN,
-    "gpsimd": PINK,
+    "gpsimd": PLUM,
     "sync": SKY,
     "dma": VERMILION,
     "collectives": YELLOW,

@@ -131,6 +131,57 @@ def test_everything_can_be_done_by_keys(chromium: Any, address: Any) -> None:
         assert complaints == []
 
 
+def test_findings_and_warnings_stand_above_the_tracks(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=600&")) as (page, complaints):
+        page.wait_for_selector(".nt-header >> text=Warnings")
+        wait_until_still(page)
+        assert middle_of(page, "Warnings") < middle_of(page, "NeuronCore 0")
+        page.mouse.move(x_of(page, 100), middle_of(page, "Warnings"))
+        page.wait_for_selector(".nt-tooltip >> text=Small DMA")
+        page.mouse.click(x_of(page, 100), middle_of(page, "Warnings"))
+        page.wait_for_selector(".nt-panel h3 >> text=Small DMA")
+        assert complaints == []
+
+
+def test_tracks_are_regrouped_and_the_link_keeps_it(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=600&")) as (page, complaints):
+        page.get_by_label("Group by").select_option("engine")
+        page.wait_for_selector(".nt-heading >> text=DMA")
+        page.wait_for_function("() => location.search.includes('group=engine')")
+        wait_until_still(page)
+        headings = page.locator(".nt-heading .nt-name").all_inner_texts()
+        page.reload()
+        wait_until_still(page)
+        assert page.get_by_label("Group by").input_value() == "engine"
+        assert page.locator(".nt-heading .nt-name").all_inner_texts() == headings
+        assert complaints == []
+
+
+def test_markers_and_the_ruler_snap_to_edges(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=60&")) as (page, _):
+        page.focus(BODY)
+        page.mouse.move(x_of(page, 20) + 4, middle_of(page, "Vector"))
+        page.keyboard.press("m")
+        assert [marker["timeNs"] for marker in view(page)["markers"]] == [20]
+        page.mouse.move(x_of(page, 30) - 4, middle_of(page, "Tensor"))
+        page.keyboard.press("m")
+        assert [marker["timeNs"] for marker in view(page)["markers"]] == [20, 30]
+        page.keyboard.press("r")
+        page.mouse.move(x_of(page, 46) + 3, middle_of(page, "Vector"))
+        page.keyboard.press("r")
+        page.keyboard.press("Escape")
+
+
+def test_what_is_chosen_can_be_copied_as_a_query(chromium: Any, address: Any) -> None:
+    with sharp_page(chromium, address("start_ns=0&end_ns=200&")) as (page, _):
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.mouse.click(x_of(page, 3), middle_of(page, "Vector"))
+        page.click(".nt-panel >> text=Copy as SQL")
+        page.wait_for_selector(".nt-panel >> text=Copied")
+        copied = page.evaluate("navigator.clipboard.readText()")
+        assert copied.startswith('SELECT * FROM "Instruction" WHERE ')
+
+
 def test_hits_are_stepped_through(chromium: Any, address: Any) -> None:
     with sharp_page(chromium, address("start_ns=0&end_ns=600&")) as (page, _):
         page.focus(BODY)

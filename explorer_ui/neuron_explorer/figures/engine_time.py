@@ -7,7 +7,7 @@ from typing import Any
 
 import plotly.graph_objects as go
 
-from neuron_explorer.theme import BLUE, GREY, ORANGE, PINK, SKY, Theme
+from neuron_explorer.theme import BLUE, GREY, ORANGE, PLUM, SKY, Theme
 from neuron_profile.analysis.idle_reasons import PARTS, EngineTime
 from neuron_profile.reports.quantities import duration, percent
 
@@ -20,7 +20,7 @@ TITLES = {
     "finished_ns": "Finished early",
     "host_ns": "Waiting for the host",
 }
-_COLOURS = {"busy_ns": BLUE, "dma_ns": ORANGE, "engine_ns": SKY, "other_ns": PINK}
+_COLOURS = {"busy_ns": BLUE, "dma_ns": ORANGE, "engine_ns": SKY, "other_ns": PLUM}
 
 
 def _colour(part: str, theme: Theme) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 import plotly.graph_objects as go
 
 from neuron_explorer.parts.chart import plain
-from neuron_explorer.theme import BLUE, GREEN, ORANGE, PINK, Theme
+from neuron_explorer.theme import BLUE, GREEN, ORANGE, PLUM, Theme
 from neuron_profile.analysis.roofline import Point, Roofline
 from neuron_profile.reports.quantities import duration, percent, scaled
 
@@ -23,7 +23,7 @@ NAMES_TURN = 0.7
 """Names of points beyond this part of the axis stand at their left."""
 PANEL_LABEL, PANEL_APART = 13, (2.5, 0.6)
 """The longest name, and how far names must be apart, in a panel of the workspace."""
-_COLOURS = {"f32": PINK, "bf16": BLUE, "fp8": GREEN}
+_COLOURS = {"f32": PLUM, "bf16": BLUE, "fp8": GREEN}
 
 
 def roofline_figure(roofline: Roofline, theme: Theme, most: int, is_panel: bool = False) -> Any:

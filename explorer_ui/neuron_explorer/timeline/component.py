@@ -36,6 +36,8 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
         highlight: What is lit up on all tracks: `{"by": column, "value": text}`.
         markers: Notes: `{"timeNs", "text"}`.
         search: Text or `column=value` that is searched.
+        grouping: What tracks stand under: "process", "core", "engine", "thread", "rank" or "host".
+        scope: Range that findings on the timeline are simulated for, `[start_ns, end_ns]`; None = all.
         theme: "light", "dark" or "system".
         painter: "auto", "webgl2" or "canvas2d".
         writes_address: Whether the page's address follows the view, so that a link reproduces it.
@@ -72,6 +74,8 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
         highlight: Mapping[str, str] | None = None,
         markers: Sequence[Mapping[str, Any]] | None = None,
         search: str | None = None,
+        grouping: str | None = None,
+        scope: Sequence[float] | None = None,
         theme: str | None = None,
         painter: str | None = None,
         chrome: bool | None = None,
@@ -97,6 +101,6 @@ class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
 
 PROPERTIES = (
     "id", "profile", "compare", "compare_shift", "data_url", "range", "selection", "span", "pinned",
-    "collapsed", "expanded", "highlight", "markers", "search", "theme", "painter", "chrome",
-    "writes_address", "source_address", "details", "source", "open_source", "className", "style",
+    "collapsed", "expanded", "highlight", "markers", "search", "grouping", "scope", "theme", "painter",
+    "chrome", "writes_address", "source_address", "details", "source", "open_source", "className", "style",
 )  # fmt: skip

@@ -38,6 +38,7 @@ def timeline_page(view: View) -> Any:
         **_tied(view, address),
         data_url=f"{address.root}/data/",
         style={"height": "100%"},
+        scope=view.range_ns and list(view.range_ns),
         **_aligned(view, address),
         **timeline_state(address),
     )
@@ -86,6 +87,8 @@ def timeline_state(address: Address) -> dict[str, Any]:
             state[name] = value
     if address.get("search"):
         state["search"] = address.get("search")
+    if address.get("group"):
+        state["grouping"] = address.get("group")
     if address.get("compare"):
         state["compare"] = address.get("compare")
     return state

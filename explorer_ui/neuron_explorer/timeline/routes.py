@@ -21,6 +21,7 @@ from neuron_explorer.timeline.operation_engines import operation_engines
 from neuron_explorer.timeline.parameters import FARTHEST_NS, Parameters
 from neuron_explorer.timeline.range_statistics import range_names, range_statistics
 from neuron_explorer.timeline.span_details import span_details
+from neuron_explorer.timeline.span_queries import range_query
 from neuron_explorer.timeline.span_tiles import span_tiles
 from neuron_explorer.timeline.track_list import origin_ns, track_list
 from neuron_tools.errors import NeuronToolsError
@@ -45,7 +46,7 @@ def register(server: Flask, library: Library) -> None:
 
     def answer(name: str, make: Callable[[Profile, Parameters], Any]) -> None:
         def respond(profile_id: str) -> Response:
-            return _encoded(make(library.get(profile_id), Parameters(request.args)))
+            return encoded(make(library.get(profile_id), Parameters(request.args)))
 
         data.add_url_rule(f"/{name}", name, respond)
 
@@ -66,7 +67,7 @@ def register(server: Flask, library: Library) -> None:
     data.add_url_rule("/engines", "engines", engines)
     for name, make in _ANSWERS.items():
         answer(name, make)
-    data.register_error_handler(NeuronToolsError, _refusal)
+    data.register_error_handler(NeuronToolsError, refusal)
     server.register_blueprint(data)
 
 
@@ -114,7 +115,8 @@ def _statistics(profile: Profile, parameters: Parameters) -> dict[str, Any]:
 
 def _names(profile: Profile, parameters: Parameters) -> dict[str, Any]:
     track = _track(profile, parameters)
-    return range_names(profile, track, *parameters.time_range(origin_ns(profile)))
+    shown = parameters.time_range(origin_ns(profile))
+    return range_names(profile, track, *shown) | {"sql": range_query(profile, track, *shown)}
 
 
 def _search(profile: Profile, parameters: Parameters) -> dict[str, Any]:
@@ -149,8 +151,8 @@ _ANSWERS: dict[str, Callable[[Profile, Parameters], Any]] = {
 }
 
 
-def _encoded(content: Any) -> Response:
-    """Tables as Arrow IPC streams, everything else as JSON."""
+def encoded(content: Any) -> Response:
+    """Content as an answer: tables as Arrow IPC streams, everything else as JSON."""
     if not isinstance(content, pa.Table):
         return jsonify(content)
     sink = pa.BufferOutputStream()
@@ -160,6 +162,7 @@ def _encoded(content: Any) -> Response:
     return Response(sink.getvalue().to_pybytes(), mimetype=ARROW)
 
 
-def _refusal(error: Exception) -> tuple[Response, int]:
+def refusal(error: Exception) -> tuple[Response, int]:
+    """What is answered where there is no such profile, or a request makes no sense."""
     is_unknown = type(error).__name__ in ("UnknownProfileError", "NotAProfileError")
     return Response(f"{error}\n", mimetype="text/plain"), 404 if is_unknown else 400

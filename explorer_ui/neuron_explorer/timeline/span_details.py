@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from neuron_explorer.timeline.parameters import ParameterError
+from neuron_explorer.timeline.span_queries import row_query
 from neuron_explorer.timeline.track_list import EXACT_NS
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
@@ -23,8 +24,9 @@ def span_details(profile: Profile, track: Track, row: int, depth: int) -> dict[s
         depth: Depth of the span; of a module it tells how much of the path is meant.
 
     Returns:
-        `columns` (those that are not null), `source` ({"file", "line"} or null), and `belongs`: what
-        it belongs to from the inside out, each {"by", "value", "level", "name"} as `lit` takes them.
+        `columns` (those that are not null), `source` ({"file", "line"} or null), `sql` (a query for the row),
+        and `belongs`: what it belongs to from the inside out, each {"by", "value", "level", "name"} as `lit`
+        takes them.
 
     Raises:
         ParameterError: The table has no such row.
@@ -34,7 +36,12 @@ def span_details(profile: Profile, track: Track, row: int, depth: int) -> dict[s
     except IndexError as error:
         raise ParameterError(f"The track {track.id} has no span of row {row}.") from error
     columns = {name: _plain(value) for name, value in values.items() if value is not None}
-    return {"columns": columns, "source": _source(values), "belongs": _belongs(values, track, depth)}
+    return {
+        "columns": columns,
+        "source": _source(values),
+        "sql": row_query(track.table, values),
+        "belongs": _belongs(values, track, depth),
+    }
 
 
 def module_path(layer: str, is_backward: bool, depth: int | None) -> str:

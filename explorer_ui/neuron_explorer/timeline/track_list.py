@@ -32,6 +32,7 @@ def track_list(profile: Profile, profile_id: str, range_ns: tuple[int, int] | No
     start, end = profile.time_range_ns()
     tracks = profile.tracks()
     extremes = _extremes(profile, tracks)
+    hosts = _hosts(profile)
     used = range_ns and {row["track"]: row for row in range_statistics(profile, *range_ns)}
     return {
         "profile": profile_id,
@@ -42,7 +43,7 @@ def track_list(profile: Profile, profile_id: str, range_ns: tuple[int, int] | No
         "end_ns": end - origin,
         "tile_buckets": BUCKETS,
         "tracks": [
-            _track(track, origin, extremes.get(place)) | _in_range(place, used)
+            _track(track, origin, extremes.get(place), hosts.get(track.process_idx)) | _in_range(place, used)
             for place, track in enumerate(tracks)
         ],
     }
@@ -56,7 +57,15 @@ def _in_range(place: int, used: dict[int, dict[str, Any]] | None) -> dict[str, A
     return {"in_range": found and {name: found[name] for name in ("count", "busy_share")}}
 
 
-def _track(track: Track, origin: int, extremes: tuple[float, float] | None) -> dict[str, Any]:
+def _hosts(profile: Profile) -> dict[int, str]:
+    """Machines by process, where they are known."""
+    rows = profile.query("SELECT process_idx, host FROM ProcessInfo WHERE host IS NOT NULL").to_pylist()
+    return {int(row["process_idx"] or 0): str(row["host"]) for row in rows}
+
+
+def _track(
+    track: Track, origin: int, extremes: tuple[float, float] | None, host: str | None
+) -> dict[str, Any]:
     least, greatest = extremes or (0.0, 0.0)
     return {
         "id": track.id,
@@ -65,6 +74,7 @@ def _track(track: Track, origin: int, extremes: tuple[float, float] | None) -> d
         "headings": list(track.headings),
         "rank": track.rank,
         "core": track.core_idx,
+        "host": host or "",
         "table": track.table,
         "spans": track.spans,
         "depths": track.depths,

@@ -4,13 +4,14 @@ import { ChunkCache } from "./data/chunk_cache.js";
 import { NameTable } from "./data/names.js";
 import type { DataSource } from "./data/source.js";
 import { type Origin, TileLoader } from "./data/tile_loader.js";
-import { CHARGED_PLACES, type ProfileSummary, type Track } from "./data/track.js";
+import { BAND_PLACES, CHARGED_PLACES, type ProfileSummary, type Track } from "./data/track.js";
 import { type ColourBy, engineSlot, type NamedEngines, NO_NAMES } from "./draw/engine_colours.js";
 import { NO_OVERLAYS, type Overlays, type SpanMark } from "./draw/overlays.js";
 import type { Renderer } from "./draw/renderer.js";
 import type { Theme } from "./draw/theme.js";
 import { RULER_HEIGHT } from "./panels/stylesheet.js";
 import type { Comparison } from "./features/comparison.js";
+import { regrouped } from "./view/grouping.js";
 import { headingId, type Layout, layOut, type Row } from "./view/layout.js";
 import { lengthOf, moved, type TimeRange } from "./view/time_range.js";
 import { type SpanRef, type TimelineView } from "./view/view_state.js";
@@ -46,6 +47,9 @@ export class Core {
   private renderer: Renderer | null = null;
   private readonly listeners: Listener[] = [];
   private byId = new Map<string, Track>();
+  /** Findings and warnings, above all other tracks, and the scope that they are of. */
+  private bands: readonly Track[] = [];
+  private bandParams: Readonly<Record<string, string>> = {};
 
   constructor(
     readonly source: DataSource,
@@ -69,6 +73,7 @@ export class Core {
 
   /** Slot of the palette of a name on a track. */
   private slot(track: Track, name: number): number {
+    if (track.isBand) return engineSlot(track, "", this.namedEngines);
     const compared = this.comparison?.slot(track, name);
     if (compared !== undefined) return compared;
     return this.colourBy === "name" ? this.names.slot(name) : engineSlot(track, this.names.text(name), this.namedEngines);
@@ -102,6 +107,7 @@ export class Core {
 
   /** Where a track's data comes from. */
   originOf(track: Track): Origin {
+    if (track.isBand) return { source: this.source, params: this.bandParams };
     return track.isBase && this.comparison ? this.comparison.origin : { source: this.source, params: {} };
   }
 
@@ -137,15 +143,23 @@ export class Core {
     if (now && scrollTop > 0) this.scrollTo(scrollTop + now.y - top.y);
   }
 
+  /** Show other findings and warnings; what stands below stays where it is. */
+  setBands(bands: readonly Track[], params: Readonly<Record<string, string>>): void {
+    this.cache.clear((place) => place >= BAND_PLACES && place < CHARGED_PLACES);
+    this.bandParams = params;
+    this.bands = bands;
+    this.layTracksOut();
+  }
+
   track(id: string): Track | undefined {
-    return this.byId.get(id);
+    return this.byId.get(id) ?? this.bands.find((band) => band.id === id);
   }
 
   /** Change parts of the view. */
   update(change: Partial<TimelineView>): void {
     this.view = { ...this.view, ...change };
     if (change.range !== undefined && this.summary) this.viewport.show(change.range ?? this.viewport.bounds);
-    if (change.pinned || change.collapsed || change.expanded) this.layTracksOut();
+    if (change.pinned || change.collapsed || change.expanded || change.grouping) this.layTracksOut();
     this.tell(new Set(Object.keys(change) as ViewPart[]));
   }
 
@@ -231,7 +245,8 @@ export class Core {
 
   private openAbove(track: Track, depth: number): void {
     const { collapsed, expanded } = this.view;
-    const above = track.headings.map((_, place) => headingId(track.headings.slice(0, place + 1)));
+    const { headings } = regrouped([track], this.view.grouping)[0]!;
+    const above = headings.map((_, place) => headingId(headings.slice(0, place + 1)));
     const row = this.layout.rows.find((one) => one.id === track.id);
     const needsDepth = row?.kind === "track" && !row.track.isCharged && depth >= row.fullRows;
     if (row && !needsDepth) return;
@@ -247,7 +262,7 @@ export class Core {
     if (!this.summary) return;
     const { pinned, collapsed, expanded } = this.view;
     const folding = { pinned: new Set(pinned), collapsed: new Set(collapsed), expanded: new Set(expanded) };
-    this.layout = layOut(this.summary.tracks, folding);
+    this.layout = layOut([...this.bands, ...regrouped(this.summary.tracks, this.view.grouping)], folding);
     this.scrollTo(this.viewport.scrollTop);
     this.tell(new Set(["layout"]));
   }

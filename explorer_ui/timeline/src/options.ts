@@ -29,6 +29,8 @@ export interface TimelineOptions {
   readonly compare?: DataSource;
   /** How much later, in ns, the second profile's time is at the same point of the axis; both begin there by default. */
   readonly compareShiftNs?: number;
+  /** What the figures beside the timeline are of: its findings are simulated for it; all of the profile by default. */
+  readonly scope?: TimeRange | null;
   readonly theme?: ThemeChoice;
   readonly view?: Partial<TimelineView>;
   readonly painter?: PainterChoice;
@@ -69,6 +71,8 @@ export interface TimelineHandle {
   highlight(highlight: Highlight | null): void;
   /** Search names, or `column=value`; an empty text stops. */
   searchFor(text: string): void;
+  /** Findings are shown for another range; null for all of the profile. */
+  setScope(scope: TimeRange | null): void;
   setTheme(theme: ThemeChoice): void;
   /** Show the details of what is chosen in another element, not below the plot. */
   detailsInto(place: HTMLElement): void;

@@ -7,12 +7,14 @@ import type { FrameInput } from "./draw/frame.js";
 import type { NamedEngines } from "./draw/engine_colours.js";
 import { Renderer } from "./draw/renderer.js";
 import { DARK, LIGHT, resolveTheme, type ThemeChoice } from "./draw/theme.js";
+import { Bands } from "./features/bands.js";
 import { Choice } from "./features/choice.js";
 import { Comparison } from "./features/comparison.js";
 import { Dependencies } from "./features/dependencies.js";
 import { Details } from "./features/details.js";
 import { Lit } from "./features/lit.js";
 import { Markers } from "./features/markers.js";
+import { Measure } from "./features/measure.js";
 import { OverviewMap } from "./features/overview_map.js";
 import { Pointing } from "./features/pointing.js";
 import { ReaderTable } from "./features/reader_table.js";
@@ -69,6 +71,8 @@ class Timeline implements TimelineHandle {
   private readonly legend: Legend;
   private readonly search: Search;
   private readonly lit: Lit;
+  private readonly bands: Bands;
+  private readonly measure: Measure;
   private readonly details: Details;
   private readonly dependencies: Dependencies;
   private readonly gestures: Gestures;
@@ -122,11 +126,15 @@ class Timeline implements TimelineHandle {
       onZoom: (by) => this.held(0, 0.5 * by),
       onAll: () => core.show(core.viewport.bounds),
       onHelp: () => this.help.toggle(),
+      onGroup: (grouping) => core.update({ grouping }),
       legend: this.legend.root,
       ...((options.theme ?? "system") === "system" && {
         onDark: () => this.setTheme(core.theme.base === "dark" ? LIGHT : DARK),
       }),
     });
+    this.bands = new Bands(core);
+    this.bands.setScope(options.scope ?? null);
+    this.measure = new Measure(core);
     this.lit = new Lit(core, (chunk) => this.renderer.release(chunk), fail);
     this.dependencies = new Dependencies(core, (text) => this.reader.say(text), fail);
     this.details = new Details(core, this.frame.panel, {
@@ -135,7 +143,7 @@ class Timeline implements TimelineHandle {
       showDependencies: () => this.dependencies.toggle(),
     });
     this.walking = new Walking(core, this.renderer, this.choice, this.sums, this.reader);
-    this.pointing = new Pointing(core, this.renderer, this.frame, this.tooltip, this.reader, this.choice, this.details);
+    this.pointing = new Pointing(core, this.renderer, this.frame, this.tooltip, this.reader, this.choice, this.details, this.measure);
     this.gestures = new Gestures(this.frame.stage, this.pointing.target(), RULER_HEIGHT);
     this.keyboard = new Keyboard(this.frame.root, {
       onHeld: (pan, zoom) => this.held(pan, zoom),
@@ -186,6 +194,10 @@ class Timeline implements TimelineHandle {
     this.core.redraw();
   }
 
+  setScope(scope: TimeRange | null): void {
+    this.bands.setScope(scope);
+  }
+
   detailsInto(place: HTMLElement): void {
     if (this.frame.panel.closest(".nt-apart")?.parentElement === place) return;
     this.frame.setApart(place);
@@ -212,6 +224,7 @@ class Timeline implements TimelineHandle {
     clearTimeout(this.settleTimer);
     this.details.destroy();
     this.lit.destroy();
+    this.bands.destroy();
     this.search.destroy();
     this.dependencies.clear();
     this.core.loader.close();
@@ -233,6 +246,7 @@ class Timeline implements TimelineHandle {
       this.core.open(summary);
       this.map.open(summary.tracks);
       this.legend.open(summary.tracks);
+      this.bar.setGrouping(this.view.grouping);
       void this.colourOperations();
       this.told = JSON.stringify(this.view);
       this.details.start();
@@ -358,6 +372,7 @@ class Timeline implements TimelineHandle {
     if (changed.has("range")) this.tooltip.hide();
     if (REDRAWN.some((part) => changed.has(part))) this.sharpAt = 0; // until the next frame has looked
     if (changed.has("highlight")) this.showLit();
+    if (changed.has("grouping")) this.bar.setGrouping(this.view.grouping);
     if (changed.has("search") || changed.has("markers") || changed.has("size")) this.map.redraw();
     this.rest();
   }
@@ -387,8 +402,14 @@ class Timeline implements TimelineHandle {
       this.reader.show(this.renderer.rows, core.viewport.range, core.names);
       if (this.sharpAt > 0) this.walking.resume();
       this.tellHost();
-      this.settleTimer = window.setTimeout(() => this.sharpAt > 0 && this.renderer.settle(), SETTLE_MS);
+      this.settleTimer = window.setTimeout(() => this.sharpAt > 0 && this.settle(), SETTLE_MS);
     }, REST_MS);
+  }
+
+  /** Nothing has happened for a while: there is time for what nobody waits for. */
+  private settle(): void {
+    this.renderer.settle();
+    if (!this.options.compare) this.bands.start();
   }
 
   private told = "";
@@ -421,8 +442,9 @@ class Timeline implements TimelineHandle {
     "page-down": () => this.core.scrollTo(this.core.viewport.scrollTop + this.core.viewport.height * 0.8),
     fold: () => this.walking.withRow((row) => this.core.fold(row)),
     pin: () => this.walking.withRow((row) => this.core.pin(row)),
-    mark: () => this.markers.toggle(this.pointing.timeNs),
-    note: () => this.markers.write(this.pointing.timeNs),
+    mark: () => this.markers.toggle(this.pointing.edgeNs),
+    note: () => this.markers.write(this.pointing.edgeNs),
+    measure: () => this.measure.step(this.pointing.edgeNs),
     search: () => this.search.focus(),
     "hit-next": () => this.search.step(1),
     "hit-previous": () => this.search.step(-1),
@@ -436,6 +458,7 @@ class Timeline implements TimelineHandle {
 
   private clear(): void {
     this.gestures.reset();
+    this.measure.clear();
     this.core.update({ span: null, selection: null, highlight: null });
   }
 

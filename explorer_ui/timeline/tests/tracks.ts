@@ -22,6 +22,8 @@ export function track(place: number, change: Partial<Track> = {}): Track {
     unit: "",
     isCounter: false,
     isCharged: false,
+    isBand: false,
+    host: "",
     charged: null,
     isIdle: false,
     least: 0,

@@ -20,6 +20,7 @@ export function withView(query: string, view: TimelineView): string {
   set("expanded", list(view.expanded));
   set("markers", list(view.markers));
   set("search", view.search || null);
+  set("group", view.grouping === "process" ? null : view.grouping);
   return params.toString();
 }
 

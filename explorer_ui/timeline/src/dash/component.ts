@@ -119,6 +119,7 @@ function tell(props: ComponentProps, live: Live | null, view: TimelineView): voi
     highlight: view.highlight,
     markers: view.markers,
     search: view.search,
+    grouping: view.grouping,
     span: view.span,
   };
   if (live && props.setProps) live.told.push(JSON.stringify(viewFrom({ ...props, ...next } as ComponentProps)));

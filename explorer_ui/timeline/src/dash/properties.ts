@@ -1,6 +1,7 @@
 /** Dash properties as options and view of the engine. */
 
 import type { TimelineOptions } from "../options.js";
+import { groupingOf } from "../view/grouping.js";
 import type { TimeRange } from "../view/time_range.js";
 import type { Highlight, Marker, SpanRef, TimelineView } from "../view/view_state.js";
 
@@ -20,6 +21,8 @@ export interface ComponentProps {
   readonly highlight?: Highlight | null;
   readonly markers?: readonly Marker[];
   readonly search?: string;
+  readonly grouping?: string;
+  readonly scope?: readonly [number, number] | null;
   readonly theme?: "light" | "dark" | "system";
   readonly painter?: "auto" | "webgl2" | "canvas2d";
   readonly chrome?: boolean;
@@ -42,6 +45,7 @@ export function viewFrom(props: ComponentProps): TimelineView {
     highlight: props.highlight ?? null,
     markers: props.markers ?? [],
     search: props.search ?? "",
+    grouping: groupingOf(props.grouping),
   };
 }
 
@@ -51,6 +55,7 @@ export function optionsFrom(props: ComponentProps): Omit<TimelineOptions, "sourc
     theme: props.theme ?? "system",
     painter: props.painter ?? "auto",
     chrome: props.chrome ?? true,
+    scope: rangeFrom(props.scope),
   };
 }
 

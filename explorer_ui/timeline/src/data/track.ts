@@ -1,5 +1,7 @@
 /** Tracks of a profile, as the route `tracks` lists them. */
 
+/** Places of bands begin here. */
+export const BAND_PLACES = 1 << 18;
 /** Places of charged twins begin this far behind those of their tracks. */
 export const CHARGED_PLACES = 1 << 19;
 /** A track that is busy for less of the range than this is idle. */
@@ -21,6 +23,8 @@ export interface Track {
   readonly headings: readonly string[];
   readonly rank: number | null;
   readonly core: number | null;
+  /** Machine that it ran on; "" where that is not known. */
+  readonly host: string;
   readonly table: string;
   readonly spans: number;
   readonly depths: number;
@@ -30,6 +34,8 @@ export interface Track {
   readonly isCounter: boolean;
   /** Whether its pieces are charged time, which does not overlap, in place of the spans themselves. */
   readonly isCharged: boolean;
+  /** Whether its pieces are findings or warnings, not spans of a table. */
+  readonly isBand: boolean;
   /** The same track in charged time; null where time is not charged to its spans. */
   readonly charged: Track | null;
   /** Whether it has next to nothing in the range that the profile was opened on, or the host went to. */
@@ -71,11 +77,15 @@ interface TrackAnswer {
   end_ns: number;
   unit: string;
   counter: boolean;
+  host?: string;
   charged?: boolean;
   in_range?: RangeUse | null;
   least: number;
   greatest: number;
 }
+
+/** A track of bands, as the route `bands` lists it. */
+export type BandAnswer = TrackAnswer;
 
 /** The answer of the route `tracks`. */
 export interface TracksAnswer {
@@ -99,6 +109,11 @@ export function readSummary(answer: TracksAnswer): ProfileSummary {
     endNs: Math.max(answer.end_ns, answer.start_ns + 1),
     tracks: answer.tracks.map(readTrack),
   };
+}
+
+/** Tracks of findings and warnings. */
+export function readBands(answers: readonly BandAnswer[]): Track[] {
+  return answers.map((answer, place) => ({ ...bareTrack(answer, place), place: BAND_PLACES + place, isBand: true }));
 }
 
 /** Whether a track with this in a range is idle there. */
@@ -131,6 +146,7 @@ function bareTrack(answer: TrackAnswer, place: number): Track {
     headings: answer.headings,
     rank: answer.rank,
     core: answer.core,
+    host: answer.host ?? "",
     table: answer.table,
     spans: answer.spans,
     depths: Math.max(1, answer.depths),
@@ -139,6 +155,7 @@ function bareTrack(answer: TrackAnswer, place: number): Track {
     unit: answer.unit,
     isCounter: answer.counter,
     isCharged: false,
+    isBand: false,
     charged: null,
     isIdle: false,
     least: answer.least,

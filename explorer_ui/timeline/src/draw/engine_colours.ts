@@ -23,6 +23,8 @@ export const ENGINE_COLOURS: readonly EngineColour[] = [
 ];
 
 export const OTHER_SLOT = 7;
+/** Id of the track of findings. */
+const FINDINGS = "bands/findings";
 
 const BY_LEVEL: Readonly<Record<string, string>> = {
   dma_queue: "dma",
@@ -52,6 +54,7 @@ export function engineOf(track: Track): EngineColour | undefined {
 
 /** The slot of a span by the engine that runs it. */
 export function engineSlot(track: Track, name: string, named: NamedEngines): number {
+  if (track.isBand) return track.id === FINDINGS ? 0 : 1;
   const engine = engineOf(track);
   if (engine) return track.level === "engine" && named.control.includes(name) ? OTHER_SLOT : engine.slot;
   const key = named.operations[track.level]?.[name];

@@ -84,7 +84,7 @@ export class FrameDrawer {
       pen.beginPath();
       pen.rect(0, top, scale.width, bottom - top);
       pen.clip();
-      for (const one of rows) this.labels.write(pen, one.row, one.placed, one.top, scale, input.names, input.lit !== null || input.isCompared);
+      for (const one of rows) this.labels.write(pen, one.row, one.placed, one.top, scale, input.names, input.lit !== null || input.isCompared || one.row.track.isBand);
       drawOverlays(pen, input, rows, top, bottom);
       pen.restore();
     };
@@ -103,7 +103,7 @@ export class FrameDrawer {
     }
     painter.fill(0, top + row.height - 1, scale.width, 1, this.colours.grid);
     const placed = placedChunks(input.cache, row.track, tiles, scale);
-    const ink: Ink = row.track.isCounter ? "counter" : input.lit ? "faint" : input.isCompared ? "delta" : "plain";
+    const ink: Ink = row.track.isBand ? "band" : row.track.isCounter ? "counter" : input.lit ? "faint" : input.isCompared ? "delta" : "plain";
     for (const part of placed) this.strip(painter, scale, row, part, top, ink);
     if (input.lit) {
       for (const part of input.lit(row, tiles)) this.strip(painter, scale, row, part, top, "strong");

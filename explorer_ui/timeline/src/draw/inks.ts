@@ -1,7 +1,7 @@
 /** The colours of shapes under a theme. */
 
 import type { Ink, InkTable } from "./painter.js";
-import { mixed, PALETTES, parseColour, type Rgb } from "./palette.js";
+import { mixed, PALETTES, parseColour, type Rgb, SLOTS } from "./palette.js";
 import type { Theme } from "./theme.js";
 
 /** How strong the tint behind a bucket is: it says that spans are here, its solid part how busy they keep it. */
@@ -18,7 +18,8 @@ export function inkTable(theme: Theme, dimmed: ReadonlySet<number> = new Set()):
   const counter = plain.map(() => mixed(parseColour(theme.accent), background, 0.25));
   const strong = plain.map(() => parseColour(theme.lit));
   const delta = deltaColours(theme);
-  const solid: Record<Ink, readonly Rgb[]> = { plain, faint: towards(plain, FAINT), counter, strong, delta };
+  const band = bandColours(theme);
+  const solid: Record<Ink, readonly Rgb[]> = { plain, faint: towards(plain, FAINT), counter, strong, delta, band };
   return {
     background,
     solid,
@@ -28,8 +29,16 @@ export function inkTable(theme: Theme, dimmed: ReadonlySet<number> = new Set()):
       counter: towards(counter, 0.45),
       strong: towards(strong, TINT * 1.5),
       delta: towards(delta, TINT),
+      band: towards(band, 0.5),
     },
   };
+}
+
+/** Colours of findings, then of warnings; so light that a text in the text's colour can be read on them. */
+function bandColours(theme: Theme): readonly Rgb[] {
+  const background = parseColour(theme.background);
+  const warning = mixed(background, parseColour(theme.lit), 0.5);
+  return [mixed(background, parseColour(theme.mark), 0.4), ...Array.from({ length: SLOTS - 1 }, () => warning)];
 }
 
 /** Colours by slot, from much faster over the same to much slower; the last one for what has nothing to compare. */

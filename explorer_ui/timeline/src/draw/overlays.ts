@@ -30,9 +30,11 @@ export interface Overlays {
   readonly hit: number;
   readonly dependencies: readonly Dependency[];
   readonly dragged: TimeRange | null;
+  /** What the ruler measures; its end may lie before its start. */
+  readonly measured: TimeRange | null;
 }
 
-export const NO_OVERLAYS: Overlays = { chosen: null, hovered: null, hits: [], hit: -1, dependencies: [], dragged: null };
+export const NO_OVERLAYS: Overlays = { chosen: null, hovered: null, hits: [], hit: -1, dependencies: [], dragged: null, measured: null };
 
 const MOST_MARKS = 2000;
 
@@ -52,6 +54,7 @@ export function drawOverlays(
   drawDependencies(pen, overlays.dependencies, byTrack, scale, theme);
   const range = overlays.dragged ?? input.view.selection;
   if (range) drawRange(pen, range, scale, theme, top, bottom);
+  if (overlays.measured) drawMeasured(pen, overlays.measured, scale, theme, top, bottom);
   for (const marker of input.view.markers) {
     const x = Math.round(scale.toX(marker.timeNs));
     if (x < -1 || x > scale.width) continue;
@@ -70,6 +73,22 @@ function drawRange(pen: CanvasRenderingContext2D, range: TimeRange, scale: TimeS
   pen.globalAlpha = 1;
   pen.fillRect(Math.round(from), top, 1, bottom - top);
   pen.fillRect(Math.round(to) - 1, top, 1, bottom - top);
+}
+
+function drawMeasured(pen: CanvasRenderingContext2D, { startNs, endNs }: TimeRange, scale: TimeScale, theme: Theme, top: number, bottom: number): void {
+  const middle = top + (bottom - top) / 2;
+  pen.fillStyle = theme.text;
+  for (const timeNs of [startNs, endNs]) pen.fillRect(Math.round(scale.toX(timeNs)), top, 1, bottom - top);
+  const [from, to] = [scale.toX(Math.min(startNs, endNs)), scale.toX(Math.max(startNs, endNs))];
+  pen.fillRect(from, middle, to - from, 1);
+  pen.font = `600 12px ${theme.font}`;
+  pen.textBaseline = "middle";
+  const text = durationText(Math.abs(endNs - startNs));
+  const width = pen.measureText(text).width + 12;
+  const left = Math.min(Math.max((from + to - width) / 2, 0), scale.width - width);
+  pen.fillRect(left, middle - 10, width, 20);
+  pen.fillStyle = theme.background;
+  pen.fillText(text, left + 6, middle + 0.5);
 }
 
 function drawHits(pen: CanvasRenderingContext2D, input: FrameInput, byTrack: ReadonlyMap<string, DrawnRow>): void {

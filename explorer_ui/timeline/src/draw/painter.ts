@@ -21,9 +21,9 @@ export interface Strip {
   readonly ink: Ink;
 }
 
-/** Which colours a strip has: its own, faint ones, of what is emphasised, of what got slower or faster. */
-export type Ink = "plain" | "faint" | "counter" | "strong" | "delta";
-export const INKS: readonly Ink[] = ["plain", "faint", "counter", "strong", "delta"];
+/** Which colours a strip has: its own, faint ones, of what is emphasised, of what got slower or faster, of findings and warnings. */
+export type Ink = "plain" | "faint" | "counter" | "strong" | "delta" | "band";
+export const INKS: readonly Ink[] = ["plain", "faint", "counter", "strong", "delta", "band"];
 
 /** Colours by ink and slot: of solid parts and of tints. */
 export interface InkTable {

@@ -2,19 +2,20 @@
  * Colours of spans. A name always has the same colour; names that differ in a number only share one.
  *
  * The palettes are told apart with the common kinds of colour blindness: Okabe and Ito, "Color Universal Design"
- * (2008), and Paul Tol, "Colour Schemes" (SRON/EPS/TN/09-002, 2021), "muted" and "bright".
+ * (2008), and Paul Tol, "Colour Schemes" (SRON/EPS/TN/09-002, 2021), "muted" and "bright". Of Okabe and Ito's colours
+ * pink and grey are replaced: with deuteranopia both look like their green, a lighter grey and a darker pink do not.
  */
 
 /** Colours that spans may have. */
 export const SLOTS = 8;
 
-export type PaletteName = "okabe-ito" | "muted" | "bright";
+export type PaletteName = "engines" | "muted" | "bright";
 
 /** Red, green, blue; 0 to 255. */
 export type Rgb = readonly [number, number, number];
 
 export const PALETTES: Readonly<Record<PaletteName, readonly string[]>> = {
-  "okabe-ito": ["#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#0072b2", "#f0e442", "#d55e00", "#8f8f8f"],
+  engines: ["#56b4e9", "#e69f00", "#009e73", "#a33a76", "#0072b2", "#f0e442", "#d55e00", "#9aa3ae"],
   muted: ["#88ccee", "#cc6677", "#ddcc77", "#44aa99", "#aa4499", "#999933", "#332288", "#117733"],
   bright: ["#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#7f9bd1"],
 };

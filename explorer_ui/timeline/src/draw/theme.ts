@@ -43,7 +43,7 @@ export const LIGHT: Theme = {
   slower: "#db7700",
   faster: "#3d9bd6",
   font: FONT,
-  palette: "okabe-ito",
+  palette: "engines",
 };
 
 export const DARK: Theme = {
@@ -61,7 +61,7 @@ export const DARK: Theme = {
   slower: "#a35600",
   faster: "#1a6ea6",
   font: FONT,
-  palette: "okabe-ito",
+  palette: "engines",
 };
 
 /** A theme by name, or with some of its colours replaced; `system` follows the browser. */

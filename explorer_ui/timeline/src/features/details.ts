@@ -12,6 +12,8 @@ import { type NameSum, rangeCsv, type TrackSum } from "./range_csv.js";
 interface DetailsAnswer {
   columns: Record<string, unknown>;
   source: SourcePlace | null;
+  /** A query whose answer is the span's row. */
+  sql?: string;
   belongs: { by: Highlight["by"]; value: string; level: string; name: string }[];
 }
 
@@ -21,6 +23,8 @@ interface StatisticsAnswer {
 
 interface NamesAnswer {
   names: NameSum[];
+  /** A query whose answer are the spans of the track in the range. */
+  sql?: string;
   /** Whether `time_ns` is charged device time, which adds up; else that of the spans themselves. */
   is_charged: boolean;
 }
@@ -40,6 +44,7 @@ interface WantedRange {
 const SAID = new Set(["start_ts", "end_ts", "duration_ns", "source_file", "source_line", "process_idx"]);
 /** Columns that are told in words; the others are folded away. */
 const WORDS: Readonly<Record<string, string>> = {
+  change: "What to change",
   opcode: "Instruction",
   operands: "Operands",
   evt_wait_time_ns: "Waited for engines",
@@ -116,11 +121,12 @@ export class Details {
     this.spanColumn.append(this.spanHead(span, track.name));
     this.showPanel();
     const request = (this.spanRequest = new AbortController());
-    const params = { track: String(track.listed), row: String(span.row), depth: String(span.depth ?? 0) };
-    requestJson<DetailsAnswer>(this.core.originOf(track).source, "details", params, request.signal).then(
+    const { source, params: own } = this.core.originOf(track);
+    const params = { ...(track.isBand && own), track: String(track.listed), row: String(span.row), depth: String(span.depth ?? 0) };
+    requestJson<DetailsAnswer>(source, track.isBand ? "bands/details" : "details", params, request.signal).then(
       (answer) => {
         if (request.signal.aborted) return;
-        this.spanColumn.append(this.spanBody(answer));
+        this.spanColumn.append(this.spanBody(answer, !track.isBand));
         this.target.onDetails({ span, range: this.core.view.selection, details: answer.columns, source: answer.source });
       },
       (error: unknown) => {
@@ -139,10 +145,11 @@ export class Details {
     ]);
   }
 
-  private spanBody(answer: DetailsAnswer): HTMLElement {
+  private spanBody(answer: DetailsAnswer, hasWaits: boolean): HTMLElement {
     const rows: [string, string | Node][] = answer.belongs.map((one) => [one.level, this.litLink(one)]);
     if (answer.source) rows.push(["Source", this.sourceLink(answer.source)]);
-    rows.push(["Waits", link("show the chain", () => this.target.showDependencies(), "What it waited for, and what waited for it (C)")]);
+    if (hasWaits) rows.push(["Waits", link("show the chain", () => this.target.showDependencies(), "What it waited for, and what waited for it (C)")]);
+    if (answer.sql) rows.push(["Query", copyLink(answer.sql)]);
     const raw: [string, string][] = [];
     for (const [name, value] of Object.entries(answer.columns)) {
       if (SAID.has(name) || value === "" || value === 0 || value === false || value === null) continue;
@@ -214,7 +221,7 @@ export class Details {
   /** Whose names are shown: those of the active track, or of the chosen span's, or of the busiest engine. */
   private namedTrack(sums: StatisticsAnswer): { place: number; name: string } | undefined {
     const active = this.core.track(this.core.activeId ?? "") ?? this.core.track(this.core.view.span?.track ?? "");
-    if (active && !active.isCounter) return active;
+    if (active && !active.isCounter && !active.isBand) return active;
     const tracks = this.core.summary?.tracks ?? [];
     const engines = sums.tracks.filter((sum) => tracks[sum.track]?.level === "engine");
     const busiest = (engines.length > 0 ? engines : sums.tracks).reduce<StatisticsAnswer["tracks"][number] | null>(
@@ -276,9 +283,9 @@ export class Details {
       shareText(one.time_ns / lengthOf(range)),
       one.longest_ns === null ? "" : durationText(one.longest_ns),
     ]);
-    return rows.length === 0
-      ? element("span", "")
-      : numbers([`On ${trackName}`, "Spans", answer.is_charged ? "Charged" : "In spans", "Of the range", "Longest span"], rows);
+    if (rows.length === 0) return element("span", "");
+    const table = numbers([`On ${trackName}`, "Spans", answer.is_charged ? "Charged" : "In spans", "Of the range", "Longest span"], rows);
+    return element("div", "", {}, [table, ...(answer.sql ? [copyLink(answer.sql)] : [])]);
   }
 }
 
@@ -304,6 +311,17 @@ function numbers(heads: readonly string[], rows: readonly (readonly string[])[])
 function link(name: string, onClick: () => void, title = name): HTMLElement {
   const made = element("button", "nt-link", { text: name, title, onClick });
   made.type = "button";
+  return made;
+}
+
+/** A link that copies a query, for the page Query or `neuron-profile query`. */
+function copyLink(sql: string): HTMLElement {
+  const made = link("Copy as SQL", () => {
+    navigator.clipboard.writeText(sql).then(
+      () => (made.textContent = "Copied"),
+      () => made.replaceWith(element("code", "", { text: sql })), // the browser does not allow it: here it is to be marked
+    );
+  }, sql);
   return made;
 }
 

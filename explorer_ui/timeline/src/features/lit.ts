@@ -6,12 +6,17 @@ import type { Chunk } from "../data/chunk.js";
 import { requestJson } from "../data/source.js";
 import { TileLoader } from "../data/tile_loader.js";
 import type { TileSpan } from "../data/tile.js";
+import type { Track } from "../data/track.js";
 import { demandsFor, visibleTracks } from "../view/demands.js";
 import type { TrackRow } from "../view/layout.js";
 import { isSharp, placedChunks, type Placed, sharpTiles } from "../view/scene.js";
 import type { Highlight } from "../view/view_state.js";
 
 const BUDGET_BYTES = 24 * 2 ** 20;
+
+function canBeLit(track: Track): boolean {
+  return !track.isCounter && !track.isBand;
+}
 
 export class Lit {
   private readonly cache: ChunkCache;
@@ -35,14 +40,14 @@ export class Lit {
   get placed(): ((row: TrackRow, tiles: TileSpan) => readonly Placed[]) | null {
     if (!this.what) return null;
     const { scale } = this.core.viewport;
-    return (row, tiles) => (row.track.isCounter ? [] : placedChunks(this.cache, row.track, tiles, scale));
+    return (row, tiles) => (row.track.isCounter || row.track.isBand ? [] : placedChunks(this.cache, row.track, tiles, scale));
   }
 
   /** Whether all of what is lit and in sight is there. */
   get isSharp(): boolean {
     if (!this.what) return true;
     const { layout, viewport } = this.core;
-    const tracks = visibleTracks(layout, viewport).filter((track) => !track.isCounter);
+    const tracks = visibleTracks(layout, viewport).filter(canBeLit);
     return isSharp(this.cache, tracks, sharpTiles(viewport.scale), viewport.bounds);
   }
 
@@ -70,7 +75,7 @@ export class Lit {
     this.cache.tick();
     if (!this.loader) return;
     const demands = demandsFor(this.core.layout, this.core.viewport).filter((demand) => demand.isUrgent);
-    this.loader.want(demands.map((demand) => ({ ...demand, tracks: demand.tracks.filter((track) => !track.isCounter) })));
+    this.loader.want(demands.map((demand) => ({ ...demand, tracks: demand.tracks.filter(canBeLit) })));
     this.cache.trim(() => false);
   }
 

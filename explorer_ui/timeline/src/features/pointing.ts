@@ -10,8 +10,10 @@ import { type Hit, hitTest, type SpanHit } from "../view/hit.js";
 import { depthAt } from "../view/layout.js";
 import type { TimeRange } from "../view/time_range.js";
 import type { Details } from "./details.js";
+import type { Measure } from "./measure.js";
 import type { ReaderTable } from "./reader_table.js";
 import { type Choice, refOf } from "./choice.js";
+import { nearestEdge } from "./snapping.js";
 
 /** Pixels above a box that is zoomed into. */
 const BOX_MARGIN = 8;
@@ -19,6 +21,7 @@ const BOX_MARGIN = 8;
 export class Pointing {
   /** The time at which the pointer is; null where it is not on the plot. */
   timeNs: number | null = null;
+  private at: { readonly x: number; readonly y: number } | null = null;
 
   constructor(
     private readonly core: Core,
@@ -28,7 +31,17 @@ export class Pointing {
     private readonly reader: ReaderTable,
     private readonly choice: Choice,
     private readonly details: Details,
+    private readonly measure: Measure,
   ) {}
+
+  /** The edge of a span at the pointer, or else the pointer's time; null where it is not on the plot. */
+  get edgeNs(): number | null {
+    return this.at === null || this.timeNs === null ? null : this.snapped(this.at.x, this.at.y) ?? this.timeNs;
+  }
+
+  private snapped(x: number, y: number | null): number | null {
+    return nearestEdge(this.renderer.rows, this.core.viewport.scale, x, y);
+  }
 
   /** What gestures act on. */
   target(): GestureTarget {
@@ -49,9 +62,18 @@ export class Pointing {
   }
 
   private dragRange(range: TimeRange | null, isDone: boolean): void {
-    this.core.setOverlays({ dragged: isDone ? null : range });
-    if (isDone) this.choice.chooseRange(range);
-    else this.details.drag(range);
+    const whole = range && this.toEdges(range);
+    this.core.setOverlays({ dragged: isDone ? null : whole });
+    if (isDone) this.choice.chooseRange(whole);
+    else this.details.drag(whole);
+  }
+
+  /** A range whose ends are edges of spans, where such are near. */
+  private toEdges(range: TimeRange): TimeRange {
+    const { scale } = this.core.viewport;
+    const edge = (timeNs: number): number => this.snapped(scale.toX(timeNs), null) ?? timeNs;
+    const [startNs, endNs] = [edge(range.startNs), edge(range.endNs)];
+    return endNs > startNs ? { startNs, endNs } : range;
   }
 
   private dragBox(box: { left: number; right: number; top: number; bottom: number } | null, isDone: boolean): void {
@@ -75,6 +97,8 @@ export class Pointing {
 
   private hover(x: number | null, y: number): void {
     this.timeNs = x === null ? null : this.core.viewport.scale.toNs(x);
+    this.at = x === null ? null : { x, y };
+    if (this.measure.isFollowing && this.edgeNs !== null) this.measure.follow(this.edgeNs);
     const hit = x === null ? null : this.hitAt(x, y);
     if (hit && x !== null) {
       const { body, stage } = this.frame;

@@ -22,6 +22,7 @@ export type KeyAction =
   | "pin"
   | "mark"
   | "note"
+  | "measure"
   | "search"
   | "hit-next"
   | "hit-previous"
@@ -44,6 +45,7 @@ export const KEYS: readonly (readonly [string, string])[] = [
   ["C", "Show what the chosen span waited for, and what waited for it"],
   ["M", "Put a marker at the pointer, or take it away"],
   ["T", "Write a note at a marker"],
+  ["R", "Measure from the pointer; again to hold the ruler, again to take it away"],
   ["/", "Search"],
   ["N  Shift+N", "Next, previous hit"],
   ["Esc", "Clear what is chosen"],
@@ -79,6 +81,7 @@ const ACTIONS: Readonly<Record<string, KeyAction>> = {
   p: "pin",
   m: "mark",
   t: "note",
+  r: "measure",
   "/": "search",
   n: "hit-next",
   N: "hit-previous",

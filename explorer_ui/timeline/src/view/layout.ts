@@ -11,6 +11,8 @@ export const CLOSED_COUNTER_HEIGHT = 20;
 export const DEEP = 4;
 /** Rows of a closed track that keep their height, and the height of those below them. */
 export const CLOSED_FULL_ROWS = 3;
+/** The same of findings and warnings, which stand above everything else. */
+const CLOSED_BAND_ROWS = 1;
 export const THIN_HEIGHT = 3;
 export const CLOSED_THIN_ROWS = 10;
 const PADDING = 3;
@@ -73,6 +75,7 @@ export function isOpen(id: string, track: Track | null, folding: Folding): boole
   if (track?.charged) return folding.expanded.has(id);
   if (folding.collapsed.has(id)) return false;
   if (folding.expanded.has(id)) return true;
+  if (track?.isBand) return track.depths <= CLOSED_BAND_ROWS;
   return track === null || track.isCounter || track.depths <= DEEP;
 }
 
@@ -198,7 +201,7 @@ function trackRow(whole: Track, indent: number, y: number, folding: Folding): Tr
     const rowHeight = open ? COUNTER_HEIGHT : CLOSED_COUNTER_HEIGHT;
     return { ...common, height: rowHeight + 2 * PADDING, fullRows: 1, rowHeight, thinRows: 0 };
   }
-  const fullRows = open ? track.depths : Math.min(track.depths, CLOSED_FULL_ROWS);
+  const fullRows = open ? track.depths : Math.min(track.depths, track.isBand ? CLOSED_BAND_ROWS : CLOSED_FULL_ROWS);
   const thinRows = open ? 0 : Math.min(track.depths - fullRows, CLOSED_THIN_ROWS);
   const height = fullRows * ROW_HEIGHT + thinRows * THIN_HEIGHT + 2 * PADDING;
   return { ...common, height, fullRows, rowHeight: ROW_HEIGHT, thinRows };

@@ -1,5 +1,6 @@
 /** What a host may set and is told of: everything that makes up a view, and nothing of the data. */
 
+import type { Grouping } from "./grouping.js";
 import type { TimeRange } from "./time_range.js";
 
 /** A span, named so that it can be found again. */
@@ -45,6 +46,7 @@ export interface TimelineView {
   readonly highlight: Highlight | null;
   readonly markers: readonly Marker[];
   readonly search: string;
+  readonly grouping: Grouping;
 }
 
 export const EMPTY_VIEW: TimelineView = {
@@ -57,4 +59,5 @@ export const EMPTY_VIEW: TimelineView = {
   highlight: null,
   markers: [],
   search: "",
+  grouping: "process",
 };

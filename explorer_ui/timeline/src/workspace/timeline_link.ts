@@ -1,6 +1,7 @@
 /** The timeline's part in the workspace: what is chosen in it is told, and what is chosen elsewhere is shown in it. */
 
 import type { Selection, SourcePlace, TimelineHandle } from "../options.js";
+import { groupingOf } from "../view/grouping.js";
 import type { TimeRange } from "../view/time_range.js";
 import type { TimelineView } from "../view/view_state.js";
 import type { Changes } from "./address.js";
@@ -50,7 +51,9 @@ export class TimelineLink {
       collapsed: listOf(params.get("collapsed")),
       expanded: listOf(params.get("expanded")),
       markers: listOf(params.get("markers")),
+      grouping: groupingOf(params.get("group")),
     };
+    handle.setScope(scopeOf(params));
     const text = JSON.stringify(view);
     if (text === this.shownView) return;
     this.shownView = text;
@@ -74,6 +77,7 @@ export class TimelineLink {
         expanded: list(view.expanded),
         markers: list(view.markers),
         search: view.search || null,
+        group: view.grouping === "process" ? null : view.grouping,
       },
       isMoved,
     );
@@ -106,6 +110,12 @@ export function rangeOf(params: URLSearchParams): TimeRange | null {
   if (params.get("t") === "all" || !(end > start)) return null;
   const margin = Math.ceil((end - start) * MARGIN);
   return { startNs: Math.max(0, start - margin), endNs: end + margin };
+}
+
+/** The range that all figures are of; null for all of the profile. */
+function scopeOf(params: URLSearchParams): TimeRange | null {
+  const [start, end] = [Number(params.get("start_ns")), Number(params.get("end_ns"))];
+  return end > start ? { startNs: start, endNs: end } : null;
 }
 
 function textOf(range: TimeRange | null): string {

@@ -24,7 +24,7 @@ export interface WorkspaceData {
 }
 
 /** Parts of the address that the server need not hear of. */
-const UNHEARD = new Set(["t", "pinned", "collapsed", "expanded", "markers", "span", "selection", "sel", "l", "max", "focus"]);
+const UNHEARD = new Set(["t", "pinned", "collapsed", "expanded", "markers", "group", "span", "selection", "sel", "l", "max", "focus"]);
 const HEADLINE = "headline";
 const COMPARE = "compare";
 

@@ -19,14 +19,14 @@ def write_small_profile(path: Path, duration_ns: int = 6) -> Path:
     place = np.arange(INSTRUCTIONS)
     with ProfileWriter(path, {"target": "trn2"}) as writer:
         writer.append("ProcessInfo", {"process_idx": np.zeros(1, np.int32), "command": ["train.py"]})
-        writer.append("Instruction", _filled("Instruction", _instructions(place, duration_ns)))
-        writer.append("HloInstruction", _filled("HloInstruction", _operations()))
-        writer.append("DmaPacketAggregated", _filled("DmaPacketAggregated", _transfers()))
-        writer.append("PendingDma", _filled("PendingDma", _samples()))
+        writer.append("Instruction", filled("Instruction", _instructions(place, duration_ns)))
+        writer.append("HloInstruction", filled("HloInstruction", _operations()))
+        writer.append("DmaPacketAggregated", filled("DmaPacketAggregated", _transfers()))
+        writer.append("PendingDma", filled("PendingDma", _samples()))
     return path
 
 
-def _filled(table: str, columns: dict[str, Any]) -> dict[str, Any]:
+def filled(table: str, columns: dict[str, Any]) -> dict[str, Any]:
     """Columns with those that the table needs besides, all empty."""
     schema = TABLES[table]
     rows = len(next(iter(columns.values())))
@@ -94,6 +94,8 @@ def _transfers() -> dict[str, Any]:
         "end_ts": place * 150 + 200,
         "duration_ns": np.full(40, 200),
         "queue_name": ["qSyncIn0"] * 40,
+        "packet_count": np.where(place < 4, 16, 1),
+        "transfer_bytes": np.full(40, 1024),
         "variable": [f"weight.{number}" for number in place],
         "raw_hlo_id": 1 + place // 4,
         "pcore_idx": np.zeros(40, np.int64),

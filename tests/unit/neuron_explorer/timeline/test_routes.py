@@ -136,3 +136,14 @@ def test_operations_have_the_engine_that_they_keep_busy_for_longest(client):
 def test_very_long_profiles_leave_operations_without_an_engine(profile, monkeypatch):
     monkeypatch.setattr(operation_engines, "MOST_INSTRUCTIONS", 10)
     assert operation_engines.operation_engines(profile)["operations"] == {}
+
+
+def test_what_is_shown_can_be_had_as_a_query(client, profile, places):
+    place = places["engine/Tensor"]
+    row = spans_at(client, place)[0]["row"]
+    details = client.get(f"/data/known/details?track={place}&row={row}").get_json()
+    assert profile.query(details["sql"])["id"].to_pylist() == [details["columns"]["id"]]
+    names = client.get(f"/data/known/names?track={place}&start=0&end=100").get_json()
+    found = profile.query(names["sql"])
+    assert found.num_rows == sum(row["count"] for row in names["names"])
+    assert set(found["engine"].to_pylist()) == {"Tensor"}
