@@ -7,7 +7,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "compared.md"
-_NAMED = re.compile(r"`(tests/[\w/]+\.py)(?:::(\w+))?` \|$")
+_NAMED = re.compile(
+    r"`((?:tests/[\w/]+\.py)|(?:explorer_ui/timeline/tests/[\w/]+\.test\.ts))(?:::(\w+))?` \|$"
+)
 
 
 def _rows() -> list[str]:
