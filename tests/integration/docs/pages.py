@@ -30,7 +30,9 @@ class Block:
     Attributes:
         language: bash, console, python, sql, ...
         text: What stands in it.
-        note: What a comment above it tells the one who runs it, such as "file: train.py".
+        note: What a comment above it tells the one who runs it: "file: train.py" is written and not run,
+            "continues" goes on where the Python block before it ended, of what "exits with 0 or 1" both do,
+            "numbers vary" compares words alone, and "not run: why".
         line: Its line in the page.
     """
 
@@ -123,6 +125,7 @@ class Reader:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._sessions: list[int] = []
+        self._python = ""
         self._devices = memory_folder()
         (folder / ".venv").symlink_to(sys.prefix)
 
@@ -152,9 +155,10 @@ class Reader:
             (self.folder / about).write_text(block.text)
             return []
         if block.language == "bash":
-            return self._shell(block.text)[0]
+            return self._shell(block.text, may_fail=kind == "exits with 0 or 1")[0]
         if block.language == "python":
-            (self.folder / "block.py").write_text(block.text)
+            self._python = f"{self._python}\n{block.text}" if kind == "continues" else block.text
+            (self.folder / "block.py").write_text(self._python)
             return self._shell("python block.py")[0]
         if block.language == "sql":
             return self._shell(f"neuron-profile query {self._newest_profile()} {shlex.quote(block.text)}")[0]
@@ -173,7 +177,7 @@ class Reader:
             return problems
         return [f"`{command}` no longer prints {missing}, but:\n{printed[-3000:]}"]
 
-    def _shell(self, script: str) -> tuple[list[str], str]:
+    def _shell(self, script: str, may_fail: bool = False) -> tuple[list[str], str]:
         """Run a script of the shell; how it failed, and what it printed on both channels."""
         environment = {
             **os.environ,
@@ -192,4 +196,5 @@ class Reader:
             status = running.wait(timeout=600)
             output.seek(0)
             printed = output.read()
-        return [f"{script!r} ended with {status}: {printed[-3000:]}"] if status else [], printed
+        wrong = status not in (0, 1) if may_fail else status != 0
+        return [f"{script!r} ended with {status}: {printed[-3000:]}"] if wrong else [], printed

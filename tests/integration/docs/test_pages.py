@@ -8,10 +8,12 @@ import pytest
 
 from tests.integration.docs.pages import ROOT, Reader, blocks, commands, missing_lines
 
+RUN = {"bash", "console", "python", "sql"}
 PAGES = [
-    "README.md", "docs/tutorial-pytorch.md", "docs/tutorial-jax.md", "docs/tutorial-nki.md",
-    "docs/tutorial-distributed.md", "docs/tutorial-vscode.md", "docs/tutorial-monitor.md",
-]  # fmt: skip
+    str(page.relative_to(ROOT))
+    for page in [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+    if any(block.language in RUN and not block.note.startswith("not run: ") for block in blocks(page))
+]
 
 
 @pytest.mark.slow
@@ -22,6 +24,17 @@ def test_a_page_runs_as_written(page: str, tmp_path: Path) -> None:
     with Reader(tmp_path) as reader:
         problems = reader.follow(ROOT / page)
     assert not problems, "\n".join(problems)
+
+
+def test_what_is_not_run_says_why() -> None:
+    reasons = [
+        block.note.removeprefix("not run: ")
+        for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
+        for block in blocks(page)
+        if block.note.startswith("not run")
+    ]
+    assert reasons
+    assert all(len(reason.split()) > 2 for reason in reasons)
 
 
 def test_a_page_whose_command_fails_is_noticed(tmp_path: Path) -> None:
@@ -38,10 +51,13 @@ def test_notes_files_and_console_blocks(tmp_path: Path) -> None:
     page.write_text(
         "<!-- file: sub/hello.py -->\n```python\nprint('value', 41.5)\n```\n"
         "<!-- not run: it needs a cluster -->\n```bash\nfalse\n```\n"
+        "```python\na = 1\n```\n<!-- continues -->\n```python\nassert a == 1\n```\n"
+        "<!-- exits with 0 or 1 -->\n```bash\nexit 1\n```\n"
         '```console\n$ python sub/hello.py\nvalue   40\n$ echo "a\nb"\na\n...\n```\n'
     )
-    assert [block.note for block in blocks(page)] == ["file: sub/hello.py", "not run: it needs a cluster", ""]
-    assert [command for command, _ in commands(blocks(page)[2].text)] == [
+    notes = ["file: sub/hello.py", "not run: it needs a cluster", "", "continues", "exits with 0 or 1", ""]
+    assert [block.note for block in blocks(page)] == notes
+    assert [command for command, _ in commands(blocks(page)[-1].text)] == [
         "python sub/hello.py",
         'echo "a\nb"',
     ]
