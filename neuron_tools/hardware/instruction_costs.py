@@ -46,6 +46,9 @@ def cost_rules(generation: int) -> Mapping[tuple[str, str], CostRule]:
 
     Where a generation has no published cost it takes the nearest older measured one's cycles, marked an
     estimate: v1 those of v2, v4 those of v3.
+
+    Raises:
+        UnknownTargetError: There is no such generation.
     """
     rules = _read_rules()
     own = rules.get(generation, {})

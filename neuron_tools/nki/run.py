@@ -333,7 +333,11 @@ class SharedLaunch:
             self.switch(rank)
 
     def exchange(self, trace: Tracer, values: Any, to: int, source: int, pipe: int) -> Any:
-        """Send values to a core and take those that another sent."""
+        """Send values to a core and take those that another sent.
+
+        Raises:
+            NkiValidationError: The other core has ended and sent nothing.
+        """
         rank = self.rank[id(trace)]
         number = trace.shared[("pipe", pipe)] = trace.shared.get(("pipe", pipe), 0) + 1
         self._mail[pipe, number, rank, to] = values

@@ -130,7 +130,11 @@ class NkiTensor(TensorBase):
         return self._with(extents, strides)
 
     def permute(self, *order_given: Any, dims: Any = None) -> NkiTensor:
-        """The dimensions in another order; on chip the partition dimension stays first."""
+        """The dimensions in another order; on chip the partition dimension stays first.
+
+        Raises:
+            NkiValidationError: A dimension is missing or named twice, or the partition dimension would move.
+        """
         order = tuple(_sequence(order_given) if dims is None else dims)
         if sorted(order) != list(range(self.ndim)):
             raise NkiValidationError(f"permute{order} does not name each of {self.ndim} dimensions once",
@@ -145,7 +149,11 @@ class NkiTensor(TensorBase):
         return view
 
     def broadcast(self, dim: int, size: int) -> NkiTensor:
-        """Dimension `dim`, of size 1, repeated `size` times."""
+        """Dimension `dim`, of size 1, repeated `size` times.
+
+        Raises:
+            NkiValidationError: The dimension has another size.
+        """
         if self._shape[dim] != 1:
             raise NkiValidationError(
                 f"broadcast repeats dimensions of size 1, but dimension {dim} has {self._shape[dim]}",
@@ -156,7 +164,11 @@ class NkiTensor(TensorBase):
         return self._with(tuple(shape), tuple(strides))
 
     def broadcast_to(self, *extents_given: Any, shape: Any = None) -> NkiTensor:
-        """The view repeated along its dimensions of size 1, as NumPy's broadcast_to."""
+        """The view repeated along its dimensions of size 1, as NumPy's broadcast_to.
+
+        Raises:
+            NkiValidationError: A dimension of another size would have to be repeated.
+        """
         wanted = tuple(_sequence(extents_given) if shape is None else shape)
         missing = len(wanted) - self.ndim
         older = self.backing.tile_rank and tracing.active().older_dialect
@@ -186,7 +198,11 @@ class NkiTensor(TensorBase):
         return self.expand_dim(axis)
 
     def squeeze_dim(self, dim: int) -> NkiTensor:
-        """Without dimension `dim`, which must have size 1."""
+        """Without dimension `dim`, which must have size 1.
+
+        Raises:
+            NkiValidationError: It has another size.
+        """
         if self._shape[dim] != 1:
             raise NkiValidationError(
                 f"dimension {dim} has {self._shape[dim]} elements and cannot be squeezed", tracing.where()
@@ -197,7 +213,11 @@ class NkiTensor(TensorBase):
         )
 
     def reshape_dim(self, dim: int, shape: Sequence[int]) -> NkiTensor:
-        """Dimension `dim` split into several; one extent may be -1."""
+        """Dimension `dim` split into several; one extent may be -1.
+
+        Raises:
+            NkiValidationError: The dimension has another number of elements.
+        """
         dim %= self.ndim
         parts = fill_extents(tuple(shape), self._shape[dim])
         if parts is None:
@@ -212,7 +232,11 @@ class NkiTensor(TensorBase):
         )
 
     def flatten_dims(self, start_dim: int, end_dim: int) -> NkiTensor:
-        """Dimensions `start_dim` to `end_dim` (inclusive) merged into one."""
+        """Dimensions `start_dim` to `end_dim` (inclusive) merged into one.
+
+        Raises:
+            NkiValidationError: They do not lie together in memory.
+        """
         stop = end_dim % self.ndim + 1
         merged = merge_strides(self._shape[start_dim:stop], self.strides[start_dim:stop])
         if merged is None:
@@ -271,7 +295,11 @@ class NkiTensor(TensorBase):
         return pattern_view(self, pattern, offset or 0, scalar_offset, vector_offset, indirect_dim, dtype)
 
     def view(self, dtype: Any) -> NkiTensor:
-        """The same bytes as another type; the innermost dimension grows or shrinks with the item size."""
+        """The same bytes as another type; the innermost dimension grows or shrinks with the item size.
+
+        Raises:
+            NkiValidationError: The elements do not lie together, or not on bounds of that type.
+        """
         wanted, item = as_dtype(dtype), self.dtype.itemsize
         if wanted is self.dtype:
             return self

@@ -83,7 +83,11 @@ class TensorBase(TileArithmetic):
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """Its elements: a NumPy view of the storage (a copy for indirect accesses)."""
+        """Its elements: a NumPy view of the storage (a copy for indirect accesses).
+
+        Raises:
+            NkiValidationError: The view reaches beyond its memory.
+        """
         if self._array is None:
             if self.gather is not None:
                 return self.flat[self.reached()]
@@ -167,7 +171,11 @@ class TensorBase(TileArithmetic):
     # Use in instructions
 
     def resolve(self) -> None:
-        """Give the view its row of the region table and its form."""
+        """Give the view its row of the region table and its form.
+
+        Raises:
+            NkiValidationError: The view reaches beyond its memory.
+        """
         trace = tracing.OF_THREAD.trace
         if trace is None:
             trace = tracing.active()

@@ -48,7 +48,11 @@ class TorchAdapter:
         return _NARROWED.get(str(value.dtype), str(value.dtype))
 
     def array(self, value: Any) -> Array:
-        """Its elements, of the storage type: the tensor's own memory where that is in order."""
+        """Its elements, of the storage type: the tensor's own memory where that is in order.
+
+        Raises:
+            TypeError: NKI has no such element type.
+        """
         found = find_dtype(self.dtype(value))
         if found is None:
             raise TypeError(f"NKI has no element type {value.dtype}.")

@@ -116,7 +116,11 @@ def _statement_kinds(query: str) -> list[duckdb.StatementType]:
 
 @contextmanager
 def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator[None]:
-    """Run what is inside for at most `timeout_s`, and turn DuckDB's errors into QueryError."""
+    """Run what is inside for at most `timeout_s`, and turn DuckDB's errors into QueryError.
+
+    Raises:
+        QueryError: The time is over, or DuckDB refuses what is asked.
+    """
     import duckdb
 
     expired = threading.Event()

@@ -787,6 +787,9 @@ def refresh_within(
 
     Args:
         only_others: Whether nobody asks which numbers changed: none of them is told then.
+
+    Raises:
+        OSError: What reading raised.
     """
     reader.timeout_s = timeout_s
     outcome = reader.run({0: partial(refresh, tables)})[0]

@@ -49,7 +49,11 @@ def configure_properties(properties: DeviceProperties) -> DeviceProperties:
 
 
 def device_index(device: DeviceLike) -> int:
-    """The index of a device given in any of PyTorch's ways; the current one for None and plain "neuron"."""
+    """The index of a device given in any of PyTorch's ways; the current one for None and plain "neuron".
+
+    Raises:
+        ValueError: The device is of another type.
+    """
     if device is None:
         return current_device()
     if isinstance(device, int):

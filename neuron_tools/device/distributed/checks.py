@@ -13,19 +13,31 @@ Tensors = Sequence[torch.Tensor]
 
 
 def check_root(title: str, rank: int, size: int) -> None:
-    """The rank that gives or gets all is one of the group."""
+    """The rank that gives or gets all is one of the group.
+
+    Raises:
+        InvalidCallError: It is not.
+    """
     if not 0 <= rank < size:
         raise InvalidCallError(f"{title}: invalid root rank {rank}: the group's ranks are 0 to {size - 1}.")
 
 
 def check_root_tensor(title: str, place: int, tensors: Tensors) -> None:
-    """The tensor that is sent is one of those given."""
+    """The tensor that is sent is one of those given.
+
+    Raises:
+        InvalidCallError: It is not.
+    """
     if not 0 <= place < len(tensors):
         raise InvalidCallError(f"{title}: invalid root tensor {place}: {len(tensors)} tensors are given.")
 
 
 def check_alike(title: str, tensors: Tensors) -> None:
-    """All have the first one's layout, dtype and shape."""
+    """All have the first one's layout, dtype and shape.
+
+    Raises:
+        InvalidCallError: There is none, or one has others.
+    """
     if not tensors:
         raise InvalidCallError(f"{title} requires non-empty tensor list.")
     for tensor in tensors[1:]:
@@ -37,7 +49,11 @@ def check_alike(title: str, tensors: Tensors) -> None:
 
 
 def check_like(title: str, wanted: torch.Tensor, tensors: Iterable[torch.Tensor]) -> None:
-    """All have the dtype and shape of one."""
+    """All have the dtype and shape of one.
+
+    Raises:
+        InvalidCallError: One has others.
+    """
     for tensor in tensors:
         if tensor.dtype != wanted.dtype:
             raise InvalidCallError(f"{title}: invalid tensor type {tensor.dtype}, not {wanted.dtype}.")
@@ -47,13 +63,21 @@ def check_like(title: str, wanted: torch.Tensor, tensors: Iterable[torch.Tensor]
 
 
 def check_reduction(title: str, tensors: Tensors, operation: dist.ReduceOp) -> None:
-    """Sparse tensors can be added up only."""
+    """Sparse tensors can be added up only.
+
+    Raises:
+        InvalidCallError: They would be reduced in another way.
+    """
     if tensors[0].is_sparse and operation != dist.ReduceOp.SUM:
         raise InvalidCallError(f"{title}: unsupported reduction operation of sparse tensors: only SUM is.")
 
 
 def check_coalesced(title: str, tensors: Tensors) -> None:
-    """Several dense tensors of one dtype."""
+    """Several dense tensors of one dtype.
+
+    Raises:
+        InvalidCallError: There is none, they are sparse, or their dtypes differ.
+    """
     if not tensors:
         raise InvalidCallError(f"{title} requires non-empty tensor list.")
     for place, tensor in enumerate(tensors):
@@ -67,13 +91,21 @@ def check_coalesced(title: str, tensors: Tensors) -> None:
 
 
 def check_single(title: str, what: str, items: Sequence[object]) -> None:
-    """One is given: a process uses one NeuronCore."""
+    """One is given: a process uses one NeuronCore.
+
+    Raises:
+        InvalidCallError: None or several are.
+    """
     if len(items) != 1:
         raise InvalidCallError(f"{title} requires a single-element {what}, not {len(items)} elements.")
 
 
 def check_gathered(title: str, outputs: Sequence[Tensors], inputs: Tensors, size: int) -> None:
-    """Room for each tensor of each rank."""
+    """Room for each tensor of each rank.
+
+    Raises:
+        InvalidCallError: A list has another length, or a tensor another dtype or shape than the inputs.
+    """
     if not inputs:
         raise InvalidCallError(f"{title} requires non-empty input tensor list.")
     if len(outputs) != len(inputs):
@@ -90,7 +122,11 @@ def check_gathered(title: str, outputs: Sequence[Tensors], inputs: Tensors, size
 
 
 def check_gathered_lists(title: str, outputs: Sequence[Tensors], inputs: Tensors, size: int) -> None:
-    """A list like the inputs for each rank."""
+    """A list like the inputs for each rank.
+
+    Raises:
+        InvalidCallError: A list has another length, or a tensor another dtype or shape than its input.
+    """
     if len(outputs) != size:
         raise InvalidCallError(
             f"{title}: output lists should be equal to world size: {len(outputs)} for {size} ranks."
@@ -114,6 +150,9 @@ def check_at_root(
         side: "input" or "output", for the message.
         lists: That side's tensors.
         like: What each must be like.
+
+    Raises:
+        InvalidCallError: The root has fewer or more, another rank has some, or one is not like `like`.
     """
     if not is_root:
         if lists and lists[0]:

@@ -159,7 +159,11 @@ class GroupDelegate:
         input_sizes: Sequence[int],
         options: Any,
     ) -> Operation:
-        """Rows of one tensor, to the ranks."""
+        """Rows of one tensor, to the ranks.
+
+        Raises:
+            ValueError: A tensor is not contiguous.
+        """
         if not (output.is_contiguous() and tensor.is_contiguous()):
             raise ValueError("Tensors must be contiguous: all_to_all_single counts their rows.")
         run = partial(self._values.all_to_all_flat, output, tensor, output_sizes, input_sizes, options)

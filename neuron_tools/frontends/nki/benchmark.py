@@ -32,7 +32,11 @@ class Latency:
     microseconds: float
 
     def get_latency_percentile(self, percentile: float) -> float:
-        """The latency that `percentile` percent of the iterations do not exceed, in microseconds."""
+        """The latency that `percentile` percent of the iterations do not exceed, in microseconds.
+
+        Raises:
+            ValueError: `percentile` is not between 0 and 100.
+        """
         if not 0 <= percentile <= 100:
             raise ValueError(f"a percentile lies between 0 and 100, got {percentile}")
         return self.microseconds

@@ -17,7 +17,7 @@ from neuron_tools.frontends.torch_trace.placement import all_cores, check_cores,
 from neuron_tools.frontends.torch_trace.shapes import shape_of
 
 
-class BatchedModel(torch.nn.Module):  # type: ignore[misc]
+class BatchedModel(torch.nn.Module):
     """Cuts batches into pieces of the size that a model was traced for, and puts the results together.
 
     Args:
@@ -43,7 +43,11 @@ class BatchedModel(torch.nn.Module):  # type: ignore[misc]
         self._any_size = False
 
     def forward(self, *inputs: torch.Tensor) -> Any:
-        """The model's results for a whole batch."""
+        """The model's results for a whole batch.
+
+        Raises:
+            TraceError: The batch does not have a sample for each core's piece, and its size may not vary.
+        """
         size = inputs[0].shape[self.dim]
         if not self._any_size and size != self._piece * len(self.device_ids):
             raise TraceError(

@@ -18,7 +18,11 @@ SCALAR = "scalar"
 
 
 def reduced(values: Array, op: Operator) -> Array:
-    """Reduction over all free dimensions; shape (P, 1)."""
+    """Reduction over all free dimensions; shape (P, 1), fp32.
+
+    Raises:
+        NkiValidationError: The operator cannot reduce.
+    """
     if op.reduce is None:
         raise refuse(f"{op.name} cannot reduce")
     flat = values.reshape(values.shape[0], -1)

@@ -106,7 +106,11 @@ def assign(target: NkiTensor, value: Any) -> None:
 
 
 def load_transpose2d(src: NkiTensor, dtype: Any = None, mask: Any = None, **_options: Any) -> NkiTensor:
-    """A tile in SBUF with a two-dimensional tensor of HBM, transposed by DMA."""
+    """A tile in SBUF with a two-dimensional tensor of HBM, transposed by DMA.
+
+    Raises:
+        NkiValidationError: `src` does not have two dimensions.
+    """
     if src.ndim != 2:
         raise refuse(f"load_transpose2d takes two dimensions, got shape {src.shape}")
     kind = as_dtype(dtype) if dtype is not None else src.dtype

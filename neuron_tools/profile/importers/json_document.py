@@ -79,6 +79,9 @@ class JsonDocument:
         """Keys of the top-level object in order; "" alone where the document is a list.
 
         After each key, take its value by `value` or `objects`; otherwise it is skipped.
+
+        Raises:
+            TraceError: The document is neither an object nor a list.
         """
         first = self._byte()
         if first == b"[":

@@ -77,7 +77,12 @@ class Timeline:
         depths: int | None = None,
         relative: bool = False,
     ) -> pa.RecordBatch:
-        """The pixels of several tracks, which are all of spans or all counters; None for all of spans."""
+        """The pixels of several tracks, which are all of spans or all counters; None for all of spans.
+
+        Raises:
+            TimelineError: The range is empty, a track unknown, counters and spans are mixed, or nothing is
+                drawn.
+        """
         start, end = self._range(start_ns, end_ns)
         if pixels < 1:
             raise TimelineError(f"{pixels} pixels cannot be drawn: ask for at least one.")
