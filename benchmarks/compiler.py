@@ -86,14 +86,21 @@ def llama_layer(length: int) -> Module:
 
 def decode_step(cached: int) -> Module:
     """The same layer for one token, with the keys and values of those before."""
-    cache = lambda: tuple(torch.empty(1, 32, cached, HEAD_SIZE) for _ in range(2))  # noqa: E731
-    return lower_fake(Layer, lambda: (torch.empty(1, 1, 4096), *_rotation(1), cache()), "decode")
+
+    def arguments() -> tuple[Any, ...]:
+        cache = tuple(torch.empty(1, 32, cached, HEAD_SIZE) for _ in range(2))
+        return torch.empty(1, 1, 4096), *_rotation(1), cache
+
+    return lower_fake(Layer, arguments, "decode")
 
 
 def llama(layers: int, length: int = 2048) -> Module:
     """The 8-billion-parameter model with this many of its 32 layers."""
-    tokens = lambda: torch.empty(1, length, dtype=torch.int64)  # noqa: E731
-    return lower_fake(lambda: Llama(layers), lambda: (tokens(), *_rotation(length)), "llama")
+
+    def arguments() -> tuple[Any, ...]:
+        return torch.empty(1, length, dtype=torch.int64), *_rotation(length)
+
+    return lower_fake(lambda: Llama(layers), arguments, "llama")
 
 
 def quality(case: Case, core: NeuronCore) -> Figure:

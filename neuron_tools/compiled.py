@@ -75,7 +75,7 @@ def _compiled(function: Function, *signature: Any, **options: Any) -> Function:
     return cast(Function, dispatcher)
 
 
-class KeptCode(FunctionCache):  # type: ignore[misc]
+class KeptCode(FunctionCache):
     """What is kept on disk of a function's code.
 
     numba numbers the files of a function's signatures by an index that it reads and then replaces: two
@@ -119,7 +119,7 @@ def _alone(folder: str) -> Iterator[None]:
         yield
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
 def _copy_memory(_: Any, out: Any, at: Any, data: Any, begin: Any, count: Any) -> tuple[Any, Any]:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         to, to_place, source, source_place, length = arguments

@@ -21,7 +21,7 @@ class AbsentModules:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """The spec of an empty stand-in; None for every other name."""
-        return ModuleSpec(name, self, is_package=True) if name in NAMES else None  # type: ignore[arg-type]
+        return ModuleSpec(name, self, is_package=True) if name in NAMES else None  # type: ignore[arg-type]  # a finder in all but its class
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """A module that has every name."""
@@ -40,4 +40,4 @@ class _Placeholder(ModuleType):
 
 def install() -> None:
     """Let the stand-ins be imported in this process."""
-    sys.meta_path.append(AbsentModules())  # type: ignore[arg-type]
+    sys.meta_path.append(AbsentModules())  # type: ignore[arg-type]  # a finder in all but its class

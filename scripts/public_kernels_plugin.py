@@ -83,7 +83,7 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
     """Write how a case ended."""
-    report = (yield).get_result()  # type: ignore[misc]
+    report = (yield).get_result()  # type: ignore[misc]  # pluggy sends the outcome
     if report.when == "call" or report.outcome != "passed":
         message = "" if call.excinfo is None else f"{call.excinfo.type.__name__}: {call.excinfo.value}"
         expected = report.outcome == "skipped" and hasattr(report, "wasxfail")
@@ -127,7 +127,7 @@ def _write(row: dict[str, Any]) -> None:
 def _run_ranks_together() -> None:
     """Let the library's orchestrator simulate cases of several ranks, with inputs that differ or not."""
     try:
-        from test.utils import test_orchestrator  # type: ignore[import-not-found]
+        from test.utils import test_orchestrator  # type: ignore[import-not-found]  # of the checkout that is tested
     except ImportError:
         return
     orchestrator = test_orchestrator.Orchestrator

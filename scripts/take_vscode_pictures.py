@@ -14,10 +14,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tests.browser.chromium import open_browser  # noqa: E402
-from tests.vscode import code_server  # noqa: E402
-from tests.vscode.conftest import TRAIN  # noqa: E402
-from tests.vscode.window import Window  # noqa: E402
+from tests.browser.chromium import open_browser  # noqa: E402  # tests are not installed
+from tests.vscode import code_server  # noqa: E402  # tests are not installed
+from tests.vscode.conftest import TRAIN  # noqa: E402  # tests are not installed
+from tests.vscode.window import Window  # noqa: E402  # tests are not installed
 
 PICTURES = ROOT / "docs" / "pictures"
 VIEWPORT = {"width": 1440, "height": 860}

@@ -83,7 +83,7 @@ def _start(scene: str, folder: Path, ticks: int) -> int:
         SCENES[scene].play(folder, ticks)
         os._exit(0)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is an exception
         os._exit(1)
 
 

@@ -213,7 +213,7 @@ def _forked(work: Callable[[], None]) -> int:
         work()
         os._exit(0)
     except BaseException:
-        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]  # there is an exception
         os._exit(1)
 
 

@@ -210,7 +210,7 @@ def _advise(folder: Path, spoilt: Path) -> None:
 def _with_answers(path: Path) -> Profile:
     """The profile, which computes an answer but once: its tables are sound, whatever its programs are."""
     profile = open_profile(path)
-    profile.query = _remembering(profile.query)  # type: ignore[method-assign]
+    profile.query = _remembering(profile.query)  # type: ignore[method-assign]  # of this one profile
     return profile
 
 

@@ -10,9 +10,9 @@ from neuron_tools import compat
 
 compat.install()
 
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
+import nki
+import nki.isa as nisa
+import nki.language as nl
 
 
 @nki.jit

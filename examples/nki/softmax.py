@@ -16,10 +16,10 @@ from neuron_tools import compat
 compat.install()
 sys.path.insert(0, str(Path(__file__).parent))
 
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
-from report import compare  # noqa: E402
+import nki
+import nki.isa as nisa
+import nki.language as nl
+from report import compare
 
 
 def column():

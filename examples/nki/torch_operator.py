@@ -11,10 +11,10 @@ from neuron_tools import compat
 
 compat.install()
 
-import nki  # noqa: E402
-import nki.isa as nisa  # noqa: E402
-import nki.language as nl  # noqa: E402
-from torch_neuronx import nki_op  # noqa: E402
+import nki
+import nki.isa as nisa
+import nki.language as nl
+from torch_neuronx import nki_op
 
 ROWS = 128
 

@@ -19,7 +19,7 @@ class MalformedValueError(NeuronToolsError):
     """A request gives a callback a value that no page of ours has."""
 
 
-class CheckedApp(Dash):  # type: ignore[misc]  # Dash has no types
+class CheckedApp(Dash):
     """A Dash application whose callbacks are called with values of the annotated types only."""
 
     def callback(self, *arguments: Any, **named: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -161,7 +161,7 @@ def _accelerator_class(base: type) -> type:
         base: Its class `Accelerator`.
     """
 
-    class NeuronAccelerator(base):  # type: ignore[misc]
+    class NeuronAccelerator(base):
         """AWS NeuronCores, or the simulated device."""
 
         def setup_device(self, device: torch.device) -> None:

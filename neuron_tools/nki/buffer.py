@@ -177,7 +177,7 @@ def _merged(boxes: list[Box], box: Box) -> Box:
     again = True
     while again:
         again = False
-        for index, (f, l, a, b) in enumerate(boxes):  # noqa: E741
+        for index, (f, l, a, b) in enumerate(boxes):  # noqa: E741  # l stands for last beside f, a, b
             if f <= first and last <= l and a <= low and high <= b:
                 return boxes[index]
             same_lines = f == first and l == last and a <= high and low <= b

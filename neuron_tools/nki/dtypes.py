@@ -138,7 +138,7 @@ def _find(spelling: object) -> DType | None:
     if text.startswith("torch."):
         return _BY_NAME.get(text.removeprefix("torch."))
     try:
-        held = np.dtype(spelling)  # type: ignore[call-overload]
+        held = np.dtype(spelling)  # type: ignore[call-overload]  # any spelling; NumPy refuses others
     except TypeError:
         return None
     return _BY_NAME.get(held.names[0] if held.names else held.name)

@@ -160,13 +160,13 @@ class Index:
     def __ge__(self, other: Any) -> Mask:
         return Mask((Condition(self - other, operator.ge),))
 
-    def __eq__(self, other: object) -> Mask:  # type: ignore[override]
+    def __eq__(self, other: object) -> Mask:  # type: ignore[override]  # a comparison of indices is a mask
         return Mask((Condition(self - other, operator.eq),))
 
-    def __ne__(self, other: object) -> Mask:  # type: ignore[override]
+    def __ne__(self, other: object) -> Mask:  # type: ignore[override]  # a comparison of indices is a mask
         return Mask((Condition(self - other, operator.ne),))
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python does beside __eq__
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         values = np.broadcast_to(self.evaluate(), self.extents)
@@ -238,7 +238,7 @@ class IndexGrid:
 _FREE_AXES = "xyzw"
 
 
-class Grid(tuple):  # type: ignore[type-arg]
+class Grid(tuple):  # type: ignore[type-arg]  # of one Index or several
     """The expressions of `nl.mgrid`, also reachable by axis: `.p`, then `.x`, `.y`, `.z`, `.w`."""
 
     @property

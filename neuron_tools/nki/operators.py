@@ -72,7 +72,7 @@ def _erf() -> Callable[..., Array]:
     import numba
 
     @numba.vectorize(["float32(float32)"], cache=True)
-    def erf(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def erf(x):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # compiled for each type
         return math.erf(x)
 
     compiled: Callable[..., Array] = erf

@@ -94,8 +94,8 @@ class NkiScalar(VirtualRegister):
         return NkiScalar(self.read(), self.dtype)
 
     __floordiv__ = __mod__ = _missing
-    __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]
-    __eq__ = __ne__ = _compared  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = _compared  # type: ignore[assignment]  # raises, so returns nothing
+    __eq__ = __ne__ = _compared  # type: ignore[assignment]  # raises, so returns nothing
     __hash__ = object.__hash__
 
     def __repr__(self) -> str:

@@ -213,7 +213,7 @@ class Tracer(CallSites):
         if site < 0:
             frame = _getframe(2)
             while id(frame.f_globals) in INTERNAL_MODULES:
-                frame = frame.f_back  # type: ignore[assignment]
+                frame = frame.f_back  # type: ignore[assignment]  # None ends the walk
             back = frame.f_back
             found = None
             if back is not None and back.f_code is self.stop_code:
@@ -375,7 +375,11 @@ class Tracer(CallSites):
         self.warnings[text] = None
 
     def needs_values(self) -> None:
-        """Note that what follows depends on values; stop a run that computes none."""
+        """Note that what follows depends on values; stop a run that computes none.
+
+        Raises:
+            NeedsValues: This run computes none.
+        """
         self.data_dependent = True
         if not self.values:
             raise NeedsValues

@@ -51,7 +51,7 @@ class ParquetBytes:
         Args:
             content: Anything with the buffer protocol.
         """
-        data: Bytes = np.frombuffer(content, np.uint8)  # type: ignore[call-overload]
+        data: Bytes = np.frombuffer(content, np.uint8)  # type: ignore[call-overload]  # any buffer does
         behind = len(data) - len(MAGIC) - LENGTH_BYTES
         length = int.from_bytes(data[behind : behind + LENGTH_BYTES].tobytes(), "little")
         footer = data[behind - length : behind]

@@ -31,7 +31,7 @@ class LazyFolder(Protocol):
         """The file behind a path in the folder."""
 
 
-class FolderSystem(AbstractFileSystem):  # type: ignore[misc]
+class FolderSystem(AbstractFileSystem):
     """The lazily fetched files of one folder: nothing else can be reached through it."""
 
     protocol = PROTOCOL

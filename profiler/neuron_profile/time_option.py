@@ -13,7 +13,7 @@ _DURATION = re.compile(r"^(\d{1,18}(?:\.\d{1,12})?)\s*(ns|us|µs|ms|s|)$")
 LARGEST_NS = 1 << 62
 
 
-class DurationType(click.ParamType):  # type: ignore[type-arg, unused-ignore]
+class DurationType(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """A time as int nanoseconds."""
 
     name = "time"

@@ -15,7 +15,7 @@ class BundleMissingError(NeuronToolsError):
     """The script of the component was not built."""
 
 
-class NeuronTimeline(Component):  # type: ignore[misc]  # Dash has no types
+class NeuronTimeline(Component):
     """A timeline of a profile. Properties are the state of the view only; data comes by binary HTTP routes.
 
     The server must have those routes: `neuron_explorer.timeline.register(app.server, library)`.

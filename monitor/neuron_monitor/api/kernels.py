@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from neuron_monitor.api import python_kernels
-from neuron_monitor.api.python_kernels import *  # noqa: F403
+from neuron_monitor.api.python_kernels import *  # noqa: F403  # the same names, without the compiled ones
 
 _SOURCE = Path(__file__).with_name("_kernels.c")
 

@@ -47,7 +47,7 @@ class TopApp(App[None]):
     CSS_PATH = "top.tcss"
     ENABLE_COMMAND_PALETTE = False
     # In few lines, devices and processes get less room each and are scrolled.
-    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-short"), (34, "-tall")]  # noqa: RUF012
+    VERTICAL_BREAKPOINTS: list[tuple[int, str]] | None = [(0, "-short"), (34, "-tall")]  # noqa: RUF012  # as textual declares it
     BINDINGS: ClassVar = [
         Binding("q", "quit", "Quit"),
         Binding("f", "flops", "FLOPS"),
@@ -253,7 +253,7 @@ class TopApp(App[None]):
     def _show_processes(self, view: View, choice: panels.Choice) -> None:
         table = self.query_one("#processes", DataTable)
         shown = [each for each in panels.chosen_processes(view, choice) if self._passes(each)]
-        rows = [panels.process_row(each) for each in sorted(shown, key=ORDERS[self._order])]  # type: ignore[arg-type]
+        rows = [panels.process_row(each) for each in sorted(shown, key=ORDERS[self._order])]  # type: ignore[arg-type]  # rows of one order have keys of one type
         keys = [str(row.value) for row in table.rows]
         if keys == [row[0] for row in rows]:
             for row in rows:

@@ -24,6 +24,7 @@ from neuron_tools.compiler.codegen.slot import Slot, Step, Transfer
 from neuron_tools.compiler.codegen.tables import load_tables
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
+from neuron_tools.compiler.hlo import Operation
 from neuron_tools.compiler.passes.groups import Group, Shape
 from neuron_tools.compiler.views import real_positions
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
@@ -96,8 +97,8 @@ class _Attention(AttentionSoftmax, AttentionResidents):
         for value, slot in self._staying.items():
             self._settle_result(value, slot)
 
-    def _elements(self, operation: object) -> float:
-        return float(self._context.type_of(operation.results[0]).element_count)  # type: ignore[attr-defined]
+    def _elements(self, operation: Operation) -> float:
+        return float(self._context.type_of(operation.results[0]).element_count)
 
     # Products
 

@@ -117,9 +117,9 @@ class SectionRecorder(ProgramBuilder):
         super().__init__(outer.name, outer.target)
         self.placeholders: list[Placeholder] = []
         self._queue_engines = outer._queue_engines
-        self.queue = outer.queue  # type: ignore[method-assign]
-        self.activation = outer.activation  # type: ignore[method-assign]
-        self.warning = outer.warning  # type: ignore[method-assign]
+        self.queue = outer.queue  # type: ignore[method-assign]  # the program's own
+        self.activation = outer.activation  # type: ignore[method-assign]  # the program's own
+        self.warning = outer.warning  # type: ignore[method-assign]  # the program's own
 
     def placeholder(self, item: Placeholder) -> dict[int, int]:
         """A new placeholder as tokens."""

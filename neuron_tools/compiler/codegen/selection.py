@@ -137,14 +137,14 @@ class _Selector(SelectedOperands):
             return
         engines = (VECTOR, GPSIMD, SCALAR) if key is not None else (VECTOR, GPSIMD)
         opcode = Opcode.TENSOR_COPY if key is not None else Opcode.MEMSET
-        if form.startswith("iota"):
+        if key is not None and form.startswith("iota"):
             return self._copy_of_iota(operation, shape, key)
         self._emit(operation, shape, opcode, engines, [key], result)
         return None
 
-    def _copy_of_iota(self, operation: Operation, shape: Shape, key: Key | None) -> None:
-        if self._result.externals[key].form == "iota_full":  # type: ignore[index]
-            self._alias[operation.results[0]] = key  # type: ignore[assignment]
+    def _copy_of_iota(self, operation: Operation, shape: Shape, key: Key) -> None:
+        if self._result.externals[key].form == "iota_full":
+            self._alias[operation.results[0]] = key
         else:
             self._emit(operation, shape, Opcode.TENSOR_COPY, (VECTOR, GPSIMD), [key], operation.results[0])
 

@@ -11,6 +11,7 @@ A slot may change its content less often than every iteration (`version`), e.g. 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -132,15 +133,15 @@ class TileLoop(StagedLoop):
         self._steps.append(step)
         return step
 
-    def load(self, slot: Slot, transfer: Transfer, **options: object) -> Step:
+    def load(self, slot: Slot, transfer: Transfer, **options: Any) -> Step:
         """A DMA into a slot."""
         engine = self._context.queue_engine(transfer.queue)
-        return self.step(engine, Opcode.DMA_TRIGGER, writes=(slot,), transfer=transfer, **options)  # type: ignore[arg-type]
+        return self.step(engine, Opcode.DMA_TRIGGER, writes=(slot,), transfer=transfer, **options)
 
-    def store(self, slot: Slot, transfer: Transfer, **options: object) -> Step:
+    def store(self, slot: Slot, transfer: Transfer, **options: Any) -> Step:
         """A DMA out of a slot."""
         engine = self._context.queue_engine(transfer.queue)
-        return self.step(engine, Opcode.DMA_TRIGGER, reads=(slot,), transfer=transfer, **options)  # type: ignore[arg-type]
+        return self.step(engine, Opcode.DMA_TRIGGER, reads=(slot,), transfer=transfer, **options)
 
     def footprint(self, *, pipelined: bool = True) -> int:
         """SBUF bytes per partition that `emit` will ask for."""

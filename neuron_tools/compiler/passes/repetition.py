@@ -199,7 +199,7 @@ class _Matcher:
             return mine is theirs
         if first == second:
             return True
-        same = _operation_signature(self._plan, mine)[:4] == _operation_signature(self._plan, theirs)[:4]  # type: ignore[index]
+        same = _operation_signature(self._plan, mine)[:4] == _operation_signature(self._plan, theirs)[:4]  # type: ignore[index]  # both are elementwise, so have one
         return same and all(self._operand(a, b) for a, b in zip(mine.operands, theirs.operands))
 
 

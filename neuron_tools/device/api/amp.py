@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 
-class autocast(torch.amp.autocast):  # type: ignore[misc]  # torch is not followed by the type checker
+class autocast(torch.amp.autocast):
     """`torch.autocast("neuron")`.
 
     Args:
@@ -23,7 +23,7 @@ class autocast(torch.amp.autocast):  # type: ignore[misc]  # torch is not follow
         super().__init__("neuron", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
-class GradScaler(torch.amp.GradScaler):  # type: ignore[misc]  # torch is not followed by the type checker
+class GradScaler(torch.amp.GradScaler):
     """`torch.amp.GradScaler("neuron")`; takes the same keyword arguments."""
 
     def __init__(self, **options: Any) -> None:

@@ -14,7 +14,7 @@ def _device(device: DeviceLike) -> torch.device:
     return torch.device("neuron", device_index(device))
 
 
-class Stream(torch.Stream):  # type: ignore[misc]  # torch is not followed by the type checker
+class Stream(torch.Stream):
     """A queue of device work. Streams of one NeuronCore share its engines; copies run beside compute."""
 
     def __new__(cls, device: DeviceLike = None, priority: int = 0, **identity: Any) -> Any:

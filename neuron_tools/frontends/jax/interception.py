@@ -76,7 +76,7 @@ class Interception:
     def _wrap(self) -> None:
         from jax._src import array, compiler, pjit
         from jax._src.interpreters import pxla
-        from jax._src.lib import xla_client  # type: ignore[attr-defined]
+        from jax._src.lib import xla_client  # type: ignore[attr-defined]  # not public
 
         replace = self._patches.replace
         replace(compiler, "compile_or_get_cached", self._compiling(compiler.compile_or_get_cached))
@@ -215,4 +215,4 @@ def _forget_fast_paths() -> None:
     from jax._src import xla_bridge
 
     if xla_bridge.backends_are_initialized():
-        jax.clear_caches()  # type: ignore[no-untyped-call]
+        jax.clear_caches()

@@ -43,8 +43,8 @@ def kernel_primitive(kernel: str) -> Primitive:
     """The primitive of kernels of a name; its parameter `call` is the number of a `KernelCall`."""
     primitive = Primitive(f"nki::{kernel}")
     primitive.multiple_results = True
-    primitive.def_impl(partial(_run, kernel))  # type: ignore[no-untyped-call]
-    primitive.def_abstract_eval(_abstract)  # type: ignore[no-untyped-call]
+    primitive.def_impl(partial(_run, kernel))
+    primitive.def_abstract_eval(_abstract)
     mlir.register_lowering(primitive, _lower)
     batching.primitive_batchers[primitive] = partial(_batched, primitive)
     ad.primitive_jvps[primitive] = partial(_refuse_gradient, kernel)
@@ -58,7 +58,7 @@ def bind(kernel: str, arrays: Sequence[Any], call: int) -> list[Any]:
 
 def bind_primitive(primitive: Primitive, arrays: Sequence[Any], call: int) -> list[Any]:
     """The same of its primitive."""
-    results: list[Any] = primitive.bind(*arrays, call=call)  # type: ignore[no-untyped-call]
+    results: list[Any] = primitive.bind(*arrays, call=call)
     return results
 
 

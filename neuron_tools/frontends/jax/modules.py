@@ -94,7 +94,7 @@ class ModuleScopes:
             if made is not None:
                 made(cls, *arguments, **options)
             else:
-                super(base, cls).__init_subclass__(*arguments, **options)  # type: ignore[misc]
+                super(base, cls).__init_subclass__(*arguments, **options)  # type: ignore[misc]  # object's takes none, others' may
             self._wrap(library, cls)
 
         return wrapper

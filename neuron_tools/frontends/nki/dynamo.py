@@ -45,7 +45,7 @@ def _guarded(variable: Any) -> Callable[[Any, Any], Any]:
 def _wrapper_class(kernel_variable: Any) -> Any:
     from torch._dynamo.variables.base import VariableTracker
 
-    class WrapperVariable(VariableTracker):  # type: ignore[misc, unused-ignore]
+    class WrapperVariable(VariableTracker):
         """`wrap_nki` while Dynamo traces."""
 
         def __init__(self, wrapper: KernelWrapper, **options: Any) -> None:
@@ -63,7 +63,7 @@ def _variable_class() -> Any:
     from torch._dynamo.exc import unimplemented
     from torch._dynamo.variables.base import VariableTracker
 
-    class KernelVariable(VariableTracker):  # type: ignore[misc, unused-ignore]
+    class KernelVariable(VariableTracker):
         """A kernel while Dynamo traces."""
 
         def __init__(self, kernel: Kernel, **options: Any) -> None:

@@ -21,7 +21,7 @@ _library.define("scatter_combine(Tensor self, int dim, Tensor index, Tensor sour
 _NODE = re.compile(r'"n:(\d+)"')
 
 
-@torch.library.register_fake("neuron_lowering::scatter_combine", lib=_library)  # type: ignore[untyped-decorator]
+@torch.library.register_fake("neuron_lowering::scatter_combine", lib=_library)  # type: ignore[untyped-decorator]  # torch is not followed
 def _shape(tensor: Any, dim: int, index: Any, source: Any, combiner: str) -> Any:
     return torch.empty_like(tensor)
 

@@ -47,7 +47,7 @@ class LoweringFailure(Exception):
         self.reason = reason
 
 
-class _LocatedCache(ContextCache):  # type: ignore[misc]
+class _LocatedCache(ContextCache):
     """torch-mlir's type cache with our locations, which also tells which node is being imported."""
 
     __slots__ = ("current", "indices")

@@ -13,7 +13,7 @@ from neuron_tools.frontends.torch_trace.errors import TraceError
 BucketKernel = Callable[..., tuple[Sequence[torch.Tensor], torch.Tensor]]
 
 
-class BucketedModel(torch.nn.Module):  # type: ignore[misc]
+class BucketedModel(torch.nn.Module):
     """Models traced for one shape each, and what chooses among them.
 
     Args:

@@ -63,7 +63,7 @@ class Segment:
         return [self.weights[i] if i in self.weights else next(remaining) for i in range(count)]
 
 
-class _WeightsFirst(torch.nn.Module):  # type: ignore[misc]
+class _WeightsFirst(torch.nn.Module):
     """A segment as a function of its weights, then its inputs; returns a tuple."""
 
     def __init__(self, segment: Segment) -> None:

@@ -37,7 +37,7 @@ class ExportedModel:
     structure: pytree.TreeSpec
 
 
-class _Function(torch.nn.Module):  # type: ignore[misc]
+class _Function(torch.nn.Module):
     """A plain function as a module."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

@@ -71,7 +71,7 @@ def cut_into_segments(
     return Segmented(cut, dict(Counter(operator_name(node.target) for node in left)))
 
 
-class _Chosen(OperatorSupport):  # type: ignore[misc]
+class _Chosen(OperatorSupport):
     def __init__(self, nodes: set[fx.Node]) -> None:
         super().__init__()
         self._nodes = nodes

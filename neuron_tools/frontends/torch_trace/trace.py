@@ -142,7 +142,7 @@ def _compile(
     }
 
 
-class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
+class _SegmentCollector(fx.Interpreter):
     """Runs a graph on example values and takes down what each segment is given and gives."""
 
     def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel, weights_apart: bool) -> None:
@@ -178,7 +178,7 @@ class _SegmentCollector(fx.Interpreter):  # type: ignore[misc]
         )
 
 
-class _DeviceSegment(torch.nn.Module):  # type: ignore[misc]
+class _DeviceSegment(torch.nn.Module):
     """A segment in the traced module: its archive, run by `neuron_tools::execute`."""
 
     def __init__(
@@ -214,7 +214,7 @@ def _mapped(neff: Neff) -> Mapped:
         ) from error
 
 
-class _TracedModel(torch.nn.Module):  # type: ignore[misc]
+class _TracedModel(torch.nn.Module):
     """The whole model: segments on the device, what is left on the CPU, results in the model's structure."""
 
     def __init__(self, exported: ExportedModel, graph_module: fx.GraphModule, on_host: Sequence[int]) -> None:

@@ -138,7 +138,7 @@ class GraphSignature:
     @property
     def targets(self) -> tuple[Hashable, ...]:
         """The operators alone."""
-        return tuple(key[0][0] for key in self.operations)  # type: ignore[index]
+        return tuple(key[0][0] for key in self.operations)  # type: ignore[index]  # keys of operations are tuples
 
 
 def _leaf_keys(

@@ -29,7 +29,7 @@ class LazyValue:
         self.number = -1
 
 
-class XlaTensor(torch.Tensor):  # type: ignore[misc]
+class XlaTensor(torch.Tensor):
     """A tensor whose operations are recorded. Tensors that are aliases in all respects share a value."""
 
     lazy: LazyValue

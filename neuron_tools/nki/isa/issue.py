@@ -51,15 +51,15 @@ def issue(trace: Tracer, kind: Kind, dst: NkiTensor, *sources: Any, second: NkiT
     for source in sources:
         if isinstance(source, NkiTensor):
             storage = source.storage
-            if not storage.complete:  # type: ignore[union-attr]
+            if not storage.complete:  # type: ignore[union-attr]  # what is issued has memory
                 trace.check_read(source)
             if at < 4:
                 regions[at] = source.region
                 at += 1
     trace.record(kind, dst.region, -1 if second is None else second.region, *regions)
-    if not dst.storage.complete:  # type: ignore[union-attr]
+    if not dst.storage.complete:  # type: ignore[union-attr]  # what is issued has memory
         trace.mark_written(dst)
-    if second is not None and not second.storage.complete:  # type: ignore[union-attr]
+    if second is not None and not second.storage.complete:  # type: ignore[union-attr]  # what is issued has memory
         trace.mark_written(second)
 
 

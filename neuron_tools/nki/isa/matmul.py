@@ -30,7 +30,7 @@ _VECTOR_TRANSPOSE = 32
 def _was_written(dst: NkiTensor) -> bool:
     """Whether a matmul adds to its result, where the kernel does not say: if something was written there."""
     storage = dst.storage
-    return bool(storage.complete or storage.holds(*dst.box()) > 0)  # type: ignore[union-attr]
+    return bool(storage.complete or storage.holds(*dst.box()) > 0)  # type: ignore[union-attr]  # results have memory
 
 
 _ACCUMULATE = Derived("accumulate", ("dst",), _was_written, only_none=True)

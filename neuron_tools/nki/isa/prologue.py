@@ -50,7 +50,7 @@ def instruction(
         )
         made.__name__, made.__qualname__ = values.__name__, values.__qualname__
         made.__doc__, made.__module__ = values.__doc__, values.__module__
-        made.__signature__ = signature.replace(return_annotation="NkiInstruction")  # type: ignore[attr-defined]
+        made.__signature__ = signature.replace(return_annotation="NkiInstruction")  # type: ignore[attr-defined]  # inspect reads it
         return made
 
     return decorate

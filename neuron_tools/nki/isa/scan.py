@@ -38,7 +38,7 @@ def _compiled() -> Any:
     from neuron_tools.compiled import compiled
 
     @compiled
-    def combine(code, left, right):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def combine(code, left, right):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # compiled for each type
         if code == 0:
             return left + right
         if code == 1:
@@ -50,7 +50,7 @@ def _compiled() -> Any:
         return min(left, right)
 
     @compiled
-    def recur(data0, data1, initial, op0, op1, reverse0, reverse1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def recur(data0, data1, initial, op0, op1, reverse0, reverse1):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202  # compiled for each type
         result = np.empty_like(data0)
         for row in range(data0.shape[0]):
             state = initial[row]

@@ -40,7 +40,7 @@ def _fields(cls: type) -> dict[str, Callable[[], Any]]:
     for base in reversed(cls.__mro__):
         own = vars(base).get("__nki_fields__") or (_own_fields(base) if base is cls else {})
         fields.update(own)
-    cls.__nki_fields__ = fields  # type: ignore[attr-defined]
+    cls.__nki_fields__ = fields  # type: ignore[attr-defined]  # for `fields_of` alone
     return fields
 
 

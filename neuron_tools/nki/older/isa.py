@@ -94,7 +94,7 @@ LATER = (
 """What the last releases of the older package had already, spelled as in the present dialect."""
 globals().update({name: getattr(isa, name) for name in LATER})
 
-__all__ = (  # noqa: PLE0604
+__all__ = (  # noqa: PLE0604  # names of a list
     *LATER,
     "activation", "activation_reduce", "affine_select", "bn_aggr", "bn_stats", "builtin_custom_op",
     "dge_mode", "dma_copy", "dma_engine", "dma_transpose", "dropout", "engine", "fp32", "get_nc_version",

@@ -22,7 +22,7 @@ class FloatInfo:
     def __init__(self, dtype: Any) -> None:
         import ml_dtypes
 
-        info: Any = ml_dtypes.finfo(as_dtype(dtype).dtype)  # type: ignore[no-untyped-call]
+        info: Any = ml_dtypes.finfo(as_dtype(dtype).dtype)
         self.min = float(info.min)
         self.max = float(info.max)
         self.eps = float(info.eps)

@@ -104,7 +104,7 @@ def _select_by_mask(
     current = source
     for condition in pred.conditions:
         single = affine_select(Mask((condition,)), current, other)
-        single.backing  # noqa: B018
+        single.backing  # noqa: B018  # makes it
         current = single
     isa.tensor_copy(target, current)
 

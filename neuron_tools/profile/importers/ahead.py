@@ -16,4 +16,4 @@ def ahead(items: Iterator[Item]) -> Iterator[Item]:
         upcoming = maker.submit(next, items, _END)
         while (item := upcoming.result()) is not _END:
             upcoming = maker.submit(next, items, _END)
-            yield item  # type: ignore[misc]
+            yield item  # type: ignore[misc]  # no _END here

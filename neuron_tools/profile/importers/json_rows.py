@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -283,15 +283,15 @@ def _decoded(data: UInt8Array, starts: Int64Array, stops: Int64Array, valid: Boo
     return mapped(column.dictionary_encode(), _unescaped, pa.string())
 
 
-def mapped(column: pa.DictionaryArray, function: object, kind: pa.DataType) -> pa.Array:
+def mapped(column: pa.DictionaryArray, function: Callable[[str], Any], kind: pa.DataType) -> pa.Array:
     """A function of each different text; a dictionary array again where the results are texts."""
     texts = column.dictionary.to_pylist()
     if kind == pa.string():
         if not any("\\" in text for text in texts):
             return column
-        values = pa.array([function(text) for text in texts], kind)  # type: ignore[operator]
+        values = pa.array([function(text) for text in texts], kind)
         return values.take(column.indices).dictionary_encode()
-    values = pa.array([function(text) for text in texts], kind)  # type: ignore[operator]
+    values = pa.array([function(text) for text in texts], kind)
     return values.take(column.indices)
 
 

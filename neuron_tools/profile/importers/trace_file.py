@@ -89,7 +89,7 @@ class TraceFile:
         return self.path.open("rb", buffering=1 << 20)
 
     def _unpacking(self, stream: BinaryIO) -> BinaryIO:
-        return gzip.GzipFile(fileobj=stream) if self.is_packed else stream  # type: ignore[return-value]
+        return gzip.GzipFile(fileobj=stream) if self.is_packed else stream  # type: ignore[return-value]  # a file in all but its class
 
     def _read_head(self) -> bytes:
         try:

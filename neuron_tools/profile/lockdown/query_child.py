@@ -78,7 +78,7 @@ def _catalog(folder: Path) -> Catalog:
 def _bytes(database: duckdb.DuckDBPyConnection) -> int:
     """The memory limit that the database took: it reads "1GiB", "512 MB" and "80%"."""
     row = database.execute("SELECT current_setting('memory_limit')").fetchone()
-    number, unit = re.fullmatch(r"([\d.]+) (\w+)", str(row and row[0])).groups()  # type: ignore[union-attr]
+    number, unit = re.fullmatch(r"([\d.]+) (\w+)", str(row and row[0])).groups()  # type: ignore[union-attr]  # DuckDB always writes it so
     return int(float(number) * 1024 ** UNITS[unit])
 
 

@@ -93,7 +93,7 @@ class Source:
         return str(self.module.visit(_Changes(changes)).code)
 
 
-class _Changes(cst.CSTTransformer):  # type: ignore[misc]  # its types are not followed
+class _Changes(cst.CSTTransformer):
     def __init__(self, changes: Mapping[cst.CSTNode, Change]) -> None:
         super().__init__()
         self._changes = changes

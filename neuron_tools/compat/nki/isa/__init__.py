@@ -7,5 +7,5 @@ from . import constants  # isort: skip
 
 __nki_names__ = True
 globals().update({name: getattr(_isa, name) for name in _isa.__all__})
-__all__ = [*_isa.__all__, "constants"]  # noqa: PLE0604
+__all__ = [*_isa.__all__, "constants"]  # noqa: PLE0604  # names of a list
 __getattr__ = missing_name("nki.isa", "nisa", globals())

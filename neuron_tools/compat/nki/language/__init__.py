@@ -8,5 +8,5 @@ from . import constants  # isort: skip
 __nki_names__ = True
 globals().update({name: getattr(_language, name) for name in _language.__all__})
 _TileSize = type(_language.tile_size)
-__all__ = [*_language.__all__, "constants"]  # noqa: PLE0604
+__all__ = [*_language.__all__, "constants"]  # noqa: PLE0604  # names of a list
 __getattr__ = missing_name("nki.language", "nl", globals())

@@ -11,7 +11,7 @@ from . import syncfree
 __all__ = ["autocast", "syncfree"]
 
 
-class autocast(torch.amp.autocast):  # type: ignore[misc]
+class autocast(torch.amp.autocast):
     """Mixed precision in a block.
 
     Args:

@@ -11,7 +11,7 @@ from torch.autograd.profiler import record_function
 from ..core import xla_model as xm  # noqa: TID252  # found as torch_xla
 
 
-class Trace(record_function):  # type: ignore[misc]
+class Trace(record_function):
     """A named range of the program."""
 
     def __init__(self, name: str, **arguments: Any) -> None:

@@ -54,7 +54,7 @@ class ParallelLoader:
         return PerDeviceLoader(self, device)
 
     def __len__(self) -> int:
-        return len(self.source)  # type: ignore[arg-type]
+        return len(self.source)  # type: ignore[arg-type]  # where it has no length, len() says so
 
     def close(self) -> None:
         """Nothing is left open."""
@@ -78,7 +78,7 @@ class MpDeviceLoader:
         return iter(ParallelLoader(self._loader, [self._device], **options).per_device_loader(self._device))
 
     def __len__(self) -> int:
-        return len(self._loader)  # type: ignore[arg-type]
+        return len(self._loader)  # type: ignore[arg-type]  # where it has no length, len() says so
 
     def __getattr__(self, name: str) -> Any:
         """What the loader itself has: `dataset`, `sampler`, ..."""

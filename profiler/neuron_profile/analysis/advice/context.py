@@ -6,6 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -129,7 +130,7 @@ class Context:
         return float(sum(use.count * use.simulation.duration_ps for use in self.programs)) / 1000
 
     def finding(
-        self, rule: str, title: str, change: str, simulated: Change | None, **details: object
+        self, rule: str, title: str, change: str, simulated: Change | None, **details: Any
     ) -> Finding:
         """A finding whose gain is simulated.
 
@@ -138,11 +139,11 @@ class Context:
             details: Further attributes of the finding.
         """
         if simulated is None or self.what_if is None:
-            return Finding(rule, title, change, **details)  # type: ignore[arg-type]
+            return Finding(rule, title, change, **details)
         gain = self.what_if.gain(simulated)
         return Finding(
             rule, title, change, gain_ns=gain.total_gain_ns, device_gain_ns=gain.device_gain_ns,
-            total_ns=gain.total_ns, what_if=simulated.text, **details,  # type: ignore[arg-type]
+            total_ns=gain.total_ns, what_if=simulated.text, **details,
         )  # fmt: skip
 
     def hotspot(self, select: Select) -> Hotspot:

@@ -189,7 +189,7 @@ def make_deltas(
         in_order: As `align` takes it.
     """
     deltas = [
-        _delta(old_key, new_key, base.get(old_key, _NOTHING), new.get(new_key, _NOTHING))  # type: ignore[arg-type]
+        _delta(old_key, new_key, base.get(old_key, _NOTHING), new.get(new_key, _NOTHING))  # type: ignore[arg-type]  # one of them may be None, and then gets nothing
         for old_key, new_key in align(base, new, in_order=in_order)
     ]
     return tuple(sorted(deltas, key=lambda delta: (-abs(delta.delta_ns), delta.key)))

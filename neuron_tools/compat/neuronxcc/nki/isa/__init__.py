@@ -7,5 +7,5 @@ from . import constants  # isort: skip
 
 __nki_names__ = True
 globals().update({name: getattr(_isa, name) for name in _isa.NAMES})
-__all__ = [*_isa.NAMES, "constants"]  # noqa: PLE0604
+__all__ = [*_isa.NAMES, "constants"]  # noqa: PLE0604  # names of a list
 __getattr__ = missing_name("neuronxcc.nki.isa", "nisa", globals())
