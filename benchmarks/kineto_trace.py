@@ -9,7 +9,7 @@ arguments are as long as in real traces, about 290 bytes an event.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -105,9 +105,14 @@ def _call(number: int, kind: int) -> str:
     )  # fmt: skip
 
 
-def main() -> None:
-    """Makes a trace from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
+def run(write: Callable[[Path, int], object], description: str | None) -> None:
+    """Makes a trace from the command line.
+
+    Args:
+        write: Writes a trace with so many events to a path.
+        description: What it writes.
+    """
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--events", type=parse_count, default=1_000_000)
     parser.add_argument("-o", "--output", type=Path, required=True)
     options = parser.parse_args()
@@ -115,4 +120,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(write, __doc__)

@@ -9,7 +9,6 @@ launch, one the kernel, two the flow between them.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,8 +29,8 @@ from benchmarks.kineto_trace import (
     RUNTIME,
     SPAN,
     TAIL,
+    run,
 )
-from benchmarks.synthetic_profile import parse_count
 
 START_US = 4_410_492_006_134
 COMPUTE, COMMUNICATION = 7, 20
@@ -111,14 +110,5 @@ def _wait(number: int, clocks: _Clocks) -> list[str]:
     ]  # fmt: skip
 
 
-def main() -> None:
-    """Make a trace from the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--events", type=parse_count, default=1_000_000)
-    parser.add_argument("-o", "--output", type=Path, required=True)
-    options = parser.parse_args()
-    write(options.output, options.events)
-
-
 if __name__ == "__main__":
-    main()
+    run(write, __doc__)

@@ -11,6 +11,8 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
+from keyword import iskeyword
 from typing import Any
 
 import click
@@ -34,26 +36,15 @@ def version_text() -> str:
 
 def standard_options(command: click.Command) -> click.Command:
     """Give a command `--version` and `--debug`."""
-    command.params.append(
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-            help="Show the version and exit.",
+    for name, callback, text in (
+        ("--version", _print_version, "Show the version and exit."),
+        ("--debug", _remember_debug, "Show the traceback of an error."),
+    ):
+        command.params.append(
+            click.Option(
+                [name], is_flag=True, is_eager=True, expose_value=False, callback=callback, help=text
+            )
         )
-    )
-    command.params.append(
-        click.Option(
-            ["--debug"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_remember_debug,
-            help="Show the traceback of an error.",
-        )
-    )
     return command
 
 
@@ -74,6 +65,40 @@ def command(*, example: str, **settings: Any) -> Callable[[Callable[..., Any]], 
         return standard_options(make(function))
 
     return decorate
+
+
+class CommandFolder(click.Group):
+    """A group whose subcommand NAME is `PACKAGE.NAME.NAME`, spelled as Python allows it; imported when used.
+
+    Args:
+        package: Where the subcommands' modules stand.
+        names: The subcommands in the order in which a user meets them.
+        settings: Passed on to `click.Group`.
+    """
+
+    def __init__(self, *, package: str, names: Sequence[str], **settings: Any) -> None:
+        super().__init__(**settings)
+        self._package = package
+        self._names = names
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, as they were given."""
+        return list(self._names)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the subcommand; None where there is none of that name."""
+        if cmd_name not in self._names:
+            return None
+        name = cmd_name.replace("-", "_") + ("_" if iskeyword(cmd_name) else "")
+        found: click.Command = getattr(import_module(f"{self._package}.{name}"), name)
+        return found
+
+
+def port_option(default: int, text: str | None = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The option `-p`, `--port` of a command that serves; `text` is its help."""
+    return click.option(
+        "-p", "--port", type=click.IntRange(0, 65535), default=default, show_default=True, help=text
+    )
 
 
 def run(

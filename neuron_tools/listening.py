@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import socket
 from pathlib import Path
 
 from neuron_tools.errors import NeuronToolsError, UsageError
+
+LOOPBACK = "127.0.0.1"
+PORTS_TO_TRY = 20
+
+
+class PortError(NeuronToolsError):
+    """A server cannot listen where it was told to."""
 
 
 class TokenFileError(UsageError):
@@ -55,3 +64,30 @@ def require_token(address: str, token: str | None) -> None:
         raise OpenAddressError(
             f"{address} can be reached from other machines: give --token-file, or listen on 127.0.0.1."
         )
+
+
+def bind(port: int, address: str = LOOPBACK) -> socket.socket:
+    """A listening socket on a port, or on the next free one; 0 for any.
+
+    Raises:
+        PortError: None of them is free, the port needs other rights, or the address is none of this machine.
+    """
+    last = port if port == 0 else min(port + PORTS_TO_TRY, 65536) - 1
+    for candidate in range(port, last + 1):
+        listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((address, candidate))
+            listener.listen()
+            return listener
+        except OSError as error:
+            listener.close()
+            if error.errno != errno.EADDRINUSE:
+                raise _refusal(address, candidate, error) from error
+    raise PortError(f"The ports {port} to {last} are taken: choose another with -p.")
+
+
+def _refusal(address: str, port: int, error: OSError) -> PortError:
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return PortError(f"{address} is no address of this machine: choose another with --address.")
+    return PortError(f"Port {port} cannot be used ({error.strerror}): choose another with -p.")

@@ -17,13 +17,13 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from flask import Flask, Request, Response, g, has_app_context, redirect, request
 
+from neuron_tools.listening import LOOPBACK
 from neuron_tools.loopback_peer import is_of_this_user
 
 TOKEN_BYTES = 24
 TOKEN_PARAMETER = "token"
 OPENING_PARAMETER = "open"
 REFUSAL = "Not allowed. Open the address that {program} printed; it carries the token.\n"
-LOOPBACK = "127.0.0.1"
 DATA_PATHS = ("/download/", "/data/", "/api/", "/upload")
 """Paths that only our own pages and programs ask for: another site cannot lead a browser there."""
 NO_SOURCE = "'none'"

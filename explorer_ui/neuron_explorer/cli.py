@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from neuron_tools.command_line import command, run
+from neuron_tools.command_line import command, port_option, run
 from neuron_tools.errors import UsageError
 from neuron_tools.listening import read_token
 
@@ -22,14 +22,7 @@ DEFAULT_PORT = 3001
     )
 )
 @click.argument("paths", metavar="[PROFILE_OR_FOLDER]...", nargs=-1)
-@click.option(
-    "-p",
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="0 = any free port.",
-)
+@port_option(DEFAULT_PORT, "0 = any free port.")
 @click.option(
     "--address", default="127.0.0.1", show_default=True, help="Beyond this machine, needs a token file."
 )

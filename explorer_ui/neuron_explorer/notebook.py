@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from neuron_explorer.library import ProfileLibrary, profile_id
 from neuron_tools.errors import UsageError
+from neuron_tools.listening import bind
 from neuron_tools.profile.reader import Profile
 from neuron_tools.web_access import TOKEN_PARAMETER, Access
 
@@ -86,7 +87,7 @@ def _server() -> _Server:
 
 
 def _start() -> _Server:
-    from neuron_explorer.server import bind, make_guarded_server, wsgi_server
+    from neuron_explorer.server import make_guarded_server, wsgi_server
 
     listener = bind(0)
     access = Access("neuron-explorer", listener.getsockname()[1], host=HOST, framed_by=NOTEBOOKS)

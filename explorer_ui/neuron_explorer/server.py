@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import socket
@@ -31,16 +30,10 @@ from neuron_explorer.timeline import routes as timeline_routes
 from neuron_explorer.user_store import UserStore
 from neuron_explorer.users import ProxiedUsers
 from neuron_explorer.workspace import routes as workspace_routes
-from neuron_tools.errors import NeuronToolsError
-from neuron_tools.listening import require_token
-from neuron_tools.web_access import LOOPBACK, Access, Users, new_token, protect
+from neuron_tools.listening import LOOPBACK, bind, require_token
+from neuron_tools.web_access import Access, Users, new_token, protect
 
-PORTS_TO_TRY = 20
 ANY_ADDRESS = ("0.0.0.0", "::")
-
-
-class PortError(NeuronToolsError):
-    """No port to listen on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,33 +153,6 @@ def make_guarded_server(
     protect(server, replace(access, script_hashes=hashes))
     refuse_malformed(app)
     return server
-
-
-def bind(port: int, address: str = LOOPBACK) -> socket.socket:
-    """A listening socket on a port, or on the next free one.
-
-    Raises:
-        PortError: None of them is free, the port needs other rights, or the address is none of this machine.
-    """
-    last = port if port == 0 else min(port + PORTS_TO_TRY, 65536) - 1
-    for candidate in range(port, last + 1):
-        listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, candidate))
-            listener.listen()
-            return listener
-        except OSError as error:
-            listener.close()
-            if error.errno != errno.EADDRINUSE:
-                raise _refusal(address, candidate, error) from error
-    raise PortError(f"The ports {port} to {last} are taken: choose another with -p.")
-
-
-def _refusal(address: str, port: int, error: OSError) -> PortError:
-    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-        return PortError(f"{address} is no address of this machine: choose another with --address.")
-    return PortError(f"Port {port} cannot be used ({error.strerror}): choose another with -p.")
 
 
 def _has_display() -> bool:

@@ -9,28 +9,15 @@ from typing import Any
 import click
 
 from neuron_monitor.commands.options import host_option, pods_option, spelling_option, tree_option
-from neuron_tools.command_line import CONTEXT_SETTINGS, run, standard_options
+from neuron_tools.command_line import CONTEXT_SETTINGS, CommandFolder, run, standard_options
 
 COMMANDS = ("prometheus", "dashboard", "watch")
 
 
-class CommandFolder(click.Group):
-    """A group whose subcommand NAME is `neuron_monitor.commands.NAME.NAME`."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order in which a user meets them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the subcommand; None where there is none of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        found: click.Command = getattr(import_module(f"neuron_monitor.commands.{cmd_name}"), cmd_name)
-        return found
-
-
 @click.group(
     cls=CommandFolder,
+    package="neuron_monitor.commands",
+    names=COMMANDS,
     invoke_without_command=True,
     context_settings=CONTEXT_SETTINGS,
     epilog="\b\nExample:\n  neuron-monitor | jq .neuron_runtime_data\n  neuron-monitor -c monitor.json\n"

@@ -55,6 +55,20 @@ def overwritten(
 
 
 @compiled
+def _lives(rows: Int32Array, regions: Int32Array, buffers: int) -> tuple[Int64Array, Int64Array]:
+    """The first and the last call of each buffer; (calls, -1) of one that none names."""
+    first, last = np.full(buffers, rows.shape[0], np.int64), np.full(buffers, -1, np.int64)
+    for row in range(rows.shape[0]):
+        for slot in range(3, 9):
+            region = rows[row, slot]
+            if region >= 0:
+                buffer = regions[region, 0]
+                first[buffer] = min(first[buffer], row)
+                last[buffer] = row
+    return first, last
+
+
+@compiled
 def join_copies(
     rows: Int32Array,
     regions: Int32Array,
@@ -76,14 +90,7 @@ def join_copies(
         area: (buffers,) bytes of each, over all lines.
     """
     count, buffers = rows.shape[0], area.shape[0]
-    first, last = np.full(buffers, count, np.int64), np.full(buffers, -1, np.int64)
-    for row in range(count):
-        for slot in range(3, 9):
-            region = rows[row, slot]
-            if region >= 0:
-                buffer = regions[region, 0]
-                first[buffer] = min(first[buffer], row)
-                last[buffer] = row
+    first, last = _lives(rows, regions, buffers)
     same = np.arange(buffers)
     dropped = np.zeros(count, np.bool_)
     for row in range(count):
@@ -124,14 +131,7 @@ def join_results(
         free, form, area: As for `join_copies`.
     """
     count, buffers = rows.shape[0], area.shape[0]
-    first, last = np.full(buffers, count, np.int64), np.full(buffers, -1, np.int64)
-    for row in range(count):
-        for slot in range(3, 9):
-            region = rows[row, slot]
-            if region >= 0:
-                buffer = regions[region, 0]
-                first[buffer] = min(first[buffer], row)
-                last[buffer] = row
+    first, last = _lives(rows, regions, buffers)
     same = np.arange(buffers)
     for row in range(count):
         if not elementwise[row] or rows[row, 3] < 0:

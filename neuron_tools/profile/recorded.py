@@ -10,7 +10,6 @@ import tempfile
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 import duckdb
@@ -65,9 +64,7 @@ class RecordedTables:
     def __enter__(self) -> RecordedTables:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -192,7 +192,15 @@ def arrow_type(table: TableSchema, field: Field) -> pa.DataType:
 
     if field.type == "string" and is_dictionary(table, field):
         return pa.dictionary(pa.int32(), pa.string())
-    plain = {
+    return plain_types()[field.type]
+
+
+@cache
+def plain_types() -> Mapping[str, pa.DataType]:
+    """The Arrow type of each type that the schema names, texts as they are."""
+    import pyarrow as pa
+
+    return {
         "int64": pa.int64(),
         "int32": pa.int32(),
         "float64": pa.float64(),
@@ -201,7 +209,6 @@ def arrow_type(table: TableSchema, field: Field) -> pa.DataType:
         "list<int64>": pa.list_(pa.int64()),
         "list<string>": pa.list_(pa.string()),
     }
-    return plain[field.type]
 
 
 def is_dictionary(table: TableSchema, field: Field) -> bool:

@@ -82,8 +82,9 @@ class Visit:
 def served(paths: Sequence[Path], store: Path) -> Iterator[str]:
     """The address of an Explorer of profiles, token and all, while it is served."""
     from neuron_explorer.library import ProfileLibrary
-    from neuron_explorer.server import bind, make_guarded_server, wsgi_server
+    from neuron_explorer.server import make_guarded_server, wsgi_server
     from neuron_explorer.user_store import UserStore
+    from neuron_tools.listening import bind
     from neuron_tools.web_access import Access
 
     with ProfileLibrary(paths) as library, bind(0) as listener:

@@ -12,7 +12,8 @@ from neuron_monitor.api.sample import Sampler
 from neuron_monitor.api.tree import DeviceTree
 from neuron_monitor.dashboard.app import make_local_app
 from neuron_monitor.dashboard.collector import Collector
-from neuron_monitor.dashboard.server import bind, guard
+from neuron_monitor.dashboard.server import guard
+from neuron_tools.listening import bind
 from neuron_tools.web_access import Access
 from tests.fixtures.neuron_sysfs import SysfsTree, held, process_core
 
@@ -62,7 +63,7 @@ def monitored(folder, latency_s=0.0):
             publish()
             collector.update()
 
-    listener = bind("127.0.0.1", 0)
+    listener = bind(0)
     access = Access("neuron-monitor", listener.getsockname()[1])
     app = guard(make_local_app(collector, PERIOD_S, "test-host"), access)
 

@@ -41,7 +41,8 @@ def wait_for_details(page: Any, name: str = "") -> None:
 def explorer_at(profiles: Sequence[Path]) -> Iterator[Any]:
     """Gives the address of the page Timeline of the first profile, with further parameters."""
     from neuron_explorer.library import ProfileLibrary, profile_id
-    from neuron_explorer.server import bind, make_guarded_server
+    from neuron_explorer.server import make_guarded_server
+    from neuron_tools.listening import bind
     from neuron_tools.web_access import Access
 
     with ProfileLibrary(profiles) as library, bind(0) as listener:
@@ -59,7 +60,7 @@ def explorer_at(profiles: Sequence[Path]) -> Iterator[Any]:
 @contextmanager
 def application_at(server: Flask) -> Iterator[str]:
     """The address of a Dash application."""
-    from neuron_explorer.server import bind
+    from neuron_tools.listening import bind
 
     with bind(0) as listener, _running(server, listener):
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/"

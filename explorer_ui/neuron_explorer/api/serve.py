@@ -27,7 +27,8 @@ from neuron_explorer.api.previews import Previews
 from neuron_explorer.api.public_address import PublicAddresses
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.timeline import routes as timeline_routes
-from neuron_tools.web_access import LOOPBACK, Access, protect
+from neuron_tools.listening import LOOPBACK
+from neuron_tools.web_access import Access, protect
 
 EDITOR_PATHS = (f"{editor_routes.PREFIX}/", "/data/")
 

@@ -30,21 +30,7 @@ def hbm_figure(series: HbmSeries, theme: Theme) -> Any:
                 hovertemplate="%{y:.4s}B at %{x:.6~g} " + unit + "<extra>%{fullData.name}</extra>",
             )
         )  # fmt: skip
-    figure.update_layout(
-        theme.layout(
-            height=HEIGHT,
-            margin={"t": 36},
-            showlegend=True,
-            xaxis={"title": {"text": f"{unit} from the profile's start"}},
-            yaxis={
-                "title": {"text": "bytes held"},
-                "tickformat": "~s",
-                "ticksuffix": "B",
-                "rangemode": "tozero",
-            },
-        )
-    )
-    return figure
+    return _over_time(figure, theme, unit, "bytes held", tickformat="~s", ticksuffix="B")
 
 
 def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
@@ -66,13 +52,17 @@ def fill_figure(series: Sequence[FillSeries], theme: Theme) -> Any:
                 hovertemplate="%{y:.1f} % at %{x:.6~g} " + unit + "<extra>%{fullData.name}</extra>",
             )
         )  # fmt: skip
+    return _over_time(figure, theme, unit, "% full")
+
+
+def _over_time(figure: Any, theme: Theme, unit: str, title: str, **axis: Any) -> Any:
     figure.update_layout(
         theme.layout(
             height=HEIGHT,
             margin={"t": 36},
             showlegend=True,
             xaxis={"title": {"text": f"{unit} from the profile's start"}},
-            yaxis={"title": {"text": "% full"}, "rangemode": "tozero"},
+            yaxis={"title": {"text": title}, "rangemode": "tozero", **axis},
         )
     )
     return figure

@@ -8,7 +8,7 @@ import threading
 import click
 
 from neuron_monitor.commands.options import host_option, tree_option
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, port_option
 from neuron_tools.listening import read_token, require_token
 
 DEFAULT_PORT = 3010
@@ -19,7 +19,7 @@ DEFAULT_PORT = 3010
     "neuron-monitor dashboard --period 500ms --history 1h --record history/\n"
     "neuron-monitor dashboard --prometheus http://prometheus:9090"
 )
-@click.option("-p", "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True)
+@port_option(DEFAULT_PORT)
 @click.option(
     "--address", default="127.0.0.1", show_default=True, help="Beyond this machine, needs a token file."
 )

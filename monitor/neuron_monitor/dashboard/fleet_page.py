@@ -7,6 +7,7 @@ from typing import Any
 
 from dash import Dash, Input, Output, dcc, html, no_update
 
+from neuron_monitor.dashboard import parts
 from neuron_monitor.dashboard.charts import COLOURS, GRAPH_CONFIG, Chart, make_layout
 from neuron_monitor.dashboard.fleet import MOST_LINES, FleetHost, FleetSource
 from neuron_monitor.dashboard.ticks import one_question_at_a_time
@@ -58,14 +59,7 @@ def fleet_controls() -> list[Any]:
     """The controls in the page's header."""
     return [
         html.Label(["Find ", dcc.Input(id="find", type="search", debounce=True)]),
-        dcc.Dropdown(
-            options=[{"label": _window_label(window), "value": window} for window in WINDOWS_S],
-            value=3600,
-            id="window",
-            clearable=False,
-            searchable=False,
-            className="window",
-        ),
+        parts.window_choice(WINDOWS_S, 3600),
         html.Button("Pause", id="pause"),
     ]
 
@@ -177,7 +171,3 @@ def _ago(moment_s: float | None) -> str:
         return "over a day ago"
     minutes = max(0.0, time.time() - moment_s) / 60
     return f"{minutes:.0f} min ago" if minutes < 120 else f"{minutes / 60:.0f} h ago"
-
-
-def _window_label(window_s: int) -> str:
-    return f"{window_s // 60} min" if window_s < 3600 else f"{window_s // 3600} h"

@@ -42,14 +42,7 @@ def local_controls() -> list[Any]:
     return [
         html.Span(id="range-text", className="quiet"),
         html.Button("Whole history", id="clear", className="hidden"),
-        dcc.Dropdown(
-            options=[{"label": _window_label(window), "value": window} for window in WINDOWS_S],
-            value=300,
-            id="window",
-            clearable=False,
-            searchable=False,
-            className="window",
-        ),
+        parts.window_choice(WINDOWS_S, 300),
         html.Button("Pause", id="pause"),
         html.Button("CSV", id="csv", title="Rows of the selected range, or of the window"),
     ]
@@ -179,7 +172,3 @@ def parse_moment(text: str) -> datetime:
     form = "%Y-%m-%d %H:%M:%S" if whole.count(":") == 2 else "%Y-%m-%d %H:%M" if ":" in whole else "%Y-%m-%d"
     moment = datetime.strptime(whole, form).replace(tzinfo=timezone.utc)
     return moment + timedelta(microseconds=int(fraction[:6].ljust(6, "0") or 0))
-
-
-def _window_label(seconds: int) -> str:
-    return f"{seconds // 60} min" if seconds < 3600 else f"{seconds // 3600} h"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from dash import html
+from dash import dcc, html
 
 from neuron_monitor.api.view import ProcessView, View
 from neuron_monitor.dashboard.history import History, Row
@@ -23,6 +24,19 @@ _HEADINGS = (
     "processors",
     "profile",
 )
+
+
+def window_choice(windows_s: Sequence[int], chosen_s: int) -> Any:
+    """The control that chooses how much of the past the charts show."""
+    labels = {each: f"{each // 60} min" if each < 3600 else f"{each // 3600} h" for each in windows_s}
+    return dcc.Dropdown(
+        options=[{"label": label, "value": each} for each, label in labels.items()],
+        value=chosen_s,
+        id="window",
+        clearable=False,
+        searchable=False,
+        className="window",
+    )
 
 
 def figures(view: View, history: History, row: Row) -> list[Any]:

@@ -13,10 +13,8 @@ from dash import Dash
 from flask import Flask
 from werkzeug.serving import make_server
 
-from neuron_monitor.errors import ListenError
+from neuron_tools.listening import bind
 from neuron_tools.web_access import Access, new_token, protect
-
-PORTS_TO_TRY = 20
 
 
 def serve(app: Dash, address: str, port: int, token: str | None, stopped: threading.Event) -> None:
@@ -29,9 +27,9 @@ def serve(app: Dash, address: str, port: int, token: str | None, stopped: thread
         stopped: Set when the server ends.
 
     Raises:
-        ListenError: The port and those after it are taken, or the address is none of this machine.
+        PortError: The port and those after it are taken, or the address is none of this machine.
     """
-    with bind(address, port) as listener:
+    with bind(port, address) as listener:
         number = int(listener.getsockname()[1])
         shown = socket.gethostname() if address in ("0.0.0.0", "::") else address
         access = Access(
@@ -60,25 +58,3 @@ def guard(app: Dash, access: Access) -> Flask:
     server: Flask = app.server
     protect(server, replace(access, script_hashes=hashes))
     return server
-
-
-def bind(address: str, port: int) -> socket.socket:
-    """A listening socket on a port, or on the next free one.
-
-    Raises:
-        ListenError: None of them is free, or the address cannot be listened on.
-    """
-    last = port if port == 0 else min(port + PORTS_TO_TRY, 65536) - 1
-    for candidate in range(port, last + 1):
-        listener = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
-        try:
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind((address, candidate))
-            listener.listen()
-            return listener
-        except OSError as error:
-            listener.close()
-            reason = (error.strerror or str(error)).lower()
-            if candidate == last:
-                raise ListenError(f"{address} ports {port} to {last} cannot be used: {reason}.") from error
-    raise ListenError(f"{address} port {port} cannot be used.")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.space import flat_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.graph import operands_of
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.records.program import Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import Engine, Flag, Opcode
 
 
 def generate_estimate(context: Context, group: Group, *, warn: bool = True, model_flops: int = 0) -> None:
@@ -43,40 +44,16 @@ def _stream(context: Context, value: int, hlo: int, *, loads: bool) -> None:
     loop = TileLoop(context, space.iterations, hlo)
     dtype = chip_dtype(type_.dtype)
     tile = loop.slot("estimate", space.chunk * dtype.byte_count, dtype, extra_buffers=1)
-    size = space.tile_elements() * item
-    partitions = space.partition_counts()
-    run = space.run_elements() * item
-    compute = {
-        "partitions": partitions, "elements": space.elements_per_partition(), "flags": Flag.ESTIMATE,
+    tiles = space.tile_elements(), space.run_elements(), space.partition_counts()
+    compute: dict[str, Any] = {
+        "partitions": tiles[2], "elements": space.elements_per_partition(), "flags": Flag.ESTIMATE,
     }  # fmt: skip
     if loads:
-        transfer = Transfer(
-            context.load_queue(location),
-            Memory.HBM,
-            Memory.SBUF,
-            size,
-            run,
-            partitions,
-            location.purpose,
-            location.dtype,
-            location.tensor,
-        )
-        loop.load(tile, transfer, after=location.tokens)
-        loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(tile,), **compute)  # type: ignore[arg-type]
+        loop.load(tile, location.load(context.load_queue(location), *tiles), after=location.tokens)
+        loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(tile,), **compute)
         loop.emit()
         return
-    loop.step(Engine.VECTOR, Opcode.MEMSET, writes=(tile,), **compute)  # type: ignore[arg-type]
-    transfer = Transfer(
-        context.store_queue(engine=Engine.SYNC),
-        Memory.SBUF,
-        Memory.HBM,
-        size,
-        run,
-        partitions,
-        location.store_purpose,
-        location.dtype,
-        location.tensor,
-    )
-    stored = loop.store(tile, transfer)
+    loop.step(Engine.VECTOR, Opcode.MEMSET, writes=(tile,), **compute)
+    stored = loop.store(tile, location.store(context.store_queue(engine=Engine.SYNC), *tiles))
     loop.emit()
     context.complete(value, loop.completion(stored))

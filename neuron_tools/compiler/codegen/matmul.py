@@ -118,7 +118,11 @@ class Matmul(OperandBlocks):
             self._blocking = self._choose_blocking()
 
     def generate(self) -> None:
-        """Build the loop with the chosen blocking and append it."""
+        """Build the loop with the chosen blocking and append it.
+
+        Raises:
+            OutOfOnChipMemory: Reductions over rows that do not fit PSUM follow the product.
+        """
         self._index()
         self._loop = TileLoop(self._context, len(self._column_block), self._hlo)
         own = self._joined.columns if self._joined is not None and not self._joined.along_depth else None

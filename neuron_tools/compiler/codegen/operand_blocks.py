@@ -12,7 +12,7 @@ from neuron_tools.compiler.codegen.joined_batches import Joined, JoinedBatches
 from neuron_tools.compiler.codegen.location import Location
 from neuron_tools.compiler.codegen.operands import Operand
 from neuron_tools.compiler.codegen.residents import Resident
-from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.records.program import DType, Engine, Flag, Memory, Opcode
 
 IntArray = npt.NDArray[np.int64]
@@ -152,23 +152,17 @@ class OperandBlocks(JoinedBatches):
             return
         location = self._location(operand)
         slot.tensor = location.tensor
-        item = location.dtype.byte_count
         turned = operand.method == "dma"
         run = operand.run
         if operand.is_vector and operand.turned:
             run = max(1, self._sizes.depth // self._tile)
         elif not turned:
             run = min(run, int(free.max()))
-        transfer = Transfer(
+        transfer = location.load(
             self._context.load_queue(location),
-            Memory.HBM,
-            Memory.SBUF,
-            np.maximum(depth * free, 1) * item,
-            run * item,
+            np.maximum(depth * free, 1),
+            run,
             np.minimum(depth, self._tile),
-            location.purpose,
-            location.dtype,
-            location.tensor,
             transpose=turned,
             strided=not turned and run < operand.run and not operand.is_tiled,
         )
@@ -179,13 +173,9 @@ class OperandBlocks(JoinedBatches):
     ) -> None:
         """Fill a slot with an operand's one element, which is loaded once, to all partitions."""
         location = self._location(operand)
-        item = location.dtype.byte_count
         column = self._loop.slot("number", operand.dtype.byte_count, operand.dtype, stationary=True)
         column.tensor = location.tensor
-        transfer = Transfer(
-            self._context.load_queue(location), Memory.HBM, Memory.SBUF, self._tile * item, item, self._tile,
-            location.purpose, location.dtype, location.tensor,
-        )  # fmt: skip
+        transfer = location.load(self._context.load_queue(location), self._tile, 1, self._tile)
         first = np.arange(len(self._batch)) == 0
         self._loop.load(column, transfer, active=first, after=location.tokens)
         self._loop.step(Engine.VECTOR, Opcode.TENSOR_COPY, reads=(column,), writes=(slot,), active=active,
@@ -257,19 +247,8 @@ class OperandBlocks(JoinedBatches):
             return
         location = self._location(operand)
         raw.tensor = location.tensor
-        item = location.dtype.byte_count
         run = min(operand.run, int(depth.max()))
-        transfer = Transfer(
-            self._context.load_queue(location),
-            Memory.HBM,
-            Memory.SBUF,
-            np.maximum(rows * depth, 1) * item,
-            run * item,
-            rows,
-            location.purpose,
-            location.dtype,
-            location.tensor,
-        )
+        transfer = location.load(self._context.load_queue(location), np.maximum(rows * depth, 1), run, rows)
         self._loop.load(raw, transfer, active=active, after=location.tokens, stage=0)
 
     def _turn(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.location import Location
@@ -77,10 +78,10 @@ def describe(
         batching = numbers.get(f"{name}_batching_dimensions", ())
         contracting = numbers.get(f"{name}_contracting_dimensions", ())
         free = [axis for axis in range(len(shape)) if axis not in batching and axis not in contracting]
-        depth = _product(shape[axis] for axis in contracting)
-        batch = _product(shape[axis] for axis in batching)
+        depth = prod(shape[axis] for axis in contracting)
+        batch = prod(shape[axis] for axis in batching)
         operand = _operand(context, value, shape, contracting, free, batching)
-        sides.append((operand, batch, depth, _product(shape[axis] for axis in free)))
+        sides.append((operand, batch, depth, prod(shape[axis] for axis in free)))
     (left, batch, depth, rows), (right, _, _, columns) = sides
     return left, right, Sizes(batch, rows, depth, columns)
 
@@ -102,11 +103,11 @@ def _operand(
         if stride != run or contracts != turned:
             break
         run *= extent
-    is_vector = _product(shape[axis] for axis in free) == 1
+    is_vector = prod(shape[axis] for axis in free) == 1
     dtype = chip_dtype(context.type_of(value if layout.root < 0 else layout.root).dtype)
     batches = [factor for axis in batching for factor in layout.dims[axis]]
     inner = contracting if turned else free
-    together = _together(batches, _product(shape[axis] for axis in inner))
+    together = _together(batches, prod(shape[axis] for axis in inner))
     return Operand(value, layout.root, turned, run, dtype, is_vector, layout.is_repeated, together=together)
 
 
@@ -123,10 +124,3 @@ def _together(batches: Sequence[tuple[int, int]], run: int) -> int:
             break
         count *= extent
     return count
-
-
-def _product(extents: object) -> int:
-    result = 1
-    for extent in extents:  # type: ignore[attr-defined]
-        result *= extent
-    return result

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.space import flat_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.records.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 
 def generate_random(context: Context, group: Group) -> None:
@@ -28,11 +27,9 @@ def generate_random(context: Context, group: Group) -> None:
         tile = loop.slot("random", space.chunk * dtype.byte_count, dtype)
         loop.step(Engine.VECTOR, Opcode.RANDOM, writes=(tile,), partitions=space.partition_counts(),
                   elements=space.elements_per_partition())  # fmt: skip
-        transfer = Transfer(
-            context.store_queue(), Memory.SBUF, Memory.HBM, space.tile_elements() * item,
-            space.run_elements() * item, space.partition_counts(), location.store_purpose, location.dtype,
-            location.tensor,
-        )  # fmt: skip
+        transfer = location.store(
+            context.store_queue(), space.tile_elements(), space.run_elements(), space.partition_counts()
+        )
         stored = loop.store(tile, transfer)
         loop.emit()
         context.complete(value, loop.completion(stored))

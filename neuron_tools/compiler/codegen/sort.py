@@ -13,12 +13,12 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.slot import Slot, Transfer
+from neuron_tools.compiler.codegen.slot import Slot
 from neuron_tools.compiler.codegen.space import Space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Group
-from neuron_tools.records.program import Engine, Memory, Opcode
+from neuron_tools.records.program import Engine, Opcode
 
 AT_ONCE = 8
 """Results of one MAX8 (isa_functions: `max8`)."""
@@ -115,17 +115,8 @@ def _load(context: Context, loop: TileLoop, space: Space, value: int) -> Slot:
                   elements=space.widths())  # fmt: skip
         return slot
     location = context.location(value)
-    item = location.dtype.byte_count
-    transfer = Transfer(
-        context.load_queue(),
-        Memory.HBM,
-        Memory.SBUF,
-        space.tile_elements() * item,
-        space.run_elements() * item,
-        space.partition_counts(),
-        location.purpose,
-        location.dtype,
-        location.tensor,
+    transfer = location.load(
+        context.load_queue(), space.tile_elements(), space.run_elements(), space.partition_counts()
     )
     loop.load(slot, transfer, after=location.tokens)
     return slot
@@ -138,16 +129,11 @@ def _result(context: Context, loop: TileLoop, space: Space, value: int) -> Slot:
 
 def _save(context: Context, loop: TileLoop, space: Space, value: int, slot: Slot, needed: int) -> None:
     location = context.locations[value]
-    item = location.dtype.byte_count
     elements = space.tile_elements()
     if context.type_of(value).element_count < space.element_count:
         elements = np.maximum(1, elements * context.type_of(value).element_count // space.element_count)
     run = min(space.run_elements(), max(1, needed))
-    transfer = Transfer(
-        context.store_queue(), Memory.SBUF, Memory.HBM, elements * item, run * item, space.partition_counts(),
-        location.store_purpose, location.dtype, location.tensor,
-    )  # fmt: skip
-    loop.store(slot, transfer)
+    loop.store(slot, location.store(context.store_queue(), elements, run, space.partition_counts()))
 
 
 SORTS: Mapping[str, Callable[[Context, Group], None]] = {"sort": generate_sort, "top_k": generate_top_k}

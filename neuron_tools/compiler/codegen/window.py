@@ -7,12 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from neuron_tools.compiler.codegen.context import Context
-from neuron_tools.compiler.codegen.slot import Transfer
 from neuron_tools.compiler.codegen.space import Space, flat_space, row_space
 from neuron_tools.compiler.codegen.tile_loop import TileLoop
 from neuron_tools.compiler.codegen.types import chip_dtype
 from neuron_tools.compiler.passes.groups import Domain, Group
-from neuron_tools.records.program import Engine, Flag, Memory, Opcode
+from neuron_tools.records.program import Engine, Flag, Opcode
 
 
 def generate_reduce_window(context: Context, group: Group) -> None:
@@ -77,17 +76,7 @@ def _pass_over(
         per_partition = int(-(-elements.max() // max(1, int(space.partition_counts().max()))))
         slot = loop.slot("operand", per_partition * dtype.byte_count, dtype, extra_buffers=1)
         slot.tensor = location.tensor
-        transfer = Transfer(
-            context.load_queue(),
-            Memory.HBM,
-            Memory.SBUF,
-            elements * location.dtype.byte_count,
-            per_partition * location.dtype.byte_count,
-            space.partition_counts(),
-            location.purpose,
-            location.dtype,
-            location.tensor,
-        )
+        transfer = location.load(context.load_queue(), elements, per_partition, space.partition_counts())
         loop.load(slot, transfer, after=location.tokens)
         loaded.append(slot)
     for value in operation.results:
@@ -103,18 +92,8 @@ def _pass_over(
             elements=space.elements_per_partition() * reads_per_result,
             flags=Flag.STRIDED if reads_per_result > 1 else Flag.NONE,
         )
-        where = context.locations[value]
-        item = where.dtype.byte_count
-        transfer = Transfer(
-            context.store_queue(),
-            Memory.SBUF,
-            Memory.HBM,
-            space.tile_elements() * item,
-            space.run_elements() * item,
-            space.partition_counts(),
-            where.store_purpose,
-            where.dtype,
-            where.tensor,
+        transfer = context.locations[value].store(
+            context.store_queue(), space.tile_elements(), space.run_elements(), space.partition_counts()
         )
         loop.store(made, transfer)
     loop.emit()

@@ -13,6 +13,7 @@ from neuron_tools.nki.registers import VirtualRegister
 from neuron_tools.nki.scalars import NkiScalar
 from neuron_tools.nki.tensor import NkiTensor
 from neuron_tools.nki.values import write
+from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Engine, Memory, Opcode
 
 
@@ -31,6 +32,14 @@ def register_move(dst: VirtualRegister, src: int | VirtualRegister) -> NkiInstru
     return issued()
 
 
+def _form_of_one(tensor: NkiTensor, rule: str) -> ViewForm:
+    form = form_of(tensor)
+    assert form is not None
+    if form.size != 1:
+        raise refuse(f"{rule} has shape {tensor.shape}")
+    return form
+
+
 def register_load(dst: VirtualRegister, src: NkiTensor) -> NkiInstruction:
     """dst = the single element of `src` (HBM or SBUF).
 
@@ -38,17 +47,14 @@ def register_load(dst: VirtualRegister, src: NkiTensor) -> NkiInstruction:
         NkiValidationError: `src` has more than one element.
     """
     trace = ready()
-    form = form_of(src)
-    assert form is not None
-    if form.size != 1:
-        raise refuse(f"register_load reads one element, but src has shape {src.shape}")
+    form = _form_of_one(src, "register_load reads one element, but src")
     key = (register_load, form)
     kind = trace.kinds.get(key)
     if kind is None:
         step = Step(Engine.SYNC, Opcode.NOP, form.dtype.chip, form.dtype.chip, form.memory, Memory.REGISTER,
                     elements=1, partitions=1, waits=(2,), source=2)  # fmt: skip
         kind = trace.add_kind(key, Kind("register_load", (step,)))
-    if not src.storage.complete:  # type: ignore[union-attr]
+    if not src.storage.complete:  # type: ignore[union-attr]  # what is loaded has memory
         trace.check_read(src)
     trace.record(kind, -1, -1, src.region)
     trace.needs_values()
@@ -63,10 +69,7 @@ def register_store(dst: NkiTensor, src: VirtualRegister) -> NkiInstruction:
         NkiValidationError: `dst` has more than one element.
     """
     trace = ready()
-    form = form_of(dst)
-    assert form is not None
-    if form.size != 1:
-        raise refuse(f"register_store writes one element, but dst has shape {dst.shape}")
+    form = _form_of_one(dst, "register_store writes one element, but dst")
     key = (register_store, form)
     kind = trace.kinds.get(key)
     if kind is None:

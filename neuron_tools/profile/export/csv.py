@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from neuron_tools.profile.export.destination import new_folder
+from neuron_tools.profile.export.destination import new_folder, write_batches
 from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
@@ -49,19 +49,8 @@ def export_csv(
 
 
 def _write_table(tables: Tables, name: str, path: Path, rows: RowCounter) -> int:
-    written = 0
-    writer: pyarrow.csv.CSVWriter | None = None
-    try:
-        for batch in tables.batches(f'SELECT * FROM "{name}"'):
-            flat = _flat(batch)
-            writer = writer or pyarrow.csv.CSVWriter(path, flat.schema)
-            writer.write_batch(flat)
-            written += batch.num_rows
-            rows.advance(batch.num_rows)
-    finally:
-        if writer is not None:
-            writer.close()
-    return written
+    batches = map(_flat, tables.batches(f'SELECT * FROM "{name}"'))
+    return write_batches(batches, lambda schema: pyarrow.csv.CSVWriter(path, schema), rows)
 
 
 def _flat(batch: pa.RecordBatch) -> pa.RecordBatch:

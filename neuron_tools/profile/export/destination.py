@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
+
+import pyarrow as pa
 
 from neuron_tools.errors import UsageError
-from neuron_tools.profile.export.report import ExportError
+from neuron_tools.profile.export.report import ExportError, RowCounter
 
 
 @contextmanager
@@ -60,6 +62,33 @@ def new_folder(path: Path, *, force: bool) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
+
+
+def write_batches(
+    batches: Iterable[pa.RecordBatch], open_writer: Callable[[pa.Schema], Any], rows: RowCounter
+) -> int:
+    """Write a table's batches; without any, no file is made.
+
+    Args:
+        batches: All of one schema.
+        open_writer: Makes pyarrow's writer of a file with such a schema.
+        rows: Told as they are written.
+
+    Returns:
+        How many rows there were.
+    """
+    written = 0
+    writer = None
+    try:
+        for batch in batches:
+            writer = writer or open_writer(batch.schema)
+            writer.write_batch(batch)
+            written += batch.num_rows
+            rows.advance(batch.num_rows)
+    finally:
+        if writer is not None:
+            writer.close()
+    return written
 
 
 def _require_free(path: Path, *, force: bool) -> None:

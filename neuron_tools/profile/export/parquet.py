@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.export.destination import new_folder
+from neuron_tools.profile.export.destination import new_folder, write_batches
 from neuron_tools.profile.export.formats import ExportFormat
 from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
@@ -73,18 +73,8 @@ def exported_columns(tables: Tables, name: str, *, extensions: bool) -> tuple[st
 
 def _write_table(tables: Tables, name: str, columns: Sequence[str], path: Path, rows: RowCounter) -> int:
     query = f'SELECT {", ".join(columns)} FROM "{name}"'
-    written = 0
-    writer: pq.ParquetWriter | None = None
-    try:
-        for batch in tables.batches(query, ROW_GROUP_ROWS):
-            writer = writer or pq.ParquetWriter(path, batch.schema, compression="zstd")
-            writer.write_batch(batch)
-            written += batch.num_rows
-            rows.advance(batch.num_rows)
-    finally:
-        if writer is not None:
-            writer.close()
-    return written
+    batches = tables.batches(query, ROW_GROUP_ROWS)
+    return write_batches(batches, lambda schema: pq.ParquetWriter(path, schema, compression="zstd"), rows)
 
 
 FORMAT = ExportFormat(

@@ -148,20 +148,25 @@ def _is_least(data: UInt8Array, first: int, last: int) -> bool:
 
 
 @compiled
+def _behind_digits(data: UInt8Array, position: int, end: int) -> int:
+    while position < end and _ZERO <= data[position] <= _NINE:
+        position += 1
+    return position
+
+
+@compiled
 def is_number(data: UInt8Array, position: int, end: int) -> bool:
     """Whether the text is a number as JSON spells it."""
     if position < end and data[position] == _MINUS:
         position += 1
     first = position
-    while position < end and _ZERO <= data[position] <= _NINE:
-        position += 1
+    position = _behind_digits(data, position, end)
     if position == first or (data[first] == _ZERO and position - first > 1):
         return False
     if position < end and data[position] == _POINT:
         position += 1
         first = position
-        while position < end and _ZERO <= data[position] <= _NINE:
-            position += 1
+        position = _behind_digits(data, position, end)
         if position == first:
             return False
     if position < end and (data[position] == 0x65 or data[position] == 0x45):
@@ -169,8 +174,7 @@ def is_number(data: UInt8Array, position: int, end: int) -> bool:
         if position < end and (data[position] == _MINUS or data[position] == _PLUS):
             position += 1
         first = position
-        while position < end and _ZERO <= data[position] <= _NINE:
-            position += 1
+        position = _behind_digits(data, position, end)
         if position == first:
             return False
     return position == end

@@ -19,23 +19,13 @@ from neuron_tools.profile.catalog import read_catalog
 from neuron_tools.profile.derive import DERIVED_TABLES
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.recording import Clock, Process, Recording
-from neuron_tools.profile.schema import TABLES, Field, TableSchema
+from neuron_tools.profile.schema import TABLES, Field, TableSchema, plain_types
 
 NAME = "Neuron Explorer Parquet"
 OWN_NAME = "Neuron Tools profile"
 BATCH_ROWS = 1 << 16
 LARGEST_PROCESS = 1 << 20
 LARGEST_TIME = 1 << 61  # 73 years: durations, and sums of some, stay within 64 bits
-
-_PLAIN_TYPES = {
-    "int64": pa.int64(),
-    "int32": pa.int32(),
-    "float64": pa.float64(),
-    "bool": pa.bool_(),
-    "string": pa.string(),
-    "list<int64>": pa.list_(pa.int64()),
-    "list<string>": pa.list_(pa.string()),
-}
 
 
 def is_folder_of_tables(path: Path) -> bool:
@@ -95,7 +85,7 @@ def _typed(table: TableSchema, batch: pa.RecordBatch, recording: Recording) -> I
     for name, column in zip(batch.schema.names, batch.columns):
         field = table.by_name[name]
         try:
-            columns[name] = _bounded(field, column.cast(_PLAIN_TYPES[field.type]), recording)
+            columns[name] = _bounded(field, column.cast(plain_types()[field.type]), recording)
         except (pa.ArrowException, pa.ArrowNotImplementedError):
             recording.warn(f"{table.name}.{name} has values that are no {field.type}; it was left out.")
     rows = np.ones(batch.num_rows, np.bool_)
@@ -128,7 +118,7 @@ def _bounded(field: Field, column: pa.Array, recording: Recording) -> pa.Array:
 
 def _default(field: Field, rows: int) -> pa.Array:
     values = {"string": "", "bool": False, "float64": 0.0, "list<int64>": [], "list<string>": []}
-    return pa.array([values.get(field.type, 0)] * rows, _PLAIN_TYPES[field.type])
+    return pa.array([values.get(field.type, 0)] * rows, plain_types()[field.type])
 
 
 def _finish(recording: Recording, *, is_capture: bool) -> None:

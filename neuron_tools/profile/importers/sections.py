@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.recording import Recording
-from neuron_tools.profile.schema import TABLES, Field
+from neuron_tools.profile.schema import TABLES, Field, plain_types
 
 PLACE_KEYS = ("subgraph", "sg_name", "process_idx", "pcore_idx")
 TIME_KEYS = ("timestamp", "duration", "start_ts", "end_ts")
@@ -181,17 +181,7 @@ def _fill_required(section: Section, columns: dict[str, pa.Array], rows: int) ->
         if name not in columns and name != "duration_ns":
             wanted = TABLES[section.table].by_name[name]
             value = section.defaults.get(name, _zero(wanted))
-            columns[name] = pa.array([value] * rows, _ARROW[wanted.type])
-
-
-_ARROW = {
-    "int64": pa.int64(),
-    "int32": pa.int32(),
-    "float64": pa.float64(),
-    "bool": pa.bool_(),
-    "string": pa.string(),
-    "list<int64>": pa.list_(pa.int64()),
-}
+            columns[name] = pa.array([value] * rows, plain_types()[wanted.type])
 
 
 def _zero(wanted: Field) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import mmap
 import os
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,9 +32,7 @@ class BlobWriter:
     def __enter__(self) -> BlobWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     @property
@@ -99,7 +96,7 @@ class BlobWriter:
         self._file.flush()
         values = np.empty(count, kind)
         self._file.seek(offset)
-        self._file.readinto(values.data)  # type: ignore[attr-defined]
+        self._file.readinto(values.data)  # type: ignore[attr-defined]  # opened unbuffered
         self._file.seek(0, 2)
         return values
 

@@ -12,7 +12,6 @@ import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -43,16 +42,14 @@ class Spool:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._file = tempfile.TemporaryFile(dir=folder, buffering=1 << 20)  # noqa: SIM115
+        self._file = tempfile.TemporaryFile(dir=folder, buffering=1 << 20)  # noqa: SIM115  # closed with the spool
         self._pieces: dict[TrackKey, list[_Piece]] = {}
         self._offset = 0
 
     def __enter__(self) -> Spool:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._file.close()
 
     def add(self, rows: TrackRows) -> None:

@@ -18,7 +18,8 @@ from mcp.server.transport_security import TransportSecuritySettings
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.web_access import LOOPBACK, REFUSAL, Access, new_token
+from neuron_tools.listening import LOOPBACK
+from neuron_tools.web_access import REFUSAL, Access, new_token
 
 PATH = "/mcp"
 PROGRAM = "neuron-profile mcp"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, port_option
 from neuron_tools.listening import read_token
 
 DEFAULT_PORT = 9099
@@ -19,9 +19,7 @@ LEAST_NICE = 5
     "neuron-profile respond --webhook https://chat.example/hook --grafana http://grafana:3000 "
     "--grafana-token-file token"
 )
-@click.option(
-    "-p", "--port", type=click.IntRange(0, 65535), default=DEFAULT_PORT, show_default=True, help="0 = any."
-)
+@port_option(DEFAULT_PORT, "0 = any.")
 @click.option("--address", default="127.0.0.1", show_default=True, help="Beyond this machine, needs a token.")
 @click.option("--token-file", metavar="FILE", help="Alerts must carry this file's text as bearer token.")
 @click.option(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from neuron_tools.command_line import command
+from neuron_tools.command_line import command, port_option
 from neuron_tools.profile.export.formats import FORMATS
 
 DEFAULT_PORT = 3001
@@ -35,14 +35,7 @@ DEFAULT_PORT = 3001
 )
 @click.option("--output-file", type=click.Path(path_type=Path), help="File or folder to write.")
 @click.option("--force", is_flag=True, help="Overwrite the output.")
-@click.option(
-    "-p",
-    "--port",
-    type=click.IntRange(0, 65535),
-    default=DEFAULT_PORT,
-    show_default=True,
-    help="Port of the Explorer.",
-)
+@port_option(DEFAULT_PORT, "Port of the Explorer.")
 @click.option("--browser/--no-browser", default=True, help="Open the Explorer in the browser.")
 def view(
     profiles: tuple[str, ...],

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import TimeoutError as DeadlineError
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any
 
 from pebble import ProcessExpired, ProcessPool
@@ -50,9 +49,7 @@ class Evaluator:
     def __enter__(self) -> Evaluator:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._pool.stop()
         self._pool.join()
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from neuron_profile.analysis.advice.context import Context
 from neuron_profile.analysis.advice.finding import Finding, Place
+from neuron_profile.analysis.advice.fused_times import Ints, joined_gain_ns
 from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, spans_of
 from neuron_profile.analysis.loop_patterns import LoopPatterns, loop_patterns
 
@@ -100,3 +101,32 @@ def without(
             total_ns=total_ns,
             evidence={"pieces": pieces.pieces, "runs": pieces.runs, "calls": len(pieces.superfluous)},
         )
+
+
+def joined_findings(
+    context: Context,
+    found: Mapping[tuple[str, int], Sequence[Sequence[PlacedCall]]],
+    rule: str,
+    title: str,
+    change: str,
+    durations_ns: Callable[[Context, Sequence[Sequence[Call]]], Ints],
+) -> Iterator[Finding]:
+    """A finding per line that launches one by one what one launch would do.
+
+    Args:
+        found: By file and line: the calls of each run.
+        title: With `{times}` and `{operators}`.
+        durations_ns: (executions,) device times where each of the groups of calls is one launch.
+    """
+    if context.what_if is None:
+        return
+    total_ns = context.what_if.recorded_ns()
+    for (file, line), runs in found.items():
+        groups = [[placed.call for placed in run] for run in runs]
+        gain_ns = joined_gain_ns(context, groups, durations_ns(context, groups))
+        if gain_ns >= MINIMUM_SHARE * total_ns:
+            counts = {"times": len(runs), "operators": len(runs[0])}
+            yield Finding(
+                rule, title.format(**counts), change, Place(file, line), gain_ns=gain_ns, total_ns=total_ns,
+                evidence=counts,
+            )  # fmt: skip

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
-from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.advice.fused_times import fused_ns, joined_gain_ns
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.advice.fused_times import fused_ns
 from neuron_profile.analysis.advice.line_calls import PlacedCall, calls_in_order
-from neuron_profile.analysis.advice.piecewise import MINIMUM_SHARE
+from neuron_profile.analysis.advice.piecewise import joined_findings
 
 PRODUCTS = frozenset({"aten::bmm", "aten::mm", "aten::baddbmm"})
 SOFTMAX = frozenset({"aten::_softmax", "aten::_safe_softmax"})
@@ -31,23 +31,14 @@ def find(context: Context) -> Iterator[Finding]:
     Only of operators that run one by one: what is compiled is fused already. What autograd runs for it is no
     part of the gain.
     """
-    what_if = context.what_if
-    if what_if is None:
-        return
-    total_ns, by_place = what_if.recorded_ns(), _by_place(calls_in_order(context))
-    for (file, line), found in by_place.items():
-        groups = [[placed.call for placed in match] for match in found]
-        gain_ns = joined_gain_ns(context, groups, fused_ns(context, groups))
-        if gain_ns >= MINIMUM_SHARE * total_ns:
-            yield Finding(
-                "unfused_attention",
-                f"Attention is computed {len(found)} times by {len(found[0])} operators, scores in memory",
-                "Use torch.nn.functional.scaled_dot_product_attention, which keeps the scores on the chip.",
-                Place(file, line),
-                gain_ns=gain_ns,
-                total_ns=total_ns,
-                evidence={"times": len(found), "operators": len(found[0])},
-            )
+    yield from joined_findings(
+        context,
+        _by_place(calls_in_order(context)),
+        "unfused_attention",
+        "Attention is computed {times} times by {operators} operators, scores in memory",
+        "Use torch.nn.functional.scaled_dot_product_attention, which keeps the scores on the chip.",
+        fused_ns,
+    )
 
 
 def _by_place(calls: Sequence[PlacedCall]) -> dict[tuple[str, int], list[Sequence[PlacedCall]]]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from neuron_profile.analysis.advice.context import Context
-from neuron_profile.analysis.advice.finding import Finding, Place
-from neuron_profile.analysis.advice.fused_times import added_up_ns, joined_gain_ns
-from neuron_profile.analysis.advice.line_calls import PlacedCall, calls_in_order
-from neuron_profile.analysis.advice.piecewise import MINIMUM_SHARE
+from neuron_profile.analysis.advice.finding import Finding
+from neuron_profile.analysis.advice.fused_times import Ints, added_up_ns
+from neuron_profile.analysis.advice.line_calls import Call, PlacedCall, calls_in_order
+from neuron_profile.analysis.advice.piecewise import joined_findings
 
 MOST_STEPS = 8
 """Launches from the random numbers to the scaled result at most."""
@@ -28,23 +28,19 @@ def find(context: Context) -> Iterator[Finding]:
     That makes the random numbers, keeps the mask, and applies it, as long as that takes now; casts and scales
     go. Only of operators that run one by one. What autograd runs for it is no part of the gain.
     """
-    if context.what_if is None:
-        return
-    total_ns = context.what_if.recorded_ns()
-    for (file, line), found in _by_place(calls_in_order(context)).items():
-        groups = [[placed.call for placed in match] for match in found]
-        needed = [[placed.call for placed in match if _name(placed) in _NEEDED] for match in found]
-        gain_ns = joined_gain_ns(context, groups, added_up_ns(context, groups, needed))
-        if gain_ns >= MINIMUM_SHARE * total_ns:
-            yield Finding(
-                "unfused_dropout",
-                f"Dropout is computed {len(found)} times by {len(found[0])} operators, its mask in memory",
-                "Use torch.nn.functional.dropout (or nn.Dropout), which does it in one launch.",
-                Place(file, line),
-                gain_ns=gain_ns,
-                total_ns=total_ns,
-                evidence={"times": len(found), "operators": len(found[0])},
-            )
+    yield from joined_findings(
+        context,
+        _by_place(calls_in_order(context)),
+        "unfused_dropout",
+        "Dropout is computed {times} times by {operators} operators, its mask in memory",
+        "Use torch.nn.functional.dropout (or nn.Dropout), which does it in one launch.",
+        _one_launch_ns,
+    )
+
+
+def _one_launch_ns(context: Context, groups: Sequence[Sequence[Call]]) -> Ints:
+    needed = [[call for call in group if _short(call) in _NEEDED] for group in groups]
+    return added_up_ns(context, groups, needed)
 
 
 def _by_place(calls: Sequence[PlacedCall]) -> dict[tuple[str, int], list[Sequence[PlacedCall]]]:
@@ -78,4 +74,8 @@ def _length(calls: Sequence[PlacedCall]) -> int:
 
 
 def _name(placed: PlacedCall) -> str:
-    return placed.call.name.removeprefix("aten::").partition(".")[0]
+    return _short(placed.call)
+
+
+def _short(call: Call) -> str:
+    return call.name.removeprefix("aten::").partition(".")[0]
