@@ -52,6 +52,10 @@ class Damage:
 class JsonDocument:
     """The top-level members of a file that is one JSON value, or a list, or one object a line.
 
+    Args:
+        file: The file.
+        most_bytes: The longest text of one value, or of one element of a list, that is taken.
+
     Example:
         >>> document = JsonDocument(TraceFile(path))
         >>> for key in document.members():
@@ -62,8 +66,9 @@ class JsonDocument:
         ...         value = document.value()
     """
 
-    def __init__(self, file: TraceFile) -> None:
+    def __init__(self, file: TraceFile, most_bytes: int = LARGEST_ELEMENT_BYTES) -> None:
         self.damage = Damage()
+        self._most_bytes = most_bytes
         self._file = file
         self._blocks = file.blocks()
         self._tail = b""
@@ -131,7 +136,7 @@ class JsonDocument:
         self._position += 1
 
     def value(self) -> Any:
-        """The value of the current member; None where it is damaged or larger than 32 MiB."""
+        """The value of the current member; None where it is damaged or longer than is taken."""
         self._pending_value = False
         text = self._value_text()
         if text is None:
@@ -167,7 +172,7 @@ class JsonDocument:
             elif self._at_end:
                 if not self._drop_unfinished():
                     return
-            elif len(self._data) - self._position > LARGEST_ELEMENT_BYTES:
+            elif len(self._data) - self._position > self._most_bytes:
                 self._drop_unfinished()
             else:
                 self._read_more()
@@ -218,7 +223,7 @@ class JsonDocument:
             colon = json_scan.skip_space(self._data, stop, end) if stop >= 0 else end
             if stop >= 0 and colon < end:
                 break
-            if stop == json_scan.WRONG or self._at_end or end - self._position > LARGEST_ELEMENT_BYTES:
+            if stop == json_scan.WRONG or self._at_end or end - self._position > self._most_bytes:
                 self.damage.is_truncated = True
                 return None
             self._read_more()
@@ -238,7 +243,7 @@ class JsonDocument:
                 text = self._data[self._position : stop].tobytes()
                 self._position = stop
                 return text
-            if stop == json_scan.WRONG or self._at_end or self._unread() > LARGEST_ELEMENT_BYTES:
+            if stop == json_scan.WRONG or self._at_end or self._unread() > self._most_bytes:
                 self._give_up()
                 return None
             self._read_more()

@@ -1,0 +1,114 @@
+"""Calls of a host's profiles: speedscope's own format and pprof."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from neuron_tools.profile.importers import TraceError, import_traces
+from neuron_tools.profile.importers.call_stacks import CallStacks
+from tests.fixtures.profiler_exports import SESSION_NS, pprof_profile, speedscope_document
+from tests.unit.profile.importers.importing import imported, rows, written
+
+CALLS = (
+    "SELECT s.start_ts, s.duration_ns, s.name, s.source_file, s.source_line FROM TraceSpan s"
+    " JOIN TraceTrack t USING (process_idx, track_idx) WHERE t.name = '{}' ORDER BY s.id"
+)
+MS = 1_000_000
+
+
+def calls(profile, thread):
+    return rows(profile, CALLS.format(thread))
+
+
+def test_neighbouring_samples_are_one_call(tmp_path):
+    with imported(tmp_path, speedscope_document()) as profile:
+        found = calls(profile, "MainThread")
+    first = found[0][0]
+    assert [(start - first, *rest) for start, *rest in found] == [
+        (0, 40 * MS, "main", "train.py", 3),
+        (0, 20 * MS, "load", "data.py", 7),
+        (20 * MS, 10 * MS, "step", None, None),
+    ]
+
+
+def test_calls_that_open_and_close_are_nested(tmp_path):
+    with imported(tmp_path, speedscope_document()) as profile:
+        found = calls(profile, "worker")
+        warnings = rows(profile, "SELECT message FROM Warning")
+    assert [row[:3] for row in found] == [
+        (0, 4 * MS, "main"),
+        (1 * MS, 1_500_000, "load"),
+        (3 * MS, 1 * MS, "step"),  # never closed: it ends with its caller
+    ]
+    assert any("heap was left out: its unit is bytes, no time." in text for (text,) in warnings)
+    assert any("ended out of order" in text for (text,) in warnings)
+
+
+def test_a_profile_without_times_is_one_sentence(tmp_path):
+    document = speedscope_document()
+    document["profiles"] = document["profiles"][2:]
+    path = written(tmp_path, "heap.json", document)
+    with pytest.raises(
+        TraceError, match=r"has no calls with times \(units: bytes\): export a profile in sec"
+    ):
+        import_traces([path], tmp_path / "out.nprof")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"samples": [[0, 10**30], "x", [-1, 5]], "weights": [1e400, float("nan"), -1]},
+        {
+            "type": "evented",
+            "events": [None, {"type": "C", "frame": 1, "at": 3}, {"type": "O", "frame": "x"}],
+        },
+        {"samples": None, "weights": {}},
+    ],
+)
+def test_values_that_no_profile_has_are_bounded(tmp_path, changed):
+    document = speedscope_document()
+    document["profiles"][0] |= changed
+    with imported(tmp_path, json.dumps(document).encode()) as profile:
+        assert len(calls(profile, "worker")) == 3
+
+
+def test_stacks_of_pprof_stand_side_by_side_with_their_inlined_calls(tmp_path):
+    with imported(tmp_path, gzip.compress(pprof_profile())) as profile:
+        found = calls(profile, "all threads, in sums")
+        start = rows(profile, "SELECT start_unix_ns FROM ProcessInfo")
+    assert found == [
+        (0, 35_000, "main", "main.go", 4),
+        (0, 35_000, "load", "main.go", 12),
+        (20_000, 10_000, "step", "step.go", 30),
+        (30_000, 5_000, "0xabc", None, None),
+    ]
+    assert start == [(SESSION_NS,)]
+
+
+def test_a_pprof_whose_numbers_stand_first_is_known(tmp_path):
+    content = pprof_profile()
+    with imported(tmp_path, bytes([9 << 3, 5, 12 << 3, 0x90, 1]) + content) as profile:
+        assert len(calls(profile, "all threads, in sums")) == 4
+
+
+def test_pprof_of_memory_is_one_sentence(tmp_path):
+    path = written(tmp_path, "heap.pb.gz", gzip.compress(pprof_profile("bytes")))
+    with pytest.raises(TraceError, match="holds no times but count, bytes: record a profile of the proc"):
+        import_traces([path], tmp_path / "out.nprof")
+
+
+def test_a_cut_off_pprof_is_one_sentence(tmp_path):
+    path = written(tmp_path, "cut.pb", pprof_profile()[:-5])
+    with pytest.raises(TraceError, match="is no whole pprof profile"):
+        import_traces([path], tmp_path / "out.nprof")
+
+
+def test_an_end_without_a_call_changes_nothing():
+    stacks = CallStacks()
+    stacks.open(1, 0)
+    stacks.close(2, 5)
+    frames, starts, ends = stacks.finish(9)
+    assert (frames.tolist(), starts.tolist(), ends.tolist(), stacks.mismatched) == ([1], [0], [9], 1)
