@@ -46,11 +46,15 @@ def compiled() -> Fault:
 
 # What is profiled, on how many ranks, and what the headline says of the cause.
 QUESTIONS = {
-    "eager": (example("host_synchronisation"), 1, "."),
+    "eager": (example("host_synchronisation"), 1, "host waits for the device"),
     "compiled": (compiled(), 1, "fp32"),
-    "nki": (example("spill"), 1, "."),
+    "nki": (example("spill"), 1, "spilled to HBM"),
     "jax": (example("fp32_matmul"), 1, "fp32"),
     "straggler": (example("straggler"), 2, "Rank 1"),
+    "idle engines": (example("dma_not_overlapped"), 1, "wait for each other"),
+    "compiling": (example("recompilation"), 1, "compiled 12 times"),
+    "small transfers": (example("small_dma"), 1, "DMA moves pieces"),
+    "collectives": (example("serial_all_reduce"), 2, "AllReduce one after the other"),
 }
 
 

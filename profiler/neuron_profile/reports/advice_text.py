@@ -49,6 +49,16 @@ def print_findings(console: Console, findings: Sequence[Finding], lacking: str =
         console.print(lacking, style="dim")
 
 
+def as_markdown(findings: Sequence[Finding], lacking: str = "") -> str:
+    """The findings as a page of Markdown, the largest gain first."""
+    parts = ["# What to change"]
+    for number, finding in enumerate(findings, 1):
+        parts += [f"## {number}. {finding.title}", f"{_where(finding)}. {_gain(finding)}", _change(finding)]
+    if not findings:
+        parts.append("Nothing found that would make it faster.")
+    return "\n\n".join([*parts, lacking] if lacking else parts)
+
+
 def gains_as_json(gains: Sequence[Gain]) -> str:
     """What-if gains as one JSON object."""
     rows = [

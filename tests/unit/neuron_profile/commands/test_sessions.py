@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from neuron_profile.explorer_cli import explore
 from neuron_tools.compat.neuronxcc import nki
 from neuron_tools.compat.neuronxcc.nki import language as nl
 
@@ -63,3 +64,17 @@ def test_half_a_session_is_refused(session, command, arguments: tuple[str, ...],
     answer = command("view", *arguments, "--output-format", "summary-json")
     assert answer.status == 2
     assert message in answer.err
+
+
+def test_neuron_explorer_takes_the_same_commands(session, capsys):
+    assert explore(["capture", "-n", "kernel.neff", "-s", "run.ntff", "--enable-dge-notifs"]) == 0
+    assert "changes nothing here: --enable-dge-notifs" in capsys.readouterr().err
+    assert explore(["view", "-n", "kernel.neff", "-s", "run.ntff", "--output-format", "summary-json"]) == 0
+    (metrics,) = json.loads(capsys.readouterr().out).values()
+    assert metrics["total_time"] > 0
+    assert explore(["recommend", "-n", "kernel.neff", "-s", "run.ntff", "--nki-source-root", "."]) == 0
+    assert capsys.readouterr().out.startswith("# What to change")
+    assert explore(["--show-profile-schema"]) == 0
+    assert capsys.readouterr().out.startswith("openapi:")
+    assert explore(["capture", "-n", "kernel.neff", "-r", "2"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
