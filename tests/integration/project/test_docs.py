@@ -10,13 +10,17 @@ from tests.integration.project.checkout import ROOT
 PAGES = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
 
 
+def outside_blocks(text):
+    return re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+
+
 def outside_code(text):
-    return re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
+    return re.sub(r"`[^`\n]*`", "", outside_blocks(text))
 
 
 def anchors(page):
     """Anchors of a page's headings, as GitHub makes them."""
-    headings = re.findall(r"^#+ (.*)$", outside_code(page.read_text()), re.MULTILINE)
+    headings = re.findall(r"^#+ (.*)$", outside_blocks(page.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
