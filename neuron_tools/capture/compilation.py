@@ -55,15 +55,15 @@ class Compilation:
 
     def _compiled(self, module: hlo.Module, *, whole_graph: bool) -> Program:
         from neuron_tools.compiler.cached import compilation_key
-        from neuron_tools.compiler.compile import compile_module
+        from neuron_tools.compiler.compile import compile_logical
 
         if self._cache is None or not whole_graph:
-            return compile_module(module, self._core, self.options)
+            return compile_logical(module, self._core, self.options)
         key = compilation_key(module, self._core, self.options)
         found = self._cache.find(key)
         if found is not None:
             return found.program
-        program = compile_module(module, self._core, self.options)
+        program = compile_logical(module, self._core, self.options)
         self._keep(key, program)
         return program
 

@@ -30,9 +30,13 @@ class DeviceMemory:
         process_idx: Number of the process.
         first_core: NeuronCore that its device 0 is.
         held_bytes: What its tensors held before the first record, by device.
+        logical_core_size: Physical cores of a NeuronCore; rows name the first of them.
     """
 
-    def __init__(self, process_idx: int, first_core: int, held_bytes: Sequence[int] = ()) -> None:
+    def __init__(
+        self, process_idx: int, first_core: int, held_bytes: Sequence[int] = (), logical_core_size: int = 1
+    ) -> None:
+        self._logical_core_size = logical_core_size
         self._process_idx = process_idx
         self._first_core = first_core
         self._held: dict[int, int] = dict(enumerate(held_bytes))
@@ -115,7 +119,7 @@ class DeviceMemory:
         return self._pools.table(numbers, texts)
 
     def _cores(self, chosen: Records) -> Ints:
-        cores: Ints = chosen["device"].astype(np.int64) + self._first_core
+        cores: Ints = (chosen["device"].astype(np.int64) + self._first_core) * self._logical_core_size
         return cores
 
 

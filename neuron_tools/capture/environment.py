@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from neuron_tools import compat
 from neuron_tools.capture.options import VARIABLE, CaptureOptions
+from neuron_tools.hardware import LNC_VARIABLE
 
 
 def child_environment(options: CaptureOptions, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -16,8 +17,10 @@ def child_environment(options: CaptureOptions, environment: Mapping[str, str] = 
     file of the user's is touched; each process writes its own folder below `options.log_directory`.
     """
     path = [str(compat.FOLDER / "startup"), *filter(None, [environment.get("PYTHONPATH")])]
+    logical = {LNC_VARIABLE: str(options.lnc)} if options.lnc > 1 else {}
     return {
         VARIABLE: options.to_json(),
+        **logical,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
         "PYTHONPATH": os.pathsep.join(path),
     }

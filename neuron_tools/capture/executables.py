@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import traceback
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,6 +102,18 @@ class ExecutableStore:
                 )
             executable = self._graphs[key]
         return (executable.number, executable.duration_ns) if executable else UNTIMED[:2]
+
+    def executables_of(
+        self, programs: Sequence[Program], key: Hashable, *, eager: bool = False
+    ) -> tuple[tuple[int, int], ...]:
+        """The same for Programs of physical cores that run together: for each logical core that they take."""
+        from neuron_tools.records.program import joined_cores
+
+        size = self._core.logical_core_size
+        together = [joined_cores(programs[first : first + size]) for first in range(0, len(programs), size)]
+        return tuple(
+            self.executable_of(program, (key, rank), eager=eager) for rank, program in enumerate(together)
+        )
 
     def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable | None:
         return self._guarded(lambda: self._compile(module_factory, name, kind), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ class Execution:
     """One execution of an executable on a NeuronCore.
 
     Attributes:
+        core: Logical NeuronCore; the rows name its physical ones.
         origins: Where it was asked for: one place, or that of each of the operations that ran fused.
     """
 
@@ -70,11 +71,11 @@ class ExecutionTables:
         self._stacks = stacks
         self._calls = CallingStacks(stacks)
         self._pools: dict[str, TextPools] = defaultdict(TextPools)
-        self._rows: dict[int, ExecutableRows] = {}
+        self._rows: dict[int, tuple[ExecutableRows, ...]] = {}
 
     def add(self, executable: Executable) -> None:
         """Make an executable known."""
-        self._rows[executable.number] = self._templates(executable)
+        self._rows[executable.number] = tuple(map(self._templates, executable.of_cores))
 
     def knows(self, number: int) -> bool:
         """Whether the executable was added."""
@@ -84,14 +85,25 @@ class ExecutionTables:
         """Columns by table for these executions."""
         if not executions:
             return {}
-        chosen = [self._rows[execution.executable] for execution in executions]
-        block = self._block(executions, np.array([rows.id_count for rows in chosen], np.int64))
+        parts = [part for execution in executions for part in self._parts(execution)]
+        chosen = [rows for _, rows in parts]
+        block = self._block(
+            [part for part, _ in parts], np.array([rows.id_count for rows in chosen], np.int64)
+        )
         tables = {}
         for name in chosen[0].tables:
             columns = replay([rows.tables[name] for rows in chosen], block, self._pools[name], self._calls)
             if columns is not None:
                 tables[name] = _complete(name, columns)
         return tables
+
+    def _parts(self, execution: Execution) -> list[tuple[Execution, ExecutableRows]]:
+        """The execution on each physical core, with its rows."""
+        first = execution.core * self._core.logical_core_size
+        return [
+            (replace(execution, core=first + number), rows)
+            for number, rows in enumerate(self._rows[execution.executable])
+        ]
 
     def _block(self, executions: Sequence[Execution], id_counts: Ints) -> Replay:
         first_id = self._next_id + np.cumsum(id_counts) - id_counts

@@ -28,10 +28,11 @@ SPAN_KINDS = {
     RecordKind.MODULE_CALL: "module",
     RecordKind.COLLECTIVE: "collective",
 }
+RUNNING_EVENT = "nc_exec_running"
 EVENT_NAMES = {
-    RecordKind.OPERATION: ("nrt_execute", "nc_exec_running"),
-    RecordKind.GRAPH: ("nrt_execute", "nc_exec_running"),
-    RecordKind.FUSED: ("nrt_execute", "nc_exec_running"),
+    RecordKind.OPERATION: ("nrt_execute", RUNNING_EVENT),
+    RecordKind.GRAPH: ("nrt_execute", RUNNING_EVENT),
+    RecordKind.FUSED: ("nrt_execute", RUNNING_EVENT),
     RecordKind.COPY_TO_DEVICE: ("nrt_tensor_write", "dmem_buf_copyin"),
     RecordKind.COPY_TO_HOST: ("nrt_tensor_read", "dmem_buf_copyout"),
     RecordKind.SYNCHRONIZE: ("nrt_synchronize", None),
@@ -94,24 +95,32 @@ def system_events(
     first_core: int,
     first_id: int,
     pools: TextPools,
+    logical_core_size: int = 1,
 ) -> dict[str, Any]:
     """SystemProfileEvents rows: each runtime call and, beside it, what the hardware did for it.
 
-    The two rows of one call share a `flow_id`. Those of record i have the ids first_id + 2 i and
-    first_id + 2 i + 1.
+    The rows of one call share a `flow_id`: the call's, and for what runs one of each physical core. Those of
+    record i have the ids from first_id + (1 + logical_core_size) i on.
     """
     places = np.flatnonzero(np.isin(records["kind"], [int(kind) for kind in EVENT_NAMES]))
-    chosen, ids = records[places], first_id + 2 * places.astype(np.int64)
-    on_device = np.array([EVENT_NAMES[RecordKind(int(k))][1] is not None for k in chosen["kind"]], bool)
-    host = _events(chosen, definitions, "host", ids, pools)
-    device = _events(chosen[on_device], definitions, "device", ids[on_device] + 1, pools)
+    chosen, ids = records[places], first_id + (1 + logical_core_size) * places.astype(np.int64)
+    device_names = [EVENT_NAMES[RecordKind(int(kind))][1] for kind in chosen["kind"]]
+    parts = [_events(chosen, definitions, "host", ids, pools)]
     flows = [[str(number)] for number in ids]
-    columns = {name: np.concatenate([host[0][name], device[0][name]]) for name in host[0]}
-    texts = {name: np.concatenate([host[1][name], device[1][name]]) for name in host[1]}
+    joined_flows = list(flows)
+    for part in range(logical_core_size):
+        wanted = [name == RUNNING_EVENT if part else name is not None for name in device_names]
+        on_device = np.array(wanted, bool)
+        numbers, names = _events(chosen[on_device], definitions, "device", ids[on_device] + 1 + part, pools)
+        parts.append(({**numbers, "part": np.full(int(on_device.sum()), part, np.int64)}, names))
+        joined_flows += [flow for flow, kept in zip(flows, on_device) if kept]
+    parts[0][0]["part"] = np.zeros(len(chosen), np.int64)
+    columns = {name: np.concatenate([part[0][name] for part in parts]) for name in parts[0][0]}
+    texts = {name: np.concatenate([part[1][name] for part in parts]) for name in parts[0][1]}
     count = len(columns["id"])
-    columns["nc_idx"] = columns["nc_idx"] + first_core
+    columns["nc_idx"] = (columns["nc_idx"] + first_core) * logical_core_size + columns.pop("part")
     table = pools.table(columns, texts)
-    table["flow_id"] = flows + [flow for flow, kept in zip(flows, on_device) if kept]
+    table["flow_id"] = joined_flows
     table["process_idx"] = np.full(count, process_idx, np.int32)
     table["process_id"] = np.full(count, process_id, np.int64)
     return table

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from neuron_tools import hardware
 from neuron_tools.capture.options import CaptureOptions, EagerFusion, eager_fusion_of, simulated_core
 from neuron_tools.errors import NeuronToolsError, UsageError
 
@@ -33,7 +34,7 @@ class profile:
     Args:
         path: Directory to make; it must not exist.
         target: Generation or instance to simulate.
-        lnc: Physical NeuronCores that make one logical NeuronCore; only 1 can be simulated so far.
+        lnc: Physical NeuronCores that make one logical NeuronCore.
         host_clock: "measured" or "fixed".
         settings: Hardware figures to change, e.g. ["hbm_bandwidth=2x"].
         eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
@@ -51,7 +52,7 @@ class profile:
         self,
         path: str | Path,
         target: str = "trn2",
-        lnc: int = 1,
+        lnc: int | None = None,
         host_clock: str = "measured",
         settings: Iterable[str] = (),
         eager_fusion: EagerFusion | None = None,
@@ -61,8 +62,8 @@ class profile:
         chosen = (settings,) if isinstance(settings, str) else tuple(settings)
         fusion = eager_fusion or eager_fusion_of(os.environ)
         self._options = CaptureOptions(
-            self.path.absolute(), target, lnc, host_clock, settings=chosen, eager_fusion=fusion,
-            host_samples=host_samples,
+            self.path.absolute(), target, hardware.chosen_lnc(lnc), host_clock, settings=chosen,
+            eager_fusion=fusion, host_samples=host_samples,
         )  # fmt: skip
         simulated_core(self._options)
 

@@ -30,7 +30,7 @@ class CaptureOptions:
     Attributes:
         directory: The profile directory (absolute); logs go to its folder `log`.
         target: Generation or instance to simulate, e.g. "trn2".
-        lnc: Physical NeuronCores that make one logical NeuronCore; only 1 can be simulated so far.
+        lnc: Physical NeuronCores that make one logical NeuronCore.
         host_clock: "measured" or "fixed" (constant host time per dispatch: reproducible captures).
         fixed_ns_per_dispatch: Host nanoseconds that a dispatch costs under the fixed clock.
         settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
@@ -59,8 +59,8 @@ class CaptureOptions:
             raise UsageError(f"The host clock '{self.host_clock}' is unknown: choose measured or fixed.")
         if self.eager_fusion not in EAGER_FUSIONS:
             raise UsageError(f"Eager fusion '{self.eager_fusion}' is unknown: choose auto, on or off.")
-        if self.lnc != 1:
-            raise UsageError(f"LNC {self.lnc} cannot be simulated yet: use --lnc 1.")
+        if self.lnc not in (1, 2):
+            raise UsageError(f"A logical NeuronCore has 1 or 2 physical ones, not {self.lnc}: use --lnc 2.")
 
     @property
     def log_directory(self) -> Path:

@@ -64,6 +64,7 @@ class ProcessAssembler:
         self._writer = writer
         self._stacks = stacks
         self._clock = clock
+        self._logical_core_size = core.logical_core_size
         self._offset_ns: int | None = None
         self._warned_of_damage = False
         first_id = process_idx << PROCESS_ID_SHIFT
@@ -177,14 +178,17 @@ class ProcessAssembler:
             self._first_core,
             self._next_event_id,
             self._pools["SystemProfileEvents"],
+            self._logical_core_size,
         )
-        self._next_event_id += 2 * len(records)
+        self._next_event_id += (1 + self._logical_core_size) * len(records)
         self._writer.append("SystemProfileEvents", events)
 
     def _write_memory(self, records: npt.NDArray[np.void], origins: Sequence[ExecutionOrigin]) -> None:
         definitions = self.log.definitions
         if self._memory is None:
-            self._memory = DeviceMemory(self.process_idx, self._first_core, self.log.held_bytes)
+            self._memory = DeviceMemory(
+                self.process_idx, self._first_core, self.log.held_bytes, self._logical_core_size
+            )
         for table, columns in self._memory.tables(records, origins, definitions).items():
             self._writer.append(table, columns)
         names = definitions.tensors[self._tensors_written :]
@@ -226,7 +230,9 @@ class ProcessAssembler:
 
     def _write_collectives(self, records: npt.NDArray[np.void]) -> None:
         definitions = self.log.definitions
-        rows = self._collectives.rows(records, definitions, self._attribution, self._first_core)
+        rows = self._collectives.rows(
+            records, definitions, self._attribution, self._first_core, self._logical_core_size
+        )
         for columns in rows:
             self._writer.append("CcOp", columns)
             self._end_ns = max(self._end_ns, int(columns["end_ts"].max()))
@@ -258,18 +264,25 @@ class ProcessAssembler:
         return self._end_ns
 
     def _execution_info(self, executions: list[Execution], records: list[np.void]) -> dict[str, list[Any]]:
-        chosen = [self._executables[execution.executable] for execution in executions]
-        return {
-            "execution_index": list(range(self.executions, self.executions + len(executions))),
-            "neff_name": [executable.name for executable in chosen],
-            "execution_start_ts": [int(record["device_start_ns"]) for record in records],
-            "execution_end_ts": [int(record["device_end_ns"]) for record in records],
-            "num_subgraphs": [1] * len(chosen),
-            "row_count": [len(executable.program.instructions) for executable in chosen],
-            "process_idx": [self.process_idx] * len(chosen),
-            "executable_idx": [executable.number for executable in chosen],
-            "pcore_idx": [execution.core for execution in executions],
-        }
+        """A row for each physical core of each execution."""
+        rows: dict[str, list[Any]] = {}
+        for place, (execution, record) in enumerate(zip(executions, records)):
+            executable = self._executables[execution.executable]
+            for part, program in enumerate(executable.program.of_cores):
+                row = {
+                    "execution_index": self.executions + place,
+                    "neff_name": executable.name,
+                    "execution_start_ts": int(record["device_start_ns"]),
+                    "execution_end_ts": int(record["device_end_ns"]),
+                    "num_subgraphs": executable.program.physical_cores,
+                    "row_count": len(program.instructions),
+                    "process_idx": self.process_idx,
+                    "executable_idx": executable.number,
+                    "pcore_idx": execution.core * self._logical_core_size + part,
+                }
+                for name, value in row.items():
+                    rows.setdefault(name, []).append(value)
+        return rows
 
     def _execution(self, record: np.void, number: int, origins: list[Origin]) -> Execution:
         return Execution(

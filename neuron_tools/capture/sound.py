@@ -23,6 +23,13 @@ def check_executable(executable: Executable) -> None:
         ExecutableError: A table has another form, or a time belongs to no row.
         ProgramError: The Program is none.
     """
+    if len(executable.program.of_cores) != len(executable.simulation.of_cores):
+        raise _refused(executable, "one of its cores has no times")
+    for each in executable.of_cores:
+        _check_core(each)
+
+
+def _check_core(executable: Executable) -> None:
     program, simulation = executable.program, executable.simulation
     for name, dtype in TABLE_DTYPES.items():
         table = getattr(program, name)

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from neuron_tools import hardware
 from neuron_tools.capture.definitions import DefinitionsWriter
 from neuron_tools.capture.executables import ExecutableStore
 from neuron_tools.capture.options import CaptureOptions, eager_fusion_of, simulated_core
@@ -64,7 +65,7 @@ def start_timed_torch(target: str) -> None:
         UnknownTargetError: There is no such target.
         NeuronToolsError: The device cannot be built.
     """
-    options = CaptureOptions(Path(), target, eager_fusion=eager_fusion_of(os.environ))
+    options = CaptureOptions(Path(), target, hardware.chosen_lnc(), eager_fusion=eager_fusion_of(os.environ))
     core = simulated_core(options)
     with tempfile.TemporaryDirectory(prefix="neuron-tools-") as folder:
         directory = Path(folder)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.repeat import EMITTERS, generate_plan
 from neuron_tools.compiler.codegen.trigger_order import trigger_when_ready
@@ -10,8 +12,10 @@ from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.auto_cast import auto_cast
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.pipeline import plan_module
+from neuron_tools.compiler.split.local_module import LocalModule
+from neuron_tools.compiler.split.split import split_module
 from neuron_tools.hardware.neuron_core import NeuronCore
-from neuron_tools.records.program import Program, TensorKind
+from neuron_tools.records.program import Program, TensorKind, joined_cores
 from neuron_tools.simulator.builder import ProgramBuilder
 
 _PARAMETER_KINDS = {"input": TensorKind.INPUT, "weight": TensorKind.WEIGHT}
@@ -35,6 +39,30 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     generate_plan(context)
     trigger_when_ready(builder, core)
     return builder.finish()
+
+
+def compile_logical(module: Module, core: NeuronCore, options: CompilerOptions | None = None) -> Program:
+    """Compile a module for a logical NeuronCore, whose physical cores share the work.
+
+    Args:
+        module: The whole computation.
+        core: With as many physical cores as `core.logical_core_size` says, which share its HBM.
+        options: How to compile.
+    """
+    options = options or CompilerOptions()
+    if core.logical_core_size == 1:
+        return compile_module(module, core, options)
+    parts = split_module(auto_cast(module, options), core)
+    options = replace(options, auto_cast="none")
+    programs = [_of_whole_tensors(compile_module(part.module, core, options), module, part) for part in parts]
+    return joined_cores(programs if len(programs) > 1 else programs * 2)
+
+
+def _of_whole_tensors(program: Program, module: Module, part: LocalModule) -> Program:
+    """The Program with its parameters as they are in HBM, of which a core may read a half."""
+    shapes = [module.values[module.parameters[number]].type.shape for number in part.parameters]
+    given = (replace(tensor, shape=shape) for tensor, shape in zip(program.tensors, shapes))
+    return replace(program, tensors=(*given, *program.tensors[len(shapes) :]))
 
 
 def _define_parameters(context: Context, plan: FusionPlan) -> None:

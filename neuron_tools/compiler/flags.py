@@ -13,6 +13,7 @@ from neuron_tools.errors import UsageError
 VARIABLE = "NEURON_CC_FLAGS"
 CAST_KINDS = {"none": "none", "matmult": "matmult", "matmul": "matmult", "all": "all"}
 CAST_TYPES = {"bf16": "bf16", "fp16": "f16", "tf32": "tf32", "fp8_e4m3": "f8E4M3FN"}
+LOGICAL_CORES = {"1": "1", "2": "2"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +23,14 @@ class CompilerFlags:
     Attributes:
         options: What it asks of the compiler.
         target: Generation or instance; "" where it names none.
+        lnc: Physical cores of a logical NeuronCore; 0 where it does not say.
         cache_directory: Where compiled graphs are kept; "" where it names none.
         without_effect: Options that change nothing here, in order.
     """
 
     options: CompilerOptions = field(default_factory=CompilerOptions)
     target: str = ""
+    lnc: int = 0
     cache_directory: str = ""
     without_effect: tuple[str, ...] = ()
 
@@ -80,6 +83,8 @@ def _take(found: CompilerFlags, name: str, value: str) -> CompilerFlags:
         return replace(found, options=replace(found.options, auto_cast_type=kind))
     if name == "--target":
         return replace(found, target=value)
+    if name in ("--lnc", "--logical-nc-config"):
+        return replace(found, lnc=int(_choice(name, value, LOGICAL_CORES)))
     if name == "--cache-dir":
         return replace(found, cache_directory=value)
     return replace(found, without_effect=(*found.without_effect, name))

@@ -50,5 +50,9 @@ TERNARY = frozenset({"select", "clamp"})
 ROTATION = "rotate_columns"
 """Rows put together from their own pieces (attribute `columns`: their length): one access pattern."""
 
+EXCHANGE = "core_exchange"
+"""What the two physical cores of a logical one tell each other: each one's part of a value is in HBM, and the
+results are what this core needs of both."""
+
 ELEMENTWISE = frozenset(ACTIVATIONS) | VECTOR_UNARY | BINARY | TERNARY | {"activation", ROTATION}
 """Operations that compute each result element from the operands' elements at the same place."""

@@ -5,7 +5,7 @@ Without a provider a graph only computes its values.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -34,6 +34,17 @@ class ExecutableProvider(Protocol):
             program: What to run.
             key: Stands for the program in this process.
             eager: Whether each execution's own line and module stand for all of it.
+        """
+
+    def executables_of(
+        self, programs: Sequence[Program], key: Hashable, *, eager: bool = False
+    ) -> tuple[tuple[int, int], ...]:
+        """(number, device time in ns) for each logical core that Programs of physical cores run on together.
+
+        Args:
+            programs: One for each physical core.
+            key: Stands for them in this process.
+            eager: See `executable_of`.
         """
 
 

@@ -14,11 +14,13 @@ from neuron_tools.hardware.catalogue import (
 from neuron_tools.hardware.device import Chip, Device, Instance
 from neuron_tools.hardware.errors import UnknownFigureError, UnknownTargetError
 from neuron_tools.hardware.links import Links, Place, links
+from neuron_tools.hardware.logical_cores import LNC_VARIABLE, chosen_lnc
 from neuron_tools.hardware.neuron_core import NeuronCore
 from neuron_tools.hardware.on_chip import psum_bandwidth, sbuf_bandwidth
 from neuron_tools.hardware.settings import apply_settings
 
 __all__ = [
+    "LNC_VARIABLE",
     "Chip",
     "Device",
     "Figure",
@@ -30,6 +32,7 @@ __all__ = [
     "UnknownTargetError",
     "apply_settings",
     "chips",
+    "chosen_lnc",
     "device",
     "device_of",
     "figure",

@@ -17,15 +17,18 @@ from neuron_tools.simulator.whole import check_whole
 
 RECORD_NAME = "program.json"
 _TABLE_SUFFIX = ".npy"
+_SECOND = "second/"
+"""Before the pieces of what the second physical core of a logical one runs."""
 _HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def program_pieces(program: Program) -> dict[str, bytes]:
     """`program.json` and one `.npy` file per table."""
-    values = {field.name: getattr(program, field.name) for field in fields(Program)}
+    pieces = {} if program.second is None else _named(_SECOND, program_pieces(program.second))
+    values = {field.name: getattr(program, field.name) for field in fields(Program) if field.name != "second"}
     tables = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: encode(value) for name, value in values.items() if name not in tables}
-    pieces = {RECORD_NAME: json.dumps(others, separators=(",", ":")).encode()}
+    pieces[RECORD_NAME] = json.dumps(others, separators=(",", ":")).encode()
     for name, table in tables.items():
         pieces[name + _TABLE_SUFFIX] = _array_bytes(table)
     return pieces
@@ -48,9 +51,20 @@ def program_from_pieces(pieces: Mapping[str, bytes]) -> Program:
         if name + _TABLE_SUFFIX in pieces:
             table = _array(pieces[name + _TABLE_SUFFIX])
             values[name] = conform(table, TABLE_DTYPES[name])
+    if _SECOND + RECORD_NAME in pieces:
+        own = {name: data for name, data in pieces.items() if name.startswith(_SECOND)}
+        values["second"] = program_from_pieces(_unnamed(_SECOND, own))
     program = Program(**values)
     check_whole(program)
     return program
+
+
+def _named(prefix: str, pieces: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {prefix + name: data for name, data in pieces.items()}
+
+
+def _unnamed(prefix: str, pieces: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name.removeprefix(prefix): data for name, data in pieces.items()}
 
 
 def _array(data: bytes) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ import os
 import struct
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from tokenize import TokenError
 from typing import Any, TypeVar
@@ -28,6 +28,10 @@ from neuron_tools.records.simulation import Simulation
 
 Built = TypeVar("Built", Program, Simulation, KernelSource)
 _PROGRAM_PREFIX, _SIMULATION_PREFIX, _KERNEL_PREFIX = "program_", "simulation_", "kernel_"
+_SECOND_PROGRAM_PREFIX, _SECOND_SIMULATION_PREFIX = "second_program_", "second_simulation_"
+_OF_SECOND = (
+    ("program", _SECOND_PROGRAM_PREFIX, Program), ("simulation", _SECOND_SIMULATION_PREFIX, Simulation),
+)  # fmt: skip
 # What reading a damaged archive ends in: zipfile, NumPy and JSON each have their own ways.
 _DAMAGE = (
     OSError, EOFError, BadZipFile, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
@@ -63,6 +67,12 @@ class Executable:
         return getattr(self.program, "source", None)
 
     @property
+    def of_cores(self) -> tuple[Executable, ...]:
+        """What each physical core of the logical one runs."""
+        parts = zip(self.program.of_cores, self.simulation.of_cores)
+        return tuple(replace(self, program=program, simulation=times) for program, times in parts)
+
+    @property
     def duration_ns(self) -> int:
         """Device time of one execution."""
         return -(-int(self.simulation.duration_ps) // 1000)
@@ -76,6 +86,12 @@ def save(executable: Executable, path: Path) -> None:
     """
     program, arrays = _taken_apart(executable.program, _PROGRAM_PREFIX, Program)
     simulation, times = _taken_apart(executable.simulation, _SIMULATION_PREFIX, Simulation)
+    second: dict[str, Any] = {}
+    for name, prefix, kind in _OF_SECOND:
+        record = getattr(executable, name).second
+        if record is not None:
+            second[name], own = _taken_apart(record, prefix, kind)
+            arrays.update(own)
     kernel: dict[str, Any] | None = None
     kernel_arrays: dict[str, Any] = {}
     if executable.kernel is not None:
@@ -88,6 +104,7 @@ def save(executable: Executable, path: Path) -> None:
         "program": program,
         "simulation": simulation,
         "kernel": kernel,
+        "second": second,
     }
     text = np.frombuffer(json.dumps(header, separators=(",", ":")).encode(), np.uint8)
     temporary = path.with_suffix(".tmp")
@@ -111,6 +128,13 @@ def load(path: Path) -> Executable:
         header = json.loads(arrays.pop("header").tobytes())
         program = _put_together(Program, header.pop("program"), arrays, _PROGRAM_PREFIX)
         simulation = _put_together(Simulation, header.pop("simulation"), arrays, _SIMULATION_PREFIX)
+        second = header.pop("second", {})
+        if "program" in second:
+            other = _put_together(Program, second["program"], arrays, _SECOND_PROGRAM_PREFIX)
+            program = replace(program, second=other)
+        if "simulation" in second:
+            times = _put_together(Simulation, second["simulation"], arrays, _SECOND_SIMULATION_PREFIX)
+            simulation = replace(simulation, second=times)
         kernel = header.pop("kernel", None)
         if kernel is not None:
             source = _put_together(KernelSource, kernel, arrays, _KERNEL_PREFIX)
@@ -122,7 +146,7 @@ def load(path: Path) -> Executable:
 
 def _taken_apart(record: Any, prefix: str, kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     """A dataclass's fields as JSON values, and its tables under prefixed names."""
-    values = {field.name: getattr(record, field.name) for field in fields(kind)}
+    values = {field.name: getattr(record, field.name) for field in fields(kind) if field.name != "second"}
     tables = {name for name, value in values.items() if isinstance(value, np.ndarray)}
     others = {name: encode(value) for name, value in values.items() if name not in tables}
     return others, {prefix + name: values[name] for name in sorted(tables)}

@@ -15,15 +15,18 @@ Order and synchronisation
       order in which they are triggered; queues share the DMA engines.
     * A collective is a DMA (column `collective`) on a queue of kind COLLECTIVE. It moves when the last rank
       of its group has triggered its part.
+    * A logical NeuronCore of two physical ones runs two Programs. A wait for `peer_semaphore(s)` waits for
+      semaphore s of the other core's Program; timed without it, for the Program's own, as if both kept step.
 
 All tables are NumPy structured arrays (structure of arrays is the simulator's own business).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum, IntFlag
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -137,6 +140,7 @@ class Flag(IntFlag):
     STRIDED = 64  # the innermost access is not contiguous: no performance mode
     ESTIMATE = 128  # stands for an operation whose instructions are not published
     FP32_HALF = 256  # fp32 matmul that is one of the two instructions (LOW, HIGH) of a logical one
+    CORE_BARRIER = 512  # where the physical cores of a logical one meet: the trigger that tells, and the wait
 
 
 class QueueKind(IntEnum):
@@ -330,6 +334,11 @@ class Collective:
     name: str = ""
 
 
+def peer_semaphore(semaphore: Any) -> Any:
+    """A semaphore of the logical NeuronCore's other physical core as a wait names it, and back."""
+    return -2 - semaphore
+
+
 def empty_table(dtype: np.dtype, rows: int = 0) -> npt.NDArray[np.void]:
     """A table of `rows` zeroed rows in which every reference column ('i4' rows) is -1."""
     table = np.zeros(rows, dtype)
@@ -389,3 +398,27 @@ class Program:
     collectives: tuple[Collective, ...] = ()
     warnings: tuple[str, ...] = ()  # e.g. operations without a native lowering
     metadata: Mapping[str, str] = field(default_factory=dict)
+    physical_cores: int = 1  # of the logical NeuronCore that runs it
+    second: Program | None = None  # what the second of two cores runs; None: the same as the first
+
+    @property
+    def of_cores(self) -> tuple[Program, ...]:
+        """The Program of each physical core."""
+        if self.physical_cores == 1:
+            return (self,)
+        return (self, self.second or self)
+
+    def of_both(self, make: Callable[[Program], Program]) -> Program:
+        """What `make` makes of each physical core's Program, put together again."""
+        first = make(self)
+        if self.second is None:
+            return first
+        return replace(first, second=make(self.second))
+
+
+def joined_cores(programs: Sequence[Program]) -> Program:
+    """One or two physical cores' Programs as what their logical NeuronCore runs."""
+    first, *others = programs
+    if not others:
+        return first
+    return replace(first, physical_cores=2, second=None if others[0] is first else others[0])

@@ -49,6 +49,7 @@ class Simulation:
         throttle: (stretches,) of THROTTLE_DTYPE, without gaps from 0 to the end of the execution.
         duration_ps: The end of the last instruction or DMA.
         throttle_state: The Tensor engine's limit when the execution ends.
+        second: The same of the second physical core of a logical one; `duration_ps` is then the later end.
     """
 
     start_ps: Int64Array
@@ -61,3 +62,9 @@ class Simulation:
     throttle: npt.NDArray[np.void]
     duration_ps: int
     throttle_state: ThrottleState | None = None
+    second: Simulation | None = None
+
+    @property
+    def of_cores(self) -> tuple[Simulation, ...]:
+        """The times of each physical core."""
+        return (self,) if self.second is None else (self, self.second)

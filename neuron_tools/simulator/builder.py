@@ -31,6 +31,7 @@ from neuron_tools.records.program import (
     QueueKind,
     Tensor,
     TensorKind,
+    peer_semaphore,
 )
 from neuron_tools.records.rows import copied, joined, taken
 from neuron_tools.simulator.errors import ProgramError
@@ -40,6 +41,9 @@ _Key = TypeVar("_Key")
 
 ENGINE_COUNT = len(Engine)
 """Streams 0..4 of the dependency kernel are the engines; DMA queue q is stream ENGINE_COUNT + q."""
+
+_BARRIER_BYTES = 64
+"""What one physical core writes to tell the other: one descriptor's least."""
 
 
 def dma_token(dma_row: int) -> int:
@@ -331,6 +335,24 @@ class ProgramBuilder:
         self.take_part(dma_row(token), collective)
         return token
 
+    def core_barrier(self, queue: int, *, hlo: int = -1, after: Iterable[int] = ()) -> int:
+        """Let both physical cores of a logical NeuronCore wait for each other; returns the wait's token.
+
+        Each core's Program tells the other by a transfer, as `nisa.core_barrier` does, and has as many
+        barriers as the other's: the first meets the first.
+
+        Args:
+            queue: Ring of the transfer; its engine waits.
+            hlo: Its HLO operation.
+            after: What must be complete before the other core is told.
+        """
+        self.dma(
+            queue, source_memory=Memory.SBUF, destination_memory=Memory.SBUF, bytes=_BARRIER_BYTES,
+            descriptor_bytes=_BARRIER_BYTES, partitions=1, hlo=hlo, flags=Flag.CORE_BARRIER, after=after,
+        )  # fmt: skip
+        engine = Engine(self._queue_engines[queue])
+        return self.instruction(engine, Opcode.EVENT_SEMAPHORE, hlo=hlo, flags=Flag.CORE_BARRIER)
+
     def take_part(self, row: int, collective: Collective) -> None:
         """Make an appended DMA, on a queue of kind COLLECTIVE, a part in a collective."""
         self._collectives.append(collective)
@@ -402,6 +424,7 @@ class ProgramBuilder:
         if self._parts:
             dmas["collective"][list(self._parts)] = list(self._parts.values())
         tiles = self._tiles.table()
+        self._meet_other_core(instructions, dmas)
         waits, semaphores = self._synchronise(instructions, dmas)
         self._note_tile_uses(instructions, dmas, tiles)
         return Program(
@@ -423,6 +446,17 @@ class ProgramBuilder:
         )
 
     # Dependencies to semaphores
+
+    def _meet_other_core(self, instructions: Table, dmas: Table) -> None:
+        """Give the barriers a semaphore: what this core counts up, the other one waits for."""
+        rows = np.flatnonzero(instructions["flags"] & Flag.CORE_BARRIER)
+        if not len(rows):
+            return
+        semaphore, told = self.semaphore(), instructions["dma"][rows]
+        dmas["semaphore"][told[told >= 0]] = semaphore
+        dmas["increment"][told[told >= 0]] = 1
+        for count, row in enumerate(rows[told < 0].tolist(), 1):
+            self._explicit_waits.append((row, peer_semaphore(semaphore), count))
 
     def _synchronise(self, instructions: Table, dmas: Table) -> tuple[Table, int]:
         rows, producers = self._edges(instructions, dmas)

@@ -122,12 +122,15 @@ def bus_factor(kind: CollectiveKind, ranks: int) -> float:
 
 def lone_meetings(program: Program, core: NeuronCore) -> Meetings:
     """Collectives of one rank's Program, all other ranks ready at once."""
-    part = program.dmas["collective"].astype(np.int32)
-    if not len(program.collectives):
-        return Meetings([part], [], [])
-    net = links(device_of(core))
-    durations = [_picoseconds(item, net) for item in program.collectives]
-    return Meetings([part], [1] * len(durations), durations)
+    parts = []
+    durations: list[int] = []
+    for each in program.of_cores:
+        part = each.dmas["collective"].astype(np.int32)
+        parts.append(np.where(part >= 0, part + len(durations), part).astype(np.int32))
+        if len(each.collectives):
+            net = links(device_of(core))
+            durations += [_picoseconds(item, net) for item in each.collectives]
+    return Meetings(parts, [1] * len(durations), durations)
 
 
 def meetings(programs: Sequence[Program], ranks: Sequence[int], net: Links) -> Meetings:

@@ -33,6 +33,16 @@ class CostScale:
         """Factors that change nothing."""
         return cls(np.ones(len(program.instructions)), np.ones(len(program.dmas)))
 
+    def of_cores(self, program: Program) -> CostScale:
+        """The factors of both physical cores of a logical one: the second's where it runs the same."""
+        if program.physical_cores == 1:
+            return self
+        second = CostScale.unchanged(program.second) if program.second is not None else self
+        return CostScale(
+            np.concatenate([self.instructions, second.instructions]),
+            np.concatenate([self.dmas, second.dmas]),
+        )
+
     @property
     def is_unchanged(self) -> bool:
         """Whether every factor is 1."""

@@ -83,6 +83,7 @@ class Work(NamedTuple):
     collective_ps: Int64Array  # (collectives,) how long it moves
     core_queues: Int64Array  # (cores + 1,) first queue of each core
     bank_of: Int64Array  # (cores,) HBM that the core uses
+    peer_of: Int64Array  # (cores,) other core of its logical NeuronCore; itself where there is none
     figures: Figures
 
 
@@ -599,8 +600,13 @@ def _run_engine(engine: int, work: Work, state: State, times: Times) -> None:
 def _release(
     core: int, semaphore: int, time: int, cause: int, work: Work, state: State, times: Times
 ) -> None:
-    """Let engines of a core that wait for its semaphore (or -2 - queue, or to go on) look again at `time`."""
-    for engine in range(core * ENGINES, core * ENGINES + ENGINES):
+    """Let engines that wait for a core's semaphore (or -2 - queue, or to go on) look again at `time`.
+
+    They are the core's own, and for a semaphore those of the core beside it.
+    """
+    peer = work.peer_of[core]
+    for place in range(2 * ENGINES if semaphore >= 0 and peer != core else ENGINES):
+        engine = core * ENGINES + place if place < ENGINES else peer * ENGINES + place - ENGINES
         if (
             state.engines[engine, _BLOCKED_ON] != semaphore
             or state.engines[engine, POSITION] >= work.engine_start[engine + 1]

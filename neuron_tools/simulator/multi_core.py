@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
-
-import numpy as np
+from collections.abc import Sequence
 
 from neuron_tools.hardware import Device, links
 from neuron_tools.records.program import Program
@@ -13,11 +10,8 @@ from neuron_tools.records.simulation import Simulation, ThrottleState
 from neuron_tools.simulator.collectives import meetings
 from neuron_tools.simulator.errors import ProgramError
 from neuron_tools.simulator.references import check_references
-from neuron_tools.simulator.simulation import latest, result, run
+from neuron_tools.simulator.simulation import latest, result, run, split_times
 from neuron_tools.simulator.work import make_work
-
-if TYPE_CHECKING:
-    from neuron_tools.simulator.kernel import Times
 
 
 def simulate_cores(
@@ -33,7 +27,8 @@ def simulate_cores(
     Cores of one HBM stack share its bandwidth (`NeuronCore.hbm_cores` neighbours). Collectives start to move
     when the last of their ranks that is simulated has triggered its part; ranks that are not simulated count
     as ready. A rank is a logical core: with `device.core.logical_core_size` 2, physical cores 2r and 2r + 1
-    are rank r, and collectives of the rank belong to the Program of either of them.
+    are rank r, and collectives of the rank belong to the Program of either of them; the two meet in their
+    barriers.
 
     Args:
         programs: One a core.
@@ -59,29 +54,16 @@ def simulate_cores(
     ranks = [place // core.logical_core_size for place in places]
     work = make_work(
         programs, core, [stacks[place // core.hbm_cores] for place in places],
-        meetings(programs, ranks, links(device)),
+        meetings(programs, ranks, links(device)), [_peer(index, ranks) for index in range(len(ranks))],
     )  # fmt: skip
     times, state = run(list(programs), work, tuple(throttles or ()), tuple(starts_ps or ()))
     return tuple(
         result(own, state, work, core, index, max(latest(own.end_ps), latest(own.dma_end_ps)))
-        for index, own in enumerate(_split(times, programs))
+        for index, own in enumerate(split_times(times, programs))
     )
 
 
-def _split(times: Times, programs: Sequence[Program]) -> Iterator[Times]:
-    """The times of each core, its causes counted from its own first row."""
-    row = dma = 0
-    for program in programs:
-        last_row, last_dma = row + len(program.instructions), dma + len(program.dmas)
-        causes = times.wait_cause[row:last_row]
-        own = np.where(causes >= 0, causes - row, np.where(causes < -1, causes + dma, causes))
-        yield times._replace(
-            start_ps=times.start_ps[row:last_row],
-            end_ps=times.end_ps[row:last_row],
-            ready_ps=times.ready_ps[row:last_row],
-            wait_cause=own.astype(np.int32),
-            dma_trigger_ps=times.dma_trigger_ps[dma:last_dma],
-            dma_start_ps=times.dma_start_ps[dma:last_dma],
-            dma_end_ps=times.dma_end_ps[dma:last_dma],
-        )
-        row, dma = last_row, last_dma
+def _peer(index: int, ranks: Sequence[int]) -> int:
+    """The other core of a core's logical NeuronCore; itself where that is not simulated."""
+    others = (other for other, rank in enumerate(ranks) if rank == ranks[index] and other != index)
+    return next(others, index)

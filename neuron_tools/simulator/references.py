@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.records.program import Engine, Opcode, Program
+from neuron_tools.records.program import Engine, Opcode, Program, peer_semaphore
 from neuron_tools.simulator.errors import ProgramError
 
 BoolArray = npt.NDArray[np.bool_]
@@ -70,7 +70,8 @@ def held_instruction(
         instruction = program.instructions[row]
         first = int(instruction["first_wait"])
         for wait in program.waits[first : first + int(instruction["wait_count"])]:
-            value = int(semaphores[wait["semaphore"]])
+            own = int(wait["semaphore"])
+            value = int(semaphores[own if own >= 0 else peer_semaphore(own)])
             if value < wait["value"]:
                 return ProgramError(
                     f"Program {program.name!r} deadlocks: {describe(program, row)} waits for semaphore "
@@ -101,7 +102,8 @@ def _check_waits(program: Program) -> None:
     count = instructions["wait_count"].astype(np.int64)
     waiting = count > 0
     refuse(program, waiting & ((first < 0) | (first + count > len(waits))), "waits on a missing wait row")
-    bad = (waits["semaphore"] < 0) | (waits["semaphore"] >= program.semaphore_count)
+    own = np.where(waits["semaphore"] < -1, peer_semaphore(waits["semaphore"]), waits["semaphore"])
+    bad = (own < 0) | (own >= program.semaphore_count)
     if bad.any():
         before = np.concatenate([[0], np.cumsum(bad)])
         broken = np.zeros(len(instructions), bool)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,7 +15,7 @@ from neuron_tools.records.simulation import THROTTLE_DTYPE, Simulation, Throttle
 from neuron_tools.simulator.collectives import lone_meetings
 from neuron_tools.simulator.cost_scale import CostScale, scaled
 from neuron_tools.simulator.references import check_references, held_collective, held_instruction
-from neuron_tools.simulator.work import empty_times, make_work
+from neuron_tools.simulator.work import NO_CAUSE, empty_times, make_work
 
 if TYPE_CHECKING:
     from neuron_tools.simulator.kernel import State, Times, Work
@@ -30,7 +32,8 @@ def simulate(
     """Time a Program on a core, to the picosecond, and the same every time.
 
     Rows of different engines may be interleaved in any way: only the order within each engine matters.
-    Linear in instructions. A collective is taken to find all other ranks ready: see `simulate_cores`.
+    Linear in instructions. A collective is taken to find all other ranks ready: see `simulate_cores`. Both
+    physical cores of a logical one run side by side, on the HBM that they share.
 
     Args:
         program: What runs.
@@ -42,13 +45,51 @@ def simulate(
         ProgramError: The program deadlocks or refers to what does not exist; the sentence names the
             instruction and its source line. `check` finds illegal tiles as well.
     """
-    check_references(program)
-    work = make_work([program], core, [0], lone_meetings(program, core))
+    programs = program.of_cores
+    for each in programs:
+        check_references(each)
+    peers = range(len(programs) - 1, -1, -1)
+    work = make_work(programs, core, [0] * len(programs), lone_meetings(program, core), peers)
     if scale is not None:
-        work = scaled(work, scale)
-    times, state = run([program], work, (throttle,) if throttle else ())
+        work = scaled(work, scale.of_cores(program))
+    times, state = run(list(programs), work, (throttle,) * len(programs) if throttle else ())
     duration = max(latest(times.end_ps), latest(times.dma_end_ps))
-    return result(times, state, work, core, 0, duration)
+    return joined_cores(
+        [
+            result(own, state, work, core, number, duration)
+            for number, own in enumerate(split_times(times, programs))
+        ]
+    )
+
+
+def joined_cores(simulations: Sequence[Simulation]) -> Simulation:
+    """The times of one or two physical cores, which start and end together."""
+    first, *others = simulations
+    return replace(first, second=others[0]) if others else first
+
+
+def split_times(times: Times, programs: Sequence[Program]) -> Iterator[Times]:
+    """The times of each core, its causes counted from its own first row; none where it is another core's."""
+    if len(programs) == 1:
+        yield times
+        return
+    row = dma = 0
+    for program in programs:
+        last_row, last_dma = row + len(program.instructions), dma + len(program.dmas)
+        causes = times.wait_cause[row:last_row]
+        by_instruction = (causes >= row) & (causes < last_row)
+        by_dma = (causes <= -2 - dma) & (causes > -2 - last_dma)
+        own = np.where(by_instruction, causes - row, np.where(by_dma, causes + dma, NO_CAUSE))
+        yield times._replace(
+            start_ps=times.start_ps[row:last_row],
+            end_ps=times.end_ps[row:last_row],
+            ready_ps=times.ready_ps[row:last_row],
+            wait_cause=own.astype(np.int32),
+            dma_trigger_ps=times.dma_trigger_ps[dma:last_dma],
+            dma_start_ps=times.dma_start_ps[dma:last_dma],
+            dma_end_ps=times.dma_end_ps[dma:last_dma],
+        )
+        row, dma = last_row, last_dma
 
 
 def run(

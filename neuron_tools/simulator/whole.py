@@ -44,6 +44,10 @@ def check_whole(program: Program) -> None:
     Raises:
         ProgramError: A value that no Program has: an unknown enumeration, a missing row, a size below 0.
     """
+    if program.physical_cores not in (1, 2) or (program.second and program.physical_cores == 1):
+        raise ProgramError(f"Program {program.name!r} is for a number of cores that no NeuronCore has.")
+    if program.second is not None:
+        check_whole(program.second)
     _check_semaphores(program)
     for table, column, kind in _ENUMERATIONS:
         if np.any(getattr(program, table)[column] > max(kind)):

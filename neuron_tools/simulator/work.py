@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_tools.hardware import NeuronCore
-from neuron_tools.records.program import Program
+from neuron_tools.records.program import Program, peer_semaphore
 from neuron_tools.records.rows import copied
 from neuron_tools.simulator.dma_costs import DmaCosts, dma_costs, trigger_costs
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
@@ -38,7 +38,11 @@ class Meetings:
 
 
 def make_work(
-    programs: Sequence[Program], core: NeuronCore, banks: Sequence[int], meetings: Meetings
+    programs: Sequence[Program],
+    core: NeuronCore,
+    banks: Sequence[int],
+    meetings: Meetings,
+    peers: Sequence[int] = (0,),
 ) -> Work:
     """The tables of Programs that run together, one a core.
 
@@ -47,11 +51,14 @@ def make_work(
         core: What every core is.
         banks: The HBM that each core uses, counted from 0.
         meetings: Their collectives.
+        peers: Of each core, the one that it makes up a logical NeuronCore with; itself where there is none.
     """
     parts = [
         _part(program, core, part, meetings) for program, part in zip(programs, meetings.part, strict=True)
     ]
-    return parts[0] if len(parts) == 1 else _join(programs, parts, banks)
+    if len(parts) == 1:
+        return parts[0]._replace(waits=_moved_waits(parts[0].waits, 0, 0))
+    return _join(programs, parts, banks, peers)
 
 
 def empty_times(instructions: int, dmas: int) -> Times:
@@ -101,6 +108,7 @@ def _part(program: Program, core: NeuronCore, part: Int32Array, meetings: Meetin
         collective_ps=meetings.duration_ps,
         core_queues=np.array([0, len(program.queues)], np.int64),
         bank_of=np.zeros(1, np.int64),
+        peer_of=np.zeros(1, np.int64),
         figures=_figures(core),
     )
 
@@ -114,13 +122,17 @@ def _queue_order(program: Program, triggers: Int64Array) -> tuple[Int64Array, In
     return start, rows[np.argsort(queue, kind="stable")].astype(np.int32)
 
 
-def _join(programs: Sequence[Program], parts: Sequence[Work], banks: Sequence[int]) -> Work:
+def _join(
+    programs: Sequence[Program], parts: Sequence[Work], banks: Sequence[int], peers: Sequence[int]
+) -> Work:
     """The tables of all cores behind one another, their references moved."""
-    moved, rows, waits, dmas, queues, semaphores = [], 0, 0, 0, 0, 0
-    for program, part in zip(programs, parts, strict=True):
-        moved.append(_moved(part, rows, waits, dmas, queues, semaphores))
+    moved, rows, waits, dmas, queues = [], 0, 0, 0, 0
+    semaphores = np.cumsum([0, *(program.semaphore_count for program in programs)]).tolist()
+    for number, (program, part) in enumerate(zip(programs, parts, strict=True)):
+        part = part._replace(waits=_moved_waits(part.waits, semaphores[number], semaphores[peers[number]]))
+        moved.append(_moved(part, rows, waits, dmas, queues, semaphores[number]))
         rows, waits, dmas = rows + len(part.instructions), waits + len(part.waits), dmas + len(part.dma_table)
-        queues, semaphores = queues + len(program.queues), semaphores + program.semaphore_count
+        queues += len(program.queues)
     last = np.array([rows], np.int64), np.array([dmas], np.int64)
     joined: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in moved])
@@ -134,21 +146,20 @@ def _join(programs: Sequence[Program], parts: Sequence[Work], banks: Sequence[in
         dma=DmaCosts(*(np.concatenate(values) for values in zip(*(p.dma for p in moved), strict=True))),
         core_queues=np.concatenate([[0], np.cumsum([len(program.queues) for program in programs])]),
         bank_of=np.array(banks, np.int64),
+        peer_of=np.array(peers, np.int64),
     )
 
 
 def _moved(part: Work, rows: int, waits: int, dmas: int, queues: int, semaphores: int) -> Work:
     """A core's tables as they stand behind those of the cores before it."""
-    instructions, wait_table, dma_table = map(copied, (part.instructions, part.waits, part.dma_table))
+    instructions, dma_table = map(copied, (part.instructions, part.dma_table))
     instructions["first_wait"] += waits
     _shift(instructions, "signal", semaphores)
     _shift(instructions, "dma", dmas)
-    wait_table["semaphore"] += semaphores
     _shift(dma_table, "semaphore", semaphores)
     dma_table["queue"] += queues
     return part._replace(
         instructions=instructions,
-        waits=wait_table,
         dma_table=dma_table,
         engine_start=part.engine_start + rows,
         engine_rows=part.engine_rows + np.int32(rows),
@@ -156,6 +167,21 @@ def _moved(part: Work, rows: int, waits: int, dmas: int, queues: int, semaphores
         queue_rows=part.queue_rows + np.int32(dmas),
         hazard=np.where(part.hazard >= 0, part.hazard + np.int32(rows), np.int32(-1)),
     )
+
+
+def _moved_waits(waits: npt.NDArray[np.void], own: int, peer: int) -> npt.NDArray[np.void]:
+    """Waits for semaphores that stand behind those of other cores.
+
+    Args:
+        own: The first semaphore of the core.
+        peer: The first of the other core of its logical NeuronCore.
+    """
+    other = waits["semaphore"] < -1
+    if not own and not other.any():
+        return waits
+    moved = copied(waits)
+    moved["semaphore"] = np.where(other, peer_semaphore(waits["semaphore"]) + peer, waits["semaphore"] + own)
+    return moved
 
 
 def _shift(table: npt.NDArray[np.void], column: str, offset: int) -> None:

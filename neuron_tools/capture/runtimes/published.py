@@ -45,7 +45,7 @@ class PublishedRecording:
 
     def _begin(self) -> None:
         options = self._recording.options
-        host_driver.begin_session(options.target, str(options.directory))
+        host_driver.begin_session(options.target, str(options.directory), options.lnc)
         waiting, self._waiting = self._waiting or [], None
         for executable in waiting:
             self._define(executable)

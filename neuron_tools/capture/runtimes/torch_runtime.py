@@ -130,12 +130,14 @@ class TorchRuntime:
 
         core = recording.core
         name = f"{core.chip} {core.name} (simulated)"
-        before = configure_properties(DeviceProperties(name, core.hbm_bytes, 1, core.generation, 0))
+        before = configure_properties(
+            DeviceProperties(name, core.hbm_bytes, core.logical_core_size, core.generation, 0)
+        )
         self._hooks.append(lambda: configure_properties(before))
 
     def _count_for_driver(self, recording: Recording, profile: str | None) -> None:
         """Let the simulated driver's counters tell what the profile will."""
-        torch_driver.begin_session(recording.options.target, profile)
+        torch_driver.begin_session(recording.options.target, profile, recording.options.lnc)
 
         def define(executable: Executable) -> None:
             torch_driver.define(executable.number, partial(usage_of, executable, recording.core))

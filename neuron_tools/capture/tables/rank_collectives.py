@@ -81,7 +81,12 @@ class RankCollectives:
         self.replicas, self.running = 1, 0
 
     def rows(
-        self, records: Records, definitions: Definitions, attribution: Attribution, first_core: int
+        self,
+        records: Records,
+        definitions: Definitions,
+        attribution: Attribution,
+        first_core: int,
+        logical_core_size: int = 1,
     ) -> list[dict[str, Any]]:
         """CcOp columns of the COLLECTIVE records among `records`, and of the same in each replica."""
         chosen = records[records["kind"] == int(RecordKind.COLLECTIVE)]
@@ -94,7 +99,10 @@ class RankCollectives:
         self._next_id += len(known)
         self._remember(chosen, known, ids, definitions)
         origins = [attribution.passive_origin(record) for record in chosen]
-        numbers = {**self._numbers(chosen, known, ids, first_core), **self._places(origins, definitions)}
+        numbers = {
+            **self._numbers(chosen, known, ids, first_core, logical_core_size),
+            **self._places(origins, definitions),
+        }
         texts = self._texts(known, origins, definitions)
         own = self._pools.table(numbers, texts)
         self.replicas, self.running = known[0].replicas, known[0].running
@@ -129,7 +137,12 @@ class RankCollectives:
             self._meetings.add(key, rank, int(row_id), last == rank, int(wait_ns))
 
     def _numbers(
-        self, records: Records, parts: Sequence[Collective], ids: npt.NDArray[np.int64], first_core: int
+        self,
+        records: Records,
+        parts: Sequence[Collective],
+        ids: npt.NDArray[np.int64],
+        first_core: int,
+        logical_core_size: int,
     ) -> dict[str, Any]:
         start, end = records["device_start_ns"], records["device_end_ns"]
         bandwidth = records["bytes"] / (np.maximum(end - start, 1) * 1e-9)
@@ -151,7 +164,7 @@ class RankCollectives:
             "cc_trigger_start_delay": start - records["address"],
             "replica_group_id": groups,
             "last_rank": (records["sequence"] >> COLLECTIVE_NUMBER_BITS).astype(np.int32),
-            "pcore_idx": records["device"].astype(np.int64) + first_core,
+            "pcore_idx": (records["device"].astype(np.int64) + first_core) * logical_core_size,
             "process_idx": np.full(len(parts), self._process_idx, np.int32),
         }
 

@@ -81,5 +81,6 @@ def trace(
         folder=Path(compiler_workdir) if compiler_workdir else None,
         weights_apart=not inline_weights_to_neff,
         cache_folder=flags.cache_directory,
+        lnc=flags.lnc,
     )
     return torch_trace.trace(func, example_inputs, options)

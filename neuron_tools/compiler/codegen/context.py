@@ -133,6 +133,10 @@ class Context:
         """The stream of collectives."""
         return self._queue("qSyncCollective", Engine.SYNC, QueueKind.COLLECTIVE)
 
+    def barrier_queue(self) -> int:
+        """The ring by which a physical core tells the other one that it has come to a barrier."""
+        return self._queue("qGpSimdBarrier", Engine.GPSIMD, QueueKind.INSTRUCTION)
+
     def _next_queue(self, use: str, count: int, engine: Engine, kind: QueueKind) -> int:
         turn = self._turn[use]
         self._turn[use] = (turn + 1) % count

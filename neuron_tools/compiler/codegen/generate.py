@@ -11,6 +11,7 @@ from neuron_tools.compiler.codegen.context import Context
 from neuron_tools.compiler.codegen.control import generate_branch, generate_while
 from neuron_tools.compiler.codegen.convolution import generate_convolution
 from neuron_tools.compiler.codegen.estimate import generate_estimate
+from neuron_tools.compiler.codegen.exchange import generate_exchange
 from neuron_tools.compiler.codegen.fold import generate_reduce
 from neuron_tools.compiler.codegen.gather import generate_gather, generate_scatter
 from neuron_tools.compiler.codegen.loop import generate_loop
@@ -22,6 +23,7 @@ from neuron_tools.compiler.codegen.residency import make_room
 from neuron_tools.compiler.codegen.sort import SORTS
 from neuron_tools.compiler.codegen.transpose import generate_transpose
 from neuron_tools.compiler.codegen.window import generate_reduce_window, generate_select_and_scatter
+from neuron_tools.compiler.opcodes import EXCHANGE
 from neuron_tools.compiler.passes.groups import Group
 
 GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
@@ -40,6 +42,7 @@ GENERATORS: Mapping[str, Callable[[Context, Group], None]] = {
     "reduce_window": generate_reduce_window,
     "select_and_scatter": generate_select_and_scatter,
     "custom_call": generate_custom_call,
+    EXCHANGE: generate_exchange,
     "rng": generate_random,
     "rng_bit_generator": generate_random,
     **COLLECTIVES,

@@ -48,6 +48,8 @@ PASSES = (
 )
 """Module-to-module passes, in order. `simplify` runs after each pass that leaves data movement behind, since
 the next ones look for operations with no movement between them."""
+_PLAIN_FORM = 6
+"""Passes after which a module is in its plainest StableHLO form, and nothing is recognised yet."""
 _FEW_OPERATIONS = 1
 """A module of one operation needs none of them but `simplify`."""
 
@@ -60,6 +62,13 @@ def optimise(module: Module) -> Module:
         module = transform(module)
     further = [transform for _, transform in FURTHER_PASSES.load_all()]
     for transform in (*further, simplify, eliminate_dead_code) if further else ():
+        module = transform(module)
+    return module
+
+
+def plain_form(module: Module) -> Module:
+    """The module without constants and movements that only its front end needed."""
+    for transform in PASSES[:_PLAIN_FORM]:
         module = transform(module)
     return module
 

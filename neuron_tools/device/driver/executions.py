@@ -10,6 +10,9 @@ from neuron_tools.device.driver.latency import bucket_of
 from neuron_tools.device.driver.source import Ints
 from neuron_tools.device.driver.usage import COUNTERS, ExecutableUsage
 
+MOST_PHYSICAL_CORES = 2
+"""Of a logical NeuronCore."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:
@@ -34,7 +37,7 @@ class SessionExecutions:
     def __init__(self, session: int, core_count: int) -> None:
         self.session = session
         self._usages: dict[int, ExecutableUsage] = {}
-        self._counters = np.zeros((0, len(COUNTERS)), np.int64)
+        self._counters = np.zeros((0, MOST_PHYSICAL_CORES, len(COUNTERS)), np.int64)
         self._buckets = np.zeros(0, np.int64)
         self._counts = np.zeros((core_count, 0), np.int64)
 
@@ -42,7 +45,7 @@ class SessionExecutions:
         """Says what an execution of an executable adds."""
         self._usages[number] = usage
         self._grow(number + 1)
-        self._counters[number] = usage.counters
+        self._counters[number, : len(usage.counters)] = usage.counters
         self._buckets[number] = bucket_of(usage.duration_ns)
 
     def add(self, index: int, counts: Ints) -> Added:
@@ -54,7 +57,7 @@ class SessionExecutions:
         new = np.flatnonzero((counts > 0) & (self._counts[index, :size] == 0))
         self._counts[index, :size] += counts
         return Added(
-            counters=counts @ self._counters[:size],
+            counters=np.tensordot(counts, self._counters[:size], 1),
             latency=np.bincount(np.where(known, self._buckets[:size], 0), counts).astype(np.int64),
             first_runs=[self._usages[number] for number in new.tolist()],
         )
@@ -75,7 +78,8 @@ class SessionExecutions:
         if size <= have:
             return
         more = max(2 * size - have, 64)
-        self._counters = np.vstack([self._counters, np.zeros((more, len(COUNTERS)), np.int64)])
+        empty = np.zeros((more, *self._counters.shape[1:]), np.int64)
+        self._counters = np.concatenate([self._counters, empty])
         self._buckets = np.concatenate([self._buckets, np.full(more, -1, np.int64)])
         self._counts = np.hstack([self._counts, np.zeros((len(self._counts), more), np.int64)])
 
@@ -85,7 +89,7 @@ class Added:
     """What some executions add to a core.
 
     Attributes:
-        counters: (len(COUNTERS),) int64.
+        counters: (MOST_PHYSICAL_CORES, len(COUNTERS)) int64.
         latency: (buckets,) int64, executions by bucket of their time on the device.
         first_runs: Executables that had not run on the core before.
     """

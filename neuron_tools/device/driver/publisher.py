@@ -139,7 +139,9 @@ class Publisher:
         sweep(self._root)
         with locked(self._root):
             self._machine = tree.make_tree(self._root, simulated_machine(self._session["target"]))
-            self._cores = core_map(self._source.device_count(), self._taken(), self._machine.core_count)
+            size = self._logical_core_size
+            taken = {core_id // size for core_id in self._taken()}
+            self._cores = core_map(self._source.device_count(), taken, self._machine.core_count // size)
             self._look_around({})
             self._files.write(self._facts_now(), self._models, self._totals.elapsed_ns)
         self.publish()
@@ -195,11 +197,23 @@ class Publisher:
     def _placed(self, machine: Machine) -> dict[int, CoreCounts]:
         """The counts of each used core by its number on the machine."""
         placed: dict[int, CoreCounts] = {}
-        for index, counts in self._totals.counts().items():
-            core_id = self._cores.core_id(index, machine.core_count)
-            device, core = machine.place(core_id)
-            placed[core_id] = replace(counts, device=device, core=core)
+        told = [self._totals.counts(), self._totals.second_counts()][: self._logical_core_size]
+        for part, counts_by_index in enumerate(told):
+            for index, counts in counts_by_index.items():
+                core_id = self._first_core(index, machine.core_count) + part
+                device, core = machine.place(core_id)
+                placed[core_id] = replace(counts, device=device, core=core)
         return placed
+
+    @property
+    def _logical_core_size(self) -> int:
+        """Physical cores of each core that the process sees."""
+        return int(self._session.get("lnc") or 1)
+
+    def _first_core(self, index: int, core_count: int) -> int:
+        """The machine's number of the first physical core of `neuron:index`."""
+        size = self._logical_core_size
+        return self._cores.core_id(index, core_count // size) * size
 
     def _look_around(self, cores: Mapping[int, CoreCounts]) -> None:
         """What changes slowly or costs more to find out."""
@@ -211,18 +225,23 @@ class Publisher:
         """What the process's file tells beside counts and models."""
         return {
             "target": self._session["target"],
-            "logical_core_size": 1,
+            "logical_core_size": self._logical_core_size,
             "timing": self._source.is_timed(),
             "profile": self._session["profile"],
-            "reserved_cores": list(self._cores.reserved),
+            "reserved_cores": self._reserved(),
         }
+
+    def _reserved(self) -> list[int]:
+        """Physical cores that no other process should be given."""
+        size = self._logical_core_size
+        return [core * size + part for core in self._cores.reserved for part in range(size)]
 
     def _model_json(self, model: Model, timed: bool) -> dict[str, Any]:
         return {
             "name": model.name,
             "uuid": f"{model.session:08x}{model.number:024x}",
             "model_id": model.number,
-            "core": self._cores.core_id(model.index, self._machine.core_count if self._machine else 1),
+            "core": self._first_core(model.index, self._machine.core_count if self._machine else 2),
             "execution_count": model.execution_count,
             "device_ns": model.device_ns,
             "is_running": timed and model.session == self._totals.session,

@@ -33,7 +33,7 @@ class DriverRuntime:
         self._source: ActivitySource | None = None
         self._totals: Totals | None = None
         self._publisher: Publisher | None = None
-        self._session: dict[str, Any] = {"target": DEFAULT_TARGET, "profile": None}
+        self._session: dict[str, Any] = {"target": DEFAULT_TARGET, "profile": None, "lnc": 1}
 
     def start(self) -> None:
         """Begins to publish, unless `$NEURON_SYSFS_ROOT` is empty."""
@@ -60,12 +60,18 @@ class DriverRuntime:
         if self._publisher is not None:
             self._publisher.flush()
 
-    def begin_session(self, target: str, profile: str | None) -> None:
-        """A recording, or another stretch of simulated time, begins: executables are numbered anew."""
+    def begin_session(self, target: str, profile: str | None, lnc: int = 1) -> None:
+        """A recording, or another stretch of simulated time, begins: executables are numbered anew.
+
+        Args:
+            target: What is simulated.
+            profile: Where the recording goes; None where nothing is kept.
+            lnc: Physical cores of each NeuronCore.
+        """
         if root_folder() is None:
             return
         self._counted()[1].begin_session()
-        self._session.update(target=target, profile=profile)
+        self._session.update(target=target, profile=profile, lnc=lnc)
 
     def define(self, number: int, make_usage: Callable[[], ExecutableUsage]) -> None:
         """What an execution of the session's executable adds to the counters; made only if it is wanted."""

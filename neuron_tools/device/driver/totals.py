@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from neuron_tools.device.driver.counts import CoreCounts, Memory
-from neuron_tools.device.driver.executions import Model, SessionExecutions
+from neuron_tools.device.driver.executions import MOST_PHYSICAL_CORES, Model, SessionExecutions
 from neuron_tools.device.driver.latency import BUCKETS, upper_bound_ns
 from neuron_tools.device.driver.nodes import ENGINES, TRAFFIC
 from neuron_tools.device.driver.source import Activity, ActivitySource, Ints
@@ -28,7 +28,7 @@ class _Core:
     """One core of the process so far."""
 
     status: Counter[str] = field(default_factory=Counter)
-    counters: Ints = field(default_factory=lambda: _zeros(len(COUNTERS)))
+    counters: Ints = field(default_factory=lambda: np.zeros((MOST_PHYSICAL_CORES, len(COUNTERS)), np.int64))
     device_latency: Ints = field(default_factory=lambda: _zeros(BUCKETS))
     total_latency: Ints = field(default_factory=lambda: _zeros(BUCKETS))
     model_count: int = 0
@@ -99,6 +99,15 @@ class Totals:
                 index: self._counts(index, core) for index, core in enumerate(self._cores) if core.is_used
             }
 
+    def second_counts(self) -> dict[int, CoreCounts]:
+        """The same of the second physical core of each, for which the first counts what they do together."""
+        with self._lock:
+            return {
+                index: self._second_counts(index, core)
+                for index, core in enumerate(self._cores)
+                if core.is_used
+            }
+
     def models(self) -> list[Model]:
         """The executables that ran most often, those of past sessions too."""
         with self._lock:
@@ -138,7 +147,7 @@ class Totals:
             core.scratchpad = _at_least(core.scratchpad, usage.scratchpad_bytes)
 
     def _counts(self, index: int, core: _Core) -> CoreCounts:
-        counters = dict(zip(COUNTERS, core.counters.tolist()))
+        counters = dict(zip(COUNTERS, core.counters[0].tolist()))
         traffic = {name: counters.get(name, 0) for name in TRAFFIC}
         traffic |= {"host_to_device_bytes": core.bytes_to_device, "device_to_host_bytes": core.bytes_to_host}
         memory = {
@@ -159,6 +168,18 @@ class Totals:
             traffic=traffic,
             device_memory={name: held for name, held in memory.items() if held.total},
             latency={"device": _bounds(core.device_latency), "total": _bounds(core.total_latency)},
+        )
+
+    def _second_counts(self, index: int, core: _Core) -> CoreCounts:
+        counters = dict(zip(COUNTERS, core.counters[1].tolist()))
+        return CoreCounts(
+            index=index,
+            flop_count=counters["flop_count"],
+            busy_ns=core.busy_ns if core.counters[1].any() else 0,
+            elapsed_ns=self.elapsed_ns,
+            throttled_ns=counters["throttled_ns"],
+            engine_busy_ns={name: counters[name] for name in ENGINES},
+            traffic={name: counters.get(name, 0) for name in TRAFFIC},
         )
 
 

@@ -23,7 +23,7 @@ class ExecutableUsage:
     """A compiled computation as the driver's counters see it.
 
     Attributes:
-        counters: (len(COUNTERS),) int64, of one execution.
+        counters: (physical cores, len(COUNTERS)) int64, of one execution.
         constant_bytes: Device memory of its constants.
         scratchpad_bytes: Device memory of what it keeps outside the chip while it runs.
     """
@@ -39,17 +39,23 @@ def executable_usage(
     name: str, duration_ns: int, program: Program, simulation: Simulation, core: NeuronCore
 ) -> ExecutableUsage:
     """The usage of a simulated Program; times are rounded as the profile's are, so that both agree."""
+    parts = zip(program.of_cores, simulation.of_cores)
+    return ExecutableUsage(
+        name=name,
+        duration_ns=duration_ns,
+        counters=np.array([_counters(part, times, core) for part, times in parts], np.int64),
+        constant_bytes=_tensor_bytes(program, TensorKind.CONSTANT),
+        scratchpad_bytes=_tensor_bytes(program, TensorKind.INTERMEDIATE),
+    )
+
+
+def _counters(program: Program, simulation: Simulation, core: NeuronCore) -> list[int]:
+    """What one execution adds on one physical core."""
     moved = dma_counters(program)
     flops = int(instruction_counters(program, core).raw_flops.sum())
     busy = [_busy_ns(program, simulation, engine) for engine in ENGINES]
     traffic = [moved.hbm_read_bytes.sum(), moved.hbm_write_bytes.sum(), program.dmas["bytes"].sum()]
-    return ExecutableUsage(
-        name=name,
-        duration_ns=duration_ns,
-        counters=np.array([flops, _throttled_ns(simulation), *traffic, *busy], np.int64),
-        constant_bytes=_tensor_bytes(program, TensorKind.CONSTANT),
-        scratchpad_bytes=_tensor_bytes(program, TensorKind.INTERMEDIATE),
-    )
+    return [flops, _throttled_ns(simulation), *traffic, *busy]
 
 
 def _busy_ns(program: Program, simulation: Simulation, engine: str) -> int:

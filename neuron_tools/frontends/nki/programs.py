@@ -28,7 +28,7 @@ class KernelPrograms:
     def run(
         self, kernel: Kernel, arguments: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> tuple[Any, tuple[tuple[int, int], ...]]:
-        """Outputs of a call, and (executable number, duration in ns) for each physical core.
+        """Outputs of a call, and (executable number, duration in ns) for each logical core.
 
         Raises:
             NkiError: The kernel breaks a rule.
@@ -38,10 +38,8 @@ class KernelPrograms:
         if known is not None:
             return kernel.run(*arguments, recording=False, **keywords).outputs, known
         done = kernel.run(*arguments, **keywords)
-        executables = tuple(
-            self._provider.executable_of(program, (key, rank, _digest(program)))
-            for rank, program in enumerate(programs_of(kernel, done))
-        )
+        programs = programs_of(kernel, done)
+        executables = self._provider.executables_of(programs, (key, *map(_digest, programs)))
         if not any(trace.data_dependent for trace in done.traces):
             self._functions.append(kernel.func)
             self._known[key] = executables

@@ -58,10 +58,7 @@ def _executables(provider: ExecutableProvider, call: KernelCall, form: CallForm)
     if id(form) not in known:
         programs = programs_of(call, form)
         key = program_key(programs)
-        timed = [
-            provider.executable_of(program, ("nki", key, rank), eager=True)
-            for rank, program in enumerate(programs)
-        ]
+        timed = list(provider.executables_of(programs, ("nki", key), eager=True))
         if form.is_data_dependent:
             return timed
         known[id(form)] = form, timed

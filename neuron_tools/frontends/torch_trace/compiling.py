@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import fx
 
-from neuron_tools.compiler import CompilerOptions, compile_module
+from neuron_tools.compiler import CompilerOptions, compile_logical
 from neuron_tools.compiler.cached import compilation_key
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
@@ -117,12 +117,12 @@ def _program(
 ) -> Program:
     """The Program, from the cache where it is there; warns where it cannot be kept."""
     if cache is None:
-        return compile_module(module, core, options)
+        return compile_logical(module, core, options)
     key = compilation_key(module, core, options)
     found = cache.find(key)
     if found is not None:
         return found.program
-    program = compile_module(module, core, options)
+    program = compile_logical(module, core, options)
     try:
         cache.keep(key, Neff(program))
     except NeffError as error:

@@ -45,6 +45,7 @@ class TraceOptions:
         folder: Where the archives are kept too, as `graph.neff` or `graph_<n>.neff`; None: nowhere.
         weights_apart: Leave weights out of the archives: `replace_weights` gives the model others.
         cache_folder: Where compiled programs are kept for the next time; "": where the environment says.
+        lnc: Physical cores of a logical NeuronCore; 0: as the environment says.
     """
 
     target: str = "trn2"
@@ -53,6 +54,7 @@ class TraceOptions:
     folder: Path | None = None
     weights_apart: bool = False
     cache_folder: str = ""
+    lnc: int = 0
 
 
 def trace(
@@ -132,7 +134,7 @@ def _compile(
     exported: ExportedModel, segmented: Segmented, inputs: Sequence[torch.Tensor], options: TraceOptions
 ) -> dict[str, _Artifact]:
     """What each segment became, by its name."""
-    core = hardware.get(options.target)
+    core = hardware.get(options.target, lnc=options.lnc or hardware.chosen_lnc())
     collector = _SegmentCollector(segmented.graph_module, exported, options.weights_apart)
     collector.run(*exported.weights, *inputs)
     cache = cache_of_user(folder=options.cache_folder)

@@ -316,11 +316,14 @@ def _memory_utilisation(given: SummaryInput, moved: Metrics) -> Metrics:
 
 
 def _declared_read_bytes(given: SummaryInput) -> int:
-    """Inputs and weights of each program, as often as it ran."""
+    """Inputs and weights of each program, as often as it ran: once for all cores of a logical one."""
     kinds = ", ".join(f"'{kind}'" for kind in (*INPUT_KINDS, *WEIGHT_KINDS))
     row = given.recorded.row(f"""
         WITH executions AS (
-            SELECT process_idx, executable_idx, count(*) AS n FROM ExecutionInfo GROUP BY ALL)
+            SELECT process_idx, executable_idx, ceil(count(*) / max(physical_cores)) AS n
+            FROM ExecutionInfo, (
+                SELECT greatest(coalesce(max(num_physical_cores), 1), 1) AS physical_cores FROM Metadata)
+            GROUP BY ALL)
         SELECT sum(t.size * coalesce(e.n, 1)) AS bytes FROM TensorInfo t LEFT JOIN executions e
         ON e.process_idx = t.process_idx AND e.executable_idx = t.executable_idx
         WHERE lower(t.type) IN ({kinds})

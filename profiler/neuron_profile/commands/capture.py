@@ -38,7 +38,10 @@ DEFAULT_TARGET = "trn2"
     help=f"Generation or instance to simulate.  [default: {DEFAULT_TARGET}, or what FILE.neff is for]",
 )
 @click.option(
-    "--lnc", type=click.Choice(["1", "2"]), default="1", show_default=True, help="Cores per logical core."
+    "--lnc",
+    type=click.Choice(["1", "2"]),
+    help="Physical cores of a logical NeuronCore, which share its work.  "
+    "[default: $NEURON_LOGICAL_NC_CONFIG, or 1]",
 )
 @click.option(
     "--host-clock",
@@ -103,7 +106,7 @@ DEFAULT_TARGET = "trn2"
 def capture(
     output: Path | None,
     target: str | None,
-    lnc: str,
+    lnc: str | None,
     host_clock: str,
     eager_fusion: EagerFusion | None,
     schedule: str | None,
@@ -126,7 +129,8 @@ def capture(
     """
     if schedule:
         os.environ["NEURON_TOOLS_SCHEDULE"] = schedule
-    chosen = (lnc, host_clock, settings)
+    asked = int(lnc) if lnc else None
+    chosen = (asked, host_clock, settings)
     if neff is not None:
         from neuron_profile.launch.artifact import capture_sessions
         from neuron_profile.launch.destination import shown
@@ -142,11 +146,12 @@ def capture(
     if last is None and rules:
         raise click.UsageError("--when needs --last: how much to keep for the profile, e.g. --last 30s.")
     from neuron_tools.capture.options import CaptureOptions, eager_fusion_of
+    from neuron_tools.hardware import chosen_lnc
 
     options = CaptureOptions(
         Path(),
         target or DEFAULT_TARGET,
-        int(lnc),
+        chosen_lnc(asked),
         host_clock,
         settings=settings,
         ranks=ranks or 0,

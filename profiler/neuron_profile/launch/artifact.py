@@ -12,7 +12,7 @@ from neuron_tools.errors import UsageError
 from neuron_tools.neff import read_neff
 
 SESSION_SUFFIX = ".ntff"
-Chosen = tuple[str, str, tuple[str, ...]]
+Chosen = tuple[int | None, str, tuple[str, ...]]
 """Cores per logical core, host clock, settings: as `capture`'s options have them."""
 
 
@@ -62,6 +62,13 @@ def capture_artifact(
     neff = read_neff(path)
     lnc, _, settings = chosen
     directory = find_destination(output, path.stem, Path.cwd()).absolute()
-    options = CaptureOptions(directory, target or neff.program.target, int(lnc), "fixed", settings=settings)
+    cores = neff.program.physical_cores
+    if lnc is not None and lnc < cores:
+        raise UsageError(
+            f"{path} was compiled for {cores} physical cores of a logical NeuronCore: use --lnc {cores}."
+        )
+    options = CaptureOptions(
+        directory, target or neff.program.target, lnc or cores, "fixed", settings=settings
+    )
     profile_artifact(neff, options, repetition, ["neuron-profile", "capture", "-n", str(path)])
     return directory

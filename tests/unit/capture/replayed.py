@@ -31,7 +31,7 @@ def tables(
     origin: ExecutionOrigin = NO_ORIGIN,
 ) -> dict[str, dict[str, list[Any]]]:
     """All device tables of one execution."""
-    replayer = ExecutionTables(hardware.get("trn2"), 0, first_id, StackRegistry())
+    replayer = ExecutionTables(hardware.get("trn2", lnc=1), 0, first_id, StackRegistry())
     replayer.add(executable)
     rows = replayer.rows([Execution(executable.number, start_ns, core, (origin,))])
     return {name: {column: plain(values) for column, values in table.items()} for name, table in rows.items()}

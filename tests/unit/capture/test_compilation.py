@@ -13,7 +13,7 @@ from neuron_tools.compiler.cached import compilation_key
 from neuron_tools.errors import UsageError
 from tests.unit.neff.computation import module
 
-CORE = hardware.get("trn2")
+CORE = hardware.get("trn2", lnc=1)
 
 
 @pytest.fixture

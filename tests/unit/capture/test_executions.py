@@ -7,7 +7,7 @@ from neuron_tools.simulator.simulation import simulate
 from tests.unit.capture.programs import copy_and_scale, fused_executable
 from tests.unit.capture.replayed import CALLER, NO_ORIGIN, plain
 
-CORE = hardware.get("trn2")
+CORE = hardware.get("trn2", lnc=1)
 
 
 def replayer(*executables, process_idx=0, first_id=0):
@@ -63,3 +63,15 @@ def test_no_executions_are_no_tables():
 def test_an_executable_must_be_added():
     tables = replayer(fused_executable())
     assert (tables.knows(7), tables.knows(8)) == (True, False)
+
+
+def test_both_cores_of_a_logical_one_have_rows_of_their_own():
+    core = hardware.get("trn2", lnc=2)
+    program = dataclasses.replace(copy_and_scale(), physical_cores=2)
+    executable = dataclasses.replace(small(), program=program, simulation=simulate(program, core))
+    tables = ExecutionTables(core, 0, 100, StackRegistry())
+    tables.add(executable)
+    rows = tables.rows([Execution(8, 0, 3, (NO_ORIGIN,))])["Instruction"]
+    count = len(program.instructions)
+    assert plain(rows["pcore_idx"]) == [6] * count + [7] * count
+    assert len(set(plain(rows["id"]))) == 2 * count

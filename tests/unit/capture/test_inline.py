@@ -6,7 +6,7 @@ from neuron_tools.errors import UsageError
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"target": "trn99"}, {"lnc": 2}, {"host_clock": "odd"}, {"settings": ["bogus=1"]}, {"settings": "x"}],
+    [{"target": "trn99"}, {"lnc": 3}, {"host_clock": "odd"}, {"settings": ["bogus=1"]}, {"settings": "x"}],
 )
 def test_wrong_usage_is_refused_before_anything_is_made(tmp_path, wrong):
     with pytest.raises(UsageError):

@@ -29,7 +29,7 @@ def test_logs_stand_in_the_profile():
     assert OPTIONS.log_directory == OPTIONS.directory / "log"
 
 
-@pytest.mark.parametrize("wrong", [{"host_clock": "sundial"}, {"lnc": 2}, {"lnc": 3}])
+@pytest.mark.parametrize("wrong", [{"host_clock": "sundial"}, {"lnc": 0}, {"lnc": 3}])
 def test_wrong_options_are_one_sentence(wrong):
     with pytest.raises(UsageError) as error:
         CaptureOptions(Path("x"), **wrong)

@@ -104,7 +104,7 @@ def test_what_is_no_profile_is_not_recovered(tmp_path):
     assert recovery_notice(tmp_path / "none") is None
 
 
-@pytest.mark.parametrize("change", [{"target": None}, {"lnc": 2}, {"settings": None}, {"host_clock": "odd"}])
+@pytest.mark.parametrize("change", [{"target": None}, {"lnc": 3}, {"settings": None}, {"host_clock": "odd"}])
 def test_a_manifest_that_does_not_say_how_it_was_captured(tmp_path, change):
     profile = capture_that_dies(tmp_path)
     facts = json.loads((profile / "profile.json").read_text())

@@ -220,3 +220,19 @@ def test_a_header_that_is_no_text_of_a_table_is_damage(neff, tmp_path):
             archive.writestr(each, data)
     with pytest.raises(NeffError, match="damaged"):
         Neff.from_bytes(made.getvalue())
+
+
+def test_programs_of_both_cores_of_a_logical_one_are_kept(neff):
+    second = replace(neff.program, name="second")
+    both = replace(neff.program, physical_cores=2, second=second)
+    found = Neff.from_bytes(replace(neff, program=both).to_bytes()).program
+    assert_same_program(found.of_cores[1], second)
+    alike = replace(neff.program, physical_cores=2)
+    assert Neff.from_bytes(replace(neff, program=alike).to_bytes()).program.second is None
+
+
+@pytest.mark.parametrize("cores", [0, 3])
+def test_no_neuron_core_has_another_number_of_cores(neff, cores):
+    data = replace(neff, program=replace(neff.program, physical_cores=cores)).to_bytes()
+    with pytest.raises(NeffError):
+        Neff.from_bytes(data)

@@ -1,5 +1,6 @@
 import tempfile
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -79,3 +80,16 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(OSError, match="No space"):
         save(make(), tmp_path / "3.npz")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("other", [None, "second"])
+def test_what_both_cores_of_a_logical_one_run_is_read_back(tmp_path, other):
+    first = copy_and_scale()
+    second = None if other is None else replace(first, name=other)
+    program = replace(first, physical_cores=2, second=second)
+    simulation = simulate(program, hardware.get("trn2", lnc=2))
+    save(Executable(3, "graph", "graph", program, simulation), tmp_path / "3.npz")
+    parts = load(tmp_path / "3.npz").of_cores
+    assert [part.program.name for part in parts] == [first.name, other or first.name]
+    for part, written in zip(parts, simulation.of_cores):
+        assert np.array_equal(part.simulation.end_ps, written.end_ps)

@@ -17,6 +17,7 @@ from neuron_tools.records.program import (
     Memory,
     Opcode,
     QueueKind,
+    joined_cores,
 )
 from neuron_tools.simulator import ProgramBuilder, ProgramError, simulate, simulate_cores
 from neuron_tools.simulator.collectives import cost
@@ -167,3 +168,43 @@ def test_the_interleaving_of_engines_in_the_tables_does_not_matter(seed):
     for one, other, (_, new_row) in zip(plain, mixed, shuffled, strict=True):
         np.testing.assert_array_equal(one.start_ps, other.start_ps[new_row])
         np.testing.assert_array_equal(one.dma_end_ps, other.dma_end_ps)
+
+
+def meeting_core(work, name="half"):
+    """A core that computes for `work` elements, meets the other one, and goes on."""
+    build = ProgramBuilder(name, "trn2")
+    queue = build.queue("barrier", Engine.GPSIMD, QueueKind.INSTRUCTION)
+    done = build.instruction(
+        Engine.VECTOR, Opcode.TENSOR_COPY, partitions=128, elements=work, input_dtype=DType.F32,
+        output_dtype=DType.F32,
+    )  # fmt: skip
+    met = build.core_barrier(queue, after=[done])
+    build.instruction(Engine.SCALAR, Opcode.ACTIVATE, partitions=128, elements=1, after=[met])
+    return build.finish()
+
+
+def test_the_cores_of_a_logical_one_wait_for_the_slower():
+    device = hardware.device("trn2", lnc=2)
+    quick, slow = meeting_core(64), meeting_core(64_000)
+    times = simulate_cores([quick, slow], device)
+    assert times[0].start_ps[-1] > times[1].dma_end_ps[0] > times[1].end_ps[0]
+    assert times[1].start_ps[-1] < times[1].dma_end_ps[0]
+    assert simulate(quick, device.core).start_ps[-1] < times[1].end_ps[0]
+
+
+def test_a_pair_is_timed_as_its_cores_side_by_side():
+    device = hardware.device("trn2", lnc=2)
+    programs = [meeting_core(64), meeting_core(64_000, "other")]
+    together = simulate_cores(programs, device)
+    pair = simulate(joined_cores(programs), device.core)
+    for one, other in zip(pair.of_cores, together, strict=True):
+        np.testing.assert_array_equal(one.end_ps, other.end_ps)
+        np.testing.assert_array_equal(one.wait_cause, other.wait_cause)
+    assert pair.duration_ps == max(each.duration_ps for each in together)
+
+
+def test_cores_of_different_logical_ones_do_not_meet():
+    device = hardware.device("trn2", lnc=2)
+    quick, slow = meeting_core(64), meeting_core(64_000)
+    times = simulate_cores([quick, slow], device, cores=(0, 2))
+    assert_same(times[0], simulate(quick, device.core))

@@ -25,8 +25,10 @@ ProgramKey = tuple[int, int]  # process_idx, executable_idx
 _EXECUTIONS = """
 SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable, coalesce(pcore_idx, 0) AS core,
     execution_start_ts AS start_ns, execution_end_ts AS end_ns
-FROM ExecutionInfo WHERE executable_idx IS NOT NULL ORDER BY process, start_ns, core
+FROM ExecutionInfo WHERE executable_idx IS NOT NULL AND coalesce(pcore_idx, 0) % ? = 0
+ORDER BY process, start_ns, core
 """
+"""Both physical cores of a logical one run one execution, which the first of them stands for."""
 _EAGER = """
 SELECT coalesce(process_idx, 0) AS process, executable_idx AS executable FROM Executable
 WHERE kind IN ('eager', 'fused')
@@ -82,7 +84,8 @@ class Executions:
         Raises:
             NeuronToolsError: It holds none that can be simulated again.
         """
-        rows = profile.query(_EXECUTIONS)
+        core = _core(profile.metadata)
+        rows = profile.query(_EXECUTIONS, [core.logical_core_size])
         if not rows.num_rows:
             raise NeuronToolsError(
                 f"{profile.path} has no executions that can be simulated again: what-if runs need a capture."
@@ -90,7 +93,7 @@ class Executions:
         columns = {name: rows[name].to_numpy().astype(np.int64) for name in rows.column_names}
         eager = {(row["process"], row["executable"]) for row in profile.query(_EAGER).to_pylist()}
         return cls(
-            profile, _core(profile.metadata), columns["process"], columns["executable"], columns["core"],
+            profile, core, columns["process"], columns["executable"], columns["core"],
             columns["start_ns"], columns["end_ns"], frozenset(eager),
         )  # fmt: skip
 

@@ -9,7 +9,7 @@ from neuron_tools.records.executable import Executable
 from neuron_tools.records.program import Collective, CollectiveKind, DType, Engine, QueueKind
 from neuron_tools.simulator import ProgramBuilder, simulate
 
-CORE = hardware.get("trn2")
+CORE = hardware.get("trn2", lnc=1)
 GROUP = tuple(range(8))
 
 

@@ -9,7 +9,7 @@ from tests.unit.capture.replayed import NO_ORIGIN, plain
 
 def test_a_fused_operation_has_a_row_for_each_part_that_refer_to_their_execution():
     executable = fused_executable()
-    tables = ExecutionTables(hardware.get("trn2"), 0, 0, StackRegistry())
+    tables = ExecutionTables(hardware.get("trn2", lnc=1), 0, 0, StackRegistry())
     tables.add(executable)
     rows = tables.rows([Execution(7, 0, 0, (NO_ORIGIN,)), Execution(7, 50_000, 0, (NO_ORIGIN,))])
     expected = [op.shares for op in executable.program.hlo if len(op.framework) > 1]

@@ -42,7 +42,7 @@ def executions(*counts: int) -> np.ndarray:
 
 def usage(name: str = "add", duration_ns: int = 100, first: int = 1, **sizes: int) -> ExecutableUsage:
     """Counters that are `first`, `first` + 1, ..."""
-    counters = np.arange(first, first + len(COUNTERS))
+    counters = np.arange(first, first + len(COUNTERS))[np.newaxis]
     return ExecutableUsage(
         name, duration_ns, counters, sizes.get("constant_bytes", 0), sizes.get("scratchpad_bytes", 0)
     )

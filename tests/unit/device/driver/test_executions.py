@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from neuron_tools.device.driver.executions import SessionExecutions
+from neuron_tools.device.driver.executions import MOST_PHYSICAL_CORES, SessionExecutions
 from neuron_tools.device.driver.usage import COUNTERS
 from tests.unit.device.driver.fake_source import executions, usage
 
@@ -18,7 +18,8 @@ def test_what_is_added_in_parts_is_what_is_added_at_once(parts: list[list[int]])
     added = [session.add(0, executions(*part)).counters for part in parts]
     size = max(map(len, parts), default=0)
     once = executions(*(sum(part[n] for part in parts if n < len(part)) for n in range(size)))
-    assert np.array_equal(sum(added, np.zeros(len(COUNTERS), np.int64)), whole.add(0, once).counters)
+    nothing = np.zeros((MOST_PHYSICAL_CORES, len(COUNTERS)), np.int64)
+    assert np.array_equal(sum(added, nothing), whole.add(0, once).counters)
     assert session.models(9) == whole.models(9)
 
 

@@ -1,0 +1,1 @@
+"""Splits a module over the two physical cores of a logical NeuronCore."""
