@@ -15,9 +15,11 @@ from neuron_profile.analysis.roofline import Roofline, make_roofline
 from neuron_profile.analysis.time.steps import Steps, find_steps
 from neuron_profile.analysis.traces.collectives import communication_of
 from neuron_profile.analysis.traces.roofline import make_trace_roofline
+from neuron_profile.fix.proposal import Proposal
+from neuron_profile.fix.propose import choose_for_kept
 from neuron_tools.profile.reader import Profile
 
-IDENTITY, OVERVIEW, FINDINGS, IDLE = "identity", "overview", "findings", "idle"
+IDENTITY, OVERVIEW, FINDINGS, EDIT, IDLE = "identity", "overview", "findings", "edit", "idle"
 PROGRAM_FINDINGS = "program-findings"
 ROOFLINE, COMMUNICATION, STEPS = "roofline", "communication", "steps"
 
@@ -45,6 +47,11 @@ def _findings(profile: Profile) -> tuple[Finding, ...]:
 @analysis(PROGRAM_FINDINGS, "Looking for what the whole program could save", of_whole=True, is_heavy=True)
 def _program_findings(profile: Profile) -> tuple[Finding, ...]:
     return advise(profile)
+
+
+@analysis(EDIT, "Deriving the edit", is_heavy=True)
+def _edit(profile: Profile, number: str) -> Proposal:
+    return choose_for_kept(profile, advise(profile), number)
 
 
 @analysis(IDLE, "Dividing each engine's time into busy and idle", is_heavy=True)

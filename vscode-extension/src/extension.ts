@@ -4,13 +4,14 @@ import * as vscode from "vscode";
 import { CaptureTasks, TASK_TYPE } from "./commands/capture";
 import { RESULT_SCHEME, ResultDocuments } from "./commands/documents";
 import { EditorCommands } from "./commands/editor_commands";
-import { ProfileCommands } from "./commands/profile_commands";
+import { findingOf, ProfileCommands } from "./commands/profile_commands";
 import { CapturedSources } from "./editor/captured_source";
 import { LineDecorations } from "./editor/decorations";
 import { FindingDiagnostics } from "./editor/diagnostics";
 import { EditPreviews } from "./editor/edit_previews";
 import { CostHover } from "./editor/hover";
 import { FunctionLenses } from "./editor/lenses";
+import { Mending } from "./editor/mending";
 import { Navigation } from "./editor/navigation";
 import { log, logError } from "./log";
 import { ProfileData } from "./profiles/data";
@@ -45,7 +46,8 @@ export function activate(context: vscode.ExtensionContext): void {
   const timelines = keep(new Timelines(context.extensionUri, connection, registry, navigation, new KeptViews(context.workspaceState)));
   navigation.timelines = timelines;
   const results = new ResultDocuments();
-  registerEditorFeatures(keep, costs);
+  const mending = keep(new Mending(connection, costs, results));
+  registerEditorFeatures(keep, costs, mending);
   keep(new EditPreviews(connection, costs));
   registerViews(keep, registry, data, folder);
   keep(vscode.workspace.registerTextDocumentContentProvider(RESULT_SCHEME, results));
@@ -56,6 +58,10 @@ export function activate(context: vscode.ExtensionContext): void {
   registerCommands(keep, {
     ...new ProfileCommands(connection, registry, timelines, results).handlers(),
     ...new EditorCommands(navigation, registry, timelines, context.workspaceState).handlers(),
+    "neuron.mendFinding": (given?: unknown) => {
+      const finding = findingOf(given);
+      return finding && mending.mend(finding);
+    },
     "neuron.restartServer": () => connection.restart(),
     "neuron.showLog": () => log().show(),
     "neuron.getStarted": () =>
@@ -70,11 +76,11 @@ export function deactivate(): void {
 
 type Keep = <T extends vscode.Disposable>(part: T) => T;
 
-function registerEditorFeatures(keep: Keep, costs: DocumentCosts): void {
+function registerEditorFeatures(keep: Keep, costs: DocumentCosts, mending: Mending): void {
   keep(new LineDecorations(costs));
   keep(vscode.languages.registerCodeLensProvider(PYTHON, keep(new FunctionLenses(costs))));
   keep(vscode.languages.registerHoverProvider(PYTHON, new CostHover(costs)));
-  const diagnostics = keep(new FindingDiagnostics(costs));
+  const diagnostics = keep(new FindingDiagnostics(costs, mending));
   keep(
     vscode.languages.registerCodeActionsProvider(PYTHON, diagnostics, {
       providedCodeActionKinds: [vscode.CodeActionKind.QuickFix],

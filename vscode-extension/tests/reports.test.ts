@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Finding } from "../src/server/answers";
-import { evidenceRows, gainText, whatIfText } from "../src/text/finding_text";
+import { evidenceRows, gainText, isSameFinding, measuredText, whatIfText } from "../src/text/finding_text";
 import { differenceMarkdown, findingMarkdown, queryText } from "../src/text/reports";
 
 const FINDING: Finding = {
@@ -14,6 +14,7 @@ const FINDING: Finding = {
   gain: 0.033,
   what_if: "dtype=bf16",
   library_place: { file: "", line: 0, function: "", module: "", operation: "" },
+  has_editor: true,
   evidence: { wait_ns: 12_500, busy_share: 0.45, executions: 6900, dtype: "f32" },
 };
 
@@ -72,4 +73,18 @@ describe("findings", () => {
         total_gain_ns: 140_000, total_gain: 0.0972,
       }),
     ).toBe("With dtype=bf16: program 1.44 ms → 1.30 ms, saves 9.7 %; device 526 µs → 390 µs"));
+});
+
+describe("measuredText", () => {
+  const measured = { rule: "r", line: 1, measured_ns: 396_000, before_ns: 3_910_000, values_equal: true, values_compared: 1312 };
+
+  it("tells gain, share and whether values are equal", () => {
+    expect(measuredText(measured)).toBe("Measured: 396 µs (10.1 %), 1,312 values equal");
+    expect(measuredText({ ...measured, measured_ns: -5000, values_equal: false })).toBe("Measured: 5.00 µs slower, 1,312 values differ");
+  });
+
+  it("knows a finding by its rule and place", () => {
+    expect(isSameFinding(FINDING, { ...FINDING, gain_ns: 1 })).toBe(true);
+    expect(isSameFinding(FINDING, { ...FINDING, place: { ...FINDING.place, line: 15 } })).toBe(false);
+  });
 });

@@ -16,6 +16,7 @@ from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.hotspots import Hotspots, ModuleNode
 from neuron_profile.analysis.identity import Identity
 from neuron_profile.analysis.whatif.run import Gain
+from neuron_profile.fix.propose import EDITORS
 
 Json = dict[str, Any]
 LONGEST_TEXT = 4096
@@ -84,7 +85,8 @@ def _work_json(work: Work, costs: SourceCosts) -> Json:
 
 def finding_json(finding: Finding) -> Json:
     """A finding of the advice."""
-    return {**asdict(finding), "gain": finding.gain}
+    has_editor = finding.rule in EDITORS.names() and bool(finding.place.file)
+    return {**asdict(finding), "gain": finding.gain, "has_editor": has_editor}
 
 
 def gain_json(gain: Gain) -> Json:

@@ -90,6 +90,7 @@ class _Profiles:
             "spans": self._spans,
             "span": _span,
             "findings": self._findings,
+            "edit": self._edit,
             "hierarchy": self._hierarchy,
         }
         self.requests: dict[str, Callable[[Profile], Any]] = {"what-if": _what_if, "query": _query}
@@ -165,6 +166,19 @@ class _Profiles:
         own = self._own(profile)
         findings = self._memo.get(own, "findings", lambda: advise(own))
         return [answers.finding_json(finding) for finding in findings]
+
+    def _edit(self, profile: Profile) -> Json:
+        """The edit that mends a finding, of the text that was captured; null where none can be derived."""
+        from neuron_profile.analysis.advice.advise import advise
+        from neuron_profile.fix.propose import NoEditError, choose_for_kept
+
+        own = self._own(profile)
+        findings = self._memo.get(own, "findings", lambda: advise(own))
+        try:
+            proposal = choose_for_kept(profile, findings, _argument("finding"))
+        except NoEditError as error:
+            return {"reason": str(error), "title": None, "text": None}
+        return {"reason": None, "title": proposal.edit.title, "text": proposal.edit.text}
 
     def _hierarchy(self, profile: Profile) -> Json:
         from neuron_profile.analysis.hotspots import find_hotspots

@@ -11,8 +11,12 @@ from neuron_explorer.page import View
 from neuron_explorer.steps import scope_name
 from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.source_frames import SourceLine
+from neuron_profile.fix.propose import EDITORS
 from neuron_profile.reports.places import place as short_place
 from neuron_profile.reports.quantities import duration, percent
+
+EDIT_OF = "edit"
+"""Parameter of an address: the number of the finding whose edit is shown."""
 
 LEAST_GAIN = 0.0005  # part of the program's time below which it is not worth a figure
 
@@ -24,7 +28,10 @@ LEAST_SHARE = 0.0001  # what is less would be written as 0.00 %
 def finding_list(view: View, findings: Sequence[Finding]) -> Any:
     """The findings in the given order."""
     return html.Ol(
-        [html.Li(_finding(view, finding), **_selection(finding.place)) for finding in findings],
+        [
+            html.Li(_finding(view, finding, number), **_selection(finding.place))
+            for number, finding in enumerate(findings, 1)
+        ],
         className="findings",
     )
 
@@ -38,14 +45,21 @@ def _selection(place: Place) -> dict[str, str]:
     return {"data-select": f"module:{place.module}"} if place.module else {}
 
 
-def _finding(view: View, finding: Finding) -> Any:
+def _finding(view: View, finding: Finding, number: int) -> Any:
     words = [
         html.H3(finding.title),
         html.P(_place(view, finding.place)),
-        html.P(finding.change),
+        html.P([finding.change, *_edit_link(view, finding, number)]),
         html.Details([html.Summary("Evidence"), html.Pre(_evidence(finding), className="evidence")]),
     ]
     return html.Div([_gain(finding, gain_of(view, finding)), html.Div(words)], className="finding card")
+
+
+def _edit_link(view: View, finding: Finding, number: int) -> list[Any]:
+    """A way to the edit, for rules that have an editor."""
+    if finding.rule not in EDITORS.names() or not finding.place.file:
+        return []
+    return [" ", html.A("Show the edit", href=view.address.to("/advice", **{EDIT_OF: number}))]
 
 
 def _place(view: View, place: Place) -> Any:

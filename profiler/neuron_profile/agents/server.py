@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from typing import TYPE_CHECKING
 
 from mcp.server import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
@@ -12,6 +13,9 @@ from mcp.types import ToolAnnotations
 from neuron_profile.agents.tools import Tools
 from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError
+
+if TYPE_CHECKING:
+    from neuron_profile.agents.kernels import KernelTools
 
 NAME = "neuron-profile"
 INSTRUCTIONS = (
@@ -23,8 +27,12 @@ INSTRUCTIONS = (
 )
 
 
-def make_server(tools: Tools) -> MCPServer:
-    """A server with every tool; none of them changes anything."""
+def make_server(tools: Tools, kernels: KernelTools | None = None) -> MCPServer:
+    """A server with every tool; none of them changes anything.
+
+    Args:
+        kernels: Tools that run kernels, where the user allows it.
+    """
     server = MCPServer(NAME, instructions=INSTRUCTIONS, version=version_text(), log_level="WARNING")
     reads = ToolAnnotations(read_only_hint=True, open_world_hint=False)
     for tool in (
@@ -32,6 +40,9 @@ def make_server(tools: Tools) -> MCPServer:
         tools.what_if, tools.diff, tools.schema, tools.sql,
     ):  # fmt: skip
         server.add_tool(_telling_errors(tool), structured_output=False, annotations=reads)
+    runs = ToolAnnotations(read_only_hint=False, open_world_hint=False)
+    for runner in (kernels.evaluate, kernels.tune) if kernels is not None else ():
+        server.add_tool(_telling_errors(runner), structured_output=False, annotations=runs)
     return server
 
 

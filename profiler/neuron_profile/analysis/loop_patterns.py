@@ -71,7 +71,8 @@ def _changes(node: ast.AST) -> bool:
 
 
 def _rows(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
-    """Comprehensions whose values are joined, and loops that append to a list which is joined behind them."""
+    """Comprehensions whose values are joined, loops that append to a list which is joined behind them, and
+    loops that write into the rows of a tensor."""
     joins = [node for node in nodes if isinstance(node, ast.Call) and _name(node) in _JOINING and node.args]
     joined = {node.args[0].id: node.lineno for node in joins if isinstance(node.args[0], ast.Name)}
     for join in joins:
@@ -83,6 +84,31 @@ def _rows(nodes: Sequence[ast.AST]) -> Iterator[tuple[int, int]]:
             owner = node.func.value if isinstance(node.func, ast.Attribute) else None
             if isinstance(owner, ast.Name) and joined.get(owner.id, 0) > node.lineno:
                 yield node.lineno, joined[owner.id]
+        elif isinstance(node, ast.For):
+            yield from ((line, line) for line in _written_rows(node))
+
+
+def _written_rows(loop: ast.For) -> Iterator[int]:
+    """Lines `RESULT[I] = VALUE` and `RESULT[I : ...] = VALUE` of a loop over I whose value is of row I."""
+    variables = _names(loop.target)
+    written = [each for each in loop.body if isinstance(each, ast.Assign) and len(each.targets) == 1]
+    for node in written:
+        target = node.targets[0]
+        if not isinstance(target, ast.Subscript) or not isinstance(target.value, ast.Name):
+            continue
+        read = _names(node.value)
+        needs_others = target.value.id in read  # a row may need the one before
+        if (
+            variables & _names(target.slice)
+            and variables & read
+            and _computes(node.value)
+            and not needs_others
+        ):
+            yield node.lineno
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _computes(value: ast.expr) -> bool:

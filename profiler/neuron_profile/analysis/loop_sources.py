@@ -6,8 +6,10 @@ Only plain cases are told: where a name might be changed in a way that the text 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
+
+from neuron_profile.analysis.named_modules import NamedModules, named_modules
 
 Loop = ast.For | ast.While
 Scope = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
@@ -66,6 +68,8 @@ class LoopLine:
         loop_line: First line of the outermost loop for which that is so; of the innermost, if it is not.
         loop_end: Its last line.
         unused: Whether nothing in its scope reads NAME.
+        in_function: Whether it stands outside of loops, in a function that is called again and again; the
+            lines of the loop are those of the function.
     """
 
     line: int
@@ -75,6 +79,7 @@ class LoopLine:
     loop_line: int
     loop_end: int
     unused: bool
+    in_function: bool = False
 
 
 def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
@@ -83,7 +88,9 @@ def loop_lines(lines: Sequence[str]) -> dict[int, LoopLine]:
         tree = ast.parse("\n".join(lines))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return {}
-    found = (_line(*place) for scope in _scopes(tree) for place in _assignments(scope, scope.body, ()))
+    modules = named_modules(tree)
+    places = (place for scope in _scopes(tree) for place in _assignments(scope, scope.body, ()))
+    found = (_line(*place, modules) for place in places)
     return {line.line: line for line in found if line is not None}
 
 
@@ -104,45 +111,75 @@ def _assignments(
             yield from _assignments(scope, node.body, loops)
 
 
-def _line(scope: Scope, loops: tuple[Loop, ...], node: ast.Assign) -> LoopLine | None:
-    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name) or not _is_pure(node.value):
+def _line(scope: Scope, loops: tuple[Loop, ...], node: ast.Assign, modules: NamedModules) -> LoopLine | None:
+    if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
+        return None
+    if not is_pure(node.value, modules.names):
         return None
     name = node.targets[0].id
-    outermost = next((loop for loop in loops if _is_invariant(node, name, loop)), None)
+    outermost = next((loop for loop in loops if _is_invariant(node, name, loop, modules)), None)
     loop, unused = outermost or loops[-1], not _reads(scope, name)
     last = loop.end_lineno or loop.lineno
-    return LoopLine(node.lineno, name, _methods(node.value), outermost is not None, loop.lineno, last, unused)
+    return LoopLine(
+        node.lineno, name, methods_of(node.value), outermost is not None, loop.lineno, last, unused
+    )
 
 
-def _is_pure(value: ast.expr) -> bool:
-    """Whether an expression only calls methods of tensors and functions of torch that compute."""
+def is_pure(value: ast.expr, modules: Set[str] = frozenset()) -> bool:
+    """Whether an expression only calls methods of tensors, functions of torch that compute, and modules."""
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]
     other = (ast.Await, ast.Yield, ast.YieldFrom, ast.NamedExpr, ast.Lambda, ast.ListComp, ast.GeneratorExp)
     if any(isinstance(node, other) for node in ast.walk(value)):
         return False
-    return all(_computes(call) for call in calls) and (bool(calls) or isinstance(value, ast.BinOp))
+    return all(_computes(call, modules) for call in calls) and (bool(calls) or isinstance(value, ast.BinOp))
 
 
-def _computes(call: ast.Call) -> bool:
+def _computes(call: ast.Call, modules: Set[str]) -> bool:
     function = call.func
+    if isinstance(function, ast.Name):
+        return function.id in modules
     if not isinstance(function, ast.Attribute) or function.attr in _CHANGING or function.attr.endswith("_"):
         return False
     return not any(keyword.arg in ("out", "generator") for keyword in call.keywords)
 
 
-def _methods(value: ast.expr) -> frozenset[str]:
+def methods_of(value: ast.expr) -> frozenset[str]:
+    """Names of the functions that an expression calls; "@" where it has operators."""
     calls = (node.func for node in ast.walk(value) if isinstance(node, ast.Call))
     names = {function.attr for function in calls if isinstance(function, ast.Attribute)}
     return frozenset(names | {"@" for node in ast.walk(value) if isinstance(node, ast.BinOp)})
 
 
-def _is_invariant(node: ast.Assign, name: str, loop: Loop) -> bool:
-    """Whether nothing that an assignment reads, nor what it assigns, changes within a loop."""
-    changed = list(_changed(loop))
-    if changed.count(name) != 1 or any(_is_training(each) for each in ast.walk(loop)):
-        return False
+def _is_invariant(node: ast.Assign, name: str, loop: Loop, modules: NamedModules) -> bool:
+    """Whether nothing that an assignment reads, nor what it assigns, changes within a loop.
+
+    Where something is trained, that is only sure of a frozen module's results.
+    """
+    changed = list(changed_names(loop))
     reads = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+    if changed.count(name) != 1:
+        return False
+    if any(is_training(each) for each in ast.walk(loop)):
+        if not modules.is_frozen(node.value, reads):
+            return False
+    elif not reads.isdisjoint(modules.names) and not _goes_on(loop):
+        return False  # a loop that only repeats what a module does, to measure it
     return reads.isdisjoint(changed) and not _is_read_before(node, name, loop)
+
+
+def _goes_on(loop: Loop) -> bool:
+    """Whether an iteration depends on the one before, or on what a loop other than a count iterates over."""
+    if isinstance(loop, ast.For) and not ast.unparse(loop.iter).startswith("range("):
+        return True
+    for node in ast.walk(loop):
+        if isinstance(node, ast.AugAssign):
+            return True
+        if isinstance(node, ast.Assign):
+            read = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+            names = {each.id for each in node.targets if isinstance(each, ast.Name)}
+            if read & names or any(_is_read_before(node, name, loop) for name in names):
+                return True
+    return False
 
 
 def _is_read_before(node: ast.Assign, name: str, loop: Loop) -> bool:
@@ -153,13 +190,14 @@ def _is_read_before(node: ast.Assign, name: str, loop: Loop) -> bool:
     )
 
 
-def _is_training(node: ast.AST) -> bool:
+def is_training(node: ast.AST) -> bool:
+    """Whether a node is a call that changes tensors which it does not name."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _TRAINING
 
 
-def _changed(loop: Loop) -> Iterator[str]:
-    """Names that are assigned, or whose value is changed, in a loop; as often as that is written."""
-    for node in ast.walk(loop):
+def changed_names(body: ast.AST) -> Iterator[str]:
+    """Names that are assigned, or whose value is changed, in a node; as often as that is written."""
+    for node in ast.walk(body):
         if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
             yield node.id
         elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):

@@ -72,12 +72,16 @@ class SourceTexts:
             self._lines[file] = self._read(file)
         return self._lines[file]
 
+    def text(self, file: str) -> str | None:
+        """The text of a file as it was captured; None where the profile does not keep it."""
+        rows = self._profile.query("SELECT text FROM SourceFile WHERE path = ? LIMIT 1", [file]).to_pylist()
+        return rows[0]["text"] if rows else None
+
     def line(self, place: SourceLine) -> str:
         """The text of a line without its indentation; "" where it is not known."""
         lines = self.lines(place.file)
         return lines[place.line - 1].strip() if 1 <= place.line <= len(lines) else ""
 
     def _read(self, file: str) -> list[str]:
-        rows = self._profile.query("SELECT text FROM SourceFile WHERE path = ? LIMIT 1", [file]).to_pylist()
-        text = rows[0]["text"] if rows else None
+        text = self.text(file)
         return [] if text is None else list(text.splitlines())

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 
-_MOVING = ("to", "bfloat16", "half", "float", "train", "eval")
+_MOVING = ("to", "bfloat16", "half", "float", "train", "eval", "requires_grad_")
 """Methods of a module that give the module."""
 
 

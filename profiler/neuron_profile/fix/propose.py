@@ -21,7 +21,7 @@ EDITORS = Door(
         ("host_synchronisation", f"{_HERE}.synchronisation:edit"),
         ("repeated_copies", f"{_HERE}.hoist:edit"),
         ("layout_copies", f"{_HERE}.hoist:edit"),
-        ("dtype_round_trips", f"{_HERE}.hoist:edit"),
+        ("dtype_round_trips", f"{_HERE}.casts:edit"),
         ("recomputation", f"{_HERE}.hoist:edit"),
         ("unused_outputs", f"{_HERE}.leave_out:edit"),
         ("unfused_updates", f"{_HERE}.foreach:edit"),
@@ -52,10 +52,30 @@ def propose(profile: Profile, finding: Finding) -> Proposal:
     Raises:
         NoEditError: None can be derived, or the file is not what was captured.
     """
+    _require_editor(finding)
+    path = Path(finding.place.file)
+    return _propose(profile, finding, path, _text(profile, path))
+
+
+def propose_for_kept(profile: Profile, finding: Finding) -> Proposal:
+    """The same for the text that the profile keeps: no file of this machine is looked at.
+
+    Raises:
+        NoEditError: None can be derived, or the profile keeps no text of the file.
+    """
+    _require_editor(finding)
+    text = SourceTexts(profile).text(finding.place.file)
+    if text is None:
+        raise NoEditError("The profile does not keep the file's text, so no edit can be derived.")
+    return _propose(profile, finding, Path(finding.place.file), text)
+
+
+def _require_editor(finding: Finding) -> None:
     if finding.rule not in EDITORS.names():
         raise NoEditError(f"No edit can be derived for {finding.rule}: {finding.change}")
-    path = Path(finding.place.file)
-    text = _text(profile, path)
+
+
+def _propose(profile: Profile, finding: Finding, path: Path, text: str) -> Proposal:
     sites = tuple(_sites(profile, finding))
     editor: Editor = EDITORS.load(finding.rule)
     edit = editor(Request(finding, text, sites))
@@ -65,6 +85,24 @@ def propose(profile: Profile, finding: Finding) -> Proposal:
             f"the editor of {finding.rule} knows: {finding.change}"
         )
     return Proposal(finding, path, text, edit)
+
+
+def choose_for_kept(profile: Profile, findings: Sequence[Finding], number: str) -> Proposal:
+    """The edit of a finding, for the text that the profile keeps.
+
+    Args:
+        number: Of the finding, counted from 1, as an address says it.
+
+    Raises:
+        UsageError: There is no such finding.
+        NoEditError: No edit can be derived.
+    """
+    if not (number.isascii() and number.isdigit() and 1 <= int(number[:9]) <= len(findings)):
+        raise UsageError(f"There is no finding {number[:9]}: the advice has {len(findings)}.")
+    try:
+        return propose_for_kept(profile, findings[int(number) - 1])
+    except ModuleNotFoundError as error:
+        raise NoEditError('Edits need LibCST: pip install "neuron-tools[fix]".') from error
 
 
 def choose(profile: Profile, findings: Sequence[Finding], number: int | None) -> tuple[int, Proposal]:

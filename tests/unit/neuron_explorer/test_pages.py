@@ -19,6 +19,7 @@ from neuron_explorer.pages.source import MOST_LINES, file_data, line_times
 from neuron_explorer.query_results import run_query
 from neuron_explorer.source_costs import LineWork, line_work, source_files, source_work
 from neuron_explorer.user_store import UserStore
+from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.time.charges import charge_device_time
 from neuron_tools import open_profile
@@ -26,6 +27,7 @@ from neuron_tools.profile.importers import import_traces
 from neuron_tools.profile.reader import Profile
 from tests.fixtures.foreign_traces import device_profile
 from tests.fixtures.gpu_trace import gpu_document, host
+from tests.unit.neuron_profile.tiny_profile import SOURCE_PATH
 
 
 @pytest.fixture(autouse=True)
@@ -260,3 +262,20 @@ def test_a_saved_query_is_offered(view: View) -> None:
 def test_answers_of_pages_are_small(view: View) -> None:
     sizes = {page.path: len(drawn(view, page.path)) for page in pages() if page.path != "/timeline"}
     assert max(sizes.values()) <= 100_000, sizes
+
+
+def test_advice_shows_the_edit_that_mends_a_finding(view: View, monkeypatch) -> None:
+    pytest.importorskip("libcst")
+    unused = Finding("unused_outputs", "spare is never read", "Leave it out.", Place(SOURCE_PATH, 2))
+    other = Finding("throttling", "The engine is slow", "Wait.", Place(SOURCE_PATH, 2))
+    monkeypatch.setattr("neuron_explorer.results.advise", lambda profile: (unused, other))
+    monkeypatch.setattr(
+        "neuron_profile.fix.propose.SourceTexts.text",
+        lambda texts, file: "def f(x):\n    spare = x @ x\n    return x\n",
+    )
+    assert drawn(view, "/advice").count("Show the edit") == 1
+    shown = drawn(view, "/advice", edit="1")
+    assert "-    spare = x @ x" in shown
+    assert "--finding 1" in shown
+    assert "No edit can be derived for throttling" in drawn(view, "/advice", edit="2")
+    assert "There is no finding 9" in drawn(view, "/advice", edit="9")

@@ -24,6 +24,11 @@ export class ResultDocuments implements vscode.TextDocumentContentProvider {
     await vscode.commands.executeCommand("markdown.showPreview", this.keep(`${name}.md`, text));
   }
 
+  /** Where a Python text can be seen. */
+  python(name: string, text: string): vscode.Uri {
+    return this.keep(`${name}.py`, text);
+  }
+
   private keep(name: string, text: string): vscode.Uri {
     const path = `/${this.next++}/${name.replaceAll("/", " ")}`;
     this.texts.set(path, text);

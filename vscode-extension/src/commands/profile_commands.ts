@@ -203,7 +203,8 @@ export class ProfileCommands {
   }
 }
 
-function findingOf(given: unknown): Finding | undefined {
+/** The finding that a menu or a light bulb gave. */
+export function findingOf(given: unknown): Finding | undefined {
   if (given instanceof FindingItem) return given.finding;
   return typeof given === "object" && given !== null && "rule" in given ? (given as Finding) : undefined;
 }

@@ -6,6 +6,7 @@ import type { Finding } from "../server/answers";
 import { settings } from "../settings";
 import type { DocumentCosts } from "../source/document_costs";
 import { isInWorkspace, locate } from "../source/locate";
+import type { Mending } from "./mending";
 import { shortened } from "../text/markdown";
 import { findingText, isStrong } from "../text/finding_text";
 
@@ -31,7 +32,10 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
   private shown = new Map<string, readonly FindingDiagnostic[]>();
   private round = 0;
 
-  constructor(private readonly costs: DocumentCosts) {
+  constructor(
+    private readonly costs: DocumentCosts,
+    private readonly mending: Mending,
+  ) {
     const update = (): void => void this.update().catch(logError);
     this.subscriptions = [
       costs.onDidChange(update),
@@ -64,11 +68,21 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
 
   provideCodeActions(document: vscode.TextDocument, range: vscode.Range): vscode.CodeAction[] {
     const found = this.shown.get(document.uri.toString()) ?? [];
-    return found.filter((diagnostic) => diagnostic.range.intersection(range)).flatMap(actions);
+    return found.filter((diagnostic) => diagnostic.range.intersection(range)).flatMap((each) => this.actions(each));
   }
 
   dispose(): void {
     for (const part of [...this.subscriptions, this.collection]) part.dispose();
+  }
+
+  private actions(diagnostic: FindingDiagnostic): vscode.CodeAction[] {
+    const { finding } = diagnostic;
+    const found = [action("Show the evidence", "neuron.showFinding", diagnostic)];
+    if (finding.has_editor) found.unshift(action(this.mending.title(finding), "neuron.mendFinding", diagnostic));
+    if (finding.what_if !== "") {
+      found.push(action(`Show what-if: ${shortened(finding.what_if, 80)}`, "neuron.showWhatIf", diagnostic));
+    }
+    return found;
   }
 
   /** Simulating every gain of a very large profile takes minutes: its findings are shown once they are asked for. */
@@ -89,13 +103,6 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
       return [new FindingDiagnostic(range.with(range.start.with(line, firstNonWhitespaceCharacterIndex)), finding)];
     });
   }
-}
-
-function actions(diagnostic: FindingDiagnostic): vscode.CodeAction[] {
-  const { finding } = diagnostic;
-  const evidence = action("Show the evidence", "neuron.showFinding", diagnostic);
-  if (finding.what_if === "") return [evidence];
-  return [evidence, action(`Show what-if: ${shortened(finding.what_if, 80)}`, "neuron.showWhatIf", diagnostic)];
 }
 
 function action(title: string, command: string, diagnostic: FindingDiagnostic): vscode.CodeAction {

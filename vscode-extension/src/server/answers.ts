@@ -102,6 +102,16 @@ export interface Finding {
   readonly evidence: Readonly<Record<string, unknown>>;
   /** The exact line, where that is a library's and `place` the user's that called it; its file is empty otherwise. */
   readonly library_place: Place;
+  /** Whether its rule has an editor, which may derive an edit. */
+  readonly has_editor: boolean;
+}
+
+/** The edit that mends a finding: the file's text with it, made of the text that was captured. */
+export interface Edit {
+  /** Why none can be derived; null where one is. */
+  readonly reason: string | null;
+  readonly title: string | null;
+  readonly text: string | null;
 }
 
 export interface ModuleNode {

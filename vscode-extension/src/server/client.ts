@@ -2,6 +2,7 @@
 
 import type {
   Difference,
+  Edit,
   FileCosts,
   Finding,
   FoundSpans,
@@ -86,6 +87,11 @@ export class Client {
 
   findings(id: string): Promise<Finding[]> {
     return this.json(`profiles/${id}/findings`, { own: this.own() });
+  }
+
+  /** The edit of a finding, numbered from 1. */
+  edit(id: string, finding: number): Promise<Edit> {
+    return this.json(`profiles/${id}/edit`, { own: this.own(), finding: finding.toString() });
   }
 
   hierarchy(id: string): Promise<Hierarchy> {

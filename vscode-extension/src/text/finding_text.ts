@@ -11,6 +11,30 @@ export function gainText(finding: Finding): string {
   return `Gain: ${duration(Math.max(0, finding.gain_ns))} of the program (${percent(finding.gain)})`;
 }
 
+/** What `neuron-profile fix --json` says of an edit. */
+export interface Measured {
+  readonly rule: string;
+  readonly line: number;
+  readonly measured_ns: number;
+  readonly before_ns: number;
+  readonly values_equal: boolean;
+  readonly values_compared: number;
+}
+
+/** "Measured: 396 µs (10.1 %), 1,312,260 values equal". */
+export function measuredText({ measured_ns: saved, before_ns: before, values_equal, values_compared }: Measured): string {
+  const share = before > 0 ? ` (${percent(saved / before)})` : "";
+  const gain = saved >= 0 ? `${duration(saved)}${share}` : `${duration(-saved)} slower`;
+  const count = values_compared.toLocaleString("en-US");
+  return `Measured: ${gain}, ${values_compared === 0 ? "no values compared" : `${count} values ${values_equal ? "equal" : "differ"}`}`;
+}
+
+/** Whether two findings are one: of the same rule at the same place. */
+export function isSameFinding(one: Finding, other: Finding): boolean {
+  const [a, b] = [one.place, other.place];
+  return one.rule === other.rule && a.file === b.file && a.line === b.line && a.operation === b.operation;
+}
+
 /** Whether a finding deserves a warning. */
 export function isStrong(finding: Finding): boolean {
   return finding.gain >= STRONG_GAIN;

@@ -14,7 +14,7 @@ export class FindingItem extends vscode.TreeItem {
     this.description = finding.gain_ns === null ? "" : percent(finding.gain);
     this.tooltip = `${shortened(finding.change)}\n${gainText(finding)}`;
     this.iconPath = new vscode.ThemeIcon(isStrong(finding) ? "warning" : "lightbulb");
-    this.contextValue = finding.what_if === "" ? "finding" : "findingWithWhatIf";
+    this.contextValue = `finding${finding.what_if === "" ? "" : "WithWhatIf"}${finding.has_editor ? "WithEdit" : ""}`;
   }
 
   details(): vscode.TreeItem[] {

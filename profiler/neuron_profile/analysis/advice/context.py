@@ -189,8 +189,11 @@ class Context:
                 yield Place(), float(count)
 
     def _origins(self, executions: Executions, use: ProgramUse) -> Mapping[Origins, int]:
-        """How often a program's operations came from where; one nameless origin where it says so itself."""
-        if use.key not in executions.eager:
+        """How often a program's operations came from where; one nameless origin where it says so itself.
+
+        A graph of library modules alone does not: its lines are those that called it.
+        """
+        if use.key not in executions.eager and all(each.stack for each in use.program.framework):
             return {(): use.count}
         return Counter(executions.origins(int(position)) for position in executions.of_program(use.key))
 

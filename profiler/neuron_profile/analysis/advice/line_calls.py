@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from neuron_profile.analysis.advice.context import Context
+from neuron_profile.analysis.function_sources import function_lines
 from neuron_profile.analysis.loop_sources import LoopLine, loop_lines
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames, stack
 from neuron_profile.analysis.whatif.replay import Spans
@@ -20,7 +21,7 @@ _CALLS = """
 SELECT coalesce(own.source_file, span.source_file, '') AS file,
     coalesce(own.source_line, span.source_line, 0) AS line,
     coalesce(span.process_idx, 0) AS process, span.kind AS kind, span.name AS name, span.start_ts AS start_ns,
-    span.end_ts AS end_ns, coalesce(span.stack_frame_ids, '') AS stack
+    span.end_ts AS end_ns, coalesce(span.stack_frame_ids, '') AS stack, coalesce(span.layer, '') AS layer
 FROM HostSpan span LEFT JOIN Frontier own ON own.stack_frame_id = span.stack_frame_ids
 WHERE span.kind IN ('dispatch', 'copy')
 ORDER BY process, start_ns, end_ns
@@ -48,21 +49,24 @@ class PlacedCall(NamedTuple):
 
     Attributes:
         stack: Id of the innermost frame of its stack, "" where none is known.
+        layer: Path of the module that it was made in, "" outside of modules.
     """
 
     file: str
     line: int
     call: Call
     stack: str = ""
+    layer: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LineCalls:
-    """The calls of one line in a loop, as the profile keeps its text.
+    """The calls of one line that ran several times, in a loop or a function, as the profile keeps its text.
 
     Attributes:
         times: How often the line ran.
-        first_runs: Which of its runs were the first since the loop began; a loop may begin many times.
+        first_runs: Which of its runs were the first since the loop began, which may be many times; of a
+            function's line, the first in each module.
     """
 
     file: str
@@ -90,7 +94,7 @@ def calls_in_order(context: Context) -> list[PlacedCall]:
         PlacedCall(
             row["file"], row["line"],
             Call(row["process"], row["name"], row["kind"] == "copy", row["start_ns"], row["end_ns"]),
-            row["stack"],
+            row["stack"], row["layer"],
         )
         for row in context.profile.query(_CALLS).to_pylist()
     ]  # fmt: skip
@@ -131,6 +135,20 @@ def calls_in_loops(context: Context) -> Iterator[LineCalls]:
                 calls, positions[:: len(own) // times], _calls_outside(calls, frames, file, source)
             )
             yield LineCalls(file, source, own, times, frozenset(first))
+
+
+def calls_in_functions(context: Context) -> Iterator[LineCalls]:
+    """The lines of functions that gave the same several times, with their calls."""
+    calls = calls_in_order(context)
+    by_place = _positions(calls)
+    sources = {file: function_lines(context.texts.lines(file)) for file in {file for file, _ in by_place}}
+    for (file, line), positions in by_place.items():
+        source, own = sources[file].get(line), [calls[each].call for each in positions]
+        times = repetitions([call.name for call in own]) if source is not None else 0
+        if source is not None and times >= MINIMUM_TIMES:
+            layers = [calls[each].layer for each in positions[:: len(own) // times]]
+            first = frozenset(layers.index(layer) for layer in layers)
+            yield LineCalls(file, source, own, times, first)
 
 
 def _calls_outside(

@@ -12,7 +12,7 @@ from neuron_profile.fix.source import Change, Source, dotted
 
 TITLE = "Multiply in the type that the tensors have"
 TOLERANCE = 2e-2  # bf16 keeps eight bits
-_NARROW = frozenset({"bfloat16", "half", "float16"})
+NARROW = frozenset({"bfloat16", "half", "float16"})
 
 
 def edit(request: Request) -> Edit | None:
@@ -23,11 +23,11 @@ def edit(request: Request) -> Edit | None:
         return None
     changes: dict[cst.CSTNode, Change] = {}
     for product, operands in _products(source, line):
-        if all(_is_cast(operand, UPCASTS, WIDE) for operand in operands):
-            changes |= dict.fromkeys(operands, _without_cast)
+        if all(is_cast(operand, UPCASTS, WIDE) for operand in operands):
+            changes |= dict.fromkeys(operands, without_cast)
             cast = _cast_of(source, product)
             if cast is not None:
-                changes[cast] = _without_cast if _needs_parentheses(source, cast) else _bare
+                changes[cast] = without_cast if needs_parentheses(source, cast) else bare
     return Edit(TITLE, source.edited(changes), TOLERANCE) if changes else None
 
 
@@ -46,15 +46,18 @@ def _cast_of(source: Source, product: cst.BaseExpression) -> cst.Call | None:
     """The cast of a product back to a narrow type."""
     method = source.parent(product)
     call = source.parent(method) if isinstance(method, cst.Attribute) else None
-    is_cast = isinstance(call, cst.Call) and call.func is method and _is_cast(call, _NARROW, _NARROW)
-    return cst.ensure_type(call, cst.Call) if is_cast else None
+    if not isinstance(call, cst.Call) or call.func is not method or not is_cast(call, NARROW, NARROW):
+        return None
+    return call
 
 
-def _needs_parentheses(source: Source, cast: cst.Call) -> bool:
+def needs_parentheses(source: Source, cast: cst.Call) -> bool:
+    """Whether what a cast leaves behind stands inside another expression."""
     return not isinstance(source.parent(cast), (cst.Assign, cst.AnnAssign, cst.Return, cst.Arg))
 
 
-def _is_cast(node: cst.BaseExpression, methods: frozenset[str], types: frozenset[str]) -> bool:
+def is_cast(node: cst.BaseExpression, methods: frozenset[str], types: frozenset[str]) -> bool:
+    """Whether a node calls one of the methods without arguments, or `to` with one of the types alone."""
     if not isinstance(node, cst.Call) or not isinstance(node.func, cst.Attribute):
         return False
     if not node.args:
@@ -64,10 +67,12 @@ def _is_cast(node: cst.BaseExpression, methods: frozenset[str], types: frozenset
     return node.func.attr.value == "to" and is_type
 
 
-def _without_cast(node: cst.CSTNode) -> cst.BaseExpression:
+def without_cast(node: cst.CSTNode) -> cst.BaseExpression:
+    """What a cast is made of."""
     call = cst.ensure_type(node, cst.Call)
     return cst.ensure_type(call.func, cst.Attribute).value
 
 
-def _bare(node: cst.CSTNode) -> cst.CSTNode:
-    return _without_cast(node).with_changes(lpar=(), rpar=())
+def bare(node: cst.CSTNode) -> cst.CSTNode:
+    """The same without parentheses."""
+    return without_cast(node).with_changes(lpar=(), rpar=())

@@ -13,6 +13,7 @@ from flask.testing import FlaskClient
 
 from neuron_explorer.api.routes import PREFIX, register
 from neuron_explorer.library import ProfileLibrary
+from neuron_profile.analysis.advice.finding import Finding, Place
 from neuron_tools.web_access import Access, protect
 from tests.unit.neuron_profile.tiny_profile import SOURCE, SOURCE_PATH
 
@@ -203,3 +204,20 @@ def test_spans_of_lines_name_their_tracks(client: FlaskClient) -> None:
     answer = view(client, f"spans?path={SOURCE_PATH}&first=2&last=3")
     assert answer["truncated"] is False
     assert all(row["track"].startswith("p") for row in answer["spans"])
+
+
+def test_the_edit_of_a_finding_is_made_of_the_captured_text(
+    client: FlaskClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("libcst")
+    unused = Finding("unused_outputs", "spare is never read", "Leave it out.", Place(SOURCE_PATH, 2))
+    monkeypatch.setattr("neuron_profile.analysis.advice.advise.advise", lambda profile: (unused,))
+    monkeypatch.setattr(
+        "neuron_profile.fix.propose.SourceTexts.text",
+        lambda texts, file: "def f(x):\n    spare = x @ x\n    return x\n",
+    )
+    profile = profile_url(client)
+    assert client.get(f"{profile}/findings").json[0]["has_editor"] is True
+    answer = client.get(f"{profile}/edit", query_string={"finding": "1"}).json
+    assert answer["text"] == "def f(x):\n    return x\n"
+    assert client.get(f"{profile}/edit", query_string={"finding": "2"}).status_code == 400

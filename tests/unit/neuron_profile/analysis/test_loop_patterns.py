@@ -65,3 +65,16 @@ def test_what_grows_by_concatenation(text, growing):
 @pytest.mark.parametrize("text", ["for p in", "x = 1\x00", "(" * 5000])
 def test_a_text_that_is_no_python_has_none(text):
     assert not of(text).growing
+
+
+@pytest.mark.parametrize(
+    ("line", "is_row"),
+    [
+        ("out[i] = layer(x[i])", True),
+        ("out[i : i + 1] = layer(x[i : i + 1])", True),
+        ("out[i] = out[i - 1] + layer(x[i])", False),
+        ("out[0] = layer(x[i])", False),
+    ],
+)
+def test_rows_that_a_loop_writes_into_a_tensor(line, is_row):
+    assert of(f"for i in range(8):\n    {line}").rows == ({2: 2} if is_row else {})

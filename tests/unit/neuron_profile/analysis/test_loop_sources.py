@@ -66,3 +66,29 @@ def test_a_result_that_no_line_of_its_scope_reads_is_unused():
 
 def test_a_text_that_is_no_python_has_no_lines():
     assert loop_lines(["for x in"]) == {}
+
+
+def of_modules(text):
+    return {line.name: line.invariant for line in loop_lines(text.splitlines()).values()}
+
+
+@pytest.mark.parametrize("freeze", [True, False])
+def test_a_frozen_module_gives_the_same_in_a_training_loop(freeze):
+    text = (
+        "teacher = Teacher().to('neuron')\n"
+        f"{'teacher.requires_grad_(False)' if freeze else ''}\n"
+        "for _ in range(4):\n"
+        "    goal = teacher(x)\n"
+        "    loss = (student(x) - goal).square().mean()\n"
+        "    loss.backward()\n"
+        "    optimizer.step()\n"
+    )
+    assert of_modules(text)["goal"] is freeze
+
+
+@pytest.mark.parametrize(
+    ("body", "goes_on"), [("tokens = decoder(tokens, memory)", True), ("print(memory)", False)]
+)
+def test_a_loop_that_only_repeats_a_module_measures_it(body, goes_on):
+    text = f"encoder = Encoder()\nfor _ in range(4):\n    memory = encoder(x)\n    {body}\n"
+    assert of_modules(text)["memory"] is goes_on

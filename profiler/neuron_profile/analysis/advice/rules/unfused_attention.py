@@ -14,11 +14,12 @@ PRODUCTS = frozenset({"aten::bmm", "aten::mm", "aten::baddbmm"})
 SOFTMAX = frozenset({"aten::_softmax", "aten::_safe_softmax"})
 _COPIES = frozenset({"aten::copy_", "aten::clone", "aten::_to_copy"})
 MOST_BETWEEN = 4
-"""Scaling, a mask, a cast and a dropout stand between a product and its softmax at most."""
+"""Scaling, a mask and what makes it, a cast and a dropout stand between a product and its softmax at most."""
 _BETWEEN = frozenset(
     {
         *("mul", "div", "add", "sub", "mul_", "div_", "add_"),
-        *("masked_fill", "masked_fill_", "where", "tril"),
+        *("masked_fill", "masked_fill_", "where", "tril", "triu"),
+        *("bitwise_not", "logical_not", "eq", "ne", "lt", "le", "gt", "ge"),
         *("copy_", "_to_copy", "clone"),
         *("native_dropout", "bernoulli_"),
     }
