@@ -29,6 +29,9 @@ class Buffer:
         region: Which memory.
         dtype: Element type it was declared with.
         element: NumPy type of its storage; float32 for narrow floats where they are not rounded.
+        narrow: Whether it still holds an argument's narrow floats, of which `element` is wider: until
+            something writes there, float32 would hold the same numbers in two or four times the memory.
+        peers: The same memory as the other cores of a launch know it.
         shape: Shape it was declared with.
         lines: How many lines.
         pitch: Elements of one line.
@@ -47,10 +50,34 @@ class Buffer:
     """
 
     __slots__ = (
-        "_boxes", "_data", "_marks", "address", "block_addresses", "blocks", "complete", "dtype",
-        "element", "factory", "kind", "lines",
-        "name", "number", "on_chip", "partition", "pitch", "pitch_bytes", "region",
-        "shape", "site", "strides", "tile_rank", "touched", "views", "whole",
+        "_boxes",
+        "_data",
+        "_marks",
+        "address",
+        "block_addresses",
+        "blocks",
+        "complete",
+        "dtype",
+        "element",
+        "factory",
+        "kind",
+        "lines",
+        "name",
+        "narrow",
+        "number",
+        "on_chip",
+        "partition",
+        "peers",
+        "pitch",
+        "pitch_bytes",
+        "region",
+        "shape",
+        "site",
+        "strides",
+        "tile_rank",
+        "touched",
+        "views",
+        "whole",
     )  # fmt: skip
 
     def __init__(
@@ -74,6 +101,8 @@ class Buffer:
         self.views: dict[Any, tuple[int, Any]] = {}
         self.dtype = dtype
         self.element = dtype.dtype
+        self.narrow = False
+        self.peers: list[Buffer] = []
         self.shape = shape
         self.lines = lines
         self.pitch = pitch
@@ -108,6 +137,18 @@ class Buffer:
     @data.setter
     def data(self, values: npt.NDArray[Any]) -> None:
         self._data = values
+
+    def hold_argument(self, values: npt.NDArray[Any]) -> None:
+        """Take an argument's elements: one dimension, of the declared type."""
+        self._data = values
+        self.narrow = values.dtype != self.element
+
+    def widen(self) -> None:
+        """Store an argument's narrow floats as `element` from now on, on all cores: it is written."""
+        if self.narrow:
+            wide = self.data.astype(self.element)
+            for known in (self, *self.peers):
+                known._data, known.narrow = wide, False
 
     @property
     def bytes_per_partition(self) -> int:

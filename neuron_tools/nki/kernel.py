@@ -11,6 +11,7 @@ from neuron_tools.hardware import NeuronCore
 from neuron_tools.nki import execution
 from neuron_tools.nki import tracer as tracing
 from neuron_tools.nki.language.launch_position import SpreadDimension
+from neuron_tools.nki.python_subset import check_subset
 from neuron_tools.nki.run import Launch, Run, run
 from neuron_tools.nki.target import default_core
 from neuron_tools.nki.tracer import NeedsCores, NeedsValues
@@ -84,6 +85,8 @@ class Kernel:
             recording: Whether to record instructions.
             keywords: The kernel's keyword arguments.
         """
+        if not self.older_dialect:
+            check_subset(self.func)
         launch = self.launch(values=values, recording=recording)
         while True:
             try:

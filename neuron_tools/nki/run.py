@@ -192,10 +192,8 @@ class _Inputs:
         name = f"input.{len(self.storages)}"
         storage = self.trace.new_buffer(MemoryRegion.shared_hbm, dtype, shape, kind="input", name=name)
         if self.trace.values:
-            storage.data = adapter.array(value).reshape(-1)
-            if storage.data.dtype != dtype.dtype:
-                storage.data = storage.data.view(dtype.dtype)
-            storage.data = storage.data.astype(storage.element, copy=False)
+            values = adapter.array(value).reshape(-1)
+            storage.hold_argument(values if values.dtype == dtype.dtype else values.view(dtype.dtype))
         storage.written_all()
         self.storages.append((storage, value, adapter))
         tensor = NkiTensor(storage, dtype, shape, row_major(shape))
@@ -414,4 +412,6 @@ def _common_inputs(inputs: list[_Inputs]) -> list[SharedBuffer]:
 def _share_inputs(first: _Inputs, other: _Inputs) -> None:
     for (source, _, _), (storage, _, _) in zip(first.storages, other.storages):
         if other.trace.values:
-            storage.data = source.data
+            storage.hold_argument(source.data)
+            source.peers.append(storage)
+            storage.peers.append(source)

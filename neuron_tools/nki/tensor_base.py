@@ -96,9 +96,12 @@ class TensorBase(TileArithmetic):
             item = element.itemsize
             strides = [stride * item for stride in self.strides]
             try:
-                self._array = np.ndarray(self._shape, element, data, self.offset * item, strides)
+                seen: npt.NDArray[Any] = np.ndarray(self._shape, element, data, self.offset * item, strides)
             except ValueError:  # NumPy's, of a view outside the data
                 raise self._beyond() from None
+            if self.backing.narrow:  # the storage will be another once it is written
+                return seen
+            self._array = seen
         return self._array
 
     def reached(self) -> npt.NDArray[np.int64]:

@@ -83,6 +83,8 @@ def cast(values: Array, dtype: DType) -> Array:
 
 def write(view: NkiTensor, values: Any) -> None:
     """Store a result into a view, rounded to its type; the elements may come in another shape."""
+    if view.backing.narrow:
+        view.backing.widen()
     array = cast(np.asarray(values), view.dtype)
     if array.shape != view.shape:
         size = view.size

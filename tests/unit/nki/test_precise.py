@@ -85,3 +85,26 @@ def test_scattered_rows_are_not_rounded(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setenv("NKI_PRECISE_FP", "0")
     assert (jit(kernel)(np.ones((8, 64), np.float32)) == np.float32(THIRD)).all()
+
+
+def test_an_argument_is_widened_once_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel(x: Any) -> Any:
+        seen, tile = nl.ndarray((2, 128, 64), nl.float32, nl.shared_hbm), nl.ndarray((128, 64), nl.float32)
+        part = x[0:128]
+        nisa.memset(tile, THIRD)
+        for step in range(2):
+            if nl.program_id(0) == 0:
+                nisa.dma_copy(seen[step], part)  # the second time by a view that was read before
+            nisa.core_barrier(x, (0, 1))
+            if step == 0 and nl.program_id(0) == 1:
+                nisa.dma_copy(x[0:1], tile[0:1])
+            nisa.core_barrier(x, (0, 1))
+        return seen
+
+    monkeypatch.setenv("NKI_PRECISE_FP", "0")
+    x = np.ones((128, 64), nl.bfloat16.dtype)
+    seen = jit(kernel)[2](x)
+    assert (seen[0] == 1).all()
+    assert (seen[1, 0] == np.float32(THIRD)).all()
+    assert (seen[1, 1:] == 1).all()
+    assert (x[0] == np.asarray(THIRD).astype(x.dtype)).all()
