@@ -18,6 +18,7 @@ from neuron_tools.compiler.passes.recognise_by_value import recognise_by_value
 from neuron_tools.compiler.passes.recognise_moments import recognise_moments
 from neuron_tools.compiler.passes.recognise_products import recognise_products
 from neuron_tools.compiler.passes.recognise_rotations import recognise_rotations
+from neuron_tools.compiler.passes.recognise_rows import recognise_rows
 from neuron_tools.compiler.passes.recognise_windows import recognise_windows
 from neuron_tools.compiler.passes.register_arithmetic import address_by_register
 from neuron_tools.compiler.passes.simplify import simplify
@@ -31,6 +32,7 @@ PASSES = (
     simplify,  # front ends leave identity movements and dynamic forms of static shapes
     fold_constants,
     simplify,  # operands that became constants make movements static
+    recognise_rows,
     simplify_algebra,
     sink_transposes,
     simplify,  # transposes that now follow one another become one
@@ -48,7 +50,7 @@ PASSES = (
 )
 """Module-to-module passes, in order. `simplify` runs after each pass that leaves data movement behind, since
 the next ones look for operations with no movement between them."""
-_PLAIN_FORM = 6
+_PLAIN_FORM = 7
 """Passes after which a module is in its plainest StableHLO form, and nothing is recognised yet."""
 _FEW_OPERATIONS = 1
 """A module of one operation needs none of them but `simplify`."""

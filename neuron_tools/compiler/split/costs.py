@@ -28,7 +28,7 @@ class Costs:
     def __init__(self, module: Module, core: NeuronCore) -> None:
         self._module = module
         self._core = core
-        self._given = set(module.parameters)
+        self._given = _given(module)
         self._elements_per_ns = core.vector_lanes * core.vector_clock_ghz
         self._bytes_per_ns = min(core.dma_bandwidth, core.hbm_bandwidth) * 1e-9
         self._transfer_ns = (
@@ -90,3 +90,12 @@ class Costs:
         numbers = operation.attributes.get("dimension_numbers")
         features = kernel.shape[numbers["kernel"].index("o")] if isinstance(numbers, dict) else 1
         return kernel.element_count / max(int(features), 1)
+
+
+def _given(module: Module) -> set[int]:
+    """Values that are there from the start: parameters, and what is read through a view of one."""
+    given = set(module.parameters)
+    for operation in module.operations:
+        if operation.opcode in LAZY_OPCODES and operation.operands and given.issuperset(operation.operands):
+            given.update(operation.results)
+    return given

@@ -1,0 +1,100 @@
+"""Look-ups and updates of single elements become those of rows where one index serves a row."""
+
+import numpy as np
+import pytest
+
+from neuron_tools.compiler.passes.recognise_rows import recognise_rows
+from neuron_tools.simulator import simulate
+from tests.unit.compiler.modules import CORE, compiled, module, tensor
+
+TABLE, PLACES = (4, 8, 6), (4, 3, 6)
+_BODY = """({
+^bb0(%a: tensor<f32>, %b: tensor<f32>):
+%s = stablehlo.add %a, %b : tensor<f32>
+stablehlo.return %s : tensor<f32>
+})"""
+
+
+def elements(opcode, table=TABLE, places=PLACES, *, expanded=True):
+    """`torch.gather` or `scatter_add` along the second of three axes, as torch-mlir writes it."""
+    column, joined = tensor((*places, 1), "i32"), tensor((*places, 3), "i32")
+    index = tensor(places[:2] if expanded else places, "i32")
+    axes = "0, 1" if expanded else "0, 1, 2"
+    lines = [f"%i = stablehlo.broadcast_in_dim %n, dims = [{axes}] : ({index}) -> {column}"]
+    for axis in (0, 2):
+        lines += [
+            f"%c{axis} = stablehlo.iota dim = 0 : {tensor((places[axis],), 'i32')}",
+            f"%w{axis} = stablehlo.broadcast_in_dim %c{axis}, dims = [{axis}] "
+            f": ({tensor((places[axis],), 'i32')}) -> {column}",
+        ]
+    lines.append(
+        f"%at = stablehlo.concatenate %w0, %i, %w2, dim = 3 : ({column}, {column}, {column}) -> {joined}"
+    )
+    read, made = tensor(table), tensor(places)
+    if opcode == "gather":
+        arguments, result = f"%t: {read}, %n: {index}", made
+        lines.append(
+            '%r = "stablehlo.gather"(%t, %at) <{dimension_numbers = #stablehlo.gather<'
+            "collapsed_slice_dims = [0, 1, 2], start_index_map = [0, 1, 2], index_vector_dim = 3>, "
+            f"slice_sizes = array<i64: 1, 1, 1>}}> : ({read}, {joined}) -> {made}"
+        )
+    else:
+        arguments, result = f"%t: {read}, %n: {index}, %u: {made}", read
+        lines.append(
+            '%r = "stablehlo.scatter"(%t, %at, %u) <{scatter_dimension_numbers = #stablehlo.scatter<'
+            "inserted_window_dims = [0, 1, 2], scatter_dims_to_operand_dims = [0, 1, 2], "
+            f"index_vector_dim = 3>}}> {_BODY} : ({read}, {joined}, {made}) -> {read}"
+        )
+    return f"func.func @main({arguments}) -> {result} {{\n" + "\n".join(lines) + f"\nreturn %r : {result}\n}}"
+
+
+def indices_of(found, operation, given):
+    """The index operand's numbers, computed from the function's index."""
+    made_by = {result: each for each in found.operations for result in each.results}
+
+    def value(number):
+        if number == found.parameters[1]:
+            return given
+        each, shape = made_by[number], found.values[number].type.shape
+        operands = [value(operand) for operand in each.operands]
+        if each.opcode == "iota":
+            return np.arange(shape[0])
+        if each.opcode == "broadcast_in_dim":
+            placed = [1] * len(shape)
+            for source, axis in enumerate(each.attributes["broadcast_dimensions"]):
+                placed[axis] = operands[0].shape[source]
+            return np.broadcast_to(operands[0].reshape(placed), shape)
+        if each.opcode == "reshape":
+            return operands[0].reshape(shape)
+        if each.opcode == "slice":
+            return operands[0][tuple(map(slice, each.attributes["limit_indices"]))]
+        return np.concatenate(operands, each.attributes["dimension"])
+
+    return value(operation.operands[1])
+
+
+@pytest.mark.parametrize("opcode", ["gather", "scatter"])
+def test_elements_of_expanded_indices_are_rows(opcode):
+    found = recognise_rows(module(elements(opcode)))
+    operation = found.operations[-1]
+    given = np.random.default_rng(1).integers(0, TABLE[1], PLACES[:2])
+    expected = np.stack([np.broadcast_to(np.arange(4)[:, None], given.shape), given], -1)
+    np.testing.assert_array_equal(indices_of(found, operation, given), expected)
+    numbers = operation.attributes["dimension_numbers" if opcode == "gather" else "scatter_dimension_numbers"]
+    window = numbers["offset_dims" if opcode == "gather" else "update_window_dims"]
+    assert (window, numbers["index_vector_dim"]) == ((2,), 2)
+    if opcode == "gather":
+        assert operation.attributes["slice_sizes"] == (1, 1, 6)
+
+
+@pytest.mark.parametrize("opcode", ["gather", "scatter"])
+@pytest.mark.parametrize("change", [{"expanded": False}, {"places": (4, 3, 5)}])
+def test_other_elements_stay(opcode, change):
+    """An index of its own for each element, and rows of which only a part is wanted."""
+    before = module(elements(opcode, **change))
+    assert recognise_rows(before).operations == before.operations
+
+
+def test_rows_take_one_descriptor_each():
+    program = compiled(elements("gather", (16, 512, 1024), (16, 20, 1024)))
+    assert simulate(program, CORE).duration_ps < 20e6
