@@ -23,13 +23,13 @@ ARRANGEMENTS = (
     Arrangement(
         "where",
         "Where does time go",
-        "60:(62:timeline*.hierarchy.communication;38:(62:operators*.overview;38:roofline*.memory.query));"
+        "60:(62:timeline*.hierarchy.regions.communication;38:(62:operators*.overview;38:roofline*.memory.tensors.query));"
         "40:(52:source;48:advice*.details)",
     ),
     Arrangement(
         "kernel",
         "Kernel",
-        "54:(58:source;42:timeline);46:(36:compiled;64:(52:memory*.operators;48:advice*.details.roofline))",
+        "54:(58:source;42:timeline);46:(36:compiled;64:(52:memory*.tensors.operators;48:advice*.details.roofline))",
     ),
     Arrangement(
         "ranks",

@@ -27,6 +27,7 @@ from neuron_tools.profile.importers import import_traces
 from neuron_tools.profile.reader import Profile
 from tests.fixtures.foreign_traces import device_profile
 from tests.fixtures.gpu_trace import gpu_document, host
+from tests.unit.neuron_profile.analysis.tensor_tables import with_tensors
 from tests.unit.neuron_profile.tiny_profile import SOURCE_PATH
 
 
@@ -279,3 +280,22 @@ def test_advice_shows_the_edit_that_mends_a_finding(view: View, monkeypatch) -> 
     assert "--finding 1" in shown
     assert "No edit can be derived for throttling" in drawn(view, "/advice", edit="2")
     assert "There is no finding 9" in drawn(view, "/advice", edit="9")
+
+
+def test_regions_are_compared_side_by_side(view: View) -> None:
+    shown = drawn(view, "/regions")
+    assert "/model/a" in shown
+    assert "Side by side" not in shown
+    compared = drawn(view, "/regions", regions='["layer:/model/b", "layer:/model/a", "layer:/none"]')
+    assert "Side by side" in compared
+    assert "6.50 " in compared
+
+
+def test_a_tensor_leads_to_who_reads_and_writes_it(make_profile, tiny_tables) -> None:
+    path = make_profile(tables=with_tensors(tiny_tables))
+    with ProfileLibrary([path]) as library:
+        view = View(library, Analyses(library), Address("/", profile_id(path)))
+        shown = drawn(view, "/tensors", tensor="head.weight")
+        assert "Who reads and writes head.weight" in shown
+        assert "Who reads" not in drawn(view, "/tensors")
+        assert "2.00 " in shown

@@ -1,0 +1,30 @@
+"""Tensors: what of each is moved, by whom, and when memory is held for it."""
+
+from neuron_profile.analysis.tensor_traffic import find_tensors, find_users
+from neuron_tools import open_profile
+from tests.unit.neuron_profile.analysis.tensor_tables import with_tensors
+
+
+def test_a_tensor_has_its_size_its_loads_and_when_it_is_held(make_profile, tiny_tables):
+    with open_profile(make_profile(tables=with_tensors(tiny_tables))) as profile:
+        weight, output = find_tensors(profile)
+        assert (weight.name, weight.byte_count, weight.loads) == ("head.weight", 64, 2.0)
+        assert (weight.read_bytes, weight.written_bytes, weight.transfers) == (128, 0, 2)
+        assert weight.held == ((5, 2000),)
+        assert (output.name, output.byte_count, output.read_bytes, output.written_bytes) == (
+            "output.0",
+            None,
+            0,
+            32,
+        )
+
+
+def test_who_reads_and_writes_a_tensor_is_told_by_line(make_profile, tiny_tables):
+    with open_profile(make_profile(tables=with_tensors(tiny_tables))) as profile:
+        users = find_users(profile, "head.weight")
+        assert [(user.writes, user.module, user.line, user.byte_count) for user in users] == [
+            (False, "/model/a", 2, 64),
+            (False, "/model/b", 3, 64),
+        ]
+        (writer,) = find_users(profile, "output.0")
+        assert writer.writes
