@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from neuron_tools.records.program import CollectiveKind, DType, Engine, Flag, Memory, Opcode
 
 NO_OPERAND = -1
-FIRST_WRITE, SECOND_WRITE = 0, 1
+FIRST_WRITE = 0
 READS = 2
 """Operand slots of a row: two regions written, then four read."""
 

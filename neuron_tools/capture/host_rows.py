@@ -37,7 +37,7 @@ EVENT_NAMES = {
     RecordKind.COPY_TO_HOST: ("nrt_tensor_read", "dmem_buf_copyout"),
     RecordKind.SYNCHRONIZE: ("nrt_synchronize", None),
 }
-FRAMEWORK_SOURCE, RUNTIME_SOURCE, HARDWARE_SOURCE = "framework", "neuron_rt", "neuron_hw"
+RUNTIME_SOURCE, HARDWARE_SOURCE = "neuron_rt", "neuron_hw"
 INSTANCE_ID = "simulated"
 IN_OPTIMIZER = 1  # bit of the record column `flags`
 

@@ -20,7 +20,6 @@ from neuron_tools.nki.errors import NkiValidationError
 
 Array = npt.NDArray[Any]
 FP32_MINIMUM = float(np.finfo(np.float32).min)
-_HALF_PI = np.float32(np.pi / 2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -276,8 +275,3 @@ def find_operator(given: Any) -> Operator:
 
 _ON_VECTOR = ("abs", "rsqrt", "reciprocal", "sqrt")
 """Functions of one operand with a table that the Vector engine computes too."""
-
-
-def is_arithmetic(operator: Operator) -> bool:
-    """Whether it computes in fp32."""
-    return not operator.bitwise

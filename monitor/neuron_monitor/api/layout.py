@@ -79,7 +79,6 @@ TRAFFIC_NODES = (
 )
 PROGRESS_NODES = ("inference_count", "nc_time_in_use")
 ACTIVITY_NODES = ("flop_count", "model_load_count")
-RESET_NODES = ("reset_req_count", "reset_fail_count")
 POWER_STATUS_VALID = "POWER_STATUS_VALID"
 
 

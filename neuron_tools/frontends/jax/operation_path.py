@@ -6,8 +6,6 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Transformations that wrap a name: jvp(mlp) is module mlp under differentiation.
-TRANSFORMATIONS = frozenset({"jvp", "transpose", "vmap", "batched", "linearize", "remat", "checkpoint"})
 # Names that say how a computation is carried out, not which part of the program it is.
 _MECHANICS = frozenset({
     "", "while", "body", "cond", "scan", "closed_call", "core_call", "core_closed_call", "custom_jvp_call",

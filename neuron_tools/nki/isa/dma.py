@@ -27,8 +27,6 @@ from neuron_tools.nki.view_form import ViewForm
 from neuron_tools.records.program import Memory
 
 _MADE_BY = {modes.unknown: "", modes.swdge: "software", modes.hwdge: "hardware", modes.none: "runtime"}
-_SKIPPED = -1
-"""Position in `gather` of an element that an index out of bounds leaves out."""
 
 
 def _copied(call: Call) -> Kind:

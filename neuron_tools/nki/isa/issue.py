@@ -39,11 +39,6 @@ def form_of(operand: Any) -> ViewForm | None:
     return None
 
 
-def region_of(operand: Any) -> int:
-    """The region row of a resolved tensor operand, or -1."""
-    return operand.region if isinstance(operand, NkiTensor) else -1
-
-
 def issue(trace: Tracer, kind: Kind, dst: NkiTensor, *sources: Any, second: NkiTensor | None = None) -> None:
     """Check what is read, record the instruction, and note what it writes."""
     regions = [-1, -1, -1, -1]

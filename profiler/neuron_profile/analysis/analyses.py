@@ -95,6 +95,10 @@ def _kernels(profile: Profile, level: str) -> Any:
     return whole if whole.devices else None
 
 
+def _of_traces(find: Callable[[Profile], Any], lacks: str) -> ProfileAnalysis:
+    return ProfileAnalysis(lambda profile, level: None, lambda profile, level: find(profile), lacks)
+
+
 IDLE = ProfileAnalysis(
     lambda profile, level: idle_reasons(profile),
     lambda profile, level: find_stream_times(profile),
@@ -106,31 +110,13 @@ HOST = ProfileAnalysis(
 KERNELS = ProfileAnalysis(
     lambda profile, level: None, _kernels, "spans of a device from another tool's trace"
 )
-QUEUE = ProfileAnalysis(
-    lambda profile, level: None,
-    lambda profile, level: find_stream_queues(profile),
-    "launches of a device's work from another tool's trace",
+QUEUE = _of_traces(find_stream_queues, "launches of a device's work from another tool's trace")
+GRAPHS = _of_traces(
+    find_graphs, "launches of recorded graphs (CUDA graphs, HIP graphs) from another tool's trace"
 )
-GRAPHS = ProfileAnalysis(
-    lambda profile, level: None,
-    lambda profile, level: find_graphs(profile),
-    "launches of recorded graphs (CUDA graphs, HIP graphs) from another tool's trace",
-)
-TRITON = ProfileAnalysis(
-    lambda profile, level: None,
-    lambda profile, level: find_triton_kernels(profile),
-    "operators that name a Triton kernel's source",
-)
-COUNTERS = ProfileAnalysis(
-    lambda profile, level: None,
-    lambda profile, level: find_counters(profile),
-    "counters of CUPTI's range profiler",
-)
-INPUT = ProfileAnalysis(
-    lambda profile, level: None,
-    lambda profile, level: find_input(profile),
-    "waits for a data loader and no infeed in another tool's trace",
-)
+TRITON = _of_traces(find_triton_kernels, "operators that name a Triton kernel's source")
+COUNTERS = _of_traces(find_counters, "counters of CUPTI's range profiler")
+INPUT = _of_traces(find_input, "waits for a data loader and no infeed in another tool's trace")
 ROOFLINE = ProfileAnalysis(
     _roofline, make_trace_roofline, "HLO operations, and no shapes of operators on a device with known peaks"
 )

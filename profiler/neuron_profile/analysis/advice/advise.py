@@ -12,8 +12,7 @@ from neuron_profile.analysis.source_frames import SourceLine
 from neuron_tools.doors import Door
 from neuron_tools.profile.reader import Profile
 
-_FILES = (
-    "host_synchronisation",
+_LAUNCHES = (
     "repeated_copies",
     "layout_copies",
     "dtype_round_trips",
@@ -21,10 +20,14 @@ _FILES = (
     "unused_outputs",
     "unfused_updates",
     "tiny_batches",
-    "growing_caches",
     "unfused_attention",
     "unfused_dropout",
     "frozen_gradients",
+)
+_FILES = (
+    "host_synchronisation",
+    *_LAUNCHES,
+    "growing_caches",
     "host_bound",
     "host_activity",
     "tiny_operations",
@@ -56,18 +59,6 @@ RULES = Door(
 )
 """Each a `Rule`: it looks at a profile and yields findings."""
 
-_LAUNCHES = (
-    "repeated_copies",
-    "layout_copies",
-    "dtype_round_trips",
-    "recomputation",
-    "unused_outputs",
-    "unfused_updates",
-    "tiny_batches",
-    "unfused_attention",
-    "unfused_dropout",
-    "frozen_gradients",
-)
 EXPLAINED_BY = {
     "host_bound": ("host_synchronisation", "tiny_operations", *_LAUNCHES),
     "tiny_operations": _LAUNCHES,
