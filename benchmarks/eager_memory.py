@@ -57,14 +57,23 @@ def measure(operations: int, folder: Path) -> list[Figure]:
         text=True,
     ) as capture:
         assert capture.stdout is not None
-        readings = []
-        for line in capture.stdout:
-            readings.append(_private_bytes(capture.pid))
-            sizes = ", ".join(f"{kind} {size / 2**20:.0f} MiB" for kind, size in readings[-1].items())
-            print(f"{int(line) + 1} of {MARKS}: {sizes}", file=sys.stderr, flush=True)
+        readings = [_reading(capture.pid, int(line) + 1) for line in capture.stdout]
+        behind = []
+        while capture.poll() is None:
+            behind.append(_private_bytes(capture.pid)[ASSEMBLER] / 2**20)
+            with suppress(subprocess.TimeoutExpired):
+                capture.wait(1)
     with open_profile(output) as profile:
         ran = profile.tables()["ExecutionInfo"]
-    return list(_figures(readings, ran))
+    most = Figure(f"{ASSEMBLER}: most while it finishes", max(behind, default=0.0), "MiB")
+    return [*_figures(readings, ran), most]
+
+
+def _reading(capture: int, mark: int) -> dict[str, int]:
+    found = _private_bytes(capture)
+    sizes = ", ".join(f"{kind} {size / 2**20:.0f} MiB" for kind, size in found.items())
+    print(f"{mark} of {MARKS}: {sizes}", file=sys.stderr, flush=True)
+    return found
 
 
 def _private_bytes(capture: int) -> dict[str, int]:

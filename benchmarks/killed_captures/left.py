@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from benchmarks.killed_captures.scenes import ENDED, NOTES, PROFILE, TICK
 from neuron_tools.capture.recovery import recover, recovery_notice
-from neuron_tools.profile import layout
 from neuron_tools.profile.reader import open_profile
+from neuron_tools.profile.store import layout
 
 NEVER_LOST_S = 1.0
 Times = dict[int, npt.NDArray[np.int64]]

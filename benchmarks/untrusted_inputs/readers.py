@@ -15,9 +15,9 @@ from typing import Any
 from benchmarks.untrusted_inputs import servers
 from benchmarks.untrusted_inputs.damage import damaged
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.layout import MANIFEST_NAME
 from neuron_tools.profile.reader import Profile, open_profile
 from neuron_tools.profile.schema import TABLES, table_schema
+from neuron_tools.profile.store.layout import MANIFEST_NAME
 
 
 @dataclass(frozen=True, slots=True)

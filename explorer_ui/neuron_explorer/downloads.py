@@ -18,7 +18,7 @@ from neuron_explorer.page import Site, View
 from neuron_explorer.parts.card import file_name
 from neuron_explorer.query_results import TIMEOUT_S
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.catalog import quoted
+from neuron_tools.profile.store.catalog import quoted
 
 MOST_ROWS = 1_000_000
 CHUNK_ROWS = 5_000

@@ -12,8 +12,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.catalog import quoted
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.store.catalog import quoted
 
 BLOCK = 100
 REACHABLE = 10_000

@@ -16,9 +16,9 @@ from typing import Any
 import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile import sandbox
 from neuron_tools.profile.lockdown.query_worker import Interrupting
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.store import sandbox
 
 STOP_AGAIN_S = 0.02
 

@@ -15,10 +15,10 @@ from pathlib import Path
 from threading import Lock, RLock
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile import layout
 from neuron_tools.profile.reader import Profile, open_profile
-from neuron_tools.profile.remote import is_url
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.remote import is_url
 
 ID_DIGITS = 12
 FOLDER_DEPTH = 3  # below a folder that the user named; deeper ones are not looked into

@@ -24,7 +24,7 @@ from neuron_tools.capture.text import storable
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.neff.kept_programs import keep_programs
 from neuron_tools.profile.derive import derive_tables
-from neuron_tools.profile.frontier import is_installed
+from neuron_tools.profile.store.frontier import is_installed
 from neuron_tools.profile.writer import ProfileWriter
 
 POLL_BUDGET_S = 0.5

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from neuron_tools.capture.log_lock import is_in_use
 from neuron_tools.capture.options import LOG_FOLDER, CaptureOptions, simulated_core
 from neuron_tools.errors import NeuronToolsError, UsageError
-from neuron_tools.profile import layout
+from neuron_tools.profile.store import layout
 
 if TYPE_CHECKING:
     from neuron_tools.capture.assembler import CaptureReport

@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from neuron_tools.profile import layout, sandbox, source_lines
-from neuron_tools.profile.catalog import Catalog, create_views, quoted, read_catalog
-from neuron_tools.profile.damage import DamagedProfileError, reading
-from neuron_tools.profile.frontier import STACKS_THROUGH, OwnCode, own_code_of
-from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.lockdown.query_worker import (
     Interrupting,
     QueryTarget,
@@ -26,11 +21,16 @@ from neuron_tools.profile.lockdown.query_worker import (
     no_interrupt,
     run_query,
 )
-from neuron_tools.profile.remote import RemoteFolder, is_url, remote_folder
-from neuron_tools.profile.rows import stored_row
-from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import table_schema
-from neuron_tools.profile.stored_catalog import open_catalog
+from neuron_tools.profile.store import layout, sandbox, source_lines
+from neuron_tools.profile.store.catalog import Catalog, create_views, quoted, read_catalog
+from neuron_tools.profile.store.damage import DamagedProfileError, reading
+from neuron_tools.profile.store.frontier import STACKS_THROUGH, OwnCode, own_code_of
+from neuron_tools.profile.store.layout import NotAProfileError
+from neuron_tools.profile.store.remote import RemoteFolder, is_url, remote_folder
+from neuron_tools.profile.store.rows import stored_row
+from neuron_tools.profile.store.sandbox import QueryError
+from neuron_tools.profile.store.stored_catalog import open_catalog
 from neuron_tools.profile.timeline.scan import batches
 from neuron_tools.profile.timeline.track import Track
 from neuron_tools.profile.timeline.view import Timeline, TimelineError

@@ -21,15 +21,15 @@ from typing import Any
 import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError, UsageError
-from neuron_tools.profile import layout
-from neuron_tools.profile.catalog import read_catalog
-from neuron_tools.profile.columns import ColumnError, Columns, to_arrow
-from neuron_tools.profile.compaction import compact
-from neuron_tools.profile.parts import TableParts, part_rows
 from neuron_tools.profile.schema import TABLES, table_schema
-from neuron_tools.profile.stored_catalog import store_catalog
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.catalog import read_catalog
+from neuron_tools.profile.store.columns import ColumnError, Columns, to_arrow
+from neuron_tools.profile.store.compaction import compact
+from neuron_tools.profile.store.parts import TableParts, part_rows
+from neuron_tools.profile.store.stored_catalog import store_catalog
+from neuron_tools.profile.store.window_pool import WindowPool
 from neuron_tools.profile.timeline.view import INDEX_FOLDER, open_index
-from neuron_tools.profile.window_pool import WindowPool
 
 __all__ = ["ColumnError", "ProfileWriteError", "ProfileWriter"]
 

@@ -24,8 +24,8 @@ from neuron_explorer.library import ProfileLibrary, UnknownProfileError
 from neuron_explorer.sharing import NOT_SHARED, NotSharedError, Sharing
 from neuron_tools.command_line import version_text
 from neuron_tools.errors import NeuronToolsError, UsageError
-from neuron_tools.profile.frontier import OwnCode
 from neuron_tools.profile.reader import Profile
+from neuron_tools.profile.store.frontier import OwnCode
 from neuron_tools.web_access import came_with_header
 
 PREFIX = "/api/editor"

@@ -25,8 +25,8 @@ from neuron_explorer.parts.ticks import one_question_at_a_time
 from neuron_explorer.tasks import Task
 from neuron_profile.analysis.identity import command_text
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile import layout as folder_layout
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store import layout as folder_layout
 
 SPAN_TABLES = ("Instruction", "DmaPacketAggregated", "DmaPacket", "HloInstruction", "FrameworkInstruction",
                "HostSpan", "TraceSpan", "SystemProfileEvents", "CcOp")  # fmt: skip

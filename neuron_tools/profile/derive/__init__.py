@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from neuron_tools.profile import layout
 from neuron_tools.profile.derive.active_time import active_time
 from neuron_tools.profile.derive.busy import BusyTime, read_busy_time
 from neuron_tools.profile.derive.framework_node import framework_nodes
@@ -20,7 +19,8 @@ from neuron_tools.profile.derive.peaks import read_peaks
 from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.derive.summary import SummaryInput, device_extent, summary_metrics
 from neuron_tools.profile.derive.throttle_summary import throttle_summary
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.writer import ProfileWriter
 
 DERIVED_TABLES = (

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from neuron_tools.profile.derive.intervals import IntervalUnion, Islands, merged
-from neuron_tools.profile.recorded import Ints, Numbering, RecordedTables, TextCodes, integers
+from neuron_tools.profile.store.recorded import Ints, Numbering, RecordedTables, TextCodes, integers
 
 DMA_ENGINE, CC_ENGINE, CC_CORES_ENGINE = "dma", "cc", "cc_cores"
 STATIC, SOFTWARE_DYNAMIC, HARDWARE_DYNAMIC = "static", "software_dynamic", "hardware_dynamic"

@@ -17,7 +17,7 @@ from neuron_tools.profile.derive.interval_work import interval_work
 from neuron_tools.profile.derive.intervals import NO_ISLANDS, Islands, at_most, merged
 from neuron_tools.profile.derive.layers import LayerTree, layer_tree
 from neuron_tools.profile.derive.peaks import Peaks
-from neuron_tools.profile.recorded import Ints, RecordedTables
+from neuron_tools.profile.store.recorded import Ints, RecordedTables
 
 MAX_INTERVALS = 500
 ENGINES = ("tensor", "vector", "scalar", "gpsimd", "sync")

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from neuron_tools.profile.derive.intervals import Islands
 from neuron_tools.profile.derive.layers import LayerTree
 from neuron_tools.profile.derive.peaks import Peaks
-from neuron_tools.profile.recorded import Ints, RecordedTables, TextCodes, integers
+from neuron_tools.profile.store.recorded import Ints, RecordedTables, TextCodes, integers
 
 Floats = npt.NDArray[np.float64]
 ELEMENTS, TRANSPOSED, FLOPS, USEFUL_FLOPS, HBM_BYTES = range(5)

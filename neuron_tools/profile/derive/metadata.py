@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 
 _SECOND_NS = 1_000_000_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_tools.profile.derive.busy import BusyTime
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 
 _COLUMNS = (
     "engine",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 
 _METADATA = """
     SELECT max(num_physical_cores) AS physical_cores, max(hbm_ddr_bandwidth) AS hbm_bytes_per_second,

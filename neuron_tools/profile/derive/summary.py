@@ -21,7 +21,7 @@ from neuron_tools.profile.derive.busy import (
 )
 from neuron_tools.profile.derive.intervals import merged
 from neuron_tools.profile.derive.peaks import Peaks
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 
 NANOSECOND = 1e-9
 ENGINES = ("tensor", "vector", "scalar", "sync", "gpsimd")

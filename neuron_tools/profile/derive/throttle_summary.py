@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 
 # The hardware reports a limit of k / n of the full rate; k = n is no limit.
 _QUERY = """

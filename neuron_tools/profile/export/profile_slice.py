@@ -14,12 +14,12 @@ from typing import Any, Protocol
 import pyarrow as pa
 
 from neuron_tools.errors import UsageError
-from neuron_tools.profile import layout
 from neuron_tools.profile.derive import DERIVED_TABLES, derive_tables
 from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.export.report import ExportReport, Progress, RowCounter
 from neuron_tools.profile.export.source import ProfileSource, Tables
 from neuron_tools.profile.schema import TABLES, TableSchema
+from neuron_tools.profile.store import layout
 from neuron_tools.profile.writer import ProfileWriter
 
 SPANS: Mapping[str, tuple[str, str]] = {

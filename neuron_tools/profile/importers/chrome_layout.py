@@ -14,7 +14,7 @@ from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.json_scan import Int64Array
 from neuron_tools.profile.importers.json_text import loads
 from neuron_tools.profile.importers.recording import Process, Recording, Track
-from neuron_tools.profile.recorded import Numbering, TextCodes
+from neuron_tools.profile.store.recorded import Numbering, TextCodes
 
 LARGEST_NUMBER = (1 << 63) - 1
 SHIFT = 31

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from neuron_tools.errors import UsageError
-from neuron_tools.profile import layout
 from neuron_tools.profile.derive import DERIVED_TABLES, derive_tables
 from neuron_tools.profile.derive.schema_fields import schema_fields
 from neuron_tools.profile.importers import neuron_folder
@@ -19,6 +18,7 @@ from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.formats import recognise
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
+from neuron_tools.profile.store import layout
 from neuron_tools.profile.writer import ProfileWriter
 
 DEVICE_TABLES = frozenset({"Instruction", "DmaPacketAggregated", "DmaPacket"})

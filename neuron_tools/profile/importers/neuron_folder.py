@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neuron_tools.profile import layout
-from neuron_tools.profile.catalog import read_catalog
 from neuron_tools.profile.derive import DERIVED_TABLES
 from neuron_tools.profile.importers.errors import TraceError
 from neuron_tools.profile.importers.recording import Clock, Process, Recording
 from neuron_tools.profile.schema import TABLES, Field, TableSchema, plain_types
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.catalog import read_catalog
 
 NAME = "Neuron Explorer Parquet"
 OWN_NAME = "Neuron Tools profile"

@@ -25,13 +25,13 @@ import pyarrow.dataset
 import pyarrow.parquet  # loaded before the files are out of reach
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile import layout, sandbox
-from neuron_tools.profile.catalog import create_views, read_catalog
 from neuron_tools.profile.lockdown import kernel
-from neuron_tools.profile.stored_catalog import open_catalog
+from neuron_tools.profile.store import layout, sandbox
+from neuron_tools.profile.store.catalog import create_views, read_catalog
+from neuron_tools.profile.store.stored_catalog import open_catalog
 
 if TYPE_CHECKING:
-    from neuron_tools.profile.catalog import Catalog
+    from neuron_tools.profile.store.catalog import Catalog
 
 MOST_FILES = 1024
 OWN_FIGURES = (Path("/proc/self"), Path("/sys/fs/cgroup"))

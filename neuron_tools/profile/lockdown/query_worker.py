@@ -26,7 +26,7 @@ from typing import Any
 import pyarrow as pa
 
 from neuron_tools.profile.lockdown.bare_environment import bare_environment
-from neuron_tools.profile.sandbox import TOO_MUCH_MEMORY, QueryError, took_too_long
+from neuron_tools.profile.store.sandbox import TOO_MUCH_MEMORY, QueryError, took_too_long
 
 Interrupting = Callable[[Callable[[], None]], AbstractContextManager[None]]
 

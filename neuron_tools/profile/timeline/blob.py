@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile.remote import fetcher_of
+from neuron_tools.profile.store.remote import fetcher_of
 from neuron_tools.profile.timeline.read_ahead import STEP_BYTES
 
 ALIGNMENT = 8

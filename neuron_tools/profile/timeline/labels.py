@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.remote import source_of
+from neuron_tools.profile.store.remote import source_of
 from neuron_tools.profile.timeline.scan import TrackKey
 from neuron_tools.profile.timeline.sources import CounterSource, SpanSource
 from neuron_tools.profile.timeline.track import COUNTER, GROUPS, Track, drawing_order

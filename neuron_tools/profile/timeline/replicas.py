@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.remote import source_of
+from neuron_tools.profile.store.remote import source_of
 from neuron_tools.profile.timeline.track import Track, drawing_order
 
 _COLUMNS = ["process_idx", "rank", "replica_of_rank", "name"]

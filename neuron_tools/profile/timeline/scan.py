@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.damage import reading
-from neuron_tools.profile.remote import source_of
+from neuron_tools.profile.store.damage import reading
+from neuron_tools.profile.store.remote import source_of
 from neuron_tools.profile.timeline.sources import SpanSource
 
 Ints = npt.NDArray[np.int64]

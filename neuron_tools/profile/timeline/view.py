@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.schema import TABLES
-from neuron_tools.profile.stored_catalog import parts_signature
+from neuron_tools.profile.store.stored_catalog import parts_signature
 from neuron_tools.profile.timeline.index import IndexMismatchError, TimelineIndex
 from neuron_tools.profile.timeline.replicas import TrackPlaces, replicas_in, with_replicas
 from neuron_tools.profile.timeline.search import Condition, at_lines, column_is, search_names, search_rows

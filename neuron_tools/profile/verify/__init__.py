@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.verify.breach import MAX_PER_RULE, Breach, Check
 from neuron_tools.profile.verify.description import check_parts, check_schema_fields
 from neuron_tools.profile.verify.hierarchy import check_hierarchy

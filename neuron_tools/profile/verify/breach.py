@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from neuron_tools.profile.catalog import quoted
-from neuron_tools.profile.recorded import RecordedTables
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.catalog import quoted
+from neuron_tools.profile.store.recorded import RecordedTables
 
 MAX_PER_RULE = 100
 """Rows listed for one rule of one table: a profile that breaks a rule everywhere is told often enough."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neuron_tools.profile.recorded import RecordedTables
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.verify.breach import Breach
 
 

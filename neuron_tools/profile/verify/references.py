@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from neuron_tools.profile.catalog import quoted, text_literal
-from neuron_tools.profile.recorded import RecordedTables
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.catalog import quoted, text_literal
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.verify.breach import MAX_PER_RULE, Breach, listed
 
 # SemaphoreUpdate.id names a semaphore, not a row.

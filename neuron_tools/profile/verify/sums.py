@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from neuron_tools.profile.derive.summary import ENGINES, NANOSECOND
-from neuron_tools.profile.recorded import RecordedTables
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.verify.breach import Breach, breaches, close
 
 _SUMS = """

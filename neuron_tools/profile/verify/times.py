@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from neuron_tools.profile.derive.busy import EngineKey, read_busy_time
-from neuron_tools.profile.recorded import RecordedTables
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.verify.breach import (
     ABSOLUTE_TOLERANCE,
     MAX_PER_RULE,

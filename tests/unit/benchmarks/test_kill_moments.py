@@ -14,7 +14,7 @@ from benchmarks.killed_captures import left
 from benchmarks.killed_captures.campaign import Kill, campaign, planned
 from benchmarks.killed_captures.left import Ticks, judged
 from benchmarks.killed_captures.scenes import ENDED, NOTES, PROFILE, SCENES
-from neuron_tools.profile import layout
+from neuron_tools.profile.store import layout
 
 SECOND_NS = 1_000_000_000
 KILLED_NS = 10 * SECOND_NS

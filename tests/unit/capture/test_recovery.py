@@ -6,8 +6,8 @@ from neuron_tools.capture.assembler import Assembler
 from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.options import CaptureOptions
 from neuron_tools.capture.recovery import RecoveryError, recover, recovery_notice
-from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.reader import open_profile
+from neuron_tools.profile.store.layout import NotAProfileError
 from neuron_tools.profile.verify import verify
 from tests.unit.capture.logs import one_step, write_log
 from tests.unit.capture.programs import fused_executable

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.profile.derive import derive_tables
-from neuron_tools.profile.recorded import RecordedTables
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.recorded import RecordedTables
 from neuron_tools.profile.writer import ProfileWriter
 
 Row = dict[str, Any]

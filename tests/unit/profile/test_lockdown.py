@@ -9,7 +9,7 @@ import pytest
 
 from neuron_tools.profile.lockdown import kernel, query_worker
 from neuron_tools.profile.reader import open_profile
-from neuron_tools.profile.sandbox import QueryError
+from neuron_tools.profile.store.sandbox import QueryError
 from tests.fixtures.foreign_traces import all_traces
 from tests.unit.profile.builders import instruction, write_profile
 

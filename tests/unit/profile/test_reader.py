@@ -6,10 +6,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import neuron_tools
-from neuron_tools.profile.layout import NotAProfileError, part_files
 from neuron_tools.profile.reader import open_profile
-from neuron_tools.profile.sandbox import QueryError
 from neuron_tools.profile.schema import TABLES, UnknownTableError
+from neuron_tools.profile.store.layout import NotAProfileError, part_files
+from neuron_tools.profile.store.sandbox import QueryError
 from tests.unit.profile.builders import instruction, sound_tables, write_profile
 
 

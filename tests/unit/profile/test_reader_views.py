@@ -3,8 +3,8 @@
 import pytest
 
 from neuron_tools import open_profile
-from neuron_tools.profile.layout import NotAProfileError
 from neuron_tools.profile.reader import TimelineError
+from neuron_tools.profile.store.layout import NotAProfileError
 from tests.unit.profile.builders import sound_tables, write_profile
 
 

@@ -12,10 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from neuron_tools.errors import UsageError
-from neuron_tools.profile import parts, writer
-from neuron_tools.profile.layout import part_files
+from neuron_tools.profile import writer
 from neuron_tools.profile.reader import open_profile
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store import parts
+from neuron_tools.profile.store.layout import part_files
 from neuron_tools.profile.writer import ProfileWriteError, ProfileWriter
 from tests.unit.profile.builders import columns, instruction, write_profile
 

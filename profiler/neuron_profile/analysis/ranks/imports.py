@@ -13,9 +13,9 @@ from secrets import token_hex
 
 from neuron_profile.analysis.ranks.spread import Engine, Progress, in_order, spread
 from neuron_tools.errors import UsageError
-from neuron_tools.profile import layout
 from neuron_tools.profile.importers.import_profile import ImportReport
 from neuron_tools.profile.lockdown.import_process import import_apart
+from neuron_tools.profile.store import layout
 
 _UNFINISHED = ".importing"
 

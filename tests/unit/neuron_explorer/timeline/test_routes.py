@@ -6,7 +6,7 @@ from flask import Flask
 
 from neuron_explorer.timeline import operation_engines
 from neuron_explorer.timeline.routes import ARROW, register
-from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.store.layout import NotAProfileError
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 
 from neuron_tools import open_profile
-from neuron_tools.profile import parts
 from neuron_tools.profile.export.source import Tables
 from neuron_tools.profile.export.stored_rows import can_be_read_as_stored
 from neuron_tools.profile.export.timeline_sources import DMA_TRANSFERS, HOST_SPANS, INSTRUCTIONS
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store import parts
 from neuron_tools.profile.writer import ProfileWriter
 from tests.fixtures.synthetic_profile import synthetic_profile
 from tests.fixtures.timelines import timeline_of

@@ -4,8 +4,8 @@ import copy
 
 import pytest
 
-from neuron_tools.profile.layout import part_files
 from neuron_tools.profile.reader import open_profile
+from neuron_tools.profile.store.layout import part_files
 from neuron_tools.profile.verify import MAX_PER_RULE, verify
 from neuron_tools.profile.writer import ProfileWriter
 from tests.unit.profile.builders import METADATA_ROW, instruction, sound_tables, write_profile

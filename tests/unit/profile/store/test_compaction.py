@@ -2,10 +2,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from neuron_tools import open_profile
-from neuron_tools.profile import layout, parts
-from neuron_tools.profile.compaction import compact, join_parts
-from neuron_tools.profile.layout import part_files
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store import layout, parts
+from neuron_tools.profile.store.compaction import compact, join_parts
+from neuron_tools.profile.store.layout import part_files
 from neuron_tools.profile.writer import ProfileWriter
 from tests.unit.profile.builders import columns, instruction
 

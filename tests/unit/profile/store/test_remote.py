@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from neuron_tools import open_profile
-from neuron_tools.profile import remote
 from neuron_tools.profile.reader import NotAProfileError, QueryError
+from neuron_tools.profile.store import remote
 from tests.unit.profile.timeline.traces import serial_spans, write_spans
 
 

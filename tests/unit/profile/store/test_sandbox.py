@@ -1,7 +1,7 @@
 import pytest
 
 from neuron_tools.profile.reader import open_profile
-from neuron_tools.profile.sandbox import QueryError
+from neuron_tools.profile.store.sandbox import QueryError
 from tests.unit.profile.builders import instruction, write_profile
 
 

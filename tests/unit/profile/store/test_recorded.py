@@ -2,11 +2,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neuron_tools.profile import recorded
-from neuron_tools.profile.layout import part_files
 from neuron_tools.profile.reader import open_profile
-from neuron_tools.profile.recorded import DamagedProfileError, RecordedTables, TextCodes, integers
-from neuron_tools.profile.sandbox import QueryError
+from neuron_tools.profile.store import recorded
+from neuron_tools.profile.store.layout import part_files
+from neuron_tools.profile.store.recorded import DamagedProfileError, RecordedTables, TextCodes, integers
+from neuron_tools.profile.store.sandbox import QueryError
 from tests.unit.profile.builders import instruction, write_profile
 
 ROWS = {"Instruction": [instruction("Tensor", n, n + 1, layer="/a" if n % 2 else None) for n in range(7)]}

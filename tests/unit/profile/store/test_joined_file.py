@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuron_tools.profile.joined_file import JoinedFile, ParquetBytes
+from neuron_tools.profile.store.joined_file import JoinedFile, ParquetBytes
 
 
 def rows_of(count, seed=0):

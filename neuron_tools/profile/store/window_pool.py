@@ -9,7 +9,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
-from neuron_tools.profile.window import Workspace
+from neuron_tools.profile.store.window import Workspace
 
 WORKERS = 2
 WINDOWS_IN_FLIGHT = 3

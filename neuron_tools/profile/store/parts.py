@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile import layout
-from neuron_tools.profile.columns import nulls
-from neuron_tools.profile.encoding import writer_options
-from neuron_tools.profile.joined_file import JoinedFile, ParquetBytes
 from neuron_tools.profile.schema import TableSchema, arrow_schema, is_dictionary
-from neuron_tools.profile.window import Workspace, sorted_window
-from neuron_tools.profile.window_pool import Chain, WindowPool
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.columns import nulls
+from neuron_tools.profile.store.encoding import writer_options
+from neuron_tools.profile.store.joined_file import JoinedFile, ParquetBytes
+from neuron_tools.profile.store.window import Workspace, sorted_window
+from neuron_tools.profile.store.window_pool import Chain, WindowPool
 
 WINDOW_BYTES = 32 << 20  # bounds the memory of a window: rows = this over the table's row width
 MIN_WINDOW_ROWS, MAX_WINDOW_ROWS = 1 << 14, 1 << 17

@@ -7,9 +7,9 @@ import pytest
 
 from neuron_tools import open_profile
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.damage import DamagedProfileError
 from neuron_tools.profile.export import export_perfetto
-from neuron_tools.profile.layout import part_files
+from neuron_tools.profile.store.damage import DamagedProfileError
+from neuron_tools.profile.store.layout import part_files
 from tests.unit.profile.builders import instruction, write_profile
 
 

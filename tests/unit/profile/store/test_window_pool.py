@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from neuron_tools.profile.window_pool import Chain, WindowPool
+from neuron_tools.profile.store.window_pool import Chain, WindowPool
 
 
 def test_what_is_ready_early_is_written_in_its_turn():

@@ -1,7 +1,7 @@
 import duckdb
 import pytest
 
-from neuron_tools.profile.frontier import OwnCode, frontier_query, own_code_of
+from neuron_tools.profile.store.frontier import OwnCode, frontier_query, own_code_of
 
 TRAIN, MODEL = (
     "/home/me/project/train.py",

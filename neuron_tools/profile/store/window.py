@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from neuron_tools.profile.columns import null_column
 from neuron_tools.profile.schema import TableSchema, arrow_schema
+from neuron_tools.profile.store.columns import null_column
 
 Order = npt.NDArray[np.int64]
 _TIMES = ("start_ts", "timestamp")

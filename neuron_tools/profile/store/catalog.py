@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile import frontier, layout
-from neuron_tools.profile.frontier import OwnCode
-from neuron_tools.profile.remote import remote_folder, source_of
 from neuron_tools.profile.schema import TABLES, Field, TableSchema
+from neuron_tools.profile.store import frontier, layout
+from neuron_tools.profile.store.frontier import OwnCode
+from neuron_tools.profile.store.remote import remote_folder, source_of
 
 if TYPE_CHECKING:
     import duckdb

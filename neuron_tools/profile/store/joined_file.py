@@ -16,8 +16,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from neuron_tools.profile import footer_kernel, layout
-from neuron_tools.profile.footer_kernel import GROUP_COUNT, GROUPS_END, HEAD_END, ROW_COUNT
+from neuron_tools.profile.store import footer_kernel, layout
+from neuron_tools.profile.store.footer_kernel import GROUP_COUNT, GROUPS_END, HEAD_END, ROW_COUNT
 
 MAGIC = b"PAR1"
 LENGTH_BYTES = 4

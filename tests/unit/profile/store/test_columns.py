@@ -2,8 +2,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neuron_tools.profile.columns import ColumnError, to_arrow
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.columns import ColumnError, to_arrow
 
 SPAN = TABLES["HostSpan"]
 

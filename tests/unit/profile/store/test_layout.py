@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from neuron_tools.profile import layout
-from neuron_tools.profile.layout import NotAProfileError
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.layout import NotAProfileError
 
 
 def write(directory, text):

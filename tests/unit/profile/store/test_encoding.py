@@ -2,10 +2,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from neuron_tools.profile.columns import to_arrow
-from neuron_tools.profile.encoding import SAMPLE_ROWS, writer_options
 from neuron_tools.profile.schema import TABLES
-from neuron_tools.profile.window import sorted_window
+from neuron_tools.profile.store.columns import to_arrow
+from neuron_tools.profile.store.encoding import SAMPLE_ROWS, writer_options
+from neuron_tools.profile.store.window import sorted_window
 
 TABLE = TABLES["Instruction"]
 

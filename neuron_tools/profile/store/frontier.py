@@ -20,7 +20,7 @@ stack without any line of the user's has its exact line, and is not own."""
 OWN_CODE_VARIABLE = "NEURON_OWN_CODE"
 _INSTALLED = r"(^|/)(site-packages|dist-packages)/|(^|/)lib(64)?/(python|pypy)3(\.\d+)?/"
 _TYPED = r"^<(stdin|string|console|ipython-input.*)>$"
-_PACKAGE = str(Path(__file__).resolve().parent.parent)
+_PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neuron_tools.profile.columns import to_arrow
 from neuron_tools.profile.schema import TABLES, arrow_schema
-from neuron_tools.profile.window import Workspace, sorted_window
+from neuron_tools.profile.store.columns import to_arrow
+from neuron_tools.profile.store.window import Workspace, sorted_window
 from tests.unit.profile.builders import columns, instruction
 
 TABLE = TABLES["Instruction"]

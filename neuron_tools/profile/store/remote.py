@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from neuron_tools.profile.layout import PROTOCOL, NotAProfileError
+from neuron_tools.profile.store.layout import PROTOCOL, NotAProfileError
 
 BLOCK_BYTES = 1 << 16
 _LAZY_SUFFIXES = (".parquet", ".bin")
@@ -108,7 +108,7 @@ class RemoteFolder:
 
     def file_system(self) -> Any:
         """The folder's files alone, as a file system of fsspec."""
-        from neuron_tools.profile.remote_system import FolderSystem
+        from neuron_tools.profile.store.remote_system import FolderSystem
 
         return FolderSystem(self)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.catalog import StoredTable
-from neuron_tools.profile.damage import reading
-from neuron_tools.profile.remote import source_of
 from neuron_tools.profile.schema import TableSchema
+from neuron_tools.profile.store.catalog import StoredTable
+from neuron_tools.profile.store.damage import reading
+from neuron_tools.profile.store.remote import source_of
 
 
 def stored_row(table: TableSchema, stored: StoredTable | None, row: int) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, BinaryIO, Protocol
 
 from fsspec.spec import AbstractFileSystem
 
-from neuron_tools.profile.layout import PROTOCOL
+from neuron_tools.profile.store.layout import PROTOCOL
 
 _LONG_AGO = datetime(2000, 1, 1, tzinfo=timezone.utc)
 

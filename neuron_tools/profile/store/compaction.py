@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 
-from neuron_tools.profile import layout, parts
-from neuron_tools.profile.joined_file import JoinedFile, ParquetBytes, mapped
-from neuron_tools.profile.parts import part_rows
 from neuron_tools.profile.schema import TableSchema
+from neuron_tools.profile.store import layout, parts
+from neuron_tools.profile.store.joined_file import JoinedFile, ParquetBytes, mapped
+from neuron_tools.profile.store.parts import part_rows
 
 
 def compact(directory: Path, table: TableSchema) -> None:

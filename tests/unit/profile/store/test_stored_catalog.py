@@ -4,8 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from neuron_tools import open_profile
-from neuron_tools.profile.catalog import read_catalog
-from neuron_tools.profile.stored_catalog import CATALOG_NAME, open_catalog, parts_signature
+from neuron_tools.profile.store.catalog import read_catalog
+from neuron_tools.profile.store.stored_catalog import CATALOG_NAME, open_catalog, parts_signature
 from tests.unit.profile.builders import sound_tables, write_profile
 
 

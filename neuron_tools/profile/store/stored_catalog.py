@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from neuron_tools.profile import layout
-from neuron_tools.profile.catalog import Catalog, StoredTable, read_catalog
-from neuron_tools.profile.remote import source_of
+from neuron_tools.profile.store import layout
+from neuron_tools.profile.store.catalog import Catalog, StoredTable, read_catalog
+from neuron_tools.profile.store.remote import source_of
 
 CATALOG_NAME = "catalog.json"
 CATALOG_VERSION = 1

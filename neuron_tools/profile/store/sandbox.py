@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from neuron_tools.errors import NeuronToolsError
-from neuron_tools.profile.catalog import text_literal
+from neuron_tools.profile.store.catalog import text_literal
 
 if TYPE_CHECKING:
     import duckdb

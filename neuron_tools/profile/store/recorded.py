@@ -18,9 +18,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from neuron_tools.profile.catalog import NamedViews, read_catalog, text_literal
-from neuron_tools.profile.damage import DamagedProfileError, reading
 from neuron_tools.profile.schema import TABLES
+from neuron_tools.profile.store.catalog import NamedViews, read_catalog, text_literal
+from neuron_tools.profile.store.damage import DamagedProfileError, reading
 
 SCAN_ROWS = 1 << 18
 MEMORY_LIMIT = "2GiB"
