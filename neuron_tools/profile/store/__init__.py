@@ -1,1 +1,1 @@
-"""How a profile lies on the disk: its folder, its Parquet parts, their catalog, and what SQL may ask of them."""
+"""How a profile lies on the disk: its folder, its Parquet parts, their catalog, what SQL may ask of them."""
