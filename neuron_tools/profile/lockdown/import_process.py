@@ -69,9 +69,12 @@ def _last_word(
     """
     assert process.stdin is not None
     assert process.stdout is not None
-    with suppress(BrokenPipeError):
+    try:
         process.stdin.write(json.dumps(request) + "\n")
         process.stdin.flush()
+    except BrokenPipeError:  # it has ended: what it told is read, and what it was not sent is dropped
+        with suppress(BrokenPipeError):
+            process.stdin.close()
     while (line := process.stdout.readline(LONGEST_LINE)).endswith("\n"):
         with _answering():
             told = dict(json.loads(line))
