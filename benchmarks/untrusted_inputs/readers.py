@@ -251,7 +251,8 @@ def _answer(folder: Path, spoilt: Path) -> None:
 PIXELS = 500
 TRACES = (
     "torch.profiler", "Chrome trace", "XLA trace JSON", "AWS Neuron profile JSON", "Perfetto trace",
-    "XLA XSpace", "monitor JSON lines",
+    "XLA XSpace", "monitor JSON lines", "speedscope", "pprof", "torch memory timeline", "rocprofiler-sdk",
+    "rocprofiler CSV", "Nsight Systems",
 )  # fmt: skip
 READERS = {
     **{name: _trace(name) for name in TRACES},

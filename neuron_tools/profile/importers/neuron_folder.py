@@ -1,11 +1,11 @@
-"""Folders of tables: what Neuron Explorer writes as Parquet (schema 7.x), and our own profiles, to be merged.
+"""Folders of tables: what Neuron Explorer writes as Parquet, and our own profiles, to be merged.
 
-Tables and columns that the schema does not know are left out, and the profile says which.
+Tables and columns that the schema does not know are left out, and the profile says which (`told_schema`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from neuron_tools.profile.importers.recording import Clock, Process, Recording
 from neuron_tools.profile.schema import TABLES, Field, TableSchema, plain_types
 from neuron_tools.profile.store import layout
 from neuron_tools.profile.store.catalog import read_catalog
+from neuron_tools.profile.store.told_schema import read_told_schema, renamed_columns
 
 NAME = "Neuron Explorer Parquet"
 OWN_NAME = "Neuron Tools profile"
@@ -44,7 +45,7 @@ def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
     Raises:
         TraceError: The folder has no whole table.
     """
-    is_capture = False
+    is_capture, renamed = False, renamed_columns(read_told_schema(path).version)
     if (path / layout.MANIFEST_NAME).is_file():
         recording.format_name = OWN_NAME
         is_capture = "host_clock" in layout.read_manifest(path)
@@ -58,24 +59,29 @@ def read(path: Path, recording: Recording, *, with_derived: bool) -> None:
         is_taken = with_derived and set(TABLES[name].required) <= stored.columns
         if name in DERIVED_TABLES and has_device_rows and not is_taken:
             continue  # computed again: the plain export lacks the columns that we add to it
-        unknown = sorted(stored.columns - set(TABLES[name].column_names))
-        if unknown:
-            recording.warn(f"Columns of {name} that are not known were left out: {', '.join(unknown[:10])}.")
+        names = {own: renamed.get(name, {}).get(own, own) for own in stored.columns}
         for part in stored.paths:
-            for columns in _batches(TABLES[name], part, recording):
+            for columns in _batches(TABLES[name], names, part, recording):
                 recording.append(name, columns)
     if not recording.row_counts:
         raise TraceError(f"{path} has no whole Parquet table with a published name.")
     _finish(recording, is_capture=is_capture)
 
 
-def _batches(table: TableSchema, part: Path, recording: Recording) -> Iterator[dict[str, Any]]:
-    """A part's rows, columns in the schema's types; a part that cannot be read further ends early."""
+def _batches(
+    table: TableSchema, names: Mapping[str, str], part: Path, recording: Recording
+) -> Iterator[dict[str, Any]]:
+    """A part's rows, columns in the schema's types; a part that cannot be read further ends early.
+
+    Args:
+        names: Our name of each column that is read.
+    """
     try:
         with pq.ParquetFile(part) as file:
-            known = [name for name in file.schema_arrow.names if name in table.by_name]
+            known = [name for name in file.schema_arrow.names if names.get(name) in table.by_name]
             for batch in file.iter_batches(BATCH_ROWS, columns=known):
-                yield from _typed(table, batch, recording)
+                ours = [names[name] for name in batch.schema.names]
+                yield from _typed(table, batch.rename_columns(ours), recording)
     except (OSError, pa.ArrowException) as error:
         recording.warn(f"{table.name}: {part.name} cannot be read further ({str(error).splitlines()[0]}).")
 

@@ -108,7 +108,7 @@ def _frame(told: Any) -> Frame:
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         return _UNNAMED
     file, line = told.get("file"), told.get("line")
-    is_line = isinstance(line, int) and 0 < line < 1 << 31
+    is_line = _is_below(line, 1 << 31) and line > 0
     return Frame(told["name"], file if isinstance(file, str) and file else None, line if is_line else None)
 
 
@@ -145,7 +145,12 @@ def _stack(told: Any) -> list[int]:
 
 
 def _is_frame(told: Any) -> bool:
-    return isinstance(told, int) and 0 <= told < 1 << 24
+    return _is_below(told, 1 << 24)
+
+
+def _is_below(told: Any, limit: int) -> bool:
+    """Whether it is a whole number, which true and false are to Python, from 0 to below the limit."""
+    return isinstance(told, int) and not isinstance(told, bool) and 0 <= told < limit
 
 
 def _number(told: Any) -> float:

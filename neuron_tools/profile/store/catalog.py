@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from neuron_tools.profile.schema import TABLES, Field, TableSchema
-from neuron_tools.profile.store import frontier, layout
+from neuron_tools.profile.store import frontier, layout, told_schema
 from neuron_tools.profile.store.frontier import OwnCode
 from neuron_tools.profile.store.remote import remote_folder, source_of
 
@@ -57,13 +57,24 @@ class Catalog:
 
 
 def read_catalog(directory: Path) -> Catalog:
-    """Find the tables and check the end of every part. O(parts)."""
+    """Find the tables and check the end of every part. O(parts).
+
+    Of a folder that another tool wrote, columns in other units than ours are left out, and `missing` says how
+    it differs from the schema that we know.
+    """
     tables: dict[str, StoredTable] = {}
     missing: list[str] = []
     for name, paths in layout.stored_tables(directory):
         stored = _stored_table(name, paths, missing)
         if stored is not None:
             tables[name] = stored
+    if tables and remote_folder(directory) is None and not (directory / layout.MANIFEST_NAME).exists():
+        told = told_schema.read_told_schema(directory)
+        columns = {name: stored.columns for name, stored in tables.items()}
+        missing += told_schema.differences(directory, told, columns)
+        for name, column in told.changed_units():
+            if name in tables:
+                tables[name] = replace(tables[name], columns=tables[name].columns - {column})
     return Catalog(directory, tables, tuple(missing))
 
 

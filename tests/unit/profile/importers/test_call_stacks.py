@@ -71,6 +71,7 @@ def test_a_profile_without_times_is_one_sentence(tmp_path):
 def test_values_that_no_profile_has_are_bounded(tmp_path, changed):
     document = speedscope_document()
     document["profiles"][0] |= changed
+    document["shared"]["frames"][2] = {"name": "step", "line": True, "file": 7}
     with imported(tmp_path, json.dumps(document).encode()) as profile:
         assert len(calls(profile, "worker")) == 3
 
