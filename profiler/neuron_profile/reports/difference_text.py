@@ -8,6 +8,7 @@ from dataclasses import asdict
 
 from rich.console import Console
 
+from neuron_profile.analysis.comparison.cost import Cost
 from neuron_profile.analysis.comparison.difference import Difference, Reason
 from neuron_profile.analysis.comparison.layers import LayersDelta, join_layers
 from neuron_profile.analysis.expected import is_beyond_doubt
@@ -31,7 +32,7 @@ LINE_ROWS, PLACE_WIDTH = 10, 38
 COLUMNS = ("Module", "Operation", "Base", "New", "Change", "Because of")
 
 
-def as_json(difference: Difference) -> str:
+def as_json(difference: Difference, cost: Cost | None = None) -> str:
     """The difference as one JSON object; times in nanoseconds."""
     deltas = [{**asdict(delta), "delta_ns": delta.delta_ns} for delta in difference.deltas]
     lines = [{**asdict(line), "delta_ns": line.delta_ns} for line in difference.lines]
@@ -41,20 +42,26 @@ def as_json(difference: Difference) -> str:
             "deltas": deltas,
             "lines": lines,
             "delta_device_ns": _device_delta(difference),
+            "cost": asdict(cost) if cost else None,
         },
         indent=2,
     )
 
 
 def print_difference(
-    console: Console, difference: Difference, limit: int, *, each_layer: bool = False
+    console: Console,
+    difference: Difference,
+    limit: int,
+    cost: Cost | None = None,
+    *,
+    each_layer: bool = False,
 ) -> None:
     """Print the totals and the operations that changed most.
 
     Args:
         each_layer: Numbered layers are not told as one.
     """
-    for line in _totals(difference):
+    for line in _totals(difference, cost):
         console.print(line)
     shown, rest_ns = _shown(difference, limit, each_layer)
     if not shown:
@@ -69,10 +76,12 @@ def print_difference(
         console.print(data_table(list(LINE_COLUMNS), rows, right=(1, 2, 3)))
 
 
-def as_markdown(difference: Difference, limit: int, *, each_layer: bool = False) -> str:
+def as_markdown(
+    difference: Difference, limit: int, cost: Cost | None = None, *, each_layer: bool = False
+) -> str:
     """Headline and table for a pull request."""
     shown, rest_ns = _shown(difference, limit, each_layer)
-    lines = [*(f"- {line}" for line in _totals(difference)), ""]
+    lines = [*(f"- {line}" for line in _totals(difference, cost)), ""]
     if shown:
         lines.append("| " + " | ".join(COLUMNS) + " |")
         lines.append("|---|---|--:|--:|--:|---|")
@@ -109,14 +118,27 @@ def signed(nanoseconds: int) -> str:
     return f"{'-' if nanoseconds < 0 else '+'}{duration(abs(nanoseconds))}"
 
 
-def _totals(difference: Difference) -> list[str]:
-    rows = (
+def _totals(difference: Difference, cost: Cost | None) -> list[str]:
+    rows = [
         ("Device time", difference.base_device_ns, difference.new_device_ns),
         ("Idle between executions", difference.base_idle_ns, difference.new_idle_ns),
         ("Together", difference.base_total_ns, difference.new_total_ns),
-    )
+    ]
+    if difference.base_step_ns and difference.new_step_ns:
+        rows.append(("A typical step", difference.base_step_ns, difference.new_step_ns))
     told = [f"{name}: {duration(old)} -> {duration(new)} ({_change(old, new)})" for name, old, new in rows]
-    return [*told, *_doubt(difference)]
+    return [*told, *([_cost(cost)] if cost else []), *_doubt(difference)]
+
+
+def _cost(cost: Cost) -> str:
+    what = "A million typical steps cost" if cost.is_of_steps else "A million times what was recorded costs"
+    relative = f" ({'+' if cost.new >= cost.base else '-'}{_share(cost)})" if cost.base else ""
+    prices = f"at {cost.base_price:g} and {cost.new_price:g} an hour"
+    return f"{what}: {cost.base:,.4g} -> {cost.new:,.4g}{relative}, {prices}"
+
+
+def _share(cost: Cost) -> str:
+    return percent(abs(cost.new - cost.base) / cost.base)
 
 
 def _doubt(difference: Difference) -> list[str]:

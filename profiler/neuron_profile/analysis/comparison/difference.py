@@ -27,6 +27,7 @@ from neuron_profile.analysis.expected import is_simulated
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.source_frames import SourceTexts
 from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.steps import find_steps
 from neuron_profile.analysis.traces.breakdown import device_times
 from neuron_profile.analysis.traces.device_spans import load_device_spans
 from neuron_tools.profile.reader import Profile
@@ -91,6 +92,7 @@ class Difference:
         deltas: By falling size; the sum of all is `new_device_ns - base_device_ns`.
         lines: Lines of the user's own code that take more or less device time, by falling difference.
         base_idle_ns, new_idle_ns: Time between executions, in which the device waited for the host.
+        base_step_ns, new_step_ns: Length of a typical step; None where no steps are known.
         is_predicted: Both were simulated for chips that exist.
     """
 
@@ -101,6 +103,8 @@ class Difference:
     deltas: tuple[Delta, ...]
     lines: tuple[LineDelta, ...] = ()
     is_predicted: bool = False
+    base_step_ns: int | None = None
+    new_step_ns: int | None = None
 
     @property
     def base_total_ns(self) -> int:
@@ -136,6 +140,8 @@ def compare(base: Profile, new: Profile) -> Difference:
         if across
         else line_deltas(before.lines, after.lines, *(SourceTexts(each) for each in (base, new))),
         is_predicted=is_simulated(base) and is_simulated(new),
+        base_step_ns=_step_ns(base),
+        new_step_ns=_step_ns(new),
     )
 
 
@@ -168,6 +174,11 @@ class _Device:
                 f"{profile.path} lacks the data for a comparison: it has no instructions of a device."
             )
         return cls(device_ns, totals, lines)
+
+
+def _step_ns(profile: Profile) -> int | None:
+    typical = find_steps(profile).typical
+    return typical.duration_ns if typical else None
 
 
 def _idle_ns(profile: Profile) -> int:

@@ -1,15 +1,12 @@
 """Finds the steps of a program by itself, and which of them is typical.
 
 Steps are, in this order: what the program marks (`step` spans of ProfilerStep, JAX's StepTraceAnnotation and
-ours); from the end of one optimizer step to the end of the next, on the device; a range that it names again
-and
-again; the graph that takes most device time, from one start to the next. Those of the process that has most
-of
-them count.
+ours, also in traces of torch.profiler); from the end of one optimizer step to the end of the next, on the
+device; a range that it names again and again; the graph that takes most device time, from one start to the
+next. Those of the process that has most of them count.
 
 A step in which something is compiled, or that is much longer than the later ones and comes before them, is
-told apart:
-tracing, compiling and first allocations belong to no steady step.
+told apart: tracing, compiling and first allocations belong to no steady step.
 """
 
 from __future__ import annotations
@@ -30,6 +27,13 @@ MOST = 100_000
 _MARKED = """
 SELECT coalesce(process_idx, 0) AS process, start_ts AS begin_ns, end_ts AS end_ns, coalesce(name, '') AS name
 FROM HostSpan WHERE kind = 'step' ORDER BY process, begin_ns
+"""
+_MARKED_IN_TRACE = """
+SELECT coalesce(span.process_idx, 0) AS process, start_ts AS begin_ns, end_ts AS end_ns, span.name
+FROM TraceSpan AS span
+SEMI JOIN (SELECT process_idx, track_idx FROM TraceTrack WHERE device_idx IS NULL) AS host
+    ON span.process_idx = host.process_idx AND span.track_idx = host.track_idx
+WHERE starts_with(span.name, 'ProfilerStep#') ORDER BY process, begin_ns
 """
 _OPTIMIZER = """
 SELECT coalesce(process_idx, 0) AS process,
@@ -80,7 +84,7 @@ WITH executions AS (
 SELECT process, begin_ns, coalesce(lead(begin_ns) OVER (ORDER BY begin_ns), end_ns) AS end_ns, '' AS name
 FROM executions SEMI JOIN chosen USING (process, executable_idx, core) ORDER BY begin_ns
 """
-_SOURCES = (_MARKED, _OPTIMIZER, _RANGES, _REPEATED)
+_SOURCES = (_MARKED, _MARKED_IN_TRACE, _OPTIMIZER, _RANGES, _REPEATED)
 _COMPILED = """
 SELECT start_ts AS begin_ns, end_ts AS end_ns FROM HostSpan WHERE kind = 'compile' AND coalesce(process_idx,
 0) = ?

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
+from neuron_profile.analysis.comparison.cost import cost_of
 from neuron_profile.analysis.comparison.difference import compare
 from neuron_profile.analysis.traces.attribution import attribute
 from neuron_profile.analysis.traces.roofline import make_trace_roofline
 from neuron_profile.analysis.traces.work import operator_work
+from neuron_profile.reports.difference_text import as_markdown
 from neuron_tools.hardware.accelerators import accelerators, find_accelerator
 from neuron_tools.profile.reader import open_profile
 from tests.fixtures.gpu_trace import GEMM, H100, PID, TID, K, M, N, gpu_document, host, launched
@@ -121,3 +124,19 @@ def test_two_accelerators_are_compared_by_module_and_operator(tmp_path):
     assert (changed.key.module, changed.key.operation) == ("Block_0", "aten::mm")
     assert (changed.base_ns, changed.new_ns) == (200_000, 120_000)
     assert difference.new_device_ns - difference.base_device_ns == -80_000
+
+
+def test_prices_give_what_a_million_steps_cost(tmp_path):
+    with imported(tmp_path, gpu_document(steps=3)):
+        (tmp_path / "out.nprof").rename(tmp_path / "base.nprof")
+    with imported(tmp_path, gpu_document(steps=3)) as new, open_profile(tmp_path / "base.nprof") as base:
+        difference = compare(base, new)
+    step_ns = difference.base_step_ns
+    assert step_ns
+    cost = cost_of(difference, 3.6, 1.8)
+    assert (cost.base, cost.new) == (pytest.approx(step_ns / 1e6), pytest.approx(step_ns / 2e6))
+    text = as_markdown(difference, 5, cost)
+    assert f"- A million typical steps cost: {step_ns / 1e6:,.4g} -> " in text
+    assert "(-50.0 %), at 3.6 and 1.8 an hour" in text
+    without = replace(difference, base_step_ns=None)
+    assert cost_of(without, 3.6, 1.8).base == pytest.approx(difference.base_total_ns / 1e6)
