@@ -26,7 +26,7 @@ from benchmarks.figures import Figure, Target
 from benchmarks.llama import HEAD_SIZE, Layer, Llama
 from neuron_tools import hardware
 from neuron_tools.compiler.codegen.types import memory_dtype
-from neuron_tools.compiler.compile import compile_module
+from neuron_tools.compiler.compile import compile_logical, compile_module
 from neuron_tools.compiler.hlo import Module
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program
@@ -60,6 +60,7 @@ def run(quick: bool = False) -> list[Figure]:
     """All figures; `quick` compiles four layers of the large model instead of 32."""
     core = hardware.get("trn2")
     figures = [quality(case, core) for case in cases()]
+    figures += [two_cores(case, least) for case, least in zip(cases()[::4], (1.85, 1.7))]
     figures += attribution(core)
     return figures + large_model(4 if quick else 32)
 
@@ -110,6 +111,16 @@ def quality(case: Case, core: NeuronCore) -> Figure:
     share = bound_ns(module, core) / duration_ns
     target = Target(">=", case.share) if case.share else None
     return Figure(case.name, share, "of bound", target, note=f"{duration_ns / 1000:,.1f} us")
+
+
+def two_cores(case: Case, least: float) -> Figure:
+    """How many times faster a graph is on both physical cores of a logical one than on one of them."""
+    module = case.module()
+    alone, together = hardware.get("trn2", lnc=1), hardware.get("trn2", lnc=2)
+    one = simulate(compile_module(module, alone), alone).duration_ps
+    two = simulate(compile_logical(module, together), together).duration_ps
+    note = f"{two / 1e6:,.1f} us"
+    return Figure(f"{case.name}, LNC 2", one / two, "times one core", Target(">=", least), note=note)
 
 
 def bound_ns(module: Module, core: NeuronCore) -> float:

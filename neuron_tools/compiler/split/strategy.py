@@ -141,13 +141,16 @@ def _dynamic_slice(operation: Operation, module: Module, axis: int) -> int | Non
     return axis if before[axis] == after[axis] else None
 
 
-def _windows(operation: Operation, module: Module, axis: int) -> int | None:
-    """Axes over which no window reaches."""
+def _windows(operation: Operation, module: Module) -> Iterator[Strategy]:
+    """By axes over which no window reaches; values may bring their places along."""
+    count = len(operation.results)
     ones = ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
-    sizes = [operation.attributes.get(name) for name in ones]
-    if any(size and size[axis] != 1 for size in sizes) or operation.attributes.get("padding"):
-        return None
-    return axis if len(operation.results) == 1 else None
+    sizes = [size for size in map(operation.attributes.get, ones) if size]
+    padding = operation.attributes.get("padding") or ()
+    for axis in _axes(module, operation.results[0]):
+        if all(size[axis] == 1 for size in sizes) and not any(padding[2 * axis : 2 * axis + 2]):
+            operands = (axis,) * count + (WHOLE,) * (len(operation.operands) - count)
+            yield Strategy(operands, (axis,) * count)
 
 
 def _concatenate(operation: Operation, module: Module) -> Iterator[Strategy]:
@@ -270,9 +273,9 @@ _RULES: Mapping[str, Rule] = {
     "pad": _along_result(_pad),
     "reverse": _along_result(_reverse),
     "dynamic_slice": _along_result(_dynamic_slice),
-    "reduce_window": _along_result(_windows),
     "concatenate": _concatenate,
     "reduce": _reduce,
+    "reduce_window": _windows,
     "dot_general": _dot,
     "convolution": _convolution,
     "sort": _sort,
