@@ -31,6 +31,8 @@ ALGORITHMS = ("ring", "kangaring", "mesh", "rdh", "hier")
 
 _TWICE = (CollectiveKind.ALL_REDUCE,)
 _ONE_STEP = (CollectiveKind.PERMUTE,)
+_TOUCHES = {CollectiveKind.ALL_REDUCE: 2.5, CollectiveKind.REDUCE_SCATTER: 3.0}
+"""Reads and writes of a rank's HBM for each byte that it passes on: 2 to gather, 3 to add up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,19 @@ def duration(kind: CollectiveKind, byte_count: int, group: Sequence[int], hardwa
     return cost(kind, byte_count, group, hardware).duration_ns
 
 
+def traffic(item: Collective) -> tuple[float, float]:
+    """Bytes that one rank's DMA engines move in a collective, and that are read and written in its HBM.
+
+    Each byte that is passed on is read and written once, and once more read where it is added to another.
+    Source: "HBM touches" of a ring, aws-neuron-sdk neuron-runtime/explore/intranode-collective-comm.rst.
+    """
+    ranks = len(set(item.group))
+    if ranks < 2 or item.kind == CollectiveKind.BARRIER:
+        return 0.0, 0.0
+    moved = item.byte_count * bus_factor(item.kind, ranks)
+    return moved, moved * _TOUCHES.get(item.kind, 2.0)
+
+
 def bus_factor(kind: CollectiveKind, ranks: int) -> float:
     """Bus bandwidth by algorithm bandwidth (nccom-test): 2(r-1)/r, (r-1)/r, or 1."""
     if kind in (CollectiveKind.PERMUTE, CollectiveKind.BROADCAST):
@@ -123,14 +138,14 @@ def bus_factor(kind: CollectiveKind, ranks: int) -> float:
 def lone_meetings(program: Program, core: NeuronCore) -> Meetings:
     """Collectives of one rank's Program, all other ranks ready at once."""
     parts = []
-    durations: list[int] = []
+    items: list[Collective] = []
     for each in program.of_cores:
         part = each.dmas["collective"].astype(np.int32)
-        parts.append(np.where(part >= 0, part + len(durations), part).astype(np.int32))
-        if len(each.collectives):
-            net = links(device_of(core))
-            durations += [_picoseconds(item, net) for item in each.collectives]
-    return Meetings(parts, [1] * len(durations), durations)
+        parts.append(np.where(part >= 0, part + len(items), part).astype(np.int32))
+        items += each.collectives
+    net = links(device_of(core)) if items else None
+    durations = [_picoseconds(item, net) for item in items] if net is not None else []
+    return Meetings(parts, [1] * len(items), durations, list(map(traffic, items)))
 
 
 def meetings(programs: Sequence[Program], ranks: Sequence[int], net: Links) -> Meetings:
@@ -155,7 +170,8 @@ def meetings(programs: Sequence[Program], ranks: Sequence[int], net: Links) -> M
         parts.append(own[program.dmas["collective"]])
     expected = [len(set(item.group) & set(ranks)) for item, _ in first]
     members = [max(count, joined[number]) for number, count in enumerate(expected)]
-    return Meetings(parts, members, [_picoseconds(item, net) for item, _ in first])
+    durations = [_picoseconds(item, net) for item, _ in first]
+    return Meetings(parts, members, durations, [traffic(item) for item, _ in first])
 
 
 def _in_order(program: Program) -> list[int]:

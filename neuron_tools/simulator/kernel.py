@@ -37,6 +37,7 @@ _LDWEIGHTS, _MATMUL, _TRANSPOSE = int(Opcode.LDWEIGHTS), int(Opcode.MATMUL), int
 _ISSUE, _WEIGHTS, _ARRAY = 0, 1, 2  # what an instruction occupies: its engine, or a part of Tensor
 _IDLE, _STREAMING, GATHERING, _COLLECTIVE = 0, 1, 2, 3  # what the head of a DMA queue does
 
+_MOST_TAKEN = 16 / 17  # of an HBM: what collectives leave is not nothing
 _ASKS = -(1 << 40)  # `blocked_on` of engine 0 when it asks for ports, of engine e: less e
 
 # Nothing is allocated inside the loop, so reference counts, which cost more than the work, are left out.
@@ -81,6 +82,8 @@ class Work(NamedTuple):
     collective: Int32Array  # (dmas,) collective that the DMA takes part in; -1 = none
     members: Int64Array  # (collectives,) participants that it needs
     collective_ps: Int64Array  # (collectives,) how long it moves
+    collective_share: Int64Array  # (collectives,) what it takes of a core's DMA engines meanwhile
+    collective_hbm: npt.NDArray[np.float64]  # (collectives,) bytes per picosecond of a core's HBM
     core_queues: Int64Array  # (cores + 1,) first queue of each core
     bank_of: Int64Array  # (cores,) HBM that the core uses
     peer_of: Int64Array  # (cores,) other core of its logical NeuronCore; itself where there is none
@@ -111,6 +114,7 @@ class State(NamedTuple):
     scalars: Int64Array  # single numbers, at the places named below
     gathered: Int64Array  # (collectives,) participants that have come
     demand: npt.NDArray[np.float64]  # (banks,) bytes per picosecond asked of each HBM
+    taken: npt.NDArray[np.float64]  # (banks,) of which collectives have theirs
     window: Int64Array  # (cores, 7) the Tensor engine's window, at the places named below
     limits: Int64Array  # (changes, 2) when the Tensor engine's limit changed, and the new K
 
@@ -221,6 +225,7 @@ def new_state(
         scalars=scalars,
         gathered=np.zeros(len(work.members), np.int64),
         demand=np.zeros(int(work.bank_of.max()) + 1, np.float64),
+        taken=np.zeros(int(work.bank_of.max()) + 1, np.float64),
         window=window,
         limits=np.empty((window[-1, _END_CHANGE], 2), np.int64),
     )
@@ -334,9 +339,11 @@ def _share_engines(core: int, work: Work, state: State) -> None:
     open_queues = 0
     for queue in range(first, last):
         if state.queues[queue, DOING] == _COLLECTIVE:
+            left -= work.collective_share[work.collective[_head(queue, work, state)]]
             continue
         state.queues[queue, _RATE] = 0
         open_queues += state.queues[queue, DOING] == _STREAMING
+    left = max(left, SHARE)
     while open_queues > 0:
         share = left // open_queues
         settled = 0
@@ -359,18 +366,26 @@ def _share_engines(core: int, work: Work, state: State) -> None:
 def _share_hbm(work: Work, state: State) -> None:
     """Slow the users of each HBM to its bandwidth, all by the same factor."""
     cores = work.bank_of.shape[0]
-    for bank in range(state.demand.shape[0]):
+    banks = state.taken.shape[0]
+    for bank in range(banks):
         state.demand[bank] = 0.0
+        state.taken[bank] = 0.0
     for core in range(cores):
         for queue in range(work.core_queues[core], work.core_queues[core + 1]):
             if state.queues[queue, DOING] == _STREAMING:
                 asked = state.queues[queue, _RATE] * work.dma.hbm_bytes_per_work[_head(queue, work, state)]
                 state.demand[work.bank_of[core]] += asked
+            elif state.queues[queue, DOING] == _COLLECTIVE:
+                collective = work.collective[_head(queue, work, state)]
+                state.taken[work.bank_of[core]] += work.collective_hbm[collective]
     for core in range(cores):
-        demand = state.demand[work.bank_of[core]]
-        if demand <= work.figures.hbm_bytes_per_ps:
+        bank = work.bank_of[core]
+        left = work.figures.hbm_bytes_per_ps - min(
+            state.taken[bank], _MOST_TAKEN * work.figures.hbm_bytes_per_ps
+        )
+        if state.demand[bank] <= left:
             continue
-        factor = work.figures.hbm_bytes_per_ps / demand
+        factor = left / state.demand[bank]
         for queue in range(work.core_queues[core], work.core_queues[core + 1]):
             if state.queues[queue, DOING] != _STREAMING:
                 continue

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.records.program import Program, peer_semaphore
 from neuron_tools.records.rows import copied
-from neuron_tools.simulator.dma_costs import DmaCosts, dma_costs, trigger_costs
+from neuron_tools.simulator.dma_costs import SHARE, DmaCosts, dma_costs, trigger_costs
 from neuron_tools.simulator.instruction_costs import instruction_costs, shared_ports
 
 if TYPE_CHECKING:
@@ -21,20 +21,28 @@ Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 
 NO_CAUSE = -1
+_PACKET_BYTES = 65536
+"""Of a collective (the same page); other transfers have `dma_maximum_packet_bytes`."""
 
 
 class Meetings:
     """Which collective each DMA takes part in, how many ranks each needs, and how long it moves.
 
-    `part` lists by core the collective of each DMA (-1 = none), counted over all cores.
+    `part` lists by core the collective of each DMA (-1 = none), counted over all cores. `traffic` is what a
+    rank's DMA engines move meanwhile, and what that reads and writes of its HBM, in bytes.
     """
 
     def __init__(
-        self, part: Sequence[Int32Array], members: Sequence[int], duration_ps: Sequence[int]
+        self,
+        part: Sequence[Int32Array],
+        members: Sequence[int],
+        duration_ps: Sequence[int],
+        traffic: Sequence[tuple[float, float]],
     ) -> None:
         self.part = tuple(part)
         self.members = np.array(members, np.int64)
         self.duration_ps = np.array(duration_ps, np.int64)
+        self.moved_bytes, self.hbm_bytes = np.array(traffic, np.float64).reshape(-1, 2).T
 
 
 def make_work(
@@ -106,11 +114,24 @@ def _part(program: Program, core: NeuronCore, part: Int32Array, meetings: Meetin
         collective=part.astype(np.int32),
         members=meetings.members,
         collective_ps=meetings.duration_ps,
+        collective_share=_engine_shares(meetings, core),
+        collective_hbm=meetings.hbm_bytes / meetings.duration_ps,
         core_queues=np.array([0, len(program.queues)], np.int64),
         bank_of=np.zeros(1, np.int64),
         peer_of=np.zeros(1, np.int64),
         figures=_figures(core),
     )
+
+
+def _engine_shares(meetings: Meetings, core: NeuronCore) -> Int64Array:
+    """What a collective takes of a core's DMA engines, in SHARE-ths of one.
+
+    It gets most of an engine that others use too: its packets are longer. Source: aws-neuron-sdk
+    neuron-runtime/explore/compute-comm-overlap.rst, "Adjusting Static DMA Priority".
+    """
+    engines = meetings.moved_bytes / meetings.duration_ps / (core.dma_engine_bandwidth * 1e-12)
+    most = core.dma_engines * _PACKET_BYTES / (_PACKET_BYTES + core.dma_maximum_packet_bytes)
+    return np.asarray(np.minimum(engines, most) * SHARE).astype(np.int64)
 
 
 def _queue_order(program: Program, triggers: Int64Array) -> tuple[Int64Array, Int32Array]:

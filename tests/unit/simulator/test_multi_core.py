@@ -208,3 +208,42 @@ def test_cores_of_different_logical_ones_do_not_meet():
     quick, slow = meeting_core(64), meeting_core(64_000)
     times = simulate_cores([quick, slow], device, cores=(0, 2))
     assert_same(times[0], simulate(quick, device.core))
+
+
+def busy_rank(kind, byte_count=64 << 20, group=tuple(range(16))):
+    """A core that streams from HBM while a collective moves."""
+    build = ProgramBuilder("busy", "trn2")
+    stream_queue = build.queue("qSync0", Engine.SYNC, QueueKind.HARDWARE_DYNAMIC)
+    collective_queue = build.queue("cc0", Engine.GPSIMD, QueueKind.COLLECTIVE)
+    if kind is not None:
+        build.collective(collective_queue, Collective(kind, byte_count, group))
+    for _ in range(100):
+        build.dma(
+            stream_queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=1 << 20,
+            descriptor_bytes=8192, partitions=128,
+        )  # fmt: skip
+    return build.finish()
+
+
+def streamed_ps(program, core):
+    times = simulate(program, core)
+    return int(times.dma_end_ps[program.dmas["collective"] < 0].max())
+
+
+def test_transfers_give_way_to_a_collective_that_moves_beside_them():
+    core = hardware.get("trn2", lnc=1)
+    alone = streamed_ps(busy_rank(None), core)
+    beside = streamed_ps(busy_rank(CollectiveKind.ALL_REDUCE), core)
+    assert alone * 1.05 < beside < alone * 2
+    assert streamed_ps(busy_rank(CollectiveKind.BARRIER), core) == alone
+
+
+def test_a_collective_takes_of_the_memory_that_it_reads_and_writes():
+    """Memory that has no more bandwidth than the transfers ask for: what the collective touches is missing."""
+    core = hardware.get("trn2", lnc=1)
+    scarce = core.replace(hbm_bandwidth=core.dma_bandwidth * 0.5)
+    alone, beside = (streamed_ps(busy_rank(kind), scarce) for kind in (None, CollectiveKind.ALL_REDUCE))
+    engines_alone, engines_beside = (
+        streamed_ps(busy_rank(kind), core) for kind in (None, CollectiveKind.ALL_REDUCE)
+    )
+    assert beside / alone > engines_beside / engines_alone
