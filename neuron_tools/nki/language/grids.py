@@ -88,20 +88,25 @@ class Backing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class TensorBacking:
-    """A tensor that the kernel declared, or an argument."""
+class _Held:
+    """Elements of one tensor."""
 
     tensor: NkiTensor
 
     @property
     def dtype(self) -> DType:
-        """Its element type."""
+        """Their element type."""
         return self.tensor.dtype
 
     @property
     def region(self) -> MemoryRegion:
-        """The memory it lies in."""
+        """The memory they lie in."""
         return self.tensor.buffer
+
+
+@dataclass(frozen=True, slots=True)
+class TensorBacking(_Held):
+    """A tensor that the kernel declared, or an argument."""
 
     def view(self, spans: Sequence[Span]) -> NkiTensor:
         """The elements between the spans' bounds; an untiled dimension whose slab is chosen disappears."""
@@ -114,7 +119,7 @@ class TensorBacking:
 
 
 @dataclass(frozen=True, slots=True)
-class TileBacking:
+class TileBacking(_Held):
     """Tiles on chip, one after the other along the free dimension.
 
     Attributes:
@@ -123,19 +128,8 @@ class TileBacking:
         tile_shape: Elements of a tile.
     """
 
-    tensor: NkiTensor
     counts: Shape
     tile_shape: Shape
-
-    @property
-    def dtype(self) -> DType:
-        """Their element type."""
-        return self.tensor.dtype
-
-    @property
-    def region(self) -> MemoryRegion:
-        """The memory they lie in."""
-        return self.tensor.buffer
 
     def view(self, spans: Sequence[Span]) -> NkiTensor | None:
         """One tile, or neighbours along the last dimension of tiles of two dimensions."""
