@@ -193,6 +193,7 @@ def scoreboard(rows: dict[str, dict[str, object]]) -> str:
         counts.setdefault(_part(name), Counter())[str(row["outcome"])] += 1
         if row["outcome"] != "passed":
             reasons[f"{row['outcome']}: " + _reason(str(row["message"]))] += 1
+    rounded = Counter(str(row.get("precise")) for row in rows.values() if row["outcome"] == "passed")
     outcomes = ("passed", "failed", "expected", "skipped")
     lines = ["| part | passed | failed | failed, as the library expects | skipped |", "|---|---|---|---|---|"]
     total: Counter[str] = Counter()
@@ -200,6 +201,7 @@ def scoreboard(rows: dict[str, dict[str, object]]) -> str:
         total += count
         lines.append(f"| {part} | {' | '.join(str(count[outcome]) for outcome in outcomes)} |")
     lines.append(f"| all | {' | '.join(str(total[outcome]) for outcome in outcomes)} |")
+    lines += ["", f"Of those that passed, {rounded['1']} round narrow floats and {rounded['0']} do not."]
     return "\n".join([*lines, "", *(f"{count:4d}  {reason}" for reason, count in reasons.most_common())])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from weakref import ref
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,19 @@ Box = tuple[int, int, int, int]
 """Lines `first .. last` and bytes `low .. high` of each line: (first, last, low, high), ends exclusive."""
 
 _MAXIMUM_BOXES = 12
+
+
+class Elements:
+    """The values of a tile on chip. Views own them, not the buffer: with the last view of a tile they go.
+
+    Attributes:
+        data: One dimension; None until something is written or read.
+    """
+
+    __slots__ = ("__weakref__", "data")
+
+    def __init__(self) -> None:
+        self.data: npt.NDArray[Any] | None = None
 
 
 class Buffer:
@@ -31,6 +45,7 @@ class Buffer:
         element: NumPy type of its storage; float32 for narrow floats where they are not rounded.
         narrow: Whether it still holds an argument's narrow floats, of which `element` is wider: until
             something writes there, float32 would hold the same numbers in two or four times the memory.
+        is_owned_by_views: Whether its values go with its last view: those of a tile, where any are computed.
         peers: The same memory as the other cores of a launch know it.
         shape: Shape it was declared with.
         lines: How many lines.
@@ -50,34 +65,10 @@ class Buffer:
     """
 
     __slots__ = (
-        "_boxes",
-        "_data",
-        "_marks",
-        "address",
-        "block_addresses",
-        "blocks",
-        "complete",
-        "dtype",
-        "element",
-        "factory",
-        "kind",
-        "lines",
-        "name",
-        "narrow",
-        "number",
-        "on_chip",
-        "partition",
-        "peers",
-        "pitch",
-        "pitch_bytes",
-        "region",
-        "shape",
-        "site",
-        "strides",
-        "tile_rank",
-        "touched",
-        "views",
-        "whole",
+        "_boxes", "_data", "_elements", "_marks", "address", "block_addresses", "blocks", "complete",
+        "dtype", "element", "factory", "is_owned_by_views", "kind", "lines", "name", "narrow", "number",
+        "on_chip", "partition", "peers", "pitch", "pitch_bytes", "region", "shape", "site", "strides",
+        "tile_rank", "touched", "views", "whole",
     )  # fmt: skip
 
     def __init__(
@@ -102,6 +93,8 @@ class Buffer:
         self.dtype = dtype
         self.element = dtype.dtype
         self.narrow = False
+        self.is_owned_by_views = False
+        self._elements: ref[Elements] | None = None
         self.peers: list[Buffer] = []
         self.shape = shape
         self.lines = lines
@@ -127,16 +120,29 @@ class Buffer:
     @property
     def data(self) -> npt.NDArray[Any]:
         """The storage: one dimension, of the type `element`; made on first use, zeroed."""
-        if self._data is None:
-            if self.factory is not None:
-                self._data = self.factory()
-            else:
-                self._data = np.zeros(self.lines * self.pitch, self.element)
-        return self._data
+        if self._data is not None:
+            return self._data
+        owned = None if self._elements is None else self._elements()
+        if owned is not None and owned.data is not None:
+            return owned.data
+        made = np.zeros(self.lines * self.pitch, self.element) if self.factory is None else self.factory()
+        if owned is not None:
+            owned.data = made
+        else:
+            self._data = made
+        return made
 
     @data.setter
     def data(self, values: npt.NDArray[Any]) -> None:
         self._data = values
+
+    def elements(self) -> Elements:
+        """The values, for a view to own."""
+        owned = None if self._elements is None else self._elements()
+        if owned is None:
+            owned = Elements()
+            self._elements = ref(owned)
+        return owned
 
     def hold_argument(self, values: npt.NDArray[Any]) -> None:
         """Take an argument's elements: one dimension, of the declared type."""

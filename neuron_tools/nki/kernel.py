@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import math
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from neuron_tools.hardware import NeuronCore
+from neuron_tools.hardware import LNC_VARIABLE, NeuronCore
 from neuron_tools.nki import execution
 from neuron_tools.nki import tracer as tracing
+from neuron_tools.nki.errors import NkiValidationError
 from neuron_tools.nki.language.launch_position import SpreadDimension
 from neuron_tools.nki.python_subset import check_subset
 from neuron_tools.nki.run import Launch, Run, run
@@ -58,7 +61,14 @@ class Kernel:
         return Kernel(self.func, grid=axes, older_dialect=self.older_dialect, mode=self.mode, core=self.core)
 
     def launch(self, *, values: bool = True, recording: bool = True) -> Launch:
-        """How a call runs."""
+        """How a call runs.
+
+        Raises:
+            NkiValidationError: The present dialect's brackets hold something else than an LNC degree, or
+                one that the logical NeuronCore of the environment does not have.
+        """
+        if not self.older_dialect:
+            _check_degree(self.name, [int(_extent(axis)) for axis in self.grid])
         return Launch(
             self.func, self.name, self.core or default_core(), tuple(int(_extent(a)) for a in self.grid),
             cores=self._cores(), older_dialect=self.older_dialect, values=values, recording=recording,
@@ -104,6 +114,20 @@ class Kernel:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+
+def _check_degree(name: str, grid: list[int]) -> None:
+    """Refuse what is no LNC degree (NKI's "Using Logical Neuron Cores", and `nki.jit`: it must match)."""
+    if len(grid) > 1 or any(extent > _LARGEST_LOGICAL_CORE for extent in grid):
+        raise NkiValidationError(
+            f"{name}[{', '.join(map(str, grid))}] asks for {math.prod(grid)} physical cores, but a logical "
+            f"NeuronCore has 1 or 2; launch {name}[2], and divide the work by nl.program_id(0) and loops"
+        )
+    if grid and grid[0] > 1 and os.environ.get(LNC_VARIABLE) == "1":
+        raise NkiValidationError(
+            f"{name}[{grid[0]}] needs a logical NeuronCore of {grid[0]} physical ones, but {LNC_VARIABLE} is "
+            f"1; set it to {grid[0]}, or launch {name}[1]"
+        )
 
 
 def _extent(axis: Any) -> int:

@@ -278,6 +278,7 @@ class Tracer(CallSites):
         )  # fmt: skip
         if buffer.on_chip:
             buffer.tile_rank = 2
+            buffer.is_owned_by_views = self.values
         if self.wide and dtype.is_narrow:
             buffer.element = float32.dtype
         self.buffers.append(buffer)
@@ -313,6 +314,7 @@ class Tracer(CallSites):
         region = tensor.form
         tensor.form = None
         tensor.storage = self.new_buffer(region, tensor.dtype, tensor._shape)
+        tensor.elements = tensor.storage.elements() if self.values else None
         tensor.strides = row_major(tensor._shape)
         emit(tensor)
 

@@ -21,6 +21,7 @@ class View:
 
     Attributes:
         storage: The buffer; None while it is a result that nothing has stored yet.
+        elements: Its values, which it owns together with other views of a tile on chip.
         strides: Elements from one position of each dimension to the next.
         offset: Elements from the start of the storage.
         dtype: Element type.
@@ -32,7 +33,7 @@ class View:
     """
 
     __slots__ = (
-        "_array", "_shape", "dtype", "emit", "form", "gather", "limits", "offset", "region",
+        "_array", "_shape", "dtype", "elements", "emit", "form", "gather", "limits", "offset", "region",
         "storage", "strides",
     )  # fmt: skip
 
@@ -40,6 +41,7 @@ class View:
         self, storage: Buffer | None, dtype: DType, shape: Shape, strides: Shape, offset: int = 0
     ) -> None:
         self.storage = storage
+        self.elements = storage.elements() if storage is not None and storage.is_owned_by_views else None
         self.dtype = dtype
         self._shape = shape
         self.strides = strides
@@ -60,5 +62,6 @@ class View:
         """Become a view of what `target` is a view of; the elements that were seen before are forgotten."""
         self.form = None
         self.storage, self.offset, self.dtype = target.storage, target.offset, target.dtype
+        self.elements = target.elements
         self._shape, self.strides, self.gather = target._shape, target.strides, target.gather
         self.limits = target.limits

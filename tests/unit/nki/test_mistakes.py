@@ -288,6 +288,18 @@ def test_an_axis_that_the_grid_lacks() -> None:
     jit(kernel)(np.ones((128, 64), np.float32))
 
 
+@pytest.mark.parametrize("grid", [4, (2, 2)])
+def test_more_cores_than_a_logical_one_has(grid: Any) -> None:
+    with pytest.raises(NkiError, match="4 physical cores, but a logical NeuronCore has 1 or 2"):
+        jit(lambda x: x)[grid](np.ones((8, 8), np.float32))
+
+
+def test_two_cores_of_a_logical_one_that_has_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NEURON_LOGICAL_NC_CONFIG", "1")
+    with pytest.raises(NkiError, match="NEURON_LOGICAL_NC_CONFIG is 1; set it to 2"):
+        jit(lambda x: x)[2](np.ones((8, 8), np.float32))
+
+
 def test_the_chain_of_callers_is_named() -> None:
     def kernel(x: Any) -> Any:
         matmul(tile(64, 64), tile(64, 64), tile(64, 64))

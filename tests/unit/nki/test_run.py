@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -241,3 +242,24 @@ def test_the_version_follows_the_core():
         Kernel(kernel, core=hardware.get(target)).run(A)
     assert seen == [nisa.nc_version.gen2, nisa.nc_version.gen3, nisa.nc_version.gen4]
     assert seen[0] < seen[1] <= seen[2]
+
+
+def test_the_values_of_tiles_that_nothing_names_any_more_are_given_back() -> None:
+    def kernel(x):
+        result = nl.ndarray((128, 4096), nl.float32, nl.shared_hbm)
+        for _ in range(64):
+            tile = nl.ndarray((128, 4096), nl.float32, nl.sbuf)
+            part = tile[:, 0:1024]
+            nisa.memset(tile, 1.0)
+            del tile
+            nisa.dma_copy(result[:, 0:1024], part)
+        nisa.dma_copy(result[:, 1024:4096], x[:, 1024:4096])
+        return result
+
+    x = np.ones((128, 4096), np.float32)
+    tracemalloc.start()
+    done = Kernel(kernel).run(x)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (done.outputs == 1).all()
+    assert most < 16 * x.nbytes  # all tiles at once would take 64 times as much
