@@ -239,7 +239,7 @@ def test_transfers_give_way_to_a_collective_that_moves_beside_them():
 
 
 def test_a_collective_takes_of_the_memory_that_it_reads_and_writes():
-    """Memory that has no more bandwidth than the transfers ask for: what the collective touches is missing."""
+    """Memory that has no more bandwidth than transfers ask for: what the collective touches is missing."""
     core = hardware.get("trn2", lnc=1)
     scarce = core.replace(hbm_bandwidth=core.dma_bandwidth * 0.5)
     alone, beside = (streamed_ps(busy_rank(kind), scarce) for kind in (None, CollectiveKind.ALL_REDUCE))
