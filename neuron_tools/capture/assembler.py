@@ -190,7 +190,14 @@ class Assembler:
             log = ProcessLog(directory, self._windows[directory.name] if self._windows else None)
             self._processes.append(
                 ProcessAssembler(
-                    log, index, self._core, self._writer, self._stacks, self._clock, self._meetings
+                    log,
+                    index,
+                    self._core,
+                    self._writer,
+                    self._stacks,
+                    self._clock,
+                    self._meetings,
+                    with_instructions=self.options.detail == "instructions",
                 )
             )
         self._processes.sort(key=lambda process: process.process_idx)
@@ -203,4 +210,7 @@ class Assembler:
             "host_clock": self.options.host_clock,
             "settings": list(self.options.settings),
             **({"ranks": self.options.ranks} if self.options.ranks else {}),
+            **({"world_size": self.options.world_size} if self.options.world_size else {}),
+            **({"detail": self.options.detail} if self.options.detail != "instructions" else {}),
+            **({"values": self.options.values} if self.options.values != "computed" else {}),
         }

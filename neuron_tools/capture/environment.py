@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from neuron_tools import compat
 from neuron_tools.capture.options import VARIABLE, CaptureOptions
+from neuron_tools.device.distributed.job import VALUES_VARIABLE
 from neuron_tools.hardware import LNC_VARIABLE
 
 
@@ -21,6 +22,7 @@ def child_environment(options: CaptureOptions, environment: Mapping[str, str] = 
     return {
         VARIABLE: options.to_json(),
         **logical,
+        VALUES_VARIABLE: options.values,
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "1",
         "PYTHONPATH": os.pathsep.join(path),
     }

@@ -34,6 +34,7 @@ from neuron_tools.simulator import counters
 from neuron_tools.simulator.instruction_costs import is_estimate
 
 Ints = npt.NDArray[np.int64]
+OPERATION_TABLES = ("HloInstruction", "FrameworkInstruction", "FrameworkShare", "CcOp")
 LEVELS = ("HloInstruction", "FrameworkInstruction")
 
 
@@ -62,9 +63,21 @@ class ExecutableRows:
 
 
 class ExecutionTables:
-    """Builds device rows for one process's executions, in order; ids count up from `first_id`."""
+    """Builds device rows for one process's executions, in order; ids count up from `first_id`.
 
-    def __init__(self, core: NeuronCore, process_idx: int, first_id: int, stacks: StackRegistry) -> None:
+    Without instructions, only tables of what operations do are built.
+    """
+
+    def __init__(
+        self,
+        core: NeuronCore,
+        process_idx: int,
+        first_id: int,
+        stacks: StackRegistry,
+        *,
+        with_instructions: bool = True,
+    ) -> None:
+        self._with_instructions = with_instructions
         self._core = core
         self._process_idx = process_idx
         self._next_id = first_id
@@ -151,6 +164,8 @@ class ExecutionTables:
             "SemaphoreUpdate": dependencies.semaphore_table(template, pools["SemaphoreUpdate"]),
             **usage.usage_tables(executable, self._core, pools),
         }
+        if not self._with_instructions:
+            tables = {name: tables[name] for name in OPERATION_TABLES}
         return ExecutableRows(executable, tables, layout.count)
 
 

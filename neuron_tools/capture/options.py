@@ -14,6 +14,8 @@ from neuron_tools.hardware import NeuronCore
 
 VARIABLE = "NEURON_TOOLS_CAPTURE"
 HOST_CLOCKS = ("measured", "fixed")
+VALUES = ("computed", "skip")
+DETAILS = ("instructions", "operations")
 LOG_FOLDER = "log"
 EagerFusion = Literal["auto", "on", "off"]
 EAGER_FUSIONS: tuple[EagerFusion, ...] = ("auto", "on", "off")
@@ -36,6 +38,10 @@ class CaptureOptions:
         settings: Hardware figures to change, e.g. ("hbm_bandwidth=2x",).
         look_back_s: Keep only so many last seconds of the logs, for profiles on demand; 0 = keep everything.
         ranks: Ranks of the simulated job; those that run stand for all. 0 = those that run.
+        world_size: Ranks of a job of which only some run, the others stood in for. 0 = all run.
+        values: "computed", or "skip": shapes and time alone.
+        detail: "instructions", or "operations": without the tables that have a row for each instruction and
+            transfer.
         eager_fusion: Which eager operations run as one execution: "auto", those that wait while the device is
             busy; "on", also those for which it is free; "off", none.
         host_samples: Whether the host's threads are sampled, which takes a measured clock.
@@ -51,12 +57,19 @@ class CaptureOptions:
     look_back_s: float = 0.0
     logs: Path | None = None
     ranks: int = 0
+    world_size: int = 0
+    values: str = "computed"
+    detail: str = "instructions"
     eager_fusion: EagerFusion = DEFAULT_EAGER_FUSION
     host_samples: bool = True
 
     def __post_init__(self) -> None:
         if self.host_clock not in HOST_CLOCKS:
             raise UsageError(f"The host clock '{self.host_clock}' is unknown: choose measured or fixed.")
+        if self.values not in VALUES:
+            raise UsageError(f"The values '{self.values}' are unknown: choose computed or skip.")
+        if self.detail not in DETAILS:
+            raise UsageError(f"The detail '{self.detail}' is unknown: choose instructions or operations.")
         if self.eager_fusion not in EAGER_FUSIONS:
             raise UsageError(f"Eager fusion '{self.eager_fusion}' is unknown: choose auto, on or off.")
         if self.lnc not in (1, 2):

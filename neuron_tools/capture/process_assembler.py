@@ -42,7 +42,7 @@ HOST_TIMES, DEVICE_TIMES = ("host_start_ns", "host_end_ns"), ("device_start_ns",
 
 
 class ProcessAssembler:
-    """Follows one process's log and appends its rows to the profile.
+    """Follows one process's log and appends its rows to the profile, those of instructions where wanted.
 
     Attributes:
         executions: How many executions have been written.
@@ -57,6 +57,8 @@ class ProcessAssembler:
         stacks: StackRegistry,
         clock: CaptureClock,
         meetings: Meetings,
+        *,
+        with_instructions: bool = True,
     ) -> None:
         self.log = log
         self.process_idx = process_idx
@@ -68,7 +70,9 @@ class ProcessAssembler:
         self._offset_ns: int | None = None
         self._warned_of_damage = False
         first_id = process_idx << PROCESS_ID_SHIFT
-        self._tables = ExecutionTables(core, process_idx, first_id, stacks)
+        self._tables = ExecutionTables(
+            core, process_idx, first_id, stacks, with_instructions=with_instructions
+        )
         self._attribution = Attribution()
         self._fused_origins: list[Origin] = []
         self._collectives = RankCollectives(process_idx, first_id, stacks, meetings)

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from neuron_tools.capture.definitions import DefinitionsWriter
@@ -18,6 +19,7 @@ from neuron_tools.capture.log_lock import LogLock
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.capture.process_log import claim_process_directory
 from neuron_tools.capture.runtimes import Recording, Runtime
+from neuron_tools.device.distributed.job import from_environment
 from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.hardware import NeuronCore
 
@@ -48,7 +50,7 @@ class CaptureSession:
         """
         ensure_not_recording(type(self._runtime))
         self._runtime.prepare()
-        rank, ranks = _rank(os.environ.get("RANK", "")), _rank(os.environ.get("WORLD_SIZE", "")) or 0
+        rank, ranks = _place_in_job(os.environ)
         directory = claim_process_directory(self.options.log_directory, rank, ranks)
         self._lock = LogLock(self.options.log_directory)
         _running[type(self._runtime)] = self
@@ -112,6 +114,14 @@ class CaptureSession:
             rank=_rank(os.environ.get("RANK", "")),
             **self._runtime.facts(),
         )
+
+
+def _place_in_job(environment: Mapping[str, str]) -> tuple[int | None, int]:
+    """Which of the job's processes this one is, and how many run."""
+    rank, job = _rank(environment.get("RANK", "")), from_environment(environment)
+    if job is None or rank is None:
+        return rank, _rank(environment.get("WORLD_SIZE", "")) or 0
+    return job.process_place(rank), len(job.running)
 
 
 def _rank(text: str) -> int | None:

@@ -25,6 +25,7 @@ COMMANDS = (
     "check",
     "fix",
     "tune",
+    "scale",
     "mcp",
     "recover",
     "import",

@@ -122,7 +122,8 @@ class TorchRuntime:
         native.set_copy_model(core.host_link_bandwidth, round(core.host_transfer_latency_ns))
         limit_bytes = native.memory_limit()
         self._hooks.append(lambda: native.set_memory_limit(limit_bytes))
-        native.set_memory_limit(core.hbm_bytes)
+        # Without values a program that does not fit is measured too: what it would take is the answer.
+        native.set_memory_limit(core.hbm_bytes if options.values == "computed" else 0)
 
     def _describe_device(self, recording: Recording) -> None:
         """Let `torch.neuron.get_device_properties` tell what is simulated."""

@@ -2,6 +2,7 @@
 
 #include "device.h"
 #include "memory.h"
+#include "skipped_values.h"
 
 #include <algorithm>
 #include <cstring>
@@ -11,6 +12,8 @@ namespace {
 
 // Lazy conjugation and negation are part of a tensor's value and go with it to the other side.
 const c10::DispatchKeySet kValueKeys({c10::DispatchKey::Conjugate, c10::DispatchKey::Negative});
+
+constexpr size_t kKeptWithoutValues = size_t{1} << 20;  // small integers, which are computed
 
 int device_of(const c10::StorageImpl* storage) {
   return std::max<int>(0, storage->device().index());
@@ -100,7 +103,8 @@ void resize_device_storage(const c10::Storage& storage, size_t bytes) {
   auto* impl = storage.unsafeGetStorageImpl();
   const Buffer* buffer = buffer_or_make(impl);
   auto host = allocate_host_storage(bytes);
-  if (const size_t kept = std::min(bytes, impl->nbytes())) {
+  const size_t kept = std::min(bytes, impl->nbytes());
+  if (kept > 0 && !(values_are_skipped() && kept > kKeptWithoutValues)) {
     std::memcpy(host.mutable_data(), buffer->host.data(), kept);
   }
   impl->set_data_ptr_noswap(device_pointer(std::move(host), buffer->device));

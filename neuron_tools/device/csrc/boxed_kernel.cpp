@@ -5,6 +5,7 @@
 #include "generator.h"
 #include "recorder.h"
 #include "registration.h"
+#include "skipped_values.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/SmallVector.h>
@@ -181,9 +182,29 @@ void call_cpu_kernel(const OperatorInfo& info, Stack* stack, int) {
   info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::CPU), stack);
 }
 
+// Results of the right shapes in place of values; false where they must be computed.
+static bool run_without_values(const OperatorInfo& info, Stack* stack, DeviceWork* work) {
+  if (!may_skip(info, *stack)) {
+    return false;
+  }
+  work->begin_compute(device_of_arguments(info, *stack));
+  if (!skip_operation(info, stack)) {
+    return false;
+  }
+  if (work->waits()) {
+    work->enqueue(*stack, info.return_count);
+  } else {
+    work->finish_operation();
+  }
+  return true;
+}
+
 void run_on_host(const OperatorInfo& info, Stack* stack, HostFunction compute) {
   DeviceWork work(info);
   work.describe(*stack);
+  if (run_without_values(info, stack, &work)) {
+    return;
+  }
   HostArguments arguments(info, stack);
   work.begin_compute(arguments.device());
   {

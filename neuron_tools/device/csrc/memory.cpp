@@ -4,6 +4,7 @@
 #include "names.h"
 #include "python_callbacks.h"
 #include "recorder.h"
+#include "skipped_values.h"
 
 #include <c10/core/CPUAllocator.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -193,6 +194,9 @@ c10::Allocator* device_allocator() {
 }
 
 c10::Storage allocate_host_storage(size_t bytes) {
+  if (values_are_skipped()) {
+    return reserve_host_storage(bytes);
+  }
   auto* host = c10::GetAllocator(c10::kCPU);
   return c10::Storage(c10::Storage::use_byte_size_t{}, bytes, host->allocate(bytes), host, true);
 }

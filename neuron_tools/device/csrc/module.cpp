@@ -5,9 +5,11 @@
 #include "generator.h"
 #include "memory.h"
 #include "registration.h"
+#include "skipped_values.h"
 #include "xla_device.h"
 
 #include <torch/csrc/Generator.h>
+#include <torch/csrc/autograd/python_variable.h>
 
 #include <string>
 
@@ -148,6 +150,18 @@ PyObject* get_limit(PyObject*, PyObject*) {
   return PyLong_FromLongLong(memory_limit());
 }
 
+PyObject* get_values_are_skipped(PyObject*, PyObject*) {
+  return PyBool_FromLong(values_are_skipped() ? 1 : 0);
+}
+
+PyObject* get_skips_values_of(PyObject*, PyObject* argument) {
+  if (!THPVariable_Check(argument)) {
+    PyErr_SetString(PyExc_TypeError, "A tensor is expected.");
+    return nullptr;
+  }
+  return PyBool_FromLong(skips_values_of(THPVariable_Unpack(argument)) ? 1 : 0);
+}
+
 }  // namespace
 
 PyMethodDef device_functions[] = {
@@ -164,6 +178,8 @@ PyMethodDef device_functions[] = {
     {"buffer_number", get_buffer_number, METH_O, nullptr},
     {"set_memory_limit", set_limit, METH_O, nullptr},
     {"memory_limit", get_limit, METH_NOARGS, nullptr},
+    {"skips_values_of", get_skips_values_of, METH_O, nullptr},
+    {"values_are_skipped", get_values_are_skipped, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 

@@ -66,6 +66,10 @@ OperatorInfo::OperatorInfo(const c10::OperatorHandle& from) : handle(from) {
       generator_argument = i;
     }
   }
+  changes_geometry = handle.hasTag(at::Tag::inplace_view);
+  only_writes = written_arguments != 0 && !changes_geometry &&
+      std::none_of(schema.arguments().begin(), schema.arguments().end(), [](const auto& one) { return one.is_out(); }) &&
+      std::all_of(schema.returns().begin(), schema.returns().end(), is_write);
   is_view = std::any_of(schema.returns().begin(), schema.returns().end(), [](const c10::Argument& value) {
     return value.alias_info() != nullptr && !value.alias_info()->isWrite();
   });

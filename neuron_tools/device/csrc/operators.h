@@ -28,6 +28,8 @@ struct OperatorInfo {
   uint64_t written_arguments = 0;  // bit i: argument i is written
   int generator_argument = -1;
   bool is_view = false;  // gives back an alias of an input: no device work
+  bool only_writes = false;  // its results are the arguments that it writes, in place and in their shapes
+  bool changes_geometry = false;  // of an argument, in place, as `transpose_` and `resize_` do
   bool needs_values = false;  // the result's shape or value is needed on the host: it waits for the device
   bool takes_host_indices = false;  // index operators accept CPU index tensors
   mutable std::atomic<uint64_t> announced_name{0};  // recording number and name id, see names.h

@@ -4,6 +4,7 @@
 #include "memory.h"
 #include "operators.h"
 #include "recorder.h"
+#include "skipped_values.h"
 
 #include <ATen/EmptyTensor.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -66,6 +67,12 @@ at::Tensor efficient_zero_tensor(
 }
 
 void copy_bytes(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
+  if (skips_values_of(from) || skips_values_of(to)) {
+    if (!on_device(to)) {
+      at::Tensor(to).zero_();
+    }
+    return;
+  }
   at::AutoDispatchBelowADInplaceOrView below_autograd;
   at::Tensor target = host_view(to);
   at::_ops::copy_::call(target, host_view(from), non_blocking);

@@ -13,7 +13,7 @@ from neuron_tools.device import native
 from neuron_tools.device.distributed import checks
 from neuron_tools.device.distributed.call import Call, dtype_name
 from neuron_tools.device.distributed.group import NeuronGroup
-from neuron_tools.device.distributed.host_values import carry
+from neuron_tools.device.distributed.host_values import carry, skips_values
 from neuron_tools.device.distributed.operation import GroupedOperation, Operation
 from neuron_tools.device.distributed.point_to_point import Message, message_call
 from neuron_tools.records.program import CollectiveKind
@@ -193,7 +193,8 @@ class GroupDelegate:
 
     def monitored_barrier(self, options: Any, wait_all_ranks: bool) -> None:
         """A barrier that tells which rank did not come; gloo's own."""
-        self._values.gloo.monitored_barrier(_timeout(options) or self._group.timeout, wait_all_ranks)
+        if self._values.gloo is not None:
+            self._values.gloo.monitored_barrier(_timeout(options) or self._group.timeout, wait_all_ranks)
 
     def send(self, tensors: Tensors, peer: int, tag: int) -> Operation:
         """To one rank."""
@@ -214,7 +215,8 @@ class GroupDelegate:
         self, title: str, operation: str, tensor: torch.Tensor, peer: int | None, tag: int, *, is_send: bool
     ) -> Operation:
         call = message_call(title, operation, tensor, _device([tensor]), _nothing)
-        return self._add(Message(self._group, call, peer, tag, is_send, carry(tensor)))
+        carrier = None if skips_values([tensor]) else carry(tensor)
+        return self._add(Message(self._group, call, peer, tag, is_send, carrier))
 
     def start_coalescing(self) -> None:
         """Collect what is issued from now on."""
@@ -228,7 +230,8 @@ class GroupDelegate:
     def set_timeout(self, timeout: timedelta) -> None:
         """How long ranks wait for each other from now on."""
         self._group.timeout = timeout
-        self._values.gloo._set_default_timeout(timeout)
+        if self._values.gloo is not None:
+            self._values.gloo._set_default_timeout(timeout)
 
     def sequence_number(self) -> int:
         """Collectives that this rank has issued."""
@@ -258,6 +261,8 @@ class GroupDelegate:
         lists: int = 1,
     ) -> Operation:
         inputs, results = _listed(brought), _listed(got)
+        if skips_values([*outputs, *inputs]):
+            run = _nothing
         largest = max((inputs, results), key=_bytes)
         call = Call(
             title=kind[0],

@@ -15,16 +15,16 @@ from torch._C import _distributed_c10d as c10d
 
 from neuron_tools import hardware
 from neuron_tools.device import native
-from neuron_tools.device.distributed import header, peers, session, timing
+from neuron_tools.device.distributed import header, job, peers, session, timing
 from neuron_tools.device.distributed.call import Call
 from neuron_tools.device.distributed.errors import LostRankError, MismatchError, UnequalSplitsError
 from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_clocks import HostOffset, measure_offset
-from neuron_tools.device.distributed.host_values import HostValues
 from neuron_tools.device.distributed.operation import Lane, Operation, paused_clock
 from neuron_tools.device.distributed.peers import Peer
 from neuron_tools.device.distributed.replication import replication
 from neuron_tools.device.distributed.source_line import BACKWARD, source_line
+from neuron_tools.device.distributed.stand_in_values import values_of
 from neuron_tools.hardware import Links
 from neuron_tools.records.capture_log import COLLECTIVE_NUMBER_BITS
 from neuron_tools.simulator.collectives import CollectiveCost
@@ -83,6 +83,8 @@ class NeuronGroup:
 
     Attributes:
         values: Moves the values.
+        present: Places of the ranks that run.
+        job: The job, where some of its ranks do not run.
     """
 
     def __init__(
@@ -98,7 +100,9 @@ class NeuronGroup:
         self.ranks = tuple(ranks) if len(ranks) == size else tuple(range(size))
         self.timeout = timeout
         self._store = store
-        self.values = HostValues(store, rank, size, timeout)
+        self.job = job.current()
+        self.present = self.job.places(self.ranks) if self.job is not None else tuple(range(size))
+        self.values = values_of(store, rank, size, timeout, self.present)
         self._lane = Lane(self._perform, f"neuron-{name}")
         self._lock = threading.Lock()
         self._sequence = 0
@@ -204,7 +208,7 @@ class NeuronGroup:
         try:
             self._store.set(keys[self.rank], issued.line)
             time.sleep(_GRACE_S)
-            return [rank for rank, key in zip(self.ranks, keys, strict=True) if not self._store.check([key])]
+            return [self.ranks[place] for place in self.present if not self._store.check([keys[place]])]
         except RuntimeError:
             return []
 
@@ -257,9 +261,9 @@ class NeuronGroup:
             ) from error
 
     def _exchange(self, own: Header, timeout: timedelta | None) -> tuple[Header, ...]:
-        if self.size == 1:
+        if self.values.gloo is None or len(self.present) == 1:
             return (own,)
-        received = header.empty(self.size)
+        received = header.empty(len(self.present))
         options = c10d.AllgatherOptions()
         if timeout is not None and timeout.total_seconds() > 0:
             options.timeout = timeout
@@ -321,7 +325,10 @@ class NeuronGroup:
             if now is None:
                 return None
             net = _machine_links(now.core)
-            cores = peers.cluster_cores(_known_peers, net)
+            if self.job is None:
+                cores = peers.cluster_cores(_known_peers, net)
+            else:
+                cores = {rank: rank for rank in range(self.job.ranks)}
             self._replication = replication(len(cores), now.simulated_ranks)
             if self._replication.replicas > 1:
                 cores = {rank: rank for rank in range(self._replication.simulated)}
@@ -337,12 +344,13 @@ class NeuronGroup:
             _known_peers.clear()
             _links_clock.clear()
         own = peers.this_rank(self.ranks[self.rank])
-        if self.size == 1:
+        if self.values.gloo is None or len(self.present) == 1:
             _known_peers[own.rank] = own
             return
+        place = self.present.index(self.rank)
         with paused_clock():
             received = list(
-                torch.zeros(self.size, peers.PEER_BYTES, dtype=torch.uint8, device="cpu").unbind(0)
+                torch.zeros(len(self.present), peers.PEER_BYTES, dtype=torch.uint8, device="cpu").unbind(0)
             )
             self.values.gloo.allgather([received], [own.pack()], c10d.AllgatherOptions()).wait()
         for packed in received:
@@ -351,8 +359,8 @@ class NeuronGroup:
         if is_whole_job:
             global _host_offset
             with paused_clock():
-                members = [_known_peers[rank] for rank in self.ranks]
-                _host_offset = measure_offset(self.values.gloo, self.rank, members)
+                members = [_known_peers[self.ranks[each]] for each in self.present]
+                _host_offset = measure_offset(self.values.gloo, place, members)
 
 
 _GRACE_S = 0.5  # between the moments at which ranks of one collective give up

@@ -86,11 +86,11 @@ def mismatch(headers: Sequence[Header], ranks: Sequence[int], own: int) -> str |
     """A sentence where the ranks of a group issued different collectives, else None.
 
     Args:
-        headers: Of all ranks, in the order of the group.
+        headers: Of all ranks that run, in the order of the group.
         ranks: Their global ranks.
         own: This rank's place in the group.
     """
-    mine = headers[own]
+    mine = next(each for each in headers if each.source == own)
     other = next((each for each in headers if each.fingerprint != mine.fingerprint), None)
     if other is None:
         return None

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch._C import _distributed_c10d as c10d
 
+from neuron_tools.device import native
 from neuron_tools.device.distributed.errors import UnequalSplitsError
 from neuron_tools.device.distributed.extension import extension
 
@@ -26,6 +27,12 @@ def host_alias(tensor: torch.Tensor) -> torch.Tensor:
     """A CPU tensor over the memory of a neuron tensor; the tensor itself where it is on the host."""
     alias: torch.Tensor = extension().host_alias(tensor.detach())
     return alias
+
+
+def skips_values(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether the values of these tensors are left out (`csrc/skipped_values.h`): none of them moves then."""
+    core = native.core()
+    return bool(core.values_are_skipped()) and any(bool(core.skips_values_of(each)) for each in tensors)
 
 
 @dataclass(frozen=True, slots=True)

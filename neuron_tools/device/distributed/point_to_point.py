@@ -11,7 +11,7 @@ import torch
 
 from neuron_tools.device.distributed import header, timing
 from neuron_tools.device.distributed.call import Call
-from neuron_tools.device.distributed.errors import MismatchError
+from neuron_tools.device.distributed.errors import InvalidCallError, MismatchError
 from neuron_tools.device.distributed.group import IssuedCall, NeuronGroup
 from neuron_tools.device.distributed.header import Header
 from neuron_tools.device.distributed.host_values import Carrier
@@ -30,11 +30,17 @@ class Message(Operation):
         peer: The other rank's place in the group; None where any may send.
         tag: The user's.
         is_send: Which side this is.
-        carrier: The bytes that gloo works on.
+        carrier: The bytes that gloo works on; None where no values move.
     """
 
     def __init__(
-        self, group: NeuronGroup, call: Call, peer: int | None, tag: int, is_send: bool, carrier: Carrier
+        self,
+        group: NeuronGroup,
+        call: Call,
+        peer: int | None,
+        tag: int,
+        is_send: bool,
+        carrier: Carrier | None,
     ) -> None:
         super().__init__(call)
         self._group, self._peer, self._tag, self._is_send = group, peer, tag, is_send
@@ -66,15 +72,38 @@ class Message(Operation):
                 self.fail(str(self._group.lost(self._issued, error)))
 
     def _post(self) -> None:
-        gloo, tensors = self._group.values.gloo, [self._carrier.tensor]
-        self._works: list[Any] = []
-        self._free_ns = 0
+        group, self._works, self._free_ns = self._group, [], 0
+        self._value: Any = None
+        self._theirs: list[torch.Tensor] = []
+        if self._peer is not None and self._peer not in group.present:
+            self._stand_in(self._peer)
+            return
+        gloo = group.values.gloo
+        tensors = [self._carrier.tensor] if self._carrier is not None else []
         if self._peer is None:
-            self._value = gloo.recv_anysource(tensors, self._tag)
-        else:
-            act = gloo.send if self._is_send else gloo.recv
-            self._value = act(tensors, self._peer, self._tag)
-            self._exchange_headers(self._peer)
+            self._value = gloo.recv_anysource(tensors or [torch.empty(0, device="cpu")], self._tag)
+            return
+        act = gloo.send if self._is_send else gloo.recv
+        if tensors:
+            self._value = act(tensors, group.present.index(self._peer), self._tag)
+        self._exchange_headers(self._peer)
+
+    def _stand_in(self, peer: int) -> None:
+        """The other side does not run: it counts as ready, where no values are wanted of it.
+
+        Raises:
+            InvalidCallError: It would have to send values.
+        """
+        group = self._group
+        if group.job is not None and group.job.asks:
+            group.job.answer(group.ranks)
+        if not self._is_send and self._carrier is not None:
+            raise InvalidCallError(
+                f"Rank {group.ranks[group.rank]} receives values from rank {group.ranks[peer]}, which does "
+                "not run: name it in --run-ranks too, or use --run-ranks auto."
+            )
+        self._spent = group.cost(self.call, self._ends(peer))
+        self._free_ns = group.reserve(self._issued, self._spent)
 
     def _exchange_headers(self, peer: int) -> None:
         """Tell the other side when this one is ready, and hear the same.
@@ -82,6 +111,7 @@ class Message(Operation):
         Host tensors go as gloo sends them: the sender does not wait for the receiver.
         """
         gloo = self._group.values.gloo
+        end = self._group.present.index(peer)
         own, other = (_SENDER_TAGS, _RECEIVER_TAGS) if self._is_send else (_RECEIVER_TAGS, _SENDER_TAGS)
         self._spent = self._group.cost(self.call, self._ends(peer))
         self._free_ns = self._group.reserve(self._issued, self._spent)
@@ -89,9 +119,9 @@ class Message(Operation):
         on_host = self.call.device is None
         if self._is_send or not on_host:
             self._own = self._header().pack()
-            self._works.append(gloo.send([self._own], peer, own + self._tag))
+            self._works.append(gloo.send([self._own], end, own + self._tag))
         if not self._is_send or not on_host:
-            self._works.append(gloo.recv(self._theirs, peer, other + self._tag))
+            self._works.append(gloo.recv(self._theirs, end, other + self._tag))
 
     def _ends(self, peer: int) -> tuple[int, int]:
         """Sender and receiver."""
@@ -104,19 +134,21 @@ class Message(Operation):
         return Header(0, agreed, ready_ns, self._free_ns, self._group.rank, text)
 
     def _finish(self) -> None:
-        self._value.wait()
-        self.source = self._peer if self._peer is not None else int(self._value._source_rank())
+        if self._value is not None:
+            self._value.wait()
+        known = self._group.present
+        self.source = self._peer if self._peer is not None else known[int(self._value._source_rank())]
         if self._peer is None:
             self._exchange_headers(self.source)
         for work in self._works:
             work.wait()
-        if not self._is_send:
+        if not self._is_send and self._carrier is not None:
             self._carrier.deliver()
         self.succeed(self._place())
 
     def _place(self) -> int | None:
         own = self._header()
-        (theirs,) = header.unpack(self._theirs)
+        theirs = header.unpack(self._theirs)[0] if self._theirs else own
         on_host = self.call.device is None
         if not on_host and theirs.fingerprint != own.fingerprint:
             group = self._group

@@ -14,6 +14,7 @@ from neuron_profile.analysis.errors import LacksDataError
 from neuron_profile.analysis.expected import find_expected
 from neuron_profile.analysis.host_activity import find_host_idle
 from neuron_profile.analysis.idle_reasons import idle_reasons
+from neuron_profile.analysis.job_step import measure_job_step
 from neuron_profile.analysis.memory import measure_memory
 from neuron_profile.analysis.recorded_path import find_recorded_path
 from neuron_profile.analysis.roofline import make_roofline
@@ -124,6 +125,9 @@ CRITICAL_PATH = ProfileAnalysis(
     _critical_path, lambda profile, level: find_trace_path(profile), "instructions and no spans"
 )
 MEMORY = ProfileAnalysis(_memory, None, "memory samples and tensors")
+STEP = ProfileAnalysis(
+    lambda profile, level: measure_job_step(profile), None, "execution on a simulated device"
+)
 EXPECTED = ProfileAnalysis(
     lambda profile, level: find_expected(profile), None, "times that were simulated for a chip that exists"
 )

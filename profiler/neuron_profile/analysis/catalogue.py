@@ -21,6 +21,7 @@ ANALYSES = Door(
         ("critical-path", f"{_HERE}:CRITICAL_PATH"),
         ("memory", f"{_HERE}:MEMORY"),
         ("communication", f"{_HERE}:COMMUNICATION"),
+        ("step", f"{_HERE}:STEP"),
         ("expected", f"{_HERE}:EXPECTED"),
     ),
 )

@@ -24,6 +24,7 @@ DEFAULT_TARGET = "trn2"
         "neuron-profile capture -o run.nprof --host-clock fixed -- python train.py\n"
         "neuron-profile capture --set hbm_bandwidth=2x -- python train.py\n"
         "neuron-profile capture --ranks 64 --target trn2.48xlarge -- torchrun --nproc_per_node 4 train.py\n"
+        "neuron-profile capture --world-size 1024 --values skip -- python train.py\n"
         "neuron-profile capture --last 30s --when 'step > 3 * p99' -- python serve.py\n"
         "neuron-profile capture -n model.neff -s model.nprof --num-exec 3"
     ),
@@ -71,6 +72,31 @@ DEFAULT_TARGET = "trn2"
     help="Simulate a job of so many ranks; those that COMMAND starts stand for all of them.",
 )
 @click.option(
+    "--world-size",
+    type=click.IntRange(min=1),
+    help="Run COMMAND as ranks of a job of so many of which few run: meshes and shards are the job's.",
+)
+@click.option(
+    "--run-ranks",
+    default="auto",
+    show_default=True,
+    metavar="RANKS",
+    help="With --world-size: ranks that run, e.g. 0,128,256; auto: rank 0 and its pipeline's other stages.",
+)
+@click.option(
+    "--values",
+    type=click.Choice(["computed", "skip"]),
+    default="computed",
+    show_default=True,
+    help="skip: shapes, memory and time alone. Device memory takes none of this machine's, and reads as 0.",
+)
+@click.option(
+    "--detail",
+    type=click.Choice(["instructions", "operations"]),
+    help="operations: leave out the tables of instructions and transfers, which are most of a large job's "
+    "profile.  [default: operations with --values skip, else instructions]",
+)
+@click.option(
     "--host-samples/--no-host-samples",
     default=True,
     show_default=True,
@@ -112,6 +138,10 @@ def capture(
     schedule: str | None,
     settings: tuple[str, ...],
     ranks: int | None,
+    world_size: int | None,
+    run_ranks: str,
+    values: str,
+    detail: str | None,
     host_samples: bool,
     last: str | None,
     rules: tuple[str, ...],
@@ -155,19 +185,29 @@ def capture(
         host_clock,
         settings=settings,
         ranks=ranks or 0,
+        world_size=world_size or 0,
+        values=values,
+        detail=detail or ("operations" if values == "skip" else "instructions"),
         eager_fusion=eager_fusion or eager_fusion_of(os.environ),
         host_samples=host_samples,
     )
-    return _capture_command(output, options, arguments, (last, rules))
+    if world_size is not None and ranks is not None:
+        raise click.UsageError(
+            "--ranks and --world-size cannot both be given: the one replicates the ranks that "
+            "COMMAND starts, the other starts ranks of a larger job."
+        )
+    return _capture_command(output, options, arguments, run_ranks, (last, rules))
 
 
 def _capture_command(
     output: Path | None,
     options: CaptureOptions,
     arguments: tuple[str, ...],
+    run_ranks: str,
     look_back: tuple[str | None, tuple[str, ...]],
 ) -> int:
     from neuron_profile.launch.destination import default_name, find_destination, shown
+    from neuron_profile.launch.job import rank_command
     from neuron_profile.launch.preflight import check
     from neuron_profile.launch.target_command import understand
     from neuron_tools.capture.options import simulated_core
@@ -178,15 +218,16 @@ def _capture_command(
     name = default_name(understood.arguments, understood.script)
     directory = find_destination(output, name, Path.cwd()).absolute()
     options = replace(options, directory=directory)
+    command = rank_command(understood.arguments, options, run_ranks)
     last, rules = look_back
     if last is not None:
         from neuron_profile.launch.look_back import look_back_over
 
-        return look_back_over(understood.arguments, options, last, rules)
+        return look_back_over(command, options, last, rules)
     click.echo(f"neuron-profile: capturing on {options.target} (simulated) into {shown(directory)}", err=True)
     from neuron_profile.launch.recording import record
 
-    return _report(record(understood.arguments, options), options)
+    return _report(record(understood.arguments, options, command), options)
 
 
 def _report(recording: Recording, options: CaptureOptions) -> int:
@@ -197,6 +238,8 @@ def _report(recording: Recording, options: CaptureOptions) -> int:
     click.echo(err=True)
     if recording.report is not None:
         _print_summary(options.directory)
+        if options.world_size:
+            _print_step(options.directory)
     if ending.left_running:
         click.echo(
             "neuron-profile: processes that the command started still run; they are cut off here.", err=True
@@ -216,6 +259,19 @@ def _tell_of_recovery(directory: Path) -> None:
     notice = recovery_notice(directory)
     if notice is not None:
         click.echo(f"neuron-profile: {notice}", err=True)
+
+
+def _print_step(directory: Path) -> None:
+    """A job's step, of the ranks that ran."""
+    from neuron_profile.analysis.job_step import measure_job_step
+    from neuron_profile.reports.analysis_text import print_analysis
+    from neuron_profile.reports.terminal import error_console
+    from neuron_tools import open_profile
+
+    with open_profile(directory) as profile:
+        step = measure_job_step(profile)
+    if step is not None:
+        print_analysis(error_console(), step, len(step.ranks))
 
 
 def _print_summary(directory: Path) -> None:

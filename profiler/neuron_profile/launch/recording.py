@@ -27,17 +27,21 @@ class Recording:
     failure: NeuronToolsError | None
 
 
-def record(command: Sequence[str], options: CaptureOptions) -> Recording:
+def record(command: Sequence[str], options: CaptureOptions, launcher: Sequence[str] = ()) -> Recording:
     """Run a command on the simulated device and write its profile.
 
     A profile that cannot be written any more (full disk) does not stop the command.
+
+    Args:
+        command: What the profile shows.
+        launcher: What starts it, if not itself.
 
     Raises:
         NeuronToolsError: The profile cannot be begun, or the command cannot be started.
     """
     assembler = Assembler(options, command)
     follower = _Follower(assembler)
-    ending = run(command, {**os.environ, **child_environment(options)}, follower.tick)
+    ending = run(launcher or command, {**os.environ, **child_environment(options)}, follower.tick)
     report = follower.finish(ending)
     return Recording(ending, report, follower.failure)
 

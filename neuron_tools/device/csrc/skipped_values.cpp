@@ -1,0 +1,281 @@
+#include "skipped_values.h"
+
+#include "alias.h"
+#include "device.h"
+#include "memory.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/core/CPUAllocator.h>
+#include <c10/util/Exception.h>
+#include <c10/util/SmallVector.h>
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+namespace neuron {
+namespace {
+
+constexpr int64_t kComputedIntegers = int64_t{1} << 20;
+constexpr size_t kReservedBytes = size_t{1} << 16;  // below it the allocator's memory is cheaper than pages
+
+// Calls a function with each tensor in a value.
+template <class Function>
+void for_each_tensor(const c10::IValue& value, Function function) {
+  if (value.isTensor()) {
+    if (value.toTensor().defined()) {
+      function(value.toTensor());
+    }
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& tensor : value.toTensorVector()) {
+      if (tensor.defined()) {
+        function(tensor);
+      }
+    }
+  } else if (value.isOptionalTensorList()) {
+    for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+      if (tensor.has_value() && tensor->defined()) {
+        function(*tensor);
+      }
+    }
+  }
+}
+
+struct Reservation {
+  void* address;
+  size_t bytes;
+};
+
+void release(void* context) {
+  auto* reservation = static_cast<Reservation*>(context);
+  ::munmap(reservation->address, reservation->bytes);
+  delete reservation;
+}
+
+c10::Storage meta_storage(size_t bytes) {
+  return c10::Storage(
+      c10::Storage::use_byte_size_t{}, bytes, c10::DataPtr(nullptr, c10::Device(c10::kMeta)),
+      c10::GetAllocator(c10::kMeta), true);
+}
+
+// A call's tensors without memory. What shares a storage on the device shares one here, so that results which are
+// views of arguments are recognised.
+class MetaTensors {
+ public:
+  explicit MetaTensors(int device) : device_(device) {}
+
+  c10::IValue to_meta(const c10::IValue& value) {
+    if (value.isTensor()) {
+      return value.toTensor().defined() ? c10::IValue(tensor_to_meta(value.toTensor())) : value;
+    }
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> converted;
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        converted.push_back(tensor.defined() ? tensor_to_meta(tensor) : tensor);
+      }
+      return converted;
+    }
+    if (value.isOptionalTensorList()) {
+      c10::List<std::optional<at::Tensor>> converted;
+      for (const std::optional<at::Tensor>& tensor : value.toOptionalTensorVector()) {
+        const bool there = tensor.has_value() && tensor->defined();
+        converted.push_back(there ? std::optional(tensor_to_meta(*tensor)) : tensor);
+      }
+      return converted;
+    }
+    if (value.isDevice() && value.toDevice().type() == kNeuron) {
+      return c10::Device(c10::kMeta);
+    }
+    if (value.isGenerator()) {
+      return c10::IValue();
+    }
+    return value;
+  }
+
+  c10::IValue to_device(const c10::IValue& value) {
+    if (value.isTensor()) {
+      return tensor_to_device(value.toTensor());
+    }
+    if (value.isTensorList()) {
+      c10::List<at::Tensor> converted;
+      for (const at::Tensor& tensor : value.toTensorVector()) {
+        converted.push_back(tensor_to_device(tensor));
+      }
+      return converted;
+    }
+    return value;
+  }
+
+  // Outputs that the kernel gave other sizes.
+  void follow_writes() const {
+    for (const auto& pair : tensors_) {
+      auto& to = *pair.first.unsafeGetTensorImpl();
+      const auto& from = *pair.second.unsafeGetTensorImpl();
+      if (from.storage().nbytes() > to.storage().nbytes()) {
+        resize_device_storage(to.storage(), from.storage().nbytes());
+      }
+      if (to.sizes() != from.sizes() || to.strides() != from.strides()) {
+        to.set_sizes_and_strides(from.sizes(), from.strides(), from.storage_offset());
+      }
+    }
+  }
+
+ private:
+  at::Tensor tensor_to_meta(const at::Tensor& tensor) {
+    if (!is_on_device(tensor)) {
+      return tensor;
+    }
+    for (const auto& pair : tensors_) {
+      if (pair.first.unsafeGetTensorImpl() == tensor.unsafeGetTensorImpl()) {
+        return pair.second;
+      }
+    }
+    const auto& impl = *tensor.unsafeGetTensorImpl();
+    auto meta = at::detail::make_tensor<c10::TensorImpl>(
+        storage_to_meta(impl.storage()), c10::DispatchKeySet(c10::DispatchKey::Meta), impl.dtype());
+    meta.unsafeGetTensorImpl()->set_sizes_and_strides(impl.sizes(), impl.strides(), impl.storage_offset());
+    if (impl.is_wrapped_number()) {
+      meta.unsafeGetTensorImpl()->set_wrapped_number(true);
+    }
+    tensors_.emplace_back(tensor, meta);
+    return meta;
+  }
+
+  c10::Storage storage_to_meta(const c10::Storage& storage) {
+    for (const auto& pair : storages_) {
+      if (pair.first.unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) {
+        return pair.second;
+      }
+    }
+    storages_.emplace_back(storage, meta_storage(storage.nbytes()));
+    return storages_.back().second;
+  }
+
+  at::Tensor tensor_to_device(const at::Tensor& tensor) {
+    if (!tensor.defined() || is_on_device(tensor)) {
+      return tensor;
+    }
+    if (tensor.device().type() == c10::kCPU) {
+      return adopt(tensor, device_);
+    }
+    for (const auto& pair : tensors_) {
+      if (pair.second.unsafeGetTensorImpl() == tensor.unsafeGetTensorImpl()) {
+        return pair.first;
+      }
+    }
+    return on_device_storage(tensor, storage_to_device(tensor.storage()));
+  }
+
+  c10::Storage storage_to_device(const c10::Storage& storage) {
+    for (const auto& pair : storages_) {
+      if (pair.second.unsafeGetStorageImpl() == storage.unsafeGetStorageImpl()) {
+        return pair.first;
+      }
+    }
+    storages_.emplace_back(adopt_storage(allocate_host_storage(storage.nbytes()), device_), storage);
+    return storages_.back().first;
+  }
+
+  int device_;
+  c10::SmallVector<std::pair<at::Tensor, at::Tensor>, 8> tensors_;      // on the device, without memory
+  c10::SmallVector<std::pair<c10::Storage, c10::Storage>, 8> storages_;  // the same
+};
+
+void drop_arguments(const OperatorInfo& info, Stack* stack) {
+  stack->erase(stack->end() - info.argument_count, stack->end());
+}
+
+// An operator that only writes its arguments leaves everything as it is.
+void keep_written(const OperatorInfo& info, Stack* stack) {
+  std::vector<c10::IValue> written;
+  const size_t base = stack->size() - info.argument_count;
+  for (int i = 0; i < info.argument_count && static_cast<int>(written.size()) < info.return_count; ++i) {
+    if (i < 64 && (info.written_arguments >> i & 1) != 0) {
+      written.push_back((*stack)[base + i]);
+    }
+  }
+  drop_arguments(info, stack);
+  stack->insert(stack->end(), written.begin(), written.end());
+}
+
+}  // namespace
+
+bool values_are_skipped() {
+  static const bool skipped = [] {
+    const char* text = std::getenv("NEURON_TOOLS_VALUES");
+    return text != nullptr && std::string_view(text) == "skip";
+  }();
+  return skipped;
+}
+
+bool skips_values_of(const at::Tensor& tensor) {
+  return values_are_skipped() && is_on_device(tensor) &&
+      (!at::isIntegralType(tensor.scalar_type(), true) || tensor.numel() > kComputedIntegers);
+}
+
+bool may_skip(const OperatorInfo& info, const Stack& stack) {
+  if (!values_are_skipped() || info.is_view || info.needs_values || info.changes_geometry) {
+    return false;
+  }
+  bool any = false;
+  for (auto value = stack.end() - info.argument_count; value != stack.end(); ++value) {
+    for_each_tensor(*value, [&](const at::Tensor& tensor) { any |= skips_values_of(tensor); });
+  }
+  return any;
+}
+
+int device_of_arguments(const OperatorInfo& info, const Stack& stack) {
+  int device = -1;
+  for (auto value = stack.end() - info.argument_count; value != stack.end() && device < 0; ++value) {
+    for_each_tensor(*value, [&](const at::Tensor& tensor) {
+      device = device < 0 && is_on_device(tensor) ? tensor.device().index() : device;
+    });
+  }
+  return device < 0 ? current_device() : device;
+}
+
+bool skip_operation(const OperatorInfo& info, Stack* stack) {
+  if (info.only_writes) {
+    keep_written(info, stack);
+    return true;
+  }
+  MetaTensors tensors(device_of_arguments(info, *stack));
+  Stack shapes;
+  for (auto value = stack->end() - info.argument_count; value != stack->end(); ++value) {
+    shapes.push_back(tensors.to_meta(*value));
+  }
+  try {
+    const at::AutoDispatchBelowADInplaceOrView below_autograd;
+    info.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &shapes);
+  } catch (const c10::Error&) {
+    return false;
+  }
+  drop_arguments(info, stack);
+  tensors.follow_writes();
+  for (const c10::IValue& result : shapes) {
+    stack->push_back(tensors.to_device(result));
+  }
+  return true;
+}
+
+c10::Storage reserve_host_storage(size_t bytes) {
+  auto* host = c10::GetAllocator(c10::kCPU);
+  if (bytes < kReservedBytes) {
+    auto memory = host->allocate(bytes);
+    if (bytes > 0) {
+      std::memset(memory.get(), 0, bytes);
+    }
+    return c10::Storage(c10::Storage::use_byte_size_t{}, bytes, std::move(memory), host, true);
+  }
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* address = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  TORCH_CHECK(address != MAP_FAILED, "No address space is left for ", bytes, " bytes of device memory.");
+  c10::DataPtr memory(address, new Reservation{address, bytes}, &release, c10::Device(c10::kCPU));
+  return c10::Storage(c10::Storage::use_byte_size_t{}, bytes, std::move(memory), host, true);
+}
+
+}  // namespace neuron

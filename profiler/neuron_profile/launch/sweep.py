@@ -1,0 +1,44 @@
+"""One layout of a job: captured without values, and its step measured."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from neuron_profile.analysis.job_step import measure_job_step
+from neuron_profile.analysis.layouts import Layout, LayoutResult, failure_of, result_of
+from neuron_tools import open_profile
+
+_OPTIONS = ("--host-clock", "fixed", "--values", "skip")
+
+
+def measure_layout(
+    layout: Layout, command: Sequence[str], target: str, folder: Path, tokens_per_step: int | None
+) -> LayoutResult:
+    """What a layout takes; why not, where the command fails.
+
+    Args:
+        folder: Where the profiles stand; one that is there is read again.
+    """
+    name = "-".join(f"{degree}{number}" for degree, number in layout.degrees)
+    profile, log = folder / f"{name}.nprof", folder / f"{name}.log"
+    if not profile.exists():
+        print(f"neuron-profile: {layout.text}: {layout.ranks} ranks", file=sys.stderr)
+        folder.mkdir(parents=True, exist_ok=True)
+        status = _capture(layout, command, target, profile, log)
+        if status:
+            return failure_of(layout, f"the command failed with status {status}: see {log}")
+    with open_profile(profile) as opened:
+        step = measure_job_step(opened)
+    if step is None:
+        return failure_of(layout, "nothing ran on the device")
+    return result_of(layout, step, tokens_per_step)
+
+
+def _capture(layout: Layout, command: Sequence[str], target: str, profile: Path, log: Path) -> int:
+    chosen = ("-o", str(profile), "--target", target, "--world-size", str(layout.ranks), *_OPTIONS)
+    capture = (sys.executable, "-m", "neuron_profile.cli", "capture", *chosen, "--", *layout.fill(command))
+    with log.open("wb") as file:
+        return subprocess.run(capture, stdout=file, stderr=subprocess.STDOUT, check=False).returncode

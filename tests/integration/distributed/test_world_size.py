@@ -1,0 +1,88 @@
+"""A job of which one rank runs is timed as the same job of which all do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import neuron_tools
+from tests.integration.distributed.jobs import capture, torchrun
+
+pytestmark = pytest.mark.slow
+
+SHARDED = """
+import os, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("neuron")
+device = f"neuron:{os.environ['LOCAL_RANK']}"
+model = torch.nn.Sequential(*(torch.nn.Linear(256, 256) for _ in range(2))).to(device)
+for part in (*model, model):
+    fully_shard(part)
+optimizer = torch.optim.AdamW(model.parameters())
+for _ in range(2):
+    model(torch.randn(64, 256, device=device)).square().mean().backward()
+    optimizer.step()
+torch.neuron.synchronize()
+dist.destroy_process_group()
+"""
+STAGES = """
+import os, torch, torch.distributed as dist
+dist.init_process_group("neuron")
+rank, size = dist.get_rank(), dist.get_world_size()
+mesh = dist.init_device_mesh("neuron", (2, size // 2), mesh_dim_names=("pp", "dp"))
+x = torch.ones(1 << 16, device=f"neuron:{os.environ['LOCAL_RANK']}")
+if mesh.get_local_rank("pp") == 0:
+    dist.send(torch.relu(x), rank + size // 2, group=mesh.get_group("pp"))
+else:
+    dist.recv(x, rank - size // 2, group=mesh.get_group("pp"))
+dist.all_reduce(x, group=mesh.get_group("dp"))
+torch.neuron.synchronize()
+dist.destroy_process_group()
+"""
+FACTS = """
+SELECT (SELECT max(total_bytes) FROM SystemProfileHbmUsage) AS peak_bytes,
+    (SELECT max(execution_end_ts) FROM ExecutionInfo) AS end_ns,
+    (SELECT list((operation, input_size, output_size, replica_group, start_ts, end_ts)
+        ORDER BY start_ts, op_id)
+     FROM CcOp JOIN ProcessInfo USING (process_idx) WHERE rank = 0) AS collectives
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    def write(text: str) -> Path:
+        path = tmp_path / "job.py"
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+def _facts(profile: Path) -> dict[str, object]:
+    with neuron_tools.open_profile(profile) as opened:
+        (row,) = opened.query(FACTS).to_pylist()
+    return row
+
+
+def test_one_rank_predicts_what_four_do(script, tmp_path):
+    path = script(SHARDED)
+    four = capture(torchrun(path, 4), tmp_path / "four.nprof", "--target", "trn2.48xlarge")
+    chosen = ("--target", "trn2.48xlarge", "--world-size", "4", "--run-ranks", "0", "--values", "skip")
+    one = capture(["python", str(path)], tmp_path / "one.nprof", *chosen)
+    assert four.returncode == one.returncode == 0, four.stderr + one.stderr
+    assert _facts(tmp_path / "one.nprof") == _facts(tmp_path / "four.nprof")
+
+
+def test_the_stages_of_a_pipeline_are_found_and_run(script, tmp_path):
+    chosen = ("--target", "trn2.48xlarge", "--world-size", "512", "--values", "skip")
+    ended = capture(["python", str(script(STAGES))], tmp_path / "stages.nprof", *chosen)
+    assert ended.returncode == 0, ended.stderr
+    assert "of 512 ranks, these run: 0, 256" in ended.stderr
+    with neuron_tools.open_profile(tmp_path / "stages.nprof") as profile:
+        rows = profile.query(
+            "SELECT rank, operation, len(string_split(replica_group, ',')) AS ranks FROM CcOp "
+            "JOIN ProcessInfo USING (process_idx) WHERE operation <> 'Barrier' ORDER BY rank, start_ts"
+        ).to_pylist()
+    told = [(row["rank"], row["operation"], row["ranks"]) for row in rows]
+    assert told == [(0, "Send", 2), (0, "AllReduce", 256), (256, "Receive", 2), (256, "AllReduce", 256)]

@@ -1,0 +1,58 @@
+"""A command is run once for each rank of a job that runs."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from neuron_profile.launch.job import rank_command
+from neuron_profile.launch.rank_processes import RankPlan, differing_ranks, run_ranks
+from neuron_tools.capture.options import CaptureOptions
+from neuron_tools.errors import UsageError
+
+TELL = """
+import json, os, pathlib, sys
+names = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK")
+told = json.dumps([int(os.environ[name]) for name in names])
+pathlib.Path(sys.argv[1], os.environ["RANK"]).write_text(told)
+"""
+ANSWER = """
+import json, os, pathlib
+job = json.loads(os.environ["NEURON_TOOLS_JOB"])
+pathlib.Path(job["asks"]).write_text(json.dumps([0, 4]))
+"""
+
+
+def test_each_rank_is_told_its_place_on_the_instances(tmp_path):
+    plan = RankPlan(1024, (0, 130), 128)
+    assert run_ranks(plan, [sys.executable, "-c", TELL, str(tmp_path)], os.environ) == 0
+    told = {path.name: json.loads(path.read_text()) for path in tmp_path.iterdir()}
+    assert told == {"0": [0, 1024, 0, 128, 0], "130": [130, 1024, 2, 128, 1]}
+
+
+def test_the_status_is_that_of_the_rank_that_failed():
+    script = "import os, sys, time; sys.exit(3) if os.environ['RANK'] == '1' else time.sleep(60)"
+    assert run_ranks(RankPlan(4, (0, 1), 4), [sys.executable, "-c", script], os.environ) == 3
+
+
+def test_the_first_rank_names_those_that_differ():
+    plan = RankPlan(8, None, 8)
+    assert differing_ranks(plan, [sys.executable, "-c", ANSWER], os.environ) == (0, 4)
+    assert differing_ranks(plan, [sys.executable, "-c", ""], os.environ) == (0,)
+
+
+@pytest.mark.parametrize("ranks", ["0,8", "-1", "one"])
+def test_ranks_that_the_job_lacks_are_refused(ranks):
+    with pytest.raises(UsageError, match="--run-ranks"):
+        rank_command(("python", "x.py"), CaptureOptions(Path(), world_size=8), ranks)
+
+
+def test_a_launcher_of_ranks_is_refused():
+    with pytest.raises(UsageError, match="starts the ranks"):
+        rank_command(("/usr/bin/torchrun", "x.py"), CaptureOptions(Path(), world_size=8), "auto")
+
+
+def test_a_command_of_one_rank_is_left_alone():
+    assert rank_command(("python", "x.py"), CaptureOptions(Path()), "auto") == ("python", "x.py")
