@@ -72,7 +72,8 @@ class Message(Operation):
                 self.fail(str(self._group.lost(self._issued, error)))
 
     def _post(self) -> None:
-        group, self._works, self._free_ns = self._group, [], 0
+        group, self._free_ns = self._group, 0
+        self._works: list[Any] = []
         self._value: Any = None
         self._theirs: list[torch.Tensor] = []
         if self._peer is not None and self._peer not in group.present:

@@ -28,7 +28,9 @@ class StandInValues:
     def __init__(
         self, store: dist.Store, place: int, running: int, size: int, rank: int, timeout: timedelta
     ) -> None:
-        self.gloo = dist.ProcessGroupGloo(store, place, running, timeout=timeout) if running > 1 else None
+        self.gloo: Any = None
+        if running > 1:
+            self.gloo = dist.ProcessGroupGloo(store, place, running, timeout=timeout)
         self.rank, self.size = rank, size
 
     def broadcast(self, tensors: Sequence[torch.Tensor], options: Any) -> None:

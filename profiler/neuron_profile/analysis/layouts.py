@@ -101,8 +101,20 @@ def result_of(layout: Layout, step: JobStep, tokens_per_step: int | None) -> Lay
 
 def failure_of(layout: Layout, reason: str) -> LayoutResult:
     """The row of a layout that did not run."""
-    nothing = (None,) * 6
-    return LayoutResult(layout.text, layout.ranks, *nothing, False, None, False, reason)
+    return LayoutResult(
+        layout=layout.text,
+        ranks=layout.ranks,
+        step_ns=None,
+        tokens_per_second=None,
+        mfu_percent=None,
+        exposed_ns=None,
+        bubble_ns=None,
+        peak_bytes=None,
+        fits=False,
+        core_hours=None,
+        on_front=False,
+        limit=reason,
+    )
 
 
 def with_front(results: Iterable[LayoutResult]) -> tuple[LayoutResult, ...]:

@@ -9,7 +9,7 @@ import click
 from neuron_tools.command_line import command
 
 
-class _Numbers(click.ParamType[tuple[int, ...]]):
+class _Numbers(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic from click 8.2 on
     """ "4,8" as (4, 8)."""
 
     name = "N,N,..."
