@@ -108,7 +108,7 @@ def _frame(told: Any) -> Frame:
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         return _UNNAMED
     file, line = told.get("file"), told.get("line")
-    is_line = _is_below(line, 1 << 31) and line > 0
+    is_line = bool(line) and _is_below(line, 1 << 31)
     return Frame(told["name"], file if isinstance(file, str) and file else None, line if is_line else None)
 
 
