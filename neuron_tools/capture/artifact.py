@@ -25,7 +25,7 @@ from neuron_tools.records.capture_log import EVENTS_FILE, RECORD_DTYPE, RecordKi
 from neuron_tools.records.executable import Executable, save
 from neuron_tools.simulator import simulate
 
-EXECUTABLE_FILE = "executables/000001.npz"
+EXECUTABLE_FILE = "executables/{:06d}.npz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,33 +88,39 @@ def _write_log(
 ) -> None:
     """The log that a process leaves which does nothing else."""
     directory = claim_process_directory(options.log_directory)
-    executable = Executable(1, neff.program.name, "graph", neff.program, simulate(neff.program, core))
-    (directory / EXECUTABLE_FILE).parent.mkdir()
-    save(executable, directory / EXECUTABLE_FILE)
-    records = _records(executable, repetition, core, options.fixed_ns_per_dispatch)
+    executables = [
+        Executable(number, program.name, "graph", program, simulate(program, core))
+        for number, program in enumerate(neff.programs, 1)
+    ]
+    for executable in executables:
+        path = directory / EXECUTABLE_FILE.format(executable.number)
+        path.parent.mkdir(exist_ok=True)
+        save(executable, path)
+    records = _records(executables, repetition, core, options.fixed_ns_per_dispatch)
     (directory / EVENTS_FILE).write_bytes(records.tobytes())
-    _define(directory, executable, len(records), int(records["host_end_ns"][-1]), options, command)
+    _define(directory, executables, len(records), int(records["host_end_ns"][-1]), options, command)
 
 
 def _records(
-    executable: Executable, repetition: Repetition, core: NeuronCore, dispatch_ns: int
+    executables: Sequence[Executable], repetition: Repetition, core: NeuronCore, dispatch_ns: int
 ) -> npt.NDArray[np.void]:
-    """One record per profiled execution: dispatched, run, waited for."""
-    launch_ns = round(core.launch_overhead_ns)
-    one_ns = dispatch_ns + launch_ns + executable.duration_ns
-    records = np.zeros(len(repetition.profiled), RECORD_DTYPE)
-    start_ns = np.arange(len(records), dtype=np.int64) * one_ns
+    """One record per profiled execution and core: dispatched, run on one core after the other, waited for."""
+    durations = np.array([executable.duration_ns for executable in executables], np.int64)
+    after_ns = dispatch_ns + np.cumsum(durations + round(core.launch_overhead_ns))
+    records = np.zeros((len(repetition.profiled), len(executables)), RECORD_DTYPE)
+    start_ns = np.arange(len(records), dtype=np.int64)[:, None] * after_ns[-1]
     records["kind"] = RecordKind.GRAPH
-    records["executable"] = records["name"] = 1
-    records["host_start_ns"], records["host_end_ns"] = start_ns, start_ns + one_ns
-    records["device_start_ns"] = start_ns + dispatch_ns + launch_ns
-    records["device_end_ns"] = start_ns + one_ns
+    records["device"] = np.arange(len(executables))
+    records["executable"] = records["name"] = np.arange(len(executables)) + 1
+    records["host_start_ns"], records["host_end_ns"] = start_ns, start_ns + after_ns[-1]
+    records["device_start_ns"] = start_ns + after_ns - durations
+    records["device_end_ns"] = start_ns + after_ns
     records["sequence"] = records["forward_sequence"] = -1
-    return records
+    return records.reshape(-1)
 
 
 def _define(
-    directory: Path, executable: Executable, records: int, end_ns: int, options: CaptureOptions,
+    directory: Path, executables: Sequence[Executable], records: int, end_ns: int, options: CaptureOptions,
     command: Sequence[str],
 ) -> None:  # fmt: skip
     definitions = DefinitionsWriter(directory)
@@ -122,7 +128,9 @@ def _define(
         "process", process_id=0, parent_id=os.getpid(), command=list(command), start_unix_ns=0,
         target=options.target, rank=None,
     )  # fmt: skip
-    definitions.name(1, executable.name)
-    definitions.write("executable", id=1, file=EXECUTABLE_FILE)
+    for executable in executables:
+        definitions.name(executable.number, executable.name)
+        file = EXECUTABLE_FILE.format(executable.number)
+        definitions.write("executable", id=executable.number, file=file)
     definitions.write("end", host_end_ns=end_ns, record_count=records)
     definitions.close()

@@ -20,6 +20,7 @@ from neuron_tools.records.executable import Executable, save
 if TYPE_CHECKING:
     from neuron_tools.compiler import hlo
     from neuron_tools.records.program import Program
+    from neuron_tools.records.simulation import Simulation
 
 FOLDER = "executables"
 UNTIMED = (0, 0, CANNOT_FUSE)  # what did not compile: no executable, no duration
@@ -115,6 +116,22 @@ class ExecutableStore:
             self.executable_of(program, (key, rank), eager=eager) for rank, program in enumerate(together)
         )
 
+    def executables_together(self, programs: Sequence[Program], key: Hashable) -> list[tuple[int, int]]:
+        """Executable numbers and durations in ns of Programs that share the memory of their chips."""
+        from neuron_tools.hardware import device_of
+        from neuron_tools.simulator.multi_core import simulate_cores
+
+        with self._lock:
+            if (key, 0) not in self._graphs:
+                started_ns = time.perf_counter_ns()
+                simulations = simulate_cores(programs, device_of(self._core))
+                for number, (program, simulation) in enumerate(zip(programs, simulations)):
+                    self._graphs[key, number] = self._numbered(
+                        program, simulation, program.name, "graph", started_ns
+                    )
+            made = [self._graphs[key, number] for number in range(len(programs))]
+        return [(each.number, each.duration_ns) if each else UNTIMED[:2] for each in made]
+
     def _make(self, module_factory: Callable[[], hlo.Module], name: str, kind: str) -> Executable | None:
         return self._guarded(lambda: self._compile(module_factory, name, kind), name)
 
@@ -143,7 +160,12 @@ class ExecutableStore:
         from neuron_tools.simulator.simulation import simulate
 
         with self._lock:
-            simulation = simulate(program, self._core)
+            return self._numbered(program, simulate(program, self._core), name, kind, started_ns)
+
+    def _numbered(
+        self, program: Program, simulation: Simulation, name: str, kind: str, started_ns: int
+    ) -> Executable:
+        with self._lock:
             elapsed_ns = time.perf_counter_ns() - started_ns if self._keep_compile_time else 0
             self._count += 1
             executable = Executable(self._count, name, kind, program, simulation, elapsed_ns)

@@ -12,6 +12,7 @@ from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.compiler.passes.auto_cast import auto_cast
 from neuron_tools.compiler.passes.groups import FusionPlan
 from neuron_tools.compiler.passes.pipeline import plan_module
+from neuron_tools.compiler.resident_weights import beside_weights, leave_loaded
 from neuron_tools.compiler.split.local_module import LocalModule
 from neuron_tools.compiler.split.split import split_module
 from neuron_tools.hardware.neuron_core import NeuronCore
@@ -28,6 +29,7 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     `Program.warnings`.
     """
     options = options or CompilerOptions()
+    core = beside_weights(core, options.resident_weight_bytes)
     plan = plan_module(auto_cast(module, options), options)
     builder = ProgramBuilder(module.name, target=core.target)
     for operation in module.framework:
@@ -37,6 +39,8 @@ def compile_module(module: Module, core: NeuronCore, options: CompilerOptions | 
     context = Context(plan, builder, core, options, EMITTERS)
     _define_parameters(context, plan)
     generate_plan(context)
+    if options.resident_weight_bytes:
+        leave_loaded(builder, options.resident_weight_bytes)
     trigger_when_ready(builder, core)
     return builder.finish()
 

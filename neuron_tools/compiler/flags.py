@@ -6,12 +6,26 @@ import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 from neuron_tools.compiler.options import CompilerOptions
 from neuron_tools.errors import UsageError
 
+Value = TypeVar("Value")
 VARIABLE = "NEURON_CC_FLAGS"
+MOST_CORES = 64
+"""Of a NeuronCore Pipeline: those of an inf1.24xlarge."""
 CAST_KINDS = {"none": "none", "matmult": "matmult", "matmul": "matmult", "all": "all"}
+OLD_CASTS = {
+    "all": ("all", "bf16"), "all-fp16": ("all", "f16"), "matmult": ("matmult", "bf16"),
+    "matmult-bf16": ("matmult", "bf16"), "matmult-fp16": ("matmult", "f16"),
+}  # fmt: skip
+"""Values of neuron-cc's `--fp32-cast`, and of `--fast-math` behind "fp32-cast-"."""
+FAST_MATH = {
+    **{f"fp32-cast-{name}": cast for name, cast in OLD_CASTS.items()},
+    "all": OLD_CASTS["all"], "none": OLD_CASTS["matmult-bf16"],
+    "fast-relayout": None, "no-fast-relayout": None,
+}  # fmt: skip
 CAST_TYPES = {"bf16": "bf16", "fp16": "f16", "tf32": "tf32", "fp8_e4m3": "f8E4M3FN"}
 LOGICAL_CORES = {"1": "1", "2": "2"}
 
@@ -25,6 +39,7 @@ class CompilerFlags:
         target: Generation or instance; "" where it names none.
         lnc: Physical cores of a logical NeuronCore; 0 where it does not say.
         cache_directory: Where compiled graphs are kept; "" where it names none.
+        pipeline_cores: NeuronCores of a NeuronCore Pipeline; 1: none.
         without_effect: Options that change nothing here, in order.
     """
 
@@ -32,6 +47,7 @@ class CompilerFlags:
     target: str = ""
     lnc: int = 0
     cache_directory: str = ""
+    pipeline_cores: int = 1
     without_effect: tuple[str, ...] = ()
 
 
@@ -39,6 +55,7 @@ def parse_flags(
     flags: str | Sequence[str],
     *,
     with_environment: bool = False,
+    options: CompilerOptions | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> CompilerFlags:
     """Read options; later ones win.
@@ -46,6 +63,7 @@ def parse_flags(
     Args:
         flags: A command line or its words, e.g. "--auto-cast=matmult --auto-cast-type bf16 -O1".
         with_environment: Let those of `$NEURON_CC_FLAGS` stand before them.
+        options: What holds where no option says otherwise.
         environment: Variables.
 
     Raises:
@@ -54,27 +72,36 @@ def parse_flags(
     words = shlex.split(flags) if isinstance(flags, str) else [str(word) for word in flags]
     if with_environment:
         words = [*shlex.split(environment.get(VARIABLE, "")), *words]
-    found = CompilerFlags()
-    for name, value in _pairs(words):
-        found = _take(found, name, value)
+    found = CompilerFlags(options or CompilerOptions())
+    for name, values in _pairs(words):
+        found = _take(found, name, values)
     return found
 
 
-def _pairs(words: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Option and value, "" without one; a word that belongs to no option is passed over."""
+def _pairs(words: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Option and values; a word that belongs to no option is passed over."""
     index = 0
     while index < len(words):
         name, equals, value = words[index].partition("=")
         index += 1
         if not name.startswith("-"):
             continue
-        if not equals and index < len(words) and not words[index].startswith("-"):
-            value = words[index]
+        first = index
+        while not equals and index < len(words) and not words[index].startswith("-"):
             index += 1
-        yield name.replace("_", "-"), value
+        yield name.replace("_", "-"), [value] if equals else words[first:index]
 
 
-def _take(found: CompilerFlags, name: str, value: str) -> CompilerFlags:
+def _take(found: CompilerFlags, name: str, values: Sequence[str]) -> CompilerFlags:
+    if name == "--fast-math":
+        for word in values:
+            found = _cast(found, _choice(name, word, FAST_MATH))
+        return found
+    value = values[0] if values else ""
+    if name == "--fp32-cast":
+        return _cast(found, _choice(name, value, OLD_CASTS))
+    if name in ("--neuroncore-pipeline-cores", "--num-neuroncores"):
+        return replace(found, pipeline_cores=_core_count(name, value))
     if name == "--auto-cast":
         kind = _choice(name, value, CAST_KINDS)
         return replace(found, options=replace(found.options, auto_cast=kind))
@@ -90,7 +117,23 @@ def _take(found: CompilerFlags, name: str, value: str) -> CompilerFlags:
     return replace(found, without_effect=(*found.without_effect, name))
 
 
-def _choice(name: str, value: str, choices: Mapping[str, str]) -> str:
+def _cast(found: CompilerFlags, cast: tuple[str, str] | None) -> CompilerFlags:
+    if cast is None:
+        return found
+    kind, narrow = cast
+    return replace(found, options=replace(found.options, auto_cast=kind, auto_cast_type=narrow))
+
+
+def _core_count(name: str, value: str) -> int:
+    if not value.isdecimal() or not 1 <= int(value) <= MOST_CORES:
+        raise UsageError(
+            f"The compiler option {name} has the value '{value}': give the number of NeuronCores, from 1 to "
+            f"{MOST_CORES}."
+        )
+    return int(value)
+
+
+def _choice(name: str, value: str, choices: Mapping[str, Value]) -> Value:
     if value not in choices:
         raise UsageError(
             f"The compiler option {name} has no value '{value}': choose one of {', '.join(choices)}."

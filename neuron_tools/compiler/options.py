@@ -19,6 +19,8 @@ class CompilerOptions:
         inline_weights: The weights are part of the artifact: a cast of them is made when it is compiled.
         copied_from: Instructions in equal layers from which on their code is made once and copied, and what
             crosses from one to the next goes through HBM; smaller programs are made whole.
+        resident_weight_bytes: Weights that are in SBUF before the program begins, in the order of their
+            use, up to so many bytes. They take that part of SBUF, and are not loaded.
         while_trip_count: Iterations assumed for a loop whose count is not known.
     """
 
@@ -29,4 +31,5 @@ class CompilerOptions:
     auto_cast_type: str = "bf16"
     inline_weights: bool = False
     copied_from: int = 32_768
+    resident_weight_bytes: int = 0
     while_trip_count: int = 1

@@ -47,6 +47,14 @@ class ExecutableProvider(Protocol):
             eager: See `executable_of`.
         """
 
+    def executables_together(self, programs: Sequence[Program], key: Hashable) -> list[tuple[int, int]]:
+        """Executable numbers and device times in ns of Programs that run at once on neighbouring cores.
+
+        Args:
+            programs: One a core.
+            key: Stands for them in this process.
+        """
+
 
 _provider: ExecutableProvider | None = None
 

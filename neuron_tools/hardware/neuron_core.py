@@ -46,6 +46,7 @@ class NeuronCore:
 
     sbuf_partitions: int
     sbuf_bytes_per_partition: int
+    weight_cache_bytes: int  # of SBUF, for weights that stay from one execution to the next; 0: none do
     psum_bytes_per_partition: int
     psum_banks: int
 

@@ -30,6 +30,7 @@ from neuron_tools.simulator.errors import ProgramError
 
 MANIFEST, MODULE, SOURCES, ATTACHMENTS = "manifest.json", "module.mlir", "sources.json", "attachments/"
 WEIGHTS = "weights/"
+STAGES = "stages/"
 _ALIGNMENT_BYTES = 64
 _LOCAL_HEADER_BYTES = 30  # of a zip entry, before its name; the lengths of name and extra field end it
 _PADDING = 0xD935  # the extra field by which Android's zipalign pads, too
@@ -56,6 +57,7 @@ class Neff:
         options: Compiler options that were chosen, by name.
         sources: Text of each source line that the Program names, by file and line number.
         attachments: Further files, by name; a front end keeps there what it needs to compute values.
+        stages: Programs of the cores behind the first, where several share the computation out.
         weights: Bytes of the weights that are part of the computation. Of an archive that was read they are
             views of its bytes.
     """
@@ -66,6 +68,12 @@ class Neff:
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
     attachments: Mapping[str, bytes] = field(default_factory=dict)
     weights: Sequence[memoryview] = ()
+    stages: Sequence[Program] = ()
+
+    @property
+    def programs(self) -> tuple[Program, ...]:
+        """The program of each core, the first one's first."""
+        return (self.program, *self.stages)
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -93,6 +101,7 @@ class Neff:
         return {
             MANIFEST: json.dumps(self.manifest, indent=1).encode(),
             **program_pieces(self.program),
+            **_stage_pieces(self.stages),
             MODULE: self.stablehlo.encode(),
             SOURCES: json.dumps(sources).encode(),
             **{ATTACHMENTS + name: data for name, data in self.attachments.items()},
@@ -192,6 +201,24 @@ def _refuse_foreign(data: bytes | memoryview, what: str) -> None:
         raise NeffError(f"{what} is not a compiled artifact (.neff): it is another kind of file, or cut off.")
 
 
+def _stage_pieces(stages: Sequence[Program]) -> dict[str, bytes]:
+    return {
+        f"{STAGES}{number}/{name}": data
+        for number, program in enumerate(stages)
+        for name, data in program_pieces(program).items()
+    }
+
+
+def _stages(pieces: Mapping[str, bytes]) -> list[Program]:
+    """The programs that `_stage_pieces` took apart."""
+    apart: dict[int, dict[str, bytes]] = {}
+    for name, data in pieces.items():
+        if name.startswith(STAGES):
+            number, _, piece = name.removeprefix(STAGES).partition("/")
+            apart.setdefault(int(number), {})[piece] = data
+    return [program_from_pieces(apart[number]) for number in range(len(apart))]
+
+
 def _from_pieces(pieces: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Neff:
     if manifest["format"] != FORMAT:
         raise ValueError(manifest["format"])
@@ -206,4 +233,5 @@ def _from_pieces(pieces: Mapping[str, bytes], manifest: Mapping[str, Any]) -> Ne
             for name, data in pieces.items()
             if name.startswith(ATTACHMENTS)
         },
+        stages=_stages(pieces),
     )

@@ -401,6 +401,46 @@ class ProgramBuilder:
             (int(new[row]), semaphore, value) for row, semaphore, value in self._explicit_waits
         ]
 
+    def tensor_bytes(self, row: int) -> int:
+        """Size of an appended HBM tensor."""
+        return self._tensors[row].byte_count
+
+    def remove(self, rows: npt.NDArray[np.int64]) -> None:
+        """Take out instructions with the DMAs that they start; who waited for them waits no more.
+
+        Rows and tokens named before this call mean others afterwards. Rows with semaphores of their own, and
+        parts in collectives, must not be among them.
+        """
+        instructions, dmas = self._instructions.joined(), self._dmas.joined()
+        kept = np.ones(len(instructions), bool)
+        kept[rows] = False
+        started = instructions["dma"][rows]
+        kept_dmas = np.ones(len(dmas), bool)
+        kept_dmas[started[started >= 0]] = False
+        new, new_dmas = np.cumsum(kept) - 1, np.cumsum(kept_dmas) - 1
+        self._keep_rows(
+            taken(instructions, np.flatnonzero(kept)), taken(dmas, np.flatnonzero(kept_dmas)), new_dmas
+        )
+        waiting, tokens = self._dependencies()
+        is_dma = tokens < -1
+        there = kept[waiting]
+        there[is_dma] &= kept_dmas[-2 - tokens[is_dma]]
+        there[tokens >= 0] &= kept[tokens[tokens >= 0]]
+        waiting, tokens, is_dma = waiting[there], tokens[there].copy(), is_dma[there]
+        tokens[is_dma] = -2 - new_dmas[-2 - tokens[is_dma]]
+        tokens[tokens >= 0] = new[tokens[tokens >= 0]]
+        self._edge_blocks = [(new[waiting], tokens)]
+        self._explicit_waits = [(int(new[row]), sem, value) for row, sem, value in self._explicit_waits]
+        self._parts = {int(new_dmas[row]): part for row, part in self._parts.items()}
+
+    def _keep_rows(self, instructions: Table, dmas: Table, new_dmas: npt.NDArray[np.int64]) -> None:
+        """Let the tables be these; DMAs are named as `new_dmas` says."""
+        starts = instructions["dma"] >= 0
+        instructions["dma"][starts] = new_dmas[instructions["dma"][starts]]
+        self._instructions, self._dmas = _Rows(INSTRUCTION_DTYPE), _Rows(DMA_DTYPE)
+        self._instructions.extend(instructions)
+        self._dmas.extend(dmas)
+
     def _dependencies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         if self._edge_rows or len(self._edge_blocks) != 1:
             singles = (np.array(self._edge_rows, np.int64), np.array(self._edge_tokens, np.int64))

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from neuron_tools.compiler import CompilerOptions
 from neuron_tools.compiler.flags import parse_flags
 from neuron_tools.frontends import torch_trace
 from neuron_tools.frontends.torch_trace.analysis import analyze
@@ -20,6 +21,10 @@ HOST_OPERATORS = (
     "aten::embedding", "aten::embedding_bag", "aten::gather", "aten::index", "aten::index_select",
 )  # fmt: skip
 """Look-ups by index. AWS's compiler for this chip leaves `aten::embedding` to the CPU (its BERT tutorial)."""
+
+
+CASTS = CompilerOptions(auto_cast="all")
+"""What neuron-cc does with float32 work unless `--fast-math` or `--fp32-cast` says otherwise."""
 
 
 def trace(
@@ -46,6 +51,7 @@ def trace(
         allow_no_ops_on_neuron: Where nothing can run on the device, return a module that runs on the CPU.
         compiler_workdir: Folder that gets the compiled archives.
         compiler_args: Options of the compiler; those of `NEURON_CC_FLAGS` stand before them.
+            `--neuroncore-pipeline-cores N` shares the model out over N NeuronCores.
         **others: Options of `torch.jit.trace` and of AWS's package that change nothing here.
 
     Returns:
@@ -54,7 +60,7 @@ def trace(
     Raises:
         TraceError: The model cannot be traced, or none of it runs on the device.
     """
-    flags = parse_flags(compiler_args or (), with_environment=True)
+    flags = parse_flags(compiler_args or (), with_environment=True, options=CASTS)
     rules = SegmentRules(
         whole=not fallback,
         host_operators=HOST_OPERATORS if fallback else (),
@@ -63,7 +69,12 @@ def trace(
     )
     folder = Path(compiler_workdir) if compiler_workdir else None
     options = torch_trace.TraceOptions(
-        flags.target or "inf1", flags.options, rules, folder, cache_folder=flags.cache_directory
+        flags.target or "inf1",
+        flags.options,
+        rules,
+        folder,
+        cores=flags.pipeline_cores,
+        cache_folder=flags.cache_directory,
     )
     try:
         return torch_trace.trace(model, example_inputs, options)

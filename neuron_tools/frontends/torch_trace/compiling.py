@@ -18,6 +18,7 @@ from neuron_tools.compiler.hlo import Module
 from neuron_tools.frontends.torch_compile.graph_lowering import graph_text, lower_graph
 from neuron_tools.frontends.torch_lowering.layout import StoredTensor
 from neuron_tools.frontends.torch_trace.inline_weights import INLINE_WEIGHTS, bytes_of, distinct
+from neuron_tools.frontends.torch_trace.pipeline import HANDED_ON, Stage, cut_into_stages
 from neuron_tools.frontends.torch_trace.shapes import describe
 from neuron_tools.hardware import NeuronCore
 from neuron_tools.neff import Neff, NeffError
@@ -46,6 +47,7 @@ class Segment:
         weight_names: Their names, by position.
         inputs: Example values of the other placeholders, in order.
         weights_apart: Whether weights are passed with each call, and are not in the archive.
+        cores: NeuronCores that share it out (NeuronCore Pipeline).
     """
 
     name: str
@@ -54,6 +56,7 @@ class Segment:
     weight_names: Mapping[int, str]
     inputs: Sequence[torch.Tensor]
     weights_apart: bool = False
+    cores: int = 1
 
     @property
     def arguments(self) -> list[torch.Tensor]:
@@ -84,11 +87,12 @@ def compile_segment(
 ) -> Neff:
     """Lower, compile and pack a segment, whose Program may be in a cache."""
     arguments = [StoredTensor.of(value) for value in segment.arguments]
-    names = [segment.weight_names.get(index, f"input{index}") for index in range(len(arguments))]
-    kinds = ["weight" if index in segment.weights else "input" for index in range(len(arguments))]
     graph, options = segment.module.graph, replace(options, inline_weights=not segment.weights_apart)
-    module = lower_graph(graph, arguments, segment.name, parameter_kinds=kinds, parameter_names=names)
-    program = _program(module, core, options, cache)
+    cut = _stages(segment, core, options)
+    if len(cut) > 1:
+        options = replace(options, resident_weight_bytes=core.weight_cache_bytes)
+    modules = _modules(segment, cut)
+    program, *stages = (_program(module, core, options, cache) for module in modules)
     inlined = [] if segment.weights_apart else list(segment.weights.values())
     kept, places = distinct(inlined)
     passed = [(place, describe(weight)) for place, weight in zip(places, inlined)]
@@ -102,9 +106,41 @@ def compile_segment(
             SIGNATURE: json.dumps([describe(value) for value in segment.inputs]).encode(),
             WEIGHTS: json.dumps(weight_order(segment) if segment.weights_apart else []).encode(),
             INLINE_WEIGHTS: json.dumps(passed).encode(),
+            HANDED_ON: json.dumps([stage.handed_on_bytes for stage in cut]).encode(),
         },
         weights=[bytes_of(weight) for weight in kept],
+        stages=stages,
     )
+
+
+def _stages(segment: Segment, core: NeuronCore, options: CompilerOptions) -> list[Stage]:
+    """What each core does."""
+    placeholders = _placeholders(segment)
+    if segment.cores == 1:
+        return [Stage(segment.module, tuple(placeholders))]
+    weights = {placeholders[position]: weight for position, weight in segment.weights.items()}
+    return cut_into_stages(segment.module, weights, segment.cores, core, options)
+
+
+def _modules(segment: Segment, stages: Sequence[Stage]) -> list[Module]:
+    placeholders = _placeholders(segment)
+    values = dict(zip(placeholders, segment.arguments))
+    names = {node: segment.weight_names.get(i, f"input{i}") for i, node in enumerate(placeholders)}
+    weights = {placeholders[position] for position in segment.weights}
+    return [
+        lower_graph(
+            stage.module.graph,
+            [StoredTensor.of(values.get(source, source.meta.get("val"))) for source in stage.sources],
+            f"{segment.name}.core{number}" if len(stages) > 1 else segment.name,
+            parameter_kinds=["weight" if source in weights else "input" for source in stage.sources],
+            parameter_names=[names.get(source, source.name) for source in stage.sources],
+        )
+        for number, stage in enumerate(stages)
+    ]
+
+
+def _placeholders(segment: Segment) -> list[fx.Node]:
+    return [node for node in segment.module.graph.nodes if node.op == "placeholder"]
 
 
 def weight_order(segment: Segment) -> list[str]:

@@ -19,11 +19,14 @@ from typing import Any
 import torch
 
 from neuron_tools.frontends import executables
+from neuron_tools.frontends.torch_trace.clients import CLIENTS
 from neuron_tools.frontends.torch_trace.compiling import SIGNATURE, VALUES
 from neuron_tools.frontends.torch_trace.errors import TraceError
 from neuron_tools.frontends.torch_trace.inline_weights import inline_weights, read_artifact
 from neuron_tools.frontends.torch_trace.placement import next_core
+from neuron_tools.frontends.torch_trace.plain_errors import install, keeps_errors
 from neuron_tools.frontends.torch_trace.shapes import describe
+from neuron_tools.frontends.torch_trace.streaming import run_stages
 from neuron_tools.neff import Neff
 from neuron_tools.neff.generation import check_generation
 
@@ -74,6 +77,7 @@ def execute(artifact: torch.Tensor, digest: str, inputs: Sequence[torch.Tensor])
     return execute_with(artifact, digest, (), inputs)
 
 
+@keeps_errors
 def execute_with(
     artifact: torch.Tensor, digest: str, weights: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
@@ -99,16 +103,33 @@ def execute_with(
     if provider is None:
         return [*_compute(loaded, [*weights, *on_host])]
     check_generation(loaded.neff.program.target, torch.neuron.get_device_capability()[0])
-    with next_core():
-        held = [value.to("neuron", non_blocking=True) for value in inputs]
-        held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
-        results = _recorded(provider, loaded, digest, [*weights, *on_host])
-        del held
-    return results if _kept_on_device.get() else [result.cpu() for result in results]
+    shared = CLIENTS.enter()
+    try:
+        with next_core():
+            held = [value.to("neuron", non_blocking=True) for value in inputs]
+            held += [_resident(loaded, index, weight) for index, weight in enumerate(weights)]
+            results = _recorded(provider, loaded, digest, [*weights, *on_host])
+            del held
+        if _kept_on_device.get():
+            return results
+        if shared and results:
+            _wait_with_others(results[0].device.index)
+        return [result.cpu() for result in results]
+    finally:
+        CLIENTS.leave()
 
 
+install()
 _library.impl("execute", execute, "CompositeExplicitAutograd")
 _library.impl("execute_with", execute_with, "CompositeExplicitAutograd")
+
+
+def _wait_with_others(core: int) -> None:
+    from neuron_tools.device import native
+
+    issued = native.issue_collective(core, False)
+    if issued is not None:
+        CLIENTS.wait(issued[1])
 
 
 @contextmanager
@@ -156,6 +177,8 @@ def _recorded(
     from neuron_tools.device import native
 
     program = loaded.neff.program
+    if loaded.neff.stages:
+        return _streamed(provider, loaded, digest, on_host)
     native.pause_clock()
     previous = native.suppress(True)
     try:
@@ -166,6 +189,25 @@ def _recorded(
         native.resume_clock()
     native.run_graph(executable, duration_ns, native.intern_name(program.name))
     return results
+
+
+def _streamed(
+    provider: executables.ExecutableProvider,
+    loaded: LoadedArtifact,
+    digest: str,
+    on_host: Sequence[torch.Tensor],
+) -> list[torch.Tensor]:
+    """Run what several cores share out; the last of them has the results."""
+    from neuron_tools.device import native
+
+    last = run_stages(provider, loaded.neff, digest)
+    native.pause_clock()
+    previous = native.suppress(True)
+    try:
+        return [result.to(torch.device("neuron", last)) for result in _compute(loaded, on_host)]
+    finally:
+        native.suppress(previous)
+        native.resume_clock()
 
 
 def _load(artifact: torch.Tensor, digest: str) -> LoadedArtifact:

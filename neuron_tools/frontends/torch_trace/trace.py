@@ -44,6 +44,7 @@ class TraceOptions:
         rules: What runs on the device.
         folder: Where the archives are kept too, as `graph.neff` or `graph_<n>.neff`; None: nowhere.
         weights_apart: Leave weights out of the archives: `replace_weights` gives the model others.
+        cores: NeuronCores that share each segment out (NeuronCore Pipeline).
         cache_folder: Where compiled programs are kept for the next time; "": where the environment says.
         lnc: Physical cores of a logical NeuronCore; 0: as the environment says.
     """
@@ -53,6 +54,7 @@ class TraceOptions:
     rules: SegmentRules = field(default_factory=lambda: SegmentRules(whole=True))
     folder: Path | None = None
     weights_apart: bool = False
+    cores: int = 1
     cache_folder: str = ""
     lnc: int = 0
 
@@ -135,7 +137,7 @@ def _compile(
 ) -> dict[str, _Artifact]:
     """What each segment became, by its name."""
     core = hardware.get(options.target, lnc=options.lnc or hardware.chosen_lnc())
-    collector = _SegmentCollector(segmented.graph_module, exported, options.weights_apart)
+    collector = _SegmentCollector(segmented.graph_module, exported, options)
     collector.run(*exported.weights, *inputs)
     cache = cache_of_user(folder=options.cache_folder)
     return {
@@ -147,9 +149,9 @@ def _compile(
 class _SegmentCollector(fx.Interpreter):
     """Runs a graph on example values and takes down what each segment is given and gives."""
 
-    def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel, weights_apart: bool) -> None:
+    def __init__(self, graph_module: fx.GraphModule, exported: ExportedModel, options: TraceOptions) -> None:
         super().__init__(graph_module)
-        self._weights_apart = weights_apart
+        self._options = options
         placeholders = [node for node in graph_module.graph.nodes if node.op == "placeholder"]
         self._weights = dict(zip(placeholders, zip(exported.weight_names, exported.weights)))
         self._name = exported.name
@@ -176,7 +178,8 @@ class _SegmentCollector(fx.Interpreter):
             weights={index: weight for index, (_, weight) in known.items()},
             weight_names={index: name for index, (name, _) in known.items()},
             inputs=given,
-            weights_apart=self._weights_apart,
+            weights_apart=self._options.weights_apart,
+            cores=self._options.cores if known else 1,
         )
 
 

@@ -1,5 +1,6 @@
 """An artifact's executions stand in its profile one after the other, each as long as simulated."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -31,6 +32,17 @@ def test_each_execution_is_as_long_as_simulated_and_waits_for_the_one_before(nef
         assert verify(profile) == []
     duration_ns = -(-simulate(neff.program, hardware.get("trn2")).duration_ps // 1000)
     assert [row["e"] - row["s"] for row in rows] == [duration_ns] * 3
+    assert all(later["s"] > earlier["e"] for earlier, later in pairwise(rows))
+
+
+def test_an_artifact_for_several_cores_runs_on_one_after_the_other(neff, tmp_path):
+    captured(replace(neff, stages=[neff.program]), tmp_path / "run.nprof", count=2)
+    with open_profile(tmp_path / "run.nprof") as profile:
+        rows = profile.query(
+            "SELECT pcore_idx core, execution_start_ts s, execution_end_ts e FROM ExecutionInfo ORDER BY s"
+        ).to_pylist()
+        assert verify(profile) == []
+    assert [row["core"] for row in rows] == [0, 1, 0, 1]
     assert all(later["s"] > earlier["e"] for earlier, later in pairwise(rows))
 
 

@@ -106,6 +106,13 @@ def test_a_bucket_is_chosen_and_one_too_small_is_refused(torch_neuronx):
         model(BATCH)
 
 
+def test_inputs_of_another_shape_are_refused_by_the_error_itself(torch_neuronx, traced, tmp_path):
+    torch.jit.save(traced, tmp_path / "model.pt")
+    for model in (traced, torch.jit.load(tmp_path / "model.pt")):
+        with pytest.raises(NeuronToolsError, match=r"^The model was traced for inputs float32\[4,8\], not"):
+            model(BATCH)
+
+
 def test_a_shape_that_depends_on_values_is_refused(torch_neuronx):
     with pytest.raises(NeuronToolsError, match=r"the shape of what .* makes depends on values"):
         torch_neuronx.trace(lambda values: values[values > 0] * 2, EXAMPLE)

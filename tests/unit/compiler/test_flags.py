@@ -41,3 +41,18 @@ def test_nothing_is_the_default():
 def test_values_that_do_not_exist_are_refused_with_the_choices(flags):
     with pytest.raises(UsageError, match="choose one of"):
         parse_flags(flags)
+
+
+def test_options_of_the_compiler_for_inferentia_1_are_read():
+    found = parse_flags(
+        "--fast-math fp32-cast-matmult-fp16 no-fast-relayout --neuroncore-pipeline-cores 4 -O1"
+    )
+    assert (found.options.auto_cast, found.options.auto_cast_type) == ("matmult", "f16")
+    assert (found.pipeline_cores, found.without_effect) == (4, ("-O1",))
+    assert parse_flags("--fp32-cast all --num-neuroncores=2").pipeline_cores == 2
+
+
+@pytest.mark.parametrize("cores", ["0", "65", "many"])
+def test_a_number_of_cores_that_no_machine_has_is_refused(cores):
+    with pytest.raises(UsageError, match="give the number of NeuronCores, from 1 to 64"):
+        parse_flags(["--neuroncore-pipeline-cores", cores])

@@ -190,3 +190,27 @@ def test_names_get_one_row_each():
     assert program.activations == ("", "gelu", "exp")
     assert program.warnings == ("slow",)
     assert program.instructions["activation"].tolist() == [2]
+
+
+def test_what_is_removed_is_waited_for_no_more():
+    build = ProgramBuilder("removed")
+    queue = build.queue("q", Engine.SYNC)
+    dropped, kept = (
+        build.dma(
+            queue, source_memory=Memory.HBM, destination_memory=Memory.SBUF, bytes=size, descriptor_bytes=size
+        )
+        for size in (64, 128)
+    )  # fmt: skip
+    first = build.instruction(Engine.VECTOR, Opcode.TENSOR_COPY, after=[dropped, kept])
+    build.instruction(Engine.SCALAR, Opcode.ACTIVATE, after=[first, dropped])
+    build.remove(np.array([0]))
+    program = build.finish()
+    assert program.dmas["bytes"].tolist() == [128]
+    assert program.instructions["opcode"].tolist() == [
+        Opcode.DMA_TRIGGER,
+        Opcode.TENSOR_COPY,
+        Opcode.ACTIVATE,
+    ]
+    assert program.instructions["dma"].tolist() == [0, -1, -1]
+    assert program.instructions["wait_count"].tolist() == [0, 1, 1]
+    assert len(program.waits) == 2

@@ -170,7 +170,7 @@ def test_a_function_can_be_traced():
 
 
 def test_other_shapes_are_refused(traced):
-    with pytest.raises(RuntimeError, match=r"traced for inputs int64\[4,3\], float32\[\], not int64\[2,3\]"):
+    with pytest.raises(TraceError, match=r"traced for inputs int64\[4,3\], float32\[\], not int64\[2,3\]"):
         traced(INPUTS[0][:2], INPUTS[1])
 
 
