@@ -29,9 +29,7 @@ from neuron_tools.records.simulation import Simulation
 Built = TypeVar("Built", Program, Simulation, KernelSource)
 _PROGRAM_PREFIX, _SIMULATION_PREFIX, _KERNEL_PREFIX = "program_", "simulation_", "kernel_"
 _SECOND_PROGRAM_PREFIX, _SECOND_SIMULATION_PREFIX = "second_program_", "second_simulation_"
-_OF_SECOND = (
-    ("program", _SECOND_PROGRAM_PREFIX, Program), ("simulation", _SECOND_SIMULATION_PREFIX, Simulation),
-)  # fmt: skip
+_SECOND_KERNEL_PREFIX = "second_kernel_"
 # What reading a damaged archive ends in: zipfile, NumPy and JSON each have their own ways.
 _DAMAGE = (
     OSError, EOFError, BadZipFile, ValueError, LookupError, TypeError, AttributeError, RuntimeError,
@@ -87,8 +85,7 @@ def save(executable: Executable, path: Path) -> None:
     program, arrays = _taken_apart(executable.program, _PROGRAM_PREFIX, Program)
     simulation, times = _taken_apart(executable.simulation, _SIMULATION_PREFIX, Simulation)
     second: dict[str, Any] = {}
-    for name, prefix, kind in _OF_SECOND:
-        record = getattr(executable, name).second
+    for name, prefix, kind, record in _of_second(executable):
         if record is not None:
             second[name], own = _taken_apart(record, prefix, kind)
             arrays.update(own)
@@ -131,6 +128,9 @@ def load(path: Path) -> Executable:
         second = header.pop("second", {})
         if "program" in second:
             other = _put_together(Program, second["program"], arrays, _SECOND_PROGRAM_PREFIX)
+            if "kernel" in second:
+                source = _put_together(KernelSource, second["kernel"], arrays, _SECOND_KERNEL_PREFIX)
+                other = with_source(other, source)
             program = replace(program, second=other)
         if "simulation" in second:
             times = _put_together(Simulation, second["simulation"], arrays, _SECOND_SIMULATION_PREFIX)
@@ -142,6 +142,16 @@ def load(path: Path) -> Executable:
         return Executable(program=program, simulation=simulation, **header)
     except _DAMAGE as error:
         raise ExecutableError(f"The compiled computation {path} cannot be read ({error}).") from error
+
+
+def _of_second(executable: Executable) -> tuple[tuple[str, str, Any, Any], ...]:
+    """(name, prefix of its tables, type, record or None) of what the second physical core has of its own."""
+    program = executable.program.second
+    return (
+        ("program", _SECOND_PROGRAM_PREFIX, Program, program),
+        ("kernel", _SECOND_KERNEL_PREFIX, KernelSource, getattr(program, "source", None)),
+        ("simulation", _SECOND_SIMULATION_PREFIX, Simulation, executable.simulation.second),
+    )
 
 
 def _taken_apart(record: Any, prefix: str, kind: Any) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -10,9 +10,11 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import pytest
 
 from neuron_tools.device.driver import processes, sweep
@@ -37,12 +39,13 @@ class Running:
 
     made: ClassVar[list[Running]] = []
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, lnc: int = 1) -> None:
         self.made.append(self)
         self.root = root
         self.source = FakeSource()
         self.totals = Totals(self.source)
-        self.publisher = Publisher(root, self.source, self.totals, {"target": "trn2", "profile": None})
+        session = {"target": "trn2", "profile": None, "lnc": lnc}
+        self.publisher = Publisher(root, self.source, self.totals, session)
         self.publisher.enter()
 
     def run(self, index: int = 0, **activity: object) -> None:
@@ -102,6 +105,32 @@ def test_a_process_shows_the_whole_machine_and_what_it_does_itself(root: Path) -
     told = json.loads((root / f"processes/{os.getpid()}.json").read_text())
     assert told["cores"]["0"]["flop_count"] == 40
     assert [model["execution_count"] for model in told["models"]] in ([], [4])
+
+
+def test_a_logical_core_counts_on_both_of_its_physical_ones(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NEURON_RT_VISIBLE_CORES", "2")
+    running = Running(root, lnc=2)
+    both = replace(usage(), counters=np.concatenate([usage(first=10).counters, usage(first=20).counters]))
+    running.totals.define(1, both)
+    running.source.held[0] = Memory(900, 500, 700)
+    running.run(executions=executions(0, 4), busy_ns=4_000)
+    assert [node(root, "stats/other_info/flop_count/present", core=core) for core in (4, 5)] == [
+        "40\n",
+        "80\n",
+    ]
+    assert [node(root, "stats/other_info/inference_count/total", core=core) for core in (4, 5)] == [
+        "4\n",
+        "0\n",
+    ]
+    assert node(root, "stats/memory_usage/device_mem/tensors/present", core=4) == "500\n"
+    told = json.loads((root / f"processes/{os.getpid()}.json").read_text())
+    assert (told["logical_core_size"], told["reserved_cores"], sorted(told["cores"])) == (
+        2,
+        [4, 5],
+        ["4", "5"],
+    )
 
 
 def test_memory_that_is_given_back_is_not_present_any_more(root: Path) -> None:
