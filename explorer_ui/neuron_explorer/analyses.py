@@ -83,7 +83,7 @@ class Analyses:
         given: Sequence[Any] = (
             [self._library.get(one) for one in arguments] if entry.of_profiles else arguments
         )
-        key = (profile_id, "\0".join((name, *arguments)), chosen, id(profile))
+        key = (profile_id, "\0".join((name, *arguments)), chosen, _state(profile, chosen))
         with self._lock:
             found = self._jobs.pop(key, None)
             if found is None:
@@ -142,7 +142,7 @@ class Analyses:
     def _part(self, profile_id: str, profile: Profile, range_ns: Range | None) -> Profile:
         if range_ns is None:
             return profile
-        key = (profile_id, range_ns, id(profile))
+        key = (profile_id, range_ns, _state(profile, range_ns))
         part = self._slices.pop(key, None) or profile.slice(*range_ns)
         self._slices[key] = part
         _drop_first(self._slices, SLICES)  # it closes when nothing reads it any more
@@ -170,6 +170,11 @@ class Analyses:
             yield
         finally:
             self._turn.release()
+
+
+def _state(profile: Profile, range_ns: Range | None) -> int:
+    """Tells states of a profile apart; what a capture wrote of a range that is over stays as it is."""
+    return id(profile) if range_ns is None or profile.complete else 0
 
 
 def _drop_first(kept: dict[Any, Any], most: int) -> None:

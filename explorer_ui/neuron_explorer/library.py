@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock, RLock
+from time import monotonic
 
 from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.reader import Profile, open_profile
@@ -23,6 +24,7 @@ from neuron_tools.profile.store.remote import is_url
 ID_DIGITS = 12
 FOLDER_DEPTH = 3  # below a folder that the user named; deeper ones are not looked into
 PROFILE_SUFFIX = ".nprof"
+GROWTH_S = 3.0  # a profile that is being written is read anew no sooner than this
 RETIRED = 8  # outdated states of profiles that stay open
 
 
@@ -52,11 +54,12 @@ class ProfileEntry:
 
 @dataclass
 class _Opened:
-    """A profile that is open, and what its manifest was then."""
+    """A profile that is open, what its manifest was then, and when that was."""
 
     lock: Lock
     profile: Profile | None = None
     stamp: tuple[int, int] = (0, 0)
+    at_s: float = 0.0
 
 
 def profile_id(location: str | Path) -> str:
@@ -174,12 +177,16 @@ class ProfileLibrary:
         with self._lock:
             opened = self._opened.setdefault(wanted, _Opened(Lock()))
         with opened.lock:
-            stamp = _stamp(entry.location)
+            is_growing = opened.profile is not None and not opened.profile.complete
+            if opened.profile is not None and is_growing and monotonic() - opened.at_s < GROWTH_S:
+                return opened.profile
+            stamp = _growing_stamp(entry.location) if is_growing else _stamp(entry.location)
             if opened.profile is None or stamp != opened.stamp:
                 fresh = open_profile(entry.location)
                 if opened.profile is not None:
                     self._retire(opened.profile)
-                opened.profile, opened.stamp = fresh, stamp
+                opened.profile, opened.at_s = fresh, monotonic()
+                opened.stamp = _stamp(entry.location) if fresh.complete else _growing_stamp(entry.location)
             return opened.profile
 
     def _retire(self, profile: Profile) -> None:
@@ -249,6 +256,17 @@ def _close(profile: Profile) -> None:
 
 def _exists(location: str) -> bool:
     return is_url(location) or os.path.isdir(location)
+
+
+def _growing_stamp(location: str) -> tuple[int, int]:
+    """The same of a profile that is being written: its tables grow while its manifest stays as it is."""
+    newest, size = _stamp(location)
+    for folder, _, names in os.walk(location):
+        for name in (name for name in names if name.endswith(layout.PART_SUFFIX)):
+            with suppress(OSError):
+                status = os.stat(os.path.join(folder, name))
+                newest, size = max(newest, status.st_mtime_ns), size + status.st_size
+    return newest, size
 
 
 def _stamp(location: str) -> tuple[int, int]:

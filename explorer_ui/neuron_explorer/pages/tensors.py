@@ -24,7 +24,7 @@ HEADINGS = (
     "Tensor", "Kind", "Type", "Shape", "Size", "Loaded", "Read", "Written", "Loads per byte",
     "Transfers", "Held",
 )  # fmt: skip
-USER_HEADINGS = ("Does", "Operation", "Module", "Line", "Bytes", "Transfers", "Time of transfers")
+USER_HEADINGS = ("Reads or writes", "Operation", "Module", "Line", "Bytes", "Transfers", "Time of transfers")
 OFTEN = 1.5
 """Loads of all of a tensor above which the figure stands out: it could have stayed in SBUF."""
 

@@ -39,6 +39,8 @@ def counter_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_
         places: Counters, by their place in `Profile.tracks()`.
         origin_ns: What the engine counts times from.
     """
+    if not places:
+        return SCHEMA.empty_table()
     start_ns = tiles.start_ns + origin_ns
     tracks = profile.tracks()
     chosen = [tracks[place] for place in places]

@@ -72,7 +72,7 @@ def register(server: Flask, library: Library) -> None:
 
 
 def _timeline(profile: Profile, parameters: Parameters) -> pa.Table:
-    places = parameters.places("tracks", len(profile.tracks()))
+    places = _places(profile, parameters, of_counters=False)
     return span_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
 
 
@@ -86,8 +86,15 @@ def _charged(profile: Profile, parameters: Parameters) -> pa.Table:
 
 
 def _counters(profile: Profile, parameters: Parameters) -> pa.Table:
-    places = parameters.places("tracks", len(profile.tracks()))
+    places = _places(profile, parameters, of_counters=True)
     return counter_tiles(profile, places, parameters.tile_range(), _origin(profile, parameters))
+
+
+def _places(profile: Profile, parameters: Parameters, *, of_counters: bool) -> list[int]:
+    """The asked tracks of spans, or of counters: a page may not know yet what a capture has written."""
+    tracks = profile.tracks()
+    asked = parameters.places("tracks", len(tracks))
+    return [place for place in asked if tracks[place].is_counter == of_counters]
 
 
 def _origin(profile: Profile, parameters: Parameters) -> int:

@@ -58,6 +58,8 @@ def folded_tiles(profile: Profile, places: list[int], tiles: TileRange, origin_n
 def _drawn(
     profile: Profile, places: list[int], tiles: TileRange, origin_ns: int, depths: int | None
 ) -> pa.Table:
+    if not places:
+        return SCHEMA.empty_table()
     tracks = profile.tracks()
     drawn = profile.timelines(
         [tracks[place] for place in places],

@@ -23,7 +23,8 @@ ARRANGEMENTS = (
     Arrangement(
         "where",
         "Where does time go",
-        "60:(62:timeline*.hierarchy.regions.communication;38:(62:operators*.overview;38:roofline*.memory.tensors.query));"
+        "60:(62:timeline*.hierarchy.regions.communication;"
+        "38:(62:operators*.overview.tensors;38:roofline*.memory.query));"
         "40:(52:source;48:advice*.details)",
     ),
     Arrangement(

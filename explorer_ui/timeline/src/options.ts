@@ -76,6 +76,8 @@ export interface TimelineHandle {
   setTheme(theme: ThemeChoice): void;
   /** Show the details of what is chosen in another element, not below the plot. */
   detailsInto(place: HTMLElement): void;
+  /** Read the profile again, which has grown; the view stays. */
+  refresh(): Promise<void>;
   statistics(): TimelineStatistics;
   destroy(): void;
 }

@@ -260,6 +260,21 @@ class Timeline implements TimelineHandle {
     }
   }
 
+  async refresh(): Promise<void> {
+    const { core } = this;
+    if (!core.summary || this.options.compare) return;
+    const answer = await requestJson<TracksAnswer>(core.source, "tracks", this.openedOn(), core.abort.signal);
+    const summary = readSummary(answer);
+    this.headers.setTitle(summary.isComplete ? summary.name : `${summary.name} (incomplete)`);
+    this.frame.say(summary.tracks.length > 0 ? null : "Nothing has been recorded yet.");
+    core.loader.want([]); // what is on its way is of tracks as they stood before
+    core.cache.clear();
+    core.open(summary);
+    this.map.open(summary.tracks);
+    this.legend.open(summary.tracks);
+    void this.colourOperations();
+  }
+
   /** The range that is opened, so that what is idle there is folded at once; in a comparison nothing is. */
   private openedOn(): Record<string, string> {
     const { range } = this.view;

@@ -6,6 +6,7 @@ import pytest
 
 from neuron_explorer.library import ProfileLibrary, UnknownProfileError, is_profile, profile_id
 from neuron_tools.profile.reader import NotAProfileError
+from neuron_tools.profile.writer import ProfileWriter
 
 
 def test_an_id_depends_on_the_absolute_path_only(make_profile, monkeypatch, tmp_path: Path) -> None:
@@ -91,3 +92,19 @@ def test_an_unreadable_folder_is_empty(tmp_path: Path) -> None:
     library = ProfileLibrary([folder])
     os.rmdir(folder)
     assert library.entries() == ()
+
+
+def test_a_growing_profile_is_read_anew_though_its_manifest_stays(tmp_path, tiny_tables, monkeypatch) -> None:
+    monkeypatch.setattr("neuron_explorer.library.GROWTH_S", 0.0)
+    path = tmp_path / "growing.nprof"
+    rows = dict(tiny_tables["Instruction"])
+    with ProfileWriter(path, {"target": "trn2"}) as writer, ProfileLibrary() as library:
+        writer.append("Instruction", rows)
+        writer.flush()
+        wanted = library.add(path)
+        assert wanted is not None
+        first = library.get(wanted)
+        assert (first.complete, first.tables()["Instruction"]) == (False, len(rows["id"]))
+        writer.append("Instruction", {**rows, "id": [number + 1000 for number in rows["id"]]})
+        writer.flush()
+        assert library.get(wanted).tables()["Instruction"] == 2 * len(rows["id"])

@@ -10,6 +10,8 @@ export interface CrumbsTarget {
   onMove(direction: "left" | "right" | "above" | "below"): void;
   onReset(): void;
   onFocusMode(): void;
+  /** Show the newest step again, and each that follows. */
+  onFollow(): void;
 }
 
 const WORDS = { operation: "Operation", module: "Module", line: "Line" } as const;
@@ -21,6 +23,7 @@ export class Crumbs {
   private readonly menu = element("details", "ws-menu");
   private readonly list = element("div", "ws-menu-list", { role: "group", label: "Panels" });
   private readonly reset: HTMLButtonElement;
+  private readonly live: HTMLButtonElement;
 
   constructor(
     host: HTMLElement,
@@ -30,10 +33,12 @@ export class Crumbs {
     const forward = button("button quiet", "›", "Forward (Alt+→)", () => history.forward());
     this.reset = button("button quiet", "Reset arrangement", "Reset arrangement: the panels as they were made", () => target.onReset());
     const focus = button("button quiet", "Focus", "Focus: only the panels; again for everything (Shift+E)", () => target.onFocusMode());
+    this.live = button("button quiet ws-live", "", "", () => target.onFollow());
+    this.live.hidden = true;
     this.menu.append(element("summary", "button quiet", { text: "Panels" }), this.list);
     document.addEventListener("pointerdown", this.closeMenu);
     this.chip.hidden = true;
-    host.replaceChildren(back, forward, this.chip, this.told, element("span", "spread"), this.reset, focus, this.menu);
+    host.replaceChildren(back, forward, this.chip, this.told, element("span", "spread"), this.live, this.reset, focus, this.menu);
   }
 
   showChosen(chosen: Chosen | null, spanName: string): void {
@@ -60,6 +65,16 @@ export class Crumbs {
       chosen.kind === "line" ? "" : counted(count(related.lines), "line"),
     ].filter(Boolean);
     this.told.textContent = related.device_ns > 0 ? `${durationText(related.device_ns)}${share} · ${parts.join(", ")}` : `takes no device time in ${related.title}`;
+  }
+
+  /** Say that a capture runs: whether the newest step is shown, or how many came since; null when it does not. */
+  showLive(live: { readonly isFollowing: boolean; readonly missed: number } | null): void {
+    this.live.hidden = live === null;
+    if (!live) return;
+    const { isFollowing, missed } = live;
+    this.live.textContent = isFollowing ? "● Live" : missed > 0 ? `● ${counted(missed, "new step")}` : "● Recording";
+    this.live.title = isFollowing ? "The newest finished step is shown; choosing anything holds the view" : "Show the newest step, and each that follows (L)";
+    this.live.setAttribute("aria-pressed", String(isFollowing));
   }
 
   say(text: string): void {

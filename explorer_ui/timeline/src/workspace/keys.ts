@@ -10,6 +10,8 @@ export interface KeyTarget {
   /** Go to the step before or after the one that is shown. */
   onStep(by: 1 | -1): void;
   onClear(): void;
+  /** Of a capture that runs: show the newest step, and each that follows. */
+  onFollow(): void;
 }
 
 export function listenToKeys(target: KeyTarget, signal: AbortSignal): void {
@@ -21,6 +23,7 @@ export function listenToKeys(target: KeyTarget, signal: AbortSignal): void {
     else if (event.key === "E") target.onFocusMode();
     else if (event.key === "[") target.onStep(-1);
     else if (event.key === "]") target.onStep(1);
+    else if (event.key === "l") target.onFollow();
     else if (event.key === "Escape") target.onClear();
     else return;
     event.preventDefault();

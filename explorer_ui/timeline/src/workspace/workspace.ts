@@ -4,6 +4,7 @@ import { History, current, type Changes } from "./address.js";
 import { Crumbs } from "./crumbs.js";
 import { Dock, type DockPanel } from "./dock.js";
 import { listenToKeys } from "./keys.js";
+import { Live, type News } from "./live.js";
 import { layoutText, parseLayout, type Split } from "./layout.js";
 import { meaningOf, type PanelInfo } from "./links.js";
 import { Marks, shownBy } from "./marks.js";
@@ -42,6 +43,10 @@ export class Workspace {
   private shownSelection = "";
   private asking: AbortController | null = null;
   private heard = "";
+  private readonly live: Live;
+  /** The start of the step that is shown as the newest; null where the user chose what is shown. */
+  private followed: string | null = null;
+  private steps = 0;
   /** The timeline that was told what the address says. */
   private arrived: unknown = null;
 
@@ -60,7 +65,9 @@ export class Workspace {
       onMove: (direction) => this.dock.active && this.dock.move(this.dock.active, direction),
       onReset: () => this.history.push({ l: null, max: null }),
       onFocusMode: () => this.toggleFocusMode(),
+      onFollow: () => this.followNewest(),
     });
+    this.live = new Live(data.root, (news) => this.told(news));
     this.timeline = new TimelineLink(find("panel-timeline"), {
       onView: (changes, isMoved) => (isMoved ? this.history.move(changes) : this.history.note(changes)),
       onSpan: (changes) => this.history.push(changes),
@@ -88,6 +95,7 @@ export class Workspace {
   destroy(): void {
     this.abort.abort();
     this.asking?.abort();
+    this.live.stop();
     this.marks.destroy();
     this.crumbs.destroy();
     this.dock.destroy();
@@ -111,6 +119,7 @@ export class Workspace {
         onFocusMode: () => this.toggleFocusMode(),
         onStep: (by) => step(by),
         onClear: () => this.clear(),
+        onFollow: () => this.followNewest(),
       },
       signal,
     );
@@ -129,12 +138,14 @@ export class Workspace {
     if (!this.isShown) return;
     const params = current();
     this.heard = heardPart(params);
+    this.live.follow(params.get("profile") ?? "");
     document.querySelector(".shell")?.classList.toggle("is-focused", params.has("focus"));
     this.applyLayout(params);
     this.dock.maximise(params.get("max"));
     for (const name of this.shown) this.request(name, new URLSearchParams(params));
     this.request(HEADLINE, params);
     this.applySelection(params);
+    this.showLive(this.isFollowing(params));
     this.timeline.show(params);
   }
 
@@ -329,11 +340,42 @@ export class Workspace {
     this.timeline.show(current());
   }
 
+  /** A capture that runs has written more: the newest step is shown, unless the user looks at something. */
+  private told(news: News): void {
+    this.news = news;
+    if (!news.complete || this.steps > 0) void this.timeline.handle?.refresh();
+    if (this.isFollowing(current())) this.followNewest();
+    else this.showLive(false);
+  }
+
+  private news: News | null = null;
+
+  /** Whether the address is where the capture led: nothing is chosen, no other step, no other part of the timeline. */
+  private isFollowing(params: URLSearchParams): boolean {
+    if (["sel", "span", "selection", "t"].some((name) => params.has(name))) return false;
+    return this.followed === null ? !params.has("start_ns") : params.get("start_ns") === this.followed;
+  }
+
+  private followNewest(): void {
+    const newest = this.news?.newest;
+    this.steps = this.news?.steps ?? 0;
+    this.showLive(true);
+    if (!newest) return;
+    this.followed = String(newest.start_ns);
+    this.history.note({ start_ns: this.followed, end_ns: String(newest.end_ns), scope: null, t: null, sel: null, span: null, selection: null });
+  }
+
+  private showLive(isFollowing: boolean): void {
+    const { news } = this;
+    this.crumbs.showLive(news && !news.complete ? { isFollowing, missed: news.steps - this.steps } : null);
+  }
+
   /** The strip of steps says which step is shown where the address leaves it out; from then on it stands there. */
   private stripArrived(): void {
     const told = document.querySelector<HTMLElement>("#steps [data-start-ns]")?.dataset;
     const params = current();
     if (!told?.["startNs"] || params.has("start_ns") || params.has("scope")) return;
+    this.followed = told["startNs"];
     this.history.note({ start_ns: told["startNs"], end_ns: told["endNs"] ?? null } satisfies Changes);
   }
 }

@@ -147,3 +147,9 @@ def test_what_is_shown_can_be_had_as_a_query(client, profile, places):
     found = profile.query(names["sql"])
     assert found.num_rows == sum(row["count"] for row in names["names"])
     assert set(found["engine"].to_pylist()) == {"Tensor"}
+
+
+def test_tracks_of_another_kind_than_is_asked_for_are_left_out(client, places):
+    counter, engine = places["counter/PendingDma"], places["engine/Tensor"]
+    assert rows_of(client.get(f"/data/known/counters?level=0&tile=0&tracks={engine}")) == []
+    assert rows_of(client.get(f"/data/known/timeline?level=0&tile=0&tracks={counter}")) == []
