@@ -50,7 +50,7 @@ def check_samples(stored: Mapping[str, Any], blob: Blob) -> None:
     count = samples["samples"]
     blocks = -(-count // SAMPLES_PER_BLOCK) if _is_number(count) else -1
     wanted = {**dict.fromkeys(SAMPLES, count), **dict.fromkeys(BLOCKS, blocks)}
-    if blocks < 1 or not _is_number(samples["start_ns"]):
+    if blocks < 1 or not _is_span(samples["start_ns"], samples["start_ns"]):
         raise ValueError("its counters do not fit together")
     for name, length in wanted.items():
         kinds = "iu" if name == "time" else "f"

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from neuron_tools.profile.importers import TraceError, import_traces
+from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from tests.fixtures.profiler_exports import SESSION_NS, memory_events
 from tests.unit.profile.importers.importing import imported, rows, written
 
@@ -59,6 +60,12 @@ def test_sizes_that_no_memory_has_are_bounded(tmp_path):
         found = [value for _, value in samples(profile, "parameters")]
     assert found[1:4] == [0, 0, 0]
     assert float("inf") > found[0] == -found[4] > 0
+
+
+def test_times_as_late_as_a_profile_can_hold_are_drawn(tmp_path):
+    events = [[SESSION_NS, 2, 8, 0], [LARGEST_TIME, 2, 16, 4]]
+    with imported(tmp_path, json.dumps(events).encode()) as profile:
+        assert samples(profile, "activations") == [(LARGEST_TIME - SESSION_NS, 16)]
 
 
 def test_two_lists_that_do_not_end_are_one_sentence(tmp_path):
