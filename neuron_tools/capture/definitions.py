@@ -1,7 +1,8 @@
 """The definitions file of a capture log: what the numbers in the records stand for.
 
 One JSON object a line, written at once, so a record never refers to a line that is not there.
-Kinds: "process", "stack", "module", "name", "tensor", "executable", "collective", "clock", "warning", "end".
+Kinds: "process", "stack", "module", "module_call", "name", "tensor", "executable", "collective", "clock",
+"warning", "end".
 """
 
 from __future__ import annotations
@@ -55,6 +56,10 @@ class DefinitionsWriter:
     def tensor(self, address: int, name: str, category: str) -> None:
         """Define whose memory an ALLOCATE record's address is; the record may stand before or after it."""
         self.write("tensor", address=address, name=name, category=category)
+
+    def module_call(self, path: str, text: str) -> None:
+        """Define how a module was called."""
+        self.write("module_call", path=path, text=text)
 
     def collective(self, fields: Mapping[str, Any]) -> int:
         """Define what a collective is; returns its number, counted from 1."""
@@ -204,6 +209,7 @@ class Definitions:
 
     Attributes:
         tensors: In the order of their definition.
+        module_calls: Path of each module whose call is told, and the text.
         warnings: (message, category) of each.
         ended: Recording came to its end.
     """
@@ -215,6 +221,7 @@ class Definitions:
     executables: dict[int, str] = field(default_factory=dict)
     collectives: dict[int, Collective] = field(default_factory=dict)
     tensors: list[TensorName] = field(default_factory=list)
+    module_calls: list[tuple[str, str]] = field(default_factory=list)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
 
@@ -234,6 +241,8 @@ class Definitions:
         elif kind == "tensor":
             address, name = int(line["address"]), storable(line["name"])
             self.tensors.append(TensorName(address, name, storable(line["category"])))
+        elif kind == "module_call":
+            self.module_calls.append((storable(line["path"]), storable(line["text"])))
         elif kind == "collective":
             self.collectives[int(line["id"])] = Collective.from_line(line)
         elif kind == "executable":

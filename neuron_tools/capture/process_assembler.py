@@ -79,7 +79,7 @@ class ProcessAssembler:
         self._pools = {"HostSpan": TextPools(), "SystemProfileEvents": TextPools()}
         self._memory: DeviceMemory | None = None
         self._known_origins: dict[Origin, ExecutionOrigin] = {}
-        self._tensors_written = 0
+        self._tensors_written = self._calls_written = 0
         self._next_event_id = first_id | EVENT_ID_BIT
         self._missing: set[int] = set()
         self._executables: dict[int, Executable] = {}
@@ -198,6 +198,9 @@ class ProcessAssembler:
         names = definitions.tensors[self._tensors_written :]
         self._tensors_written += len(names)
         self._writer.append("TensorName", self._memory.name_rows(names))
+        calls = definitions.module_calls[self._calls_written :]
+        self._calls_written += len(calls)
+        self._writer.append("ModuleCall", _call_rows(calls, self.process_idx))
 
     def _write_executions(self, records: npt.NDArray[np.void]) -> list[ExecutionOrigin]:
         """Write what ran; where each of the block's ALLOCATE records comes from."""
@@ -342,3 +345,12 @@ class ProcessAssembler:
     def _warn(self, message: str, category: str) -> None:
         row = {"message": [message], "category": [category], "process_idx": [self.process_idx]}
         self._writer.append("Warning", row)
+
+
+def _call_rows(calls: Sequence[tuple[str, str]], process_idx: int) -> dict[str, Any]:
+    """Rows of ModuleCall."""
+    return {
+        "layer": ["/" + path.replace(".", "/") for path, _ in calls],
+        "call": [text for _, text in calls],
+        "process_idx": [process_idx] * len(calls),
+    }

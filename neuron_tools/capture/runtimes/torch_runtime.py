@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
+from neuron_tools.capture.module_calls import ModuleCalls
 from neuron_tools.capture.runtimes.published import usage_of
 from neuron_tools.capture.runtimes.runtime import Recording
 from neuron_tools.capture.tensor_names import TensorNames
@@ -157,7 +158,8 @@ class TorchRuntime:
         from neuron_tools.frontends.torch_hooks.installation import install
 
         names = TensorNames(recording.definitions.tensor)
-        hooks = install(native, untraced(self.define_module), untraced(names.tell))
+        calls = ModuleCalls(recording.definitions.module_call)
+        hooks = install(native, untraced(self.define_module), untraced(names.tell), untraced(calls.tell))
         self._hooks.append(hooks)
         untraced(recording.store.executable_for)
         self._hooks.append(executables.install(recording.store))

@@ -14,6 +14,7 @@ def install(
     native: HostRecorder,
     define_module: Callable[[str, str], int],
     name_tensors: Callable[[str, Any], None] | None = None,
+    tell_call: modules.TellCall | None = None,
 ) -> Callable[[], None]:
     """Install all hooks.
 
@@ -21,13 +22,14 @@ def install(
         native: The device's recorder (`neuron_tools.device.native`).
         define_module: Called once per module with its path and class name; returns its number, from 1.
         name_tensors: Called with each module's path and the module, when it is first called.
+        tell_call: Called with the first call of each module that no other module calls.
 
     Returns:
         A function that takes the hooks out again.
     """
     recorder = _without_wrappers(native)
     removals = [
-        modules.install(recorder, define_module, name_tensors),
+        modules.install(recorder, define_module, name_tensors, tell_call),
         ranges.install(recorder, define_module),
         default_backend.install(),
     ]

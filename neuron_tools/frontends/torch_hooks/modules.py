@@ -17,6 +17,9 @@ from neuron_tools.frontends.torch_hooks.module_tree import ModuleTree, unwrapped
 from neuron_tools.frontends.torch_hooks.recorder import HostRecorder
 from neuron_tools.records.capture_log import RecordKind
 
+TellCall = Callable[[str, Any, tuple[Any, ...], dict[str, Any]], None]
+"""Takes a module's path, the module, and the arguments that it is called with."""
+
 
 class ModuleEntry:
     """Stands in for `torch.nn.Module.__call__`, once per process and from then on.
@@ -45,7 +48,7 @@ class ModuleEntry:
             is_plain = is_first and self._compiled_call_impl is None
             run = self._call_impl if is_plain else MethodType(original, self)
             hooks = entry.follower
-            number = 0 if hooks is None else hooks.known(identity(self)) or hooks.define(self)
+            number = 0 if hooks is None else hooks.known(identity(self)) or hooks.define(self, args, kwargs)
             if hooks is None or number == 0:
                 return run(*args, **kwargs)
             previous = hooks.set_module(number)
@@ -78,14 +81,16 @@ class ModuleHooks:
         native: HostRecorder,
         define_module: Callable[[str, str], int],
         name_tensors: Callable[[str, Any], None] | None = None,
+        tell_call: TellCall | None = None,
     ) -> None:
         self._native = native
+        self._tell_call = tell_call
         self._define_module = define_module
         self._name_tensors = name_tensors
         self._tree = ModuleTree()
         self._numbers: dict[int, int] = {}
         # What each call of a module calls: torch.profiler must show no row of it.
-        self.known, self.define = unseen(self._numbers.get), unseen(self.number)
+        self.known, self.define = unseen(self._numbers.get), unseen(self.first_call)
         self.set_module, self.now_ns = unseen(native.set_module), unseen(native.host_now_ns)
         self.record_range = unseen(native.record_range)
         self._references: dict[int, weakref.ref[Any]] = {}
@@ -120,6 +125,15 @@ class ModuleHooks:
     def number(self, module: Any) -> int:
         """A module's number; defined on first sight. 0 while a tracer runs a graph it has made."""
         return self._numbers.get(id(module)) or self._define(module)
+
+    def first_call(self, module: Any, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> int:
+        """The number of a module that is first called now; the call is told where no other is around it."""
+        number = self.number(module)
+        inside = self._native.set_module(0)
+        self._native.set_module(inside)
+        if number and not inside and self._tell_call is not None:
+            self._tell_call(self._paths[number], unwrapped(module), arguments, keywords)
+        return number
 
     def _define(self, module: Any) -> int:
         if isinstance(module, torch.fx.GraphModule) and torch._C._len_torch_dispatch_stack() > 0:
@@ -156,10 +170,11 @@ def install(
     native: HostRecorder,
     define_module: Callable[[str, str], int],
     name_tensors: Callable[[str, Any], None] | None = None,
+    tell_call: TellCall | None = None,
 ) -> Callable[[], None]:
     """Install the module hooks; returns a function that takes them out."""
     global _installed
-    hooks = _installed = ModuleHooks(native, define_module, name_tensors)
+    hooks = _installed = ModuleHooks(native, define_module, name_tensors, tell_call)
     remove = hooks.install()
 
     def uninstall() -> None:

@@ -21,6 +21,16 @@ from typing import Any
 from neuron_profile.preview.request import Request, answer, confine
 
 DEADLINE_S = 60.0
+_NEEDED_WITH = {
+    "torch": (
+        "neuron_tools.capture.runtimes.torch_runtime",
+        "neuron_tools.frontends.executables",
+        "neuron_tools.frontends.torch_eager.operation",
+        "neuron_tools.frontends.torch_hooks.installation",
+        "neuron_tools.frontends.torch_lowering.lowering",
+    )
+}
+"""What running a framework's modules takes seconds to import."""
 _LINE = 1 << 16
 
 
@@ -41,6 +51,7 @@ def warm() -> None:
 
     import neuron_tools.nki.isa as nisa
     import neuron_tools.nki.language as nl
+    import neuron_tools.profile.timeline.builder  # noqa: F401  closing a profile needs it
     from neuron_tools.nki.kernel import jit
     from neuron_tools.nki.timing import time_kernel
 
@@ -156,6 +167,8 @@ def _preload(modules: list[str]) -> None:
     for name in modules:
         if name not in sys.modules and importlib.util.find_spec(name) is not None:
             importlib.import_module(name)
+            for needed in _NEEDED_WITH.get(name, ()):
+                importlib.import_module(needed)
 
 
 def _say(message: dict[str, Any]) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from neuron_profile.preview.launches import launches_of
+from neuron_profile.preview.module_calls import module_calls_of, run_again
 from neuron_profile.preview.overlay import SCRIPT, import_with
 from neuron_profile.preview.problems import problem_of
-from neuron_profile.preview.rehearse import follow_lines, trace_again, write_profiles
+from neuron_profile.preview.rehearse import Written, follow_lines, trace_again, write_profiles
 from neuron_tools import compat
 from neuron_tools.capture.options import CaptureOptions, simulated_core
 from neuron_tools.profile.reader import Profile, open_profile
@@ -52,14 +53,16 @@ def answer(request: Request) -> dict[str, Any]:
     """Profiles of the calls with the text, and what is wrong with it.
 
     Returns:
-        "kernels": names of the kernels that were traced; none where the file has part in no call that can be
-        made again. "profiles": path and times of each. "problems": fields of each `Problem`.
+        "kernels": names of the kernels and modules that were simulated; none where the file has part in no
+        call that can be made again. "profiles": path and times of each. "problems": fields of each `Problem`.
     """
     with open_profile(request.profile) as profile:
         captured = dict(zip(*profile.query(_TEXTS).to_pydict().values()))
         launches = launches_of(profile, request.file)
+        calls = module_calls_of(profile, request.file)
         options = _options(profile, Path(request.folder))
     scripts = {each.launch.file for each in launches if each.launch.module == SCRIPT}
+    scripts.update(*(call.scripts for call in calls))
     import_with(_texts(captured, request), scripts)
     compat.install()
     core, rehearsed, problems = simulated_core(options), [], []
@@ -70,9 +73,16 @@ def answer(request: Request) -> dict[str, Any]:
             problems.append(problem_of(error, request.file))
     before = captured.get(request.file, "")
     follow = follow_lines(request.file, before, before if request.text is None else request.text)
-    whole = [] if problems else list(write_profiles(rehearsed, options, follow))
+    modules: list[Written] = []
+    for call in calls:
+        try:
+            modules.append(run_again(call, options))
+        except (Exception, SystemExit) as error:  # an edited module, too
+            problems.append(problem_of(error, request.file))
+    whole = [] if problems else [*write_profiles(rehearsed, options, follow), *modules]
+    names = [*(each.name for each in rehearsed), *(call.layer.rpartition("/")[2] for call in calls)]
     return {
-        "kernels": list(dict.fromkeys(each.name for each in rehearsed)),
+        "kernels": list(dict.fromkeys(names)),
         "profiles": [{"path": str(each.profile), "times": each.times} for each in whole],
         "problems": [asdict(problem) for problem in dict.fromkeys(problems)],
     }

@@ -20,6 +20,7 @@ def test_published_tables_come_first_and_ours_are_marked():
         "FrameworkShare",
         "Transformation",
         "KernelLaunch",
+        "ModuleCall",
         "MemoryEvent",
         "TensorName",
         "MfuUsage",
