@@ -151,7 +151,7 @@ class RecordedCall:
     def __init__(self, text: str, find_class: FindClass) -> None:
         self._told: Json = json.loads(text)
         self._find_class = find_class
-        self._tensors = [_made(each) for each in self._told["tensors"]]
+        self._tensors: list[Any] = [_made(each) for each in self._told["tensors"]]
         self.module = self._module(self._told["module"])
 
     def run(self) -> Any:

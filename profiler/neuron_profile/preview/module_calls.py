@@ -66,7 +66,8 @@ def _of_rows(profile: Profile, file: str) -> Iterator[ModuleCall]:
 
 
 def _classes(module: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
-    yield tuple(module["class"])
+    name, qualified_name, path = module["class"]
+    yield name, qualified_name, path
     for child in module["children"].values():
         if child is not None:
             yield from _classes(child)
