@@ -13,6 +13,7 @@ from torch.fx._lazy_graph_module import _LazyGraphModule
 from torch.fx.graph import _BoxedCodeGen
 
 from neuron_tools.compiler.hlo import Module
+from neuron_tools.device.native import unseen
 from neuron_tools.frontends import executables
 from neuron_tools.frontends.torch_compile.graph_lowering import lower_graph
 from neuron_tools.frontends.torch_compile.provenance import ModuleRoot
@@ -50,6 +51,7 @@ class CompiledGraph:
         self._boxed_call = True  # AOTAutograd looks for it, also on the wrapper that Dynamo puts around this
         self._description = description
         self._callers = callers
+        self._current_path = unseen(current_path)  # torch.profiler must show no row of it
         # The device runs `gm`; the graph that is lowered must survive its change of calling convention.
         self._graph = fx.GraphModule(gm, gm.graph).graph
         self._placeholders = [node for node in self._graph.nodes if node.op == "placeholder"]
@@ -115,7 +117,7 @@ class CompiledGraph:
         if self._description.backward:
             path = self._callers.pop() if self._callers else root.path
         else:
-            path = current_path() or root.path
+            path = self._current_path() or root.path
             self._callers.append(path)
         return replace(root, path=path)
 
