@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from neuron_tools.profile.importers.json_text import whole_number
 from neuron_tools.profile.importers.recording import Recording
 
 _LARGEST_NUMBER = 1 << 20
@@ -34,18 +35,13 @@ def stage_devices(recording: Recording, properties: Any, process: int = 0) -> No
 
 
 def _row(device: Any) -> dict[str, Any] | None:
-    number = _count(device.get("id"), _LARGEST_NUMBER) if isinstance(device, dict) else None
+    number = whole_number(device.get("id"), _LARGEST_NUMBER) if isinstance(device, dict) else None
     if number is None or not isinstance(device.get("name"), str):
         return None
     memory, units = (
-        next((_count(device[key], 1 << 62) for key in keys if key in device), None)
+        next((whole_number(device[key], 1 << 62) for key in keys if key in device), None)
         for keys in (_MEMORY_KEYS, _UNIT_KEYS)
     )
     return {
         "device_idx": number, "name": device["name"], "memory_bytes": memory, "compute_unit_count": units,
     }  # fmt: skip
-
-
-def _count(value: Any, limit: int) -> int | None:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_number and 0 <= value < limit else None

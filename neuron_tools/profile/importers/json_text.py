@@ -20,6 +20,12 @@ def loads(text: str | bytes) -> Any:
     return _sound(value) if _SURROGATE.search(spelled) else value
 
 
+def whole_number(value: Any, limit: int) -> int | None:
+    """A whole number, which true and false are to Python, from 0 to below a limit; None for anything else."""
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_number and 0 <= value < limit else None
+
+
 def _sound(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()

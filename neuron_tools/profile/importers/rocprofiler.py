@@ -21,6 +21,7 @@ from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import JsonRows, KeySet
 from neuron_tools.profile.importers.json_scan import Int64Array
+from neuron_tools.profile.importers.json_text import whole_number
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import LANE, Clock, Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
@@ -109,8 +110,8 @@ class _Reader:
 
     def _add_process(self, about: Any) -> None:
         about = about if isinstance(about, dict) else {}
-        pid, command, node = about.get("pid"), about.get("command"), about.get("node")
-        self._process = pid if isinstance(pid, int) and 0 <= pid < 1 << 32 else NO_NUMBER
+        pid, command, node = whole_number(about.get("pid"), 1 << 32), about.get("command"), about.get("node")
+        self._process = NO_NUMBER if pid is None else pid
         index = self._lanes.process(self._process)
         if isinstance(command, list) and all(isinstance(word, str) for word in command):
             self._recording.processes[index].command = " ".join(command)
@@ -120,8 +121,8 @@ class _Reader:
     def _add_agents(self, agents: Any) -> None:
         self._gpus, self._devices = {}, []
         for agent in agents if isinstance(agents, list) else []:
-            handle = _member(_member(agent, "id"), "handle")
-            if _member(agent, "type") == _GPU and isinstance(handle, int):
+            handle = whole_number(_member(_member(agent, "id"), "handle"), 1 << 64)
+            if _member(agent, "type") == _GPU and handle is not None:
                 number = len(self._gpus)
                 self._gpus[handle] = number
                 name = _member(agent, "product_name") or _member(agent, "name")
@@ -136,8 +137,8 @@ class _Reader:
                     self._operations[(number, operation)] = name
         markers = _member(strings, "marker_api")
         for marker in markers if isinstance(markers, list) else []:
-            key, value = _member(marker, "key"), _member(marker, "value")
-            if isinstance(key, int) and isinstance(value, str):
+            key, value = whole_number(_member(marker, "key"), 1 << 64), _member(marker, "value")
+            if key is not None and isinstance(value, str):
                 self._markers[key] = value
 
     def _add_symbols(self, rows: JsonRows) -> None:

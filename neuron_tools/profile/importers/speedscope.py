@@ -17,7 +17,7 @@ from neuron_tools.profile.importers.head import Head
 from neuron_tools.profile.importers.json_decode import LARGEST_TIME
 from neuron_tools.profile.importers.json_document import JsonDocument
 from neuron_tools.profile.importers.json_rows import KeySet
-from neuron_tools.profile.importers.json_text import loads
+from neuron_tools.profile.importers.json_text import loads, whole_number
 from neuron_tools.profile.importers.lanes import NO_NUMBER, Lanes
 from neuron_tools.profile.importers.recording import Recording
 from neuron_tools.profile.importers.trace_file import TraceFile
@@ -108,8 +108,8 @@ def _frame(told: Any) -> Frame:
     if not isinstance(told, dict) or not isinstance(told.get("name"), str):
         return _UNNAMED
     file, line = told.get("file"), told.get("line")
-    is_line = bool(line) and _is_below(line, 1 << 31)
-    return Frame(told["name"], file if isinstance(file, str) and file else None, line if is_line else None)
+    known = file if isinstance(file, str) and file else None
+    return Frame(told["name"], known, whole_number(line, 1 << 31) or None)
 
 
 def _sampled(profile: dict[str, Any], unit_ns: int) -> tuple[CallStacks, int]:
@@ -145,12 +145,7 @@ def _stack(told: Any) -> list[int]:
 
 
 def _is_frame(told: Any) -> bool:
-    return _is_below(told, 1 << 24)
-
-
-def _is_below(told: Any, limit: int) -> bool:
-    """Whether it is a whole number, which true and false are to Python, from 0 to below the limit."""
-    return isinstance(told, int) and not isinstance(told, bool) and 0 <= told < limit
+    return whole_number(told, 1 << 24) is not None
 
 
 def _number(told: Any) -> float:

@@ -108,3 +108,11 @@ def test_columns_of_one_name_are_one_sentence(tmp_path):
     content = b'"Kind","Start_Timestamp","Kind"\n"KERNEL_DISPATCH",5,1\n'
     with pytest.raises(TraceError, match=r"its columns are not told apart\.$"):
         import_traces([written(tmp_path, "trace", content)], tmp_path / "out.nprof")
+
+
+def test_a_truth_value_is_no_number_of_a_process(tmp_path):
+    document = rocprofiler_document()
+    (process,) = document["rocprofiler-sdk-tool"]
+    process["metadata"]["pid"] = True
+    with imported(tmp_path, document) as profile:
+        assert rows(profile, "SELECT DISTINCT process_id FROM ProcessInfo") == [(None,)]
