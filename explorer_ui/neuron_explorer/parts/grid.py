@@ -20,6 +20,8 @@ _FORMATTERS = {
 }
 _FILTER_HINTS = {"time": " (ns)", "bytes": " (bytes)", "share": " (0 to 1)"}
 HEIGHT = "66vh"
+_LEAST_WIDTHS = {"bytes": 88, "time": 80, "number": 84}
+"""Pixels in which any figure of a kind is seen whole."""
 NARROW = 0.72
 """Widths of columns without filters, as a part of those with them."""
 
@@ -88,7 +90,7 @@ def _column(column: Column, sort: Mapping[Any, Any], widths: float) -> dict[str,
         definition["cellClass"] = "number"
         definition["valueFormatter"] = {"function": _FORMATTERS[column.kind]}
     if column.width:
-        definition["width"] = round(column.width * widths)
+        definition["width"] = max(round(column.width * widths), _LEAST_WIDTHS.get(column.kind, 0))
     if sort.get(column.name):
         definition["sort"] = sort[column.name]
     return definition

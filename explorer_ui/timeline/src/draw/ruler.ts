@@ -33,7 +33,8 @@ export function drawRuler(pen: CanvasRenderingContext2D, scale: TimeScale, heigh
     if (x < left) continue;
     pen.fillStyle = theme.mutedText;
     const text = baseNs > 0 ? `+${tickText(timeNs - baseNs, stepNs)}` : tickText(timeNs, stepNs);
-    pen.fillText(text, Math.round(x) + ROW_PADDING + 1, height / 2 - 1);
+    const at = Math.round(x) + ROW_PADDING + 1;
+    if (at + pen.measureText(text).width <= scale.width) pen.fillText(text, at, height / 2 - 1);
   }
 }
 
