@@ -15,14 +15,15 @@ import threading
 import torch
 import torch_neuron
 torch.manual_seed(0)
-layers = [layer for _ in range(8) for layer in (torch.nn.Linear(512, 512), torch.nn.GELU())]
+layers = [layer for _ in range(4) for layer in (torch.nn.Linear(2048, 2048), torch.nn.GELU())]
 model = torch.nn.Sequential(*layers).eval().requires_grad_(False)
-features = torch.randn(128, 512)
+features = torch.randn(256, 2048)
+expected = model(features)
 options = ["--neuroncore-pipeline-cores", "4"]
 traced = torch.neuron.trace(model, features, compiler_args=options)
 def client():
-    for _ in range(5):
-        assert torch.equal(traced(features), model(features))
+    for _ in range(3):
+        assert torch.equal(traced(features), expected)
 threads = [threading.Thread(target=client) for _ in range(CLIENTS)]
 for thread in threads:
     thread.start()
@@ -46,13 +47,11 @@ def executions(folder: Folder, clients: int) -> list[tuple[int, int, int]]:
 
 def test_one_request_uses_one_core_after_the_other(folder: Folder) -> None:
     found = executions(folder, clients=1)
-    assert [core for core, _, _ in found] == [0, 1, 2, 3] * 5
+    assert [core for core, _, _ in found] == [0, 1, 2, 3] * 3
     assert all(earlier[2] <= later[1] for earlier, later in pairwise(found))
 
 
 def test_requests_of_several_threads_are_on_several_cores_at_once(folder: Folder) -> None:
-    found = executions(folder, clients=6)
-    assert len(found) == 6 * 5 * 4
-    busy = sum(end - start for _, start, end in found)
-    whole = max(end for _, _, end in found) - min(start for _, start, _ in found)
-    assert busy > 3 * whole
+    found = executions(folder, clients=5)
+    assert len(found) == 5 * 3 * 4
+    assert max(sum(start <= at < end for _, start, end in found) for _, at, _ in found) >= 3
