@@ -12,18 +12,23 @@ otherwise: "1", always; "0", never.
 
 from __future__ import annotations
 
+import importlib
 import os
 import site
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import FrameType, ModuleType
+from typing import Any
 
 FOLDER = Path(__file__).parent
 PROBED = "torch_xla"
 SWITCH = "NEURON_TOOLS_TORCH_XLA"
+TORCH_NEURON = ("DataParallel", "analyze_model", "trace")
+"""What `torch_neuron` adds to `torch.neuron`."""
 
 
 class CompatibleNames:
@@ -95,6 +100,18 @@ def autoload() -> None:
     """
     if "torch.neuron" in sys.modules and os.environ.get("NEURON_TOOLS_AWS_NAMES") != "0":
         install()
+        _offer(sys.modules["torch.neuron"])
+
+
+def _offer(module: ModuleType) -> None:
+    """Give `torch.neuron` what `torch_neuron` puts there: programs for Inferentia 1 may import it alone."""
+    for name in TORCH_NEURON:
+        if name not in vars(module):
+            setattr(module, name, partial(_of_torch_neuron, name))
+
+
+def _of_torch_neuron(name: str, *args: Any, **kwargs: Any) -> Any:
+    return getattr(importlib.import_module("torch_neuron"), name)(*args, **kwargs)
 
 
 def names() -> tuple[str, ...]:

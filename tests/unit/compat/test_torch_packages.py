@@ -85,3 +85,14 @@ def test_a_saved_model_needs_only_the_import(packages, tmp_path):
         [sys.executable, "-m", "neuron_tools", program], capture_output=True, text=True, check=True
     )
     torch.testing.assert_close(torch.tensor(eval(done.stdout)), network()(TOKENS).detach())
+
+
+def test_torch_neuron_has_the_names_of_inferentia_1_before_its_package_is_imported():
+    before = dict(vars(torch.neuron))
+    for name in compat.TORCH_NEURON:
+        vars(torch.neuron).pop(name, None)
+    try:
+        compat.autoload()
+        assert torch.neuron.analyze_model(torch.nn.ReLU(), torch.ones(2)) == {}
+    finally:
+        vars(torch.neuron).update(before)
