@@ -57,7 +57,8 @@ def invariant(context: Context, rule: str, kind: Kind, title: str, change: str) 
             yield from _without(context, rule, line, line.spans(keep_first=True), title, change)
     functions: defaultdict[tuple[str, int], list[LineCalls]] = defaultdict(list)
     for line in calls_in_functions(context):
-        functions[line.file, line.source.loop_line].append(line)
+        if line.source.invariant:
+            functions[line.file, line.source.loop_line].append(line)
     for lines in functions.values():
         costliest = _costliest(context, lines)
         if kind_of(costliest) is kind:
@@ -67,7 +68,7 @@ def invariant(context: Context, rule: str, kind: Kind, title: str, change: str) 
 
 def unused(context: Context, rule: str, title: str, change: str) -> Iterator[Finding]:
     """A finding per line whose result nobody reads: the gain is that of leaving it out."""
-    for line in calls_in_loops(context):
+    for line in (*calls_in_loops(context), *calls_in_functions(context)):
         if line.source.unused:
             yield from _without(context, rule, line, line.spans(keep_first=False), title, change)
 
