@@ -40,6 +40,20 @@ dist.all_reduce(x, group=mesh.get_group("dp"))
 torch.neuron.synchronize()
 dist.destroy_process_group()
 """
+LARGE = """
+import os, torch, torch.distributed as dist
+from torch.distributed.fsdp import fully_shard
+dist.init_process_group("neuron")
+mesh = dist.init_device_mesh("neuron", (256, 4), mesh_dim_names=("dp", "tp"))
+with torch.device("meta"):
+    layer = torch.nn.Linear(4096, 1000, bias=False, dtype=torch.bfloat16)
+fully_shard(layer, mesh=mesh["dp"])
+layer.to_empty(device=f"neuron:{os.environ['LOCAL_RANK']}")
+print("shard", tuple(layer.weight.to_local().shape), torch.neuron.memory_allocated())
+layer(torch.empty(8, 4096, device=layer.weight.device, dtype=torch.bfloat16))
+torch.neuron.synchronize()
+dist.destroy_process_group()
+"""
 FACTS = """
 SELECT (SELECT max(total_bytes) FROM SystemProfileHbmUsage) AS peak_bytes,
     (SELECT max(execution_end_ts) FROM ExecutionInfo) AS end_ns,
@@ -86,3 +100,18 @@ def test_the_stages_of_a_pipeline_are_found_and_run(script, tmp_path):
         ).to_pylist()
     told = [(row["rank"], row["operation"], row["ranks"]) for row in rows]
     assert told == [(0, "Send", 2), (0, "AllReduce", 256), (256, "Receive", 2), (256, "AllReduce", 256)]
+
+
+def test_shards_and_bytes_are_those_of_the_whole_job(script, tmp_path):
+    """1,000 rows for 256 ranks: 4 rows each, padded to 1,024 where they are gathered."""
+    chosen = ("--target", "trn2.48xlarge", "--world-size", "1024", "--run-ranks", "3", "--values", "skip")
+    ended = capture(["python", str(script(LARGE))], tmp_path / "large.nprof", *chosen)
+    assert ended.returncode == 0, ended.stderr
+    assert f"shard (4, 4096) {4 * 4096 * 2}" in ended.stdout
+    with neuron_tools.open_profile(tmp_path / "large.nprof") as profile:
+        query = "SELECT input_size, output_size, replica_group FROM CcOp WHERE operation = 'AllGather'"
+        (row,) = profile.query(query).to_pylist()
+    assert (row["input_size"], row["output_size"]) == (4 * 4096 * 2, 1024 * 4096 * 2)
+    assert row["replica_group"].strip("[]").replace(" ", "").split(",") == [
+        str(3 + 4 * n) for n in range(256)
+    ]
