@@ -47,6 +47,7 @@ def register() -> None:
         for_tensor=True, for_module=True, for_packed_sequence=True, for_storage=True
     )
     native.core().register_kernels()
+    native.core().register_graphs()
     refuse_foreign_tensors()
     publish_from_first_use()
     distributed.register()

@@ -15,3 +15,7 @@ class NoCompilerError(DeviceBuildError):
 
 class CacheFolderError(DeviceBuildError):
     """The folder that keeps the built device cannot be written."""
+
+
+class GraphCaptureError(NeuronToolsError, RuntimeError):
+    """A graph of device work cannot be captured or replayed so; a RuntimeError, as PyTorch's own are."""

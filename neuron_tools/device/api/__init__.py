@@ -7,7 +7,7 @@ from typing import NoReturn
 
 import torch
 
-from neuron_tools.device.api import amp
+from neuron_tools.device.api import amp, graphs
 from neuron_tools.device.api.absent import ABSENT
 from neuron_tools.device.api.devices import (
     DeviceProperties,
@@ -31,6 +31,13 @@ from neuron_tools.device.api.devices import (
     set_device,
     synchronize,
 )
+from neuron_tools.device.api.graphs import (
+    NeuronGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+    make_graphed_callables,
+)
 from neuron_tools.device.api.memory import (
     OutOfMemoryError,
     device_memory_used,
@@ -53,6 +60,7 @@ from neuron_tools.device.api.memory import (
     reset_peak_memory_stats,
     set_per_process_memory_fraction,
 )
+from neuron_tools.device.api.memory_history import memory_snapshot
 from neuron_tools.device.api.precision import (
     get_amp_supported_dtype,
     is_bf16_supported,
@@ -96,6 +104,7 @@ __all__ = [
     "AcceleratorError",
     "DeviceProperties",
     "Event",
+    "NeuronGraph",
     "OutOfMemoryError",
     "Stream",
     "StreamContext",
@@ -120,12 +129,17 @@ __all__ = [
     "get_per_process_memory_fraction",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
+    "graph_pool_handle",
+    "graphs",
     "init",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "is_tf32_supported",
+    "make_graphed_callables",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -135,6 +149,7 @@ __all__ = [
     "memory_allocated",
     "memory_cached",
     "memory_reserved",
+    "memory_snapshot",
     "memory_stats",
     "memory_stats_as_nested_dict",
     "memory_summary",

@@ -10,7 +10,6 @@ _CUDA_LIBRARY = "It gives access to a library of CUDA, which a NeuronCore does n
 _NO_CACHE = "Nothing is cached: freed memory goes back to the device at once."
 _PINNED = "Pinned memory is the host's own here; nothing is kept when it is freed."
 _MONITOR = "neuron-monitor and neuron-top show it, for all processes of the machine."
-_GRAPH = 'torch.compile(model, backend="neuron") runs a model as one execution.'
 
 _FAMILIES = {
     _OLD_TYPES: (
@@ -34,15 +33,14 @@ _FAMILIES = {
         "reset_peak_host_memory_stats"
     ),
     _MONITOR: "clock_rate list_gpu_processes memory_usage power_draw temperature utilization",
-    _GRAPH: "CUDAGraph graph graphs graph_pool_handle is_current_stream_capturing make_graphed_callables",
 }
 _ALONE = {
+    "CUDAGraph": "Its name is torch.neuron.NeuronGraph, or torch.accelerator.Graph on any device.",
     "DeferredCudaCallError": "Nothing is deferred: the device is ready when `import torch` ends.",
     "ExternalStream": "No library outside PyTorch makes streams of a NeuronCore.",
     "get_stream_from_external": "No library outside PyTorch makes streams of a NeuronCore.",
     "get_sync_debug_mode": "A profile lists every synchronization with its line: neuron-profile capture.",
     "set_sync_debug_mode": "A profile lists every synchronization with its line: neuron-profile capture.",
-    "memory_snapshot": ("A profile holds every allocation with its line and lifetime: see its Memory page."),
 }
 
 ABSENT: Mapping[str, str] = MappingProxyType(

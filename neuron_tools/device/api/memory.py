@@ -2,16 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 
 from neuron_tools.device import native
 from neuron_tools.device.api.devices import DeviceLike, device_index, get_device_properties
+from neuron_tools.device.api.memory_history import (
+    _allocation_traceback,
+    _dump_snapshot,
+    _record_memory_history,
+    _save_memory_usage,
+    _save_segment_usage,
+    _snapshot,
+    memory_snapshot,
+)
 
 OutOfMemoryError = torch.OutOfMemoryError
 _core = native.core()
 _MOST_HOLDERS = 20
+_KINDS = ("current", "peak", "allocated", "freed")
+_POOLS = {"all": "", "small_pool": "small_", "large_pool": "large_"}
+_COUNTERS = {
+    "allocated_bytes reserved_bytes active_bytes requested_bytes": (
+        "allocated_bytes", "peak_bytes", "total_allocated_bytes", "total_freed_bytes",
+    ),
+    "allocation active segment": ("live_allocations", "peak_allocations", "allocation_count", "free_count"),
+    "inactive_split inactive_split_bytes": ("", "", "", ""),
+}  # fmt: skip
+"""Names of PyTorch's -> the device's counters of `_KINDS`; none stands for 0."""
+_NEVER = (
+    "max_split_size", "num_alloc_retries", "num_oom_rejections", "num_sync_all_streams",
+    *(f"oversize_{what}.{kind}" for what in ("allocations", "segments") for kind in _KINDS),
+)  # fmt: skip
 _fraction = 1.0
 _whole: tuple[int, int] | None = None
 """The limit and the device's memory in bytes before a fraction of it was set; None before that."""
@@ -46,21 +70,26 @@ memory_cached, max_memory_cached = memory_reserved, max_memory_reserved
 
 
 def memory_stats(device: DeviceLike = None) -> dict[str, int]:
-    """The counters under the names of `torch.cuda.memory_stats`."""
+    """The counters under the names of `torch.cuda.memory_stats`.
+
+    Nothing is cached: what is reserved, active and asked for is what is allocated, each allocation is a
+    segment of its own, and none is ever split.
+    """
     counters = _statistics(device)
-    stats: dict[str, int] = {}
-    for group in ("allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"):
-        stats[f"{group}.all.current"] = counters["allocated_bytes"]
-        stats[f"{group}.all.peak"] = counters["peak_bytes"]
-        stats[f"{group}.all.allocated"] = counters["total_allocated_bytes"]
-        stats[f"{group}.all.freed"] = counters["total_freed_bytes"]
-    for group in ("allocation", "active"):
-        stats[f"{group}.all.current"] = counters["live_allocations"]
-        stats[f"{group}.all.peak"] = counters["peak_allocations"]
-        stats[f"{group}.all.allocated"] = counters["allocation_count"]
-        stats[f"{group}.all.freed"] = counters["free_count"]
+    stats = {name: value for pool in _POOLS for name, value in _of_pool(counters, pool)}
+    stats |= dict.fromkeys(_NEVER, 0)
     stats["num_ooms"] = counters["out_of_memory_count"]
-    return stats
+    stats["num_device_alloc"] = counters["allocation_count"]
+    stats["num_device_free"] = counters["free_count"]
+    return dict(sorted(stats.items()))
+
+
+def _of_pool(counters: Mapping[str, int], pool: str) -> Iterator[tuple[str, int]]:
+    prefix = _POOLS[pool]
+    for names, sources in _COUNTERS.items():
+        for name in names.split():
+            for kind, source in zip(_KINDS, sources, strict=True):
+                yield f"{name}.{pool}.{kind}", counters[prefix + source] if source else 0
 
 
 def memory_stats_as_nested_dict(device: DeviceLike = None) -> dict[str, Any]:
@@ -143,3 +172,14 @@ def reset_accumulated_memory_stats(device: DeviceLike = None) -> None:
 
 def empty_cache() -> None:
     """Does nothing: freed memory goes back at once."""
+
+
+_PRIVATE = (
+    _allocation_traceback,
+    _dump_snapshot,
+    _record_memory_history,
+    _save_memory_usage,
+    _save_segment_usage,
+    _snapshot,
+    memory_snapshot,
+)

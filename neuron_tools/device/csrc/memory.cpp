@@ -26,9 +26,11 @@
 namespace neuron {
 namespace {
 
+constexpr int64_t kSmallBytes = 1 << 20;  // PyTorch's kSmallSize
+
 struct Ledger {
   std::mutex mutex;
-  MemoryStatistics statistics;
+  std::array<MemoryStatistics, kMemoryPools> statistics;  // by MemoryPool
   Buffer* newest = nullptr;
 };
 
@@ -36,6 +38,30 @@ struct Ledger {
 Ledger& ledger(int device) {
   static auto* ledgers = new std::array<Ledger, kMaxDevices>;
   return (*ledgers)[device];
+}
+
+MemoryStatistics& all_of(Ledger& book) {
+  return book.statistics[static_cast<int>(MemoryPool::kAll)];
+}
+
+MemoryPool pool_of(int64_t bytes) {
+  return bytes <= kSmallBytes ? MemoryPool::kSmall : MemoryPool::kLarge;
+}
+
+void count_allocation(MemoryStatistics& statistics, int64_t bytes) {
+  statistics.allocated_bytes += bytes;
+  statistics.total_allocated_bytes += bytes;
+  statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.allocated_bytes);
+  ++statistics.allocation_count;
+  ++statistics.live_allocations;
+  statistics.peak_allocations = std::max(statistics.peak_allocations, statistics.live_allocations);
+}
+
+void count_free(MemoryStatistics& statistics, int64_t bytes) {
+  statistics.allocated_bytes -= bytes;
+  statistics.total_freed_bytes += bytes;
+  ++statistics.free_count;
+  --statistics.live_allocations;
 }
 
 int64_t limit_from_environment() {
@@ -68,9 +94,10 @@ std::string readable_bytes(int64_t bytes) {
   const auto in_use = [device] {
     auto& book = ledger(device);
     std::lock_guard<std::mutex> lock(book.mutex);
-    ++book.statistics.out_of_memory_count;
-    return book.statistics.allocated_bytes;
+    ++all_of(book).out_of_memory_count;
+    return all_of(book).allocated_bytes;
   }();
+  remember_out_of_memory(device, std::max<int64_t>(0, memory_limit() - in_use), asked);
   TORCH_CHECK_WITH(
       OutOfMemoryError, false, "neuron:", device, " is out of memory: asked for ", readable_bytes(asked), " (",
       asked, " bytes), ", readable_bytes(in_use), " in use of ", readable_bytes(memory_limit()),
@@ -78,16 +105,16 @@ std::string readable_bytes(int64_t bytes) {
       "Use a smaller batch, activation checkpointing or a lower-precision dtype.");
 }
 
+uint64_t address_of(const Buffer& buffer) {
+  return reinterpret_cast<uint64_t>(buffer.host.data());
+}
+
 void add_to_ledger(Buffer* buffer) {
   auto& book = ledger(buffer->device);
   std::lock_guard<std::mutex> lock(book.mutex);
-  auto& statistics = book.statistics;
-  statistics.allocated_bytes += buffer->bytes;
-  statistics.total_allocated_bytes += buffer->bytes;
-  statistics.peak_bytes = std::max(statistics.peak_bytes, statistics.allocated_bytes);
-  ++statistics.allocation_count;
-  ++statistics.live_allocations;
-  statistics.peak_allocations = std::max(statistics.peak_allocations, statistics.live_allocations);
+  for (const auto pool : {MemoryPool::kAll, pool_of(buffer->bytes)}) {
+    count_allocation(book.statistics[static_cast<int>(pool)], buffer->bytes);
+  }
   buffer->previous = book.newest;
   if (book.newest != nullptr) {
     book.newest->next = buffer;
@@ -98,11 +125,9 @@ void add_to_ledger(Buffer* buffer) {
 void remove_from_ledger(Buffer* buffer) {
   auto& book = ledger(buffer->device);
   std::lock_guard<std::mutex> lock(book.mutex);
-  auto& statistics = book.statistics;
-  statistics.allocated_bytes -= buffer->bytes;
-  statistics.total_freed_bytes += buffer->bytes;
-  ++statistics.free_count;
-  --statistics.live_allocations;
+  for (const auto pool : {MemoryPool::kAll, pool_of(buffer->bytes)}) {
+    count_free(book.statistics[static_cast<int>(pool)], buffer->bytes);
+  }
   if (buffer->previous != nullptr) {
     buffer->previous->next = buffer->next;
   }
@@ -116,6 +141,7 @@ void remove_from_ledger(Buffer* buffer) {
 void free_buffer(void* context) {
   auto* buffer = static_cast<Buffer*>(context);
   remove_from_ledger(buffer);
+  remember_free(buffer->device, address_of(*buffer), buffer->bytes);
   record_free(buffer->device, buffer->bytes, buffer->ordinal);
   delete buffer;
 }
@@ -127,10 +153,27 @@ void check_limit(int device, int64_t bytes) {
   }
   auto& book = ledger(device);
   std::unique_lock<std::mutex> lock(book.mutex);
-  const bool fits = book.statistics.allocated_bytes + bytes <= limit;
+  const bool fits = all_of(book).allocated_bytes + bytes <= limit;
   lock.unlock();
   if (!fits) {
     raise_out_of_memory(device, bytes);
+  }
+}
+
+// Nothing is cached: what is reserved, active and asked for is what is allocated, each in a segment of its own.
+void fill_statistics(const MemoryStatistics& from, int pool, c10::CachingDeviceAllocator::DeviceStats& to) {
+  for (auto* bytes : {&to.allocated_bytes[pool], &to.reserved_bytes[pool], &to.active_bytes[pool],
+                      &to.requested_bytes[pool]}) {
+    bytes->current = from.allocated_bytes;
+    bytes->peak = from.peak_bytes;
+    bytes->allocated = from.total_allocated_bytes;
+    bytes->freed = from.total_freed_bytes;
+  }
+  for (auto* count : {&to.allocation[pool], &to.segment[pool], &to.active[pool]}) {
+    count->current = from.live_allocations;
+    count->peak = from.peak_allocations;
+    count->allocated = from.allocation_count;
+    count->freed = from.free_count;
   }
 }
 
@@ -154,19 +197,15 @@ class DeviceAllocator final : public c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t) override {}
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   c10::CachingDeviceAllocator::DeviceStats getDeviceStats(c10::DeviceIndex device) override {
-    const auto from = memory_statistics(index_of(c10::Device(kNeuron, device)));
+    const int index = index_of(c10::Device(kNeuron, device));
     c10::CachingDeviceAllocator::DeviceStats to;
-    for (auto* bytes : {&to.allocated_bytes[0], &to.reserved_bytes[0], &to.active_bytes[0], &to.requested_bytes[0]}) {
-      bytes->current = from.allocated_bytes;
-      bytes->peak = from.peak_bytes;
-      bytes->allocated = from.total_allocated_bytes;
-      bytes->freed = from.total_freed_bytes;
+    for (int pool = 0; pool < kMemoryPools; ++pool) {
+      fill_statistics(memory_statistics(index, static_cast<MemoryPool>(pool)), pool, to);
     }
-    to.allocation[0].current = from.live_allocations;
-    to.allocation[0].peak = from.peak_allocations;
-    to.allocation[0].allocated = from.allocation_count;
-    to.allocation[0].freed = from.free_count;
-    to.num_ooms = from.out_of_memory_count;
+    const auto all = memory_statistics(index);
+    to.num_ooms = all.out_of_memory_count;
+    to.num_device_alloc = all.allocation_count;
+    to.num_device_free = all.free_count;
     return to;
   }
   void resetAccumulatedStats(c10::DeviceIndex device) override {
@@ -208,6 +247,7 @@ c10::DataPtr device_pointer(c10::Storage host, int device) {
   void* data = const_cast<void*>(host.data());
   auto* buffer = new Buffer{std::move(host), device, bytes, next_ordinal.fetch_add(1)};
   buffer->site = record_allocate(device, bytes, buffer->ordinal);
+  buffer->stack = remember_allocation(device, address_of(*buffer), bytes);
   add_to_ledger(buffer);
   return c10::DataPtr(data, buffer, &free_buffer, neuron_device(device));
 }
@@ -217,25 +257,28 @@ Buffer* buffer_of(const c10::StorageImpl* storage) {
   return pointer.get_deleter() == &free_buffer ? static_cast<Buffer*>(pointer.get_context()) : nullptr;
 }
 
-MemoryStatistics memory_statistics(int device) {
+MemoryStatistics memory_statistics(int device, MemoryPool pool) {
   auto& book = ledger(device);
   std::lock_guard<std::mutex> lock(book.mutex);
-  return book.statistics;
+  return book.statistics[static_cast<int>(pool)];
 }
 
 void reset_peak_statistics(int device) {
   auto& book = ledger(device);
   std::lock_guard<std::mutex> lock(book.mutex);
-  book.statistics.peak_bytes = book.statistics.allocated_bytes;
-  book.statistics.peak_allocations = book.statistics.live_allocations;
+  for (auto& statistics : book.statistics) {
+    statistics.peak_bytes = statistics.allocated_bytes;
+    statistics.peak_allocations = statistics.live_allocations;
+  }
 }
 
 void reset_accumulated_statistics(int device) {
   auto& book = ledger(device);
   std::lock_guard<std::mutex> lock(book.mutex);
-  auto& statistics = book.statistics;
-  statistics.total_allocated_bytes = statistics.total_freed_bytes = 0;
-  statistics.allocation_count = statistics.free_count = statistics.out_of_memory_count = 0;
+  for (auto& statistics : book.statistics) {
+    statistics.total_allocated_bytes = statistics.total_freed_bytes = 0;
+    statistics.allocation_count = statistics.free_count = statistics.out_of_memory_count = 0;
+  }
 }
 
 void set_memory_limit(int64_t bytes) {
@@ -294,7 +337,8 @@ std::vector<LiveAllocation> live_allocations() {
     auto& book = ledger(device);
     std::lock_guard<std::mutex> lock(book.mutex);
     for (const Buffer* buffer = book.newest; buffer != nullptr; buffer = buffer->previous) {
-      live.push_back({buffer->device, buffer->bytes, buffer->ordinal, buffer->site.operation});
+      live.push_back({buffer->device, buffer->bytes, buffer->ordinal, buffer->site.operation, address_of(*buffer),
+                      buffer->stack});
     }
   }
   std::sort(live.begin(), live.end(), [](const auto& a, const auto& b) { return a.ordinal < b.ordinal; });

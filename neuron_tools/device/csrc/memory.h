@@ -4,6 +4,7 @@
 // that CPU kernels see the true aliasing and nothing is copied.
 #pragma once
 
+#include "memory_history.h"
 #include "operator_types.h"
 
 #include <c10/core/Allocator.h>
@@ -29,10 +30,12 @@ struct Buffer {
   int64_t bytes = 0;
   int64_t ordinal = 0;  // stands for the address: the same in every run of the same program
   AllocationSite site;
+  AskerStack stack;  // taken where a memory history is kept
   Buffer* previous = nullptr;
   Buffer* next = nullptr;
 };
 
+// Of all allocations, or of those of one size: PyTorch tells small ones (up to 1 MiB) from large ones.
 struct MemoryStatistics {
   int64_t allocated_bytes = 0;
   int64_t peak_bytes = 0;
@@ -61,7 +64,9 @@ c10::Storage allocate_host_storage(size_t bytes);
 // The buffer behind a storage, or null where the storage was made from a foreign pointer.
 Buffer* buffer_of(const c10::StorageImpl* storage);
 
-MemoryStatistics memory_statistics(int device);
+enum class MemoryPool { kAll, kSmall, kLarge };
+constexpr int kMemoryPools = 3;
+MemoryStatistics memory_statistics(int device, MemoryPool pool = MemoryPool::kAll);
 void reset_peak_statistics(int device);
 void reset_accumulated_statistics(int device);
 std::vector<MemoryHolder> memory_holders(int device);
@@ -79,6 +84,8 @@ struct LiveAllocation {
   int64_t bytes;
   int64_t ordinal;
   const OperatorInfo* operation;  // null where it was allocated directly
+  uint64_t address;
+  AskerStack stack;
 };
 std::vector<LiveAllocation> live_allocations();
 

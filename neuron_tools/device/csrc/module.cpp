@@ -75,22 +75,30 @@ bool set_integer(PyObject* dictionary, const char* key, int64_t value) {
   return ok;
 }
 
+// Of all allocations, and with a prefix those of the small and of the large ones.
 PyObject* get_memory_statistics(PyObject*, PyObject* argument) {
   const int device = parse_device(argument);
   PyObject* result = device < 0 ? nullptr : PyDict_New();
   if (result == nullptr) {
     return nullptr;
   }
-  const auto statistics = memory_statistics(device);
-  const bool ok = set_integer(result, "allocated_bytes", statistics.allocated_bytes) &&
-      set_integer(result, "peak_bytes", statistics.peak_bytes) &&
-      set_integer(result, "total_allocated_bytes", statistics.total_allocated_bytes) &&
-      set_integer(result, "total_freed_bytes", statistics.total_freed_bytes) &&
-      set_integer(result, "live_allocations", statistics.live_allocations) &&
-      set_integer(result, "peak_allocations", statistics.peak_allocations) &&
-      set_integer(result, "allocation_count", statistics.allocation_count) &&
-      set_integer(result, "free_count", statistics.free_count) &&
-      set_integer(result, "out_of_memory_count", statistics.out_of_memory_count);
+  static const char* const prefixes[] = {"", "small_", "large_"};
+  bool ok = true;
+  for (int pool = 0; pool < kMemoryPools; ++pool) {
+    const auto statistics = memory_statistics(device, static_cast<MemoryPool>(pool));
+    const auto set = [&](const char* key, int64_t value) {
+      ok = ok && set_integer(result, (std::string(prefixes[pool]) + key).c_str(), value);
+    };
+    set("allocated_bytes", statistics.allocated_bytes);
+    set("peak_bytes", statistics.peak_bytes);
+    set("total_allocated_bytes", statistics.total_allocated_bytes);
+    set("total_freed_bytes", statistics.total_freed_bytes);
+    set("live_allocations", statistics.live_allocations);
+    set("peak_allocations", statistics.peak_allocations);
+    set("allocation_count", statistics.allocation_count);
+    set("free_count", statistics.free_count);
+    set("out_of_memory_count", statistics.out_of_memory_count);
+  }
   if (!ok) {
     Py_DECREF(result);
     return nullptr;
@@ -193,7 +201,7 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_neuron_device", nullptr, -1, 
 PyMODINIT_FUNC PyInit__neuron_device() {
   PyObject* module = PyModule_Create(&neuron::definition);
   for (auto* functions : {neuron::recorder_functions, neuron::activity_functions, neuron::collective_functions,
-                          neuron::sampler_functions, neuron::unseen_functions}) {
+                          neuron::graph_functions, neuron::memory_functions, neuron::sampler_functions, neuron::unseen_functions}) {
     if (module != nullptr && PyModule_AddFunctions(module, functions) < 0) {
       Py_CLEAR(module);
     }

@@ -12,6 +12,8 @@ namespace neuron {
 // Each file gives the extension module its functions.
 extern PyMethodDef device_functions[];
 extern PyMethodDef collective_functions[];
+extern PyMethodDef graph_functions[];
+extern PyMethodDef memory_functions[];
 extern PyMethodDef recorder_functions[];
 extern PyMethodDef activity_functions[];
 extern PyMethodDef sampler_functions[];
