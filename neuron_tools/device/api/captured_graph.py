@@ -33,7 +33,7 @@ class _Call:
         return _tensors((self.args, self.kwargs))
 
 
-class Capture(TorchDispatchMode):  # type: ignore[misc]  # torch is not followed by the type checker
+class Capture(TorchDispatchMode):
     """Collects operations, unseen and untimed, and holds what they write to tensors from before."""
 
     def __init__(self) -> None:
