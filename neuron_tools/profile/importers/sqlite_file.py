@@ -27,6 +27,8 @@ LARGEST_FILE_BYTES = 256 << 30
 _ALLOWED = frozenset({sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ})
 _PLAIN_TABLE = re.compile(r"^\s*CREATE\s+TABLE\s", re.IGNORECASE)
 _MOST_TABLES = 4096
+_DAMAGED = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged database raises: the words of an error may hold the damaged bytes too."""
 
 
 class SqliteFile:
@@ -75,8 +77,8 @@ class SqliteFile:
                 while rows := cursor.fetchmany(ROWS_PER_BATCH):
                     columns = [_column(values, kind) for values, kind in zip(zip(*rows), kinds)]
                     yield pa.RecordBatch.from_arrays(columns, names=wanted)
-        except (sqlite3.Error, OverflowError) as error:
-            raise TraceError(f"{self._path} is damaged ({error}): export it again.") from error
+        except (*_DAMAGED, OverflowError) as error:
+            raise _damage_of(self._path, error) from error
 
     def _tables(self) -> dict[str, frozenset[str]]:
         query = f"SELECT name, sql FROM sqlite_master WHERE type = 'table' LIMIT {_MOST_TABLES}"
@@ -86,13 +88,18 @@ class SqliteFile:
                 for name, sql in self._connection.execute(query).fetchall()
                 if isinstance(name, str) and '"' not in name and _PLAIN_TABLE.match(str(sql))
             }
-        except sqlite3.Error as error:
-            raise TraceError(f"{self._path} is damaged ({error}): export it again.") from error
+        except _DAMAGED as error:
+            raise _damage_of(self._path, error) from error
 
     def _columns_of(self, table: str) -> frozenset[str]:
         """Columns that are stored; those that are computed would run what the database brings along."""
         rows = self._connection.execute(f'PRAGMA table_xinfo("{table}")').fetchall()
         return frozenset(str(name) for _, name, *_, hidden in rows if not hidden and '"' not in str(name))
+
+
+def _damage_of(path: Path, error: Exception) -> TraceError:
+    why = "its text is no UTF-8" if isinstance(error, UnicodeDecodeError) else error
+    return TraceError(f"{path} is damaged ({why}): export it again.")
 
 
 @contextmanager

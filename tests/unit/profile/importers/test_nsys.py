@@ -127,3 +127,9 @@ def test_views_and_functions_of_a_database_are_never_run(tmp_path):
     report = import_traces([path], tmp_path / "out.nprof")
 
     assert report.rows["TraceSpan"] == 6
+
+
+def test_a_schema_that_is_no_text_is_one_sentence(tmp_path):
+    content = nsys_export().replace(b"CREATE TABLE", b"CREATE \xffABLE", 1)
+    with pytest.raises(TraceError, match=r"is damaged \(its text is no UTF-8\): export it again\.$"):
+        import_traces([written(tmp_path, "trace", content)], tmp_path / "out.nprof")
