@@ -113,7 +113,7 @@ def _toggle(view: View, region: Region, is_chosen: bool) -> Cell:
     left = [other for other in _asked(view) if other != name]
     names = left if is_chosen else [*left, name]
     href = view.address.to("/regions", **{CHOSEN: json.dumps(names) if names else None})
-    text, label = ("remove", "Take away from") if is_chosen else ("add", "Put into")
+    text, label = ("remove", "remove from") if is_chosen else ("add", "add to")
     return Cell("", links=(CellLink(text, href, "", f"{label} the comparison: {region.name}"),))
 
 

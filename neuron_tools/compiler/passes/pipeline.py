@@ -32,6 +32,7 @@ PASSES = (
     simplify,  # front ends leave identity movements and dynamic forms of static shapes
     fold_constants,
     simplify,  # operands that became constants make movements static
+    recognise_windows,  # before rows: an axis that is counted through needs no index at all
     recognise_rows,
     simplify_algebra,
     sink_transposes,
@@ -40,7 +41,6 @@ PASSES = (
     simplify,  # turning a reduction moves its operand: that movement may meet another
     recognise_rotations,
     recognise_products,
-    recognise_windows,
     eliminate_common_subexpressions,
     recognise_activations,
     recognise_by_value,
@@ -50,8 +50,8 @@ PASSES = (
 )
 """Module-to-module passes, in order. `simplify` runs after each pass that leaves data movement behind, since
 the next ones look for operations with no movement between them."""
-_PLAIN_FORM = 7
-"""Passes after which a module is in its plainest StableHLO form, and nothing is recognised yet."""
+_PLAIN_FORM = 8
+"""Passes after which a module is in its plainest StableHLO form: nothing but rows is recognised yet."""
 _FEW_OPERATIONS = 1
 """A module of one operation needs none of them but `simplify`."""
 

@@ -107,7 +107,11 @@ class NeuronGraph:
         """Does nothing: `debug_dump` needs no preparation."""
 
     def debug_dump(self, debug_path: str) -> None:
-        """Write the captured graph, one line for each operation, to a file."""
+        """Write the captured graph, one line for each operation, to a file.
+
+        Raises:
+            GraphCaptureError: Nothing was captured.
+        """
         if self._captured is None:
             raise GraphCaptureError("There is nothing to write: capture a graph first.")
         Path(debug_path).write_text(f"{self._captured[0].graph}\n")

@@ -13,7 +13,7 @@ from neuron_tools.errors import NeuronToolsError, UsageError
 from neuron_tools.neff import write_neff
 from tests.unit.neff.computation import FIRST_LINE, artifact
 
-CHOSEN = ("1", "measured", ())
+CHOSEN = (1, "measured", ())
 
 
 @pytest.fixture(scope="module")
