@@ -76,6 +76,7 @@ def test_other_threads_are_numbered(samples):
     thread = threading.Thread(target=spin_until, args=[lambda: len(threads()) > 1])
     thread.start()
     spin_until(lambda: not thread.is_alive())
+    assert len(threads()) > 1
     assert 0 in threads()  # which number the other has depends on threads of other tests
 
 
