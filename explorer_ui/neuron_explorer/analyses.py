@@ -20,6 +20,8 @@ KEPT = 400
 SLICES = 8
 """Ranges of profiles that stay open."""
 POLL_S = 0.2
+ABANDONED_S = 10.0
+"""After so long without anybody asking for it, work on a range stops: the user has gone on to another."""
 CLOSING_S = 3.0
 
 
@@ -30,13 +32,20 @@ class _Entry:
     of_profiles: bool
     of_whole: bool
     is_heavy: bool
+    is_light_of_ranges: bool
 
 
 _ANALYSES: dict[str, _Entry] = {}
 
 
 def analysis(
-    name: str, title: str, *, of_profiles: bool = False, of_whole: bool = False, is_heavy: bool = False
+    name: str,
+    title: str,
+    *,
+    of_profiles: bool = False,
+    of_whole: bool = False,
+    is_heavy: bool = False,
+    is_light_of_ranges: bool = False,
 ) -> Callable[[Analysis], Analysis]:
     """Give a function of a profile a name under which `Analyses` computes it.
 
@@ -44,11 +53,13 @@ def analysis(
         title: What it does, as the page says while it runs: "Summing up device time".
         of_profiles: Whether its arguments are ids of further profiles, which it gets open.
         of_whole: Whether it takes the whole profile also where a range is chosen.
-        is_heavy: Whether it may take much time and memory: of such ones, one runs at a time.
+        is_heavy: Whether it may take much time and memory: of such ones, one runs at a time. One of a range
+            that nobody asks for any more is dropped.
+        is_light_of_ranges: Whether a heavy one is not where a range is chosen.
     """
 
     def remember(function: Analysis) -> Analysis:
-        _ANALYSES[name] = _Entry(title, function, of_profiles, of_whole, is_heavy)
+        _ANALYSES[name] = _Entry(title, function, of_profiles, of_whole, is_heavy, is_light_of_ranges)
         return function
 
     return remember
@@ -86,8 +97,12 @@ class Analyses:
         key = (profile_id, "\0".join((name, *arguments)), chosen, _state(profile, chosen))
         with self._lock:
             found = self._jobs.pop(key, None)
-            if found is None:
-                found = Job(self._work(self._part(profile_id, profile, chosen), entry, given), name)
+            if found is None or found.was_abandoned:
+                part = self._part(profile_id, profile, chosen)
+                found = Job(self._work(part, entry, given), name)
+                if entry.is_heavy and chosen is not None:
+                    found.progress.patience_s = ABANDONED_S
+            found.progress.ask()
             self._jobs[key] = found
             _drop_first(self._jobs, KEPT)
         return found
@@ -100,7 +115,7 @@ class Analyses:
         """
         job = self.job(profile_id, name, *arguments, range_ns=range_ns)
         while not job.wait(POLL_S):
-            pass
+            job.progress.ask()
         if job.error is not None:
             raise job.error
         return job.result
@@ -142,7 +157,7 @@ class Analyses:
     def _part(self, profile_id: str, profile: Profile, range_ns: Range | None) -> Profile:
         if range_ns is None:
             return profile
-        key = (profile_id, range_ns, _state(profile, range_ns))
+        key = (profile_id, range_ns, id(profile))  # a range reads from the state that it is a range of
         part = self._slices.pop(key, None) or profile.slice(*range_ns)
         self._slices[key] = part
         _drop_first(self._slices, SLICES)  # it closes when nothing reads it any more
@@ -150,7 +165,7 @@ class Analyses:
 
     def _work(self, profile: Profile, entry: _Entry, arguments: Sequence[Any]) -> Callable[[Progress], Any]:
         def run(progress: Progress) -> Any:
-            with self._one_at_a_time(entry, progress):
+            with self._one_at_a_time(entry, progress, is_range=profile.range_ns is not None):
                 progress.text = entry.title
                 given = [WatchedProfile(one, progress) if entry.of_profiles else one for one in arguments]
                 return entry.function(WatchedProfile(profile, progress), *given)
@@ -158,9 +173,10 @@ class Analyses:
         return run
 
     @contextmanager
-    def _one_at_a_time(self, entry: _Entry, progress: Progress) -> Iterator[None]:
+    def _one_at_a_time(self, entry: _Entry, progress: Progress, *, is_range: bool) -> Iterator[None]:
         """Wait for the turn of a heavy analysis."""
-        if not entry.is_heavy:
+        is_heavy = entry.is_heavy and not (is_range and entry.is_light_of_ranges)
+        if not is_heavy:
             yield
             return
         progress.text = f"{entry.title}: waiting for other work"

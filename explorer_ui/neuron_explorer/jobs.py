@@ -6,9 +6,11 @@ next query and interrupts the one that runs.
 
 from __future__ import annotations
 
+import os
+import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -19,8 +21,10 @@ from neuron_tools.errors import NeuronToolsError
 from neuron_tools.profile.lockdown.query_worker import Interrupting
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.store import sandbox
+from neuron_tools.profile.store.kept_results import Kept
 
 STOP_AGAIN_S = 0.02
+BACKGROUND_NICENESS = 10
 
 
 class CancelledError(NeuronToolsError):
@@ -34,11 +38,14 @@ class Progress:
     Attributes:
         text: What it does now.
         fraction: 0 to 1; None where the end is not known.
+        patience_s: How long it goes on when nobody asks for it any more; None for as long as it takes.
     """
 
     text: str = ""
     fraction: float | None = None
     started_s: float = field(default_factory=monotonic)
+    patience_s: float | None = None
+    _asked_s: float = field(default_factory=monotonic, repr=False)
     _cancel: threading.Event = field(default_factory=threading.Event, repr=False)
     _on_cancel: list[Callable[[], None]] = field(default_factory=list, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -53,13 +60,22 @@ class Progress:
         """Whether the user stopped the job."""
         return self._cancel.is_set()
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether nobody has asked for the job for too long."""
+        return self.patience_s is not None and monotonic() - self._asked_s > self.patience_s
+
+    def ask(self) -> None:
+        """Tell that somebody waits for the job."""
+        self._asked_s = monotonic()
+
     def check(self) -> None:
         """Go on, or stop.
 
         Raises:
-            CancelledError: The user stopped the job.
+            CancelledError: The user stopped the job, or waits for it no more.
         """
-        if self.is_cancelled:
+        if self.is_cancelled or self.is_abandoned:
             raise CancelledError("The work was cancelled.")
 
     def cancel(self) -> None:
@@ -79,6 +95,18 @@ class Progress:
         finally:
             with self._lock:
                 self._on_cancel.remove(stop)
+
+
+@contextmanager
+def in_background() -> Iterator[None]:
+    """Let a thread work when nothing else does, where the system can be told so."""
+    if sys.platform != "linux":
+        yield
+        return
+    thread = threading.get_native_id()
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, thread, BACKGROUND_NICENESS)
+    yield  # a thread cannot raise its priority again: it is a job's own, and ends with it
 
 
 class Job:
@@ -103,6 +131,11 @@ class Job:
     def is_done(self) -> bool:
         """Whether it has ended, well or not."""
         return self._done.is_set()
+
+    @property
+    def was_abandoned(self) -> bool:
+        """Whether it stopped because nobody asked for it, not because the user cancelled it."""
+        return isinstance(self.error, CancelledError) and not self.progress.is_cancelled
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the end, at most so long; whether it has come."""
@@ -138,9 +171,16 @@ class WatchedProfile(Profile):
     def __getattr__(self, name: str) -> Any:
         return getattr(self._inner, name)
 
-    @property
-    def _connection(self) -> Any:
-        return self._inner._connection
+    def _cursor(self, query: str) -> Any:
+        return self._inner._cursor(query)
+
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """As `Profile.kept`, of the profile itself."""
+        return self._inner.kept(key, make)
+
+    def known(self, key: Hashable) -> Any:
+        """As `Profile.known`, of the profile itself."""
+        return self._inner.known(key)
 
     @property
     def timeline_index(self) -> Any:
@@ -185,7 +225,7 @@ class WatchedProfile(Profile):
     def _read(self, query: str, limit_s: float, relation: Callable[[Any], Any]) -> pa.Table:
         self._progress.check()
         sandbox.check_query(query)
-        with self._connection.cursor() as cursor, self._progress.interrupting(cursor.interrupt):
+        with self._cursor(query) as cursor, self._progress.interrupting(cursor.interrupt):
             self._progress.check()
             try:
                 with sandbox.bounded(cursor, limit_s):

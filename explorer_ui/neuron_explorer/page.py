@@ -13,7 +13,7 @@ from neuron_explorer.analyses import Analyses
 from neuron_explorer.jobs import Job
 from neuron_explorer.library import ProfileLibrary
 from neuron_explorer.sharing import NOT_SHARED, Sharing
-from neuron_explorer.steps import opening_address
+from neuron_explorer.steps import opening_address, prepare_ranges
 from neuron_explorer.tasks import Tasks
 from neuron_explorer.theme import LIGHT, Theme, requested_theme
 from neuron_explorer.user_store import UserStore
@@ -95,6 +95,7 @@ class Site:
         Where the address names neither a range nor `scope=all`, a typical step is shown.
         """
         address = opening_address(Address.parse(pathname, search, self.root), self.analyses)
+        prepare_ranges(address, self.analyses)
         theme = requested_theme()
         return View(self.library, self.analyses, address, theme, self.tasks, self.store, self.sharing)
 

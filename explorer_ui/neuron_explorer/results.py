@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from neuron_explorer.analyses import analysis
+from neuron_explorer.jobs import in_background
 from neuron_profile.analysis.advice.advise import advise
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.communication import Communication
@@ -12,6 +13,7 @@ from neuron_profile.analysis.identity import Identity, identify
 from neuron_profile.analysis.idle_reasons import EngineTime, idle_reasons
 from neuron_profile.analysis.overview import Overview, make_overview
 from neuron_profile.analysis.roofline import Roofline, make_roofline
+from neuron_profile.analysis.time.charges import index_charges
 from neuron_profile.analysis.time.steps import Steps, find_steps
 from neuron_profile.analysis.traces.collectives import communication_of
 from neuron_profile.analysis.traces.roofline import make_trace_roofline
@@ -21,6 +23,7 @@ from neuron_tools.profile.reader import Profile
 
 IDENTITY, OVERVIEW, FINDINGS, EDIT, IDLE = "identity", "overview", "findings", "edit", "idle"
 PROGRAM_FINDINGS = "program-findings"
+CHARGE_INDEX = "charge-index"
 ROOFLINE, COMMUNICATION, STEPS = "roofline", "communication", "steps"
 
 
@@ -34,7 +37,13 @@ def _steps(profile: Profile) -> Steps:
     return find_steps(profile)
 
 
-@analysis(OVERVIEW, "Summing up device time", is_heavy=True)
+@analysis(CHARGE_INDEX, "Summing up device time for every range", of_whole=True)
+def _charge_index(profile: Profile) -> None:
+    with in_background():
+        index_charges(profile)
+
+
+@analysis(OVERVIEW, "Summing up device time", is_heavy=True, is_light_of_ranges=True)
 def _overview(profile: Profile) -> Overview:
     return make_overview(profile)
 

@@ -20,7 +20,7 @@ from neuron_explorer.page import Site, View
 from neuron_explorer.parts.states import error_state, loading_state
 from neuron_tools.errors import NeuronToolsError
 
-PATIENCE_S = 0.15
+PATIENCE_S = 0.25
 """How long an answer waits for analyses: most profiles are done by then and need no second request."""
 TICK_MS = 350
 BODY, TICK, CANCEL, RETRY = "section-body", "section-tick", "section-cancel", "section-retry"

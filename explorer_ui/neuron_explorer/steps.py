@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from neuron_tools.errors import NeuronToolsError
 
 MOST_CELLS = 24
 """Steps that are shown; of more, those around the chosen one."""
+PREPARED_ROWS = 1 << 18
+"""Rows of a profile from which on its ranges are prepared: of fewer, each is summed up in a moment anyway."""
 _KINDS = {COMPILING: "compiles", WARM_UP: "warms up", SLOW: "slow", STEADY: "steady"}
 
 
@@ -27,6 +30,18 @@ def opening_address(address: Address, analyses: Analyses) -> Address:
     if steps is None or steps.typical is None:
         return address
     return replace(address, start_ns=steps.typical.begin_ns, end_ns=steps.typical.end_ns)
+
+
+def prepare_ranges(address: Address, analyses: Analyses) -> None:
+    """Begin to sum up a large profile once, in the background, where a range of it is shown: then every other
+    range of it is summed up in a moment, however long.
+    """
+    if address.start_ns is None or not address.profile:
+        return
+    with suppress(NeuronToolsError):
+        profile = analyses.part(address.profile, None)
+        if profile.complete and sum(profile.tables().values()) >= PREPARED_ROWS:
+            analyses.job(address.profile, results.CHARGE_INDEX)
 
 
 def step_strip(address: Address, analyses: Analyses, is_always_whole: bool = False) -> Any:

@@ -7,7 +7,7 @@ missing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -23,9 +23,10 @@ from neuron_tools.profile.lockdown.query_worker import (
 )
 from neuron_tools.profile.schema import table_schema
 from neuron_tools.profile.store import layout, sandbox, source_lines
-from neuron_tools.profile.store.catalog import Catalog, create_views, quoted, read_catalog
+from neuron_tools.profile.store.catalog import Catalog, NamedViews, quoted, read_catalog
 from neuron_tools.profile.store.damage import DamagedProfileError, reading
 from neuron_tools.profile.store.frontier import STACKS_THROUGH, OwnCode, own_code_of
+from neuron_tools.profile.store.kept_results import Kept, KeptResults
 from neuron_tools.profile.store.layout import NotAProfileError
 from neuron_tools.profile.store.remote import RemoteFolder, is_url, remote_folder
 from neuron_tools.profile.store.rows import stored_row
@@ -61,6 +62,7 @@ class Profile:
         complete: Whether the capture ended as it should.
         missing: What could not be read, one sentence each; empty in a whole profile.
         own_code: Which source files are the user's own: the view `Frontier` of SQL follows it.
+        whole: Of a slice the profile that it is a range of, else the profile itself.
     """
 
     def __init__(
@@ -74,8 +76,10 @@ class Profile:
         remote: RemoteFolder | None = None,
         range_ns: tuple[int, int] | None = None,
         own_code: OwnCode | None = None,
+        whole: Profile | None = None,
     ) -> None:
         self.path = path
+        self.whole = self if whole is None else whole
         self.own_code = own_code_of(os.environ) if own_code is None else own_code
         self.metadata = metadata
         self.complete = bool(metadata.get("complete", True))
@@ -89,6 +93,8 @@ class Profile:
         self._lock = Lock()
         self._timeline: Timeline | None = None
         self._database: duckdb.DuckDBPyConnection | None = None
+        self._views: NamedViews | None = None
+        self._kept = KeptResults()
 
     def __enter__(self) -> Profile:
         return self
@@ -97,7 +103,10 @@ class Profile:
         self.close()
 
     def close(self) -> None:
-        """Release the profile's files."""
+        """Release the profile's files; those of a slice are its whole profile's."""
+        if self.whole is not self:
+            self._views = None
+            return
         if self._database is not None:
             self._database.close()
         close_idle(str(self.path))
@@ -114,7 +123,8 @@ class Profile:
         Raises:
             UnknownTableError: The schema has no such table.
         """
-        return self._connection.cursor().sql(f"SELECT * FROM {quoted(table_schema(name).name)}")
+        query = f"SELECT * FROM {quoted(table_schema(name).name)}"
+        return self._cursor(query).sql(query)
 
     def arrow(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """A table, or some of its columns, as an Arrow table in memory.
@@ -135,7 +145,7 @@ class Profile:
             QueryError: It is not a single reading statement, or names what does not exist.
         """
         sandbox.check_query(query)
-        cursor = self._connection.cursor()
+        cursor = self._cursor(query)
         with sandbox.bounded(cursor, self._timeout_s):
             relation = cursor.sql(query)
         return relation
@@ -163,7 +173,7 @@ class Profile:
         if timeout_s is not None:
             return self._foreign(query, given, timeout_s)
         sandbox.check_query(query)
-        with self._connection.cursor() as cursor, sandbox.bounded(cursor, self._timeout_s):
+        with self._cursor(query) as cursor, sandbox.bounded(cursor, self._timeout_s):
             return cursor.sql(query, params=given or None).to_arrow_table()
 
     def first_rows(
@@ -204,7 +214,7 @@ class Profile:
         sandbox.check_query(query)
         stopping = interrupting or no_interrupt
         with (
-            self._connection.cursor() as cursor,
+            self._cursor(query) as cursor,
             stopping(cursor.interrupt),
             sandbox.bounded(cursor, timeout_s),
         ):
@@ -213,6 +223,9 @@ class Profile:
 
     def summary(self) -> dict[str, Any]:
         """The Summary metrics that are known; every `*_percent` is a fraction from 0 to 1."""
+        return dict(self.whole.kept("summary", self._summary))
+
+    def _summary(self) -> dict[str, Any]:
         rows = self.query('SELECT * FROM "Summary" LIMIT 1').to_pylist()
         return {name: value for name, value in rows[0].items() if value is not None} if rows else {}
 
@@ -340,7 +353,7 @@ class Profile:
         return self._range_ns
 
     def slice(self, start_ns: int, end_ns: int) -> Profile:
-        """The same profile seen through a range of time; close it on its own.
+        """The same profile seen through a range of time; it reads as long as the profile is open.
 
         Its tables, queries and timeline hold what lies in the range, at least in part, with the times that it
         has in the whole profile. Tables without times (Summary, Metadata, the source tables) are whole.
@@ -354,7 +367,7 @@ class Profile:
             )
         return Profile(
             self.path, self.metadata, self._catalog, self._memory_limit, self._timeout_s,
-            range_ns=(start_ns, end_ns), own_code=self.own_code,
+            range_ns=(start_ns, end_ns), own_code=self.own_code, whole=self.whole,
         )  # fmt: skip
 
     def seen_by(self, own_code: OwnCode) -> Profile:
@@ -362,6 +375,7 @@ class Profile:
         return Profile(
             self.path, self.metadata, self._catalog, self._memory_limit, self._timeout_s,
             range_ns=self._range_ns, own_code=own_code,
+            whole=None if self.whole is self else self.whole.seen_by(own_code),
         )  # fmt: skip
 
     def source_files(self) -> list[str]:
@@ -422,25 +436,51 @@ class Profile:
         texts = [name for name in columns if name in fields and fields[name].type == "string"]
         yield from (batch for _, batch in batches(stored.paths if stored else (), columns, texts))
 
-    @property
-    def _connection(self) -> duckdb.DuckDBPyConnection:
-        """The database; made when the first query comes, for the timeline does without."""
-        with self._lock:
-            if self._database is None:
-                self._database = self._connect()
-            return self._database
+    def kept(self, key: Hashable, make: Callable[[], Kept]) -> Kept:
+        """What `make` returned when it was first called for a key; kept as long as the profile is.
 
-    def _connect(self) -> duckdb.DuckDBPyConnection:
+        For results that several analyses need: those that ask meanwhile wait for the one that computes.
+
+        Args:
+            key: Names the result, and all that it depends on besides the profile and its range.
+        """
+        return self._kept.get(key, make)
+
+    def known(self, key: Hashable) -> Any:
+        """What `kept` keeps for a key; None where nothing was computed yet."""
+        return self._kept.known(key)
+
+    def _cursor(self, query: str) -> duckdb.DuckDBPyConnection:
+        """A cursor that knows the tables which a query names.
+
+        Raises:
+            DamagedProfileError: A table's data cannot be read.
+        """
         import duckdb
 
-        database = duckdb.connect(":memory:")
+        views = self._named_views()
         with reading(self.path, duckdb.Error):
-            create_views(database, self._catalog, self._range_ns, self.own_code)
+            views.make(query)
+        return views.cursor()
+
+    def _named_views(self) -> NamedViews:
+        """The views of this range; made when the first query comes, for the timeline does without."""
+        whole = self.whole._named_views() if self.whole is not self else None
+        with self._lock:
+            if self._views is None:
+                self._views = self._connect() if whole is None else whole.between(*self._range_ns or (0, 0))
+            return self._views
+
+    def _connect(self) -> NamedViews:
+        import duckdb
+
+        self._database = duckdb.connect(":memory:")
+        views = NamedViews(self._database, self._catalog, own_code=self.own_code)
         is_remote = remote_folder(self.path) is not None
         sandbox.lock_down(
-            database, f"{layout.PROTOCOL}://" if is_remote else str(self.path), self._memory_limit
+            self._database, f"{layout.PROTOCOL}://" if is_remote else str(self.path), self._memory_limit
         )
-        return database
+        return views
 
     @property
     def timeline_index(self) -> Timeline:

@@ -1,8 +1,9 @@
-"""Diff: what got slower or faster between two profiles, by how much, because of what."""
+"""Diff: what got slower or faster between two profiles, and because of what; several side by side."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from dash import html
@@ -11,6 +12,7 @@ from neuron_explorer.analyses import analysis
 from neuron_explorer.figures.difference import difference_figure
 from neuron_explorer.library import ProfileEntry
 from neuron_explorer.page import Page, View
+from neuron_explorer.pages.diff_many import draw_many
 from neuron_explorer.parts.chart import chart_card
 from neuron_explorer.parts.quantities import Cell, time_cell
 from neuron_explorer.parts.states import empty_state
@@ -22,12 +24,14 @@ from neuron_tools.profile.reader import Profile
 
 DIFFERENCE = "difference"
 ROWS, LINE_ROWS, BARS = 250, 60, 20
+MOST_OTHERS = 16
 LINE_HEADINGS = ("Line", "Base", "New", "Change", "Text")
 HEADINGS = ("Module", "Operation", "Base", "New", "Change", "Because of", "Line")
 
 
 def layout(view: View) -> list[Any]:
-    """Components of the page; `base` in the address is what the profile is compared with."""
+    """Components of the page; `base` in the address names what the profile is compared with, with commas
+    between several."""
     others = [entry for entry in view.library.entries() if entry.id != view.address.profile]
     if not others:
         return [
@@ -36,36 +40,44 @@ def layout(view: View) -> list[Any]:
                 "Open a second one: neuron-explorer base.nprof new.nprof, or import it on the page Profiles.",
             )
         ]
-    base = other_profile(view)
-    if not base:
-        return [_choice(view, others, base), empty_state("Choose the profile to compare with.")]
-    beside = view.address.to("/timeline", compare=base)
+    bases = other_profiles(view)
+    if not bases:
+        return [_choice(view, others, bases), empty_state("Choose the profile to compare with.")]
+    beside = view.address.to("/timeline", compare=bases[0])
     shown = html.A("Both on the timeline", href=beside, className="button spread")
-    return [html.Div([_choice(view, others, base), shown], className="bar"), CHANGES.show(view)]
+    choice = _choice(view, others, bases)
+    return [html.Div([choice, shown] if len(bases) == 1 else [choice], className="bar"), CHANGES.show(view)]
 
 
-def other_profile(view: View) -> str:
-    """Id of the profile to compare with: the asked one, else the only other one; "" = none."""
+def other_profiles(view: View) -> list[str]:
+    """Ids of the profiles to compare with: those asked for, else the only other one."""
     others = [entry.id for entry in view.library.entries() if entry.id != view.address.profile]
-    asked = view.address.get("base")
-    if asked in others:
-        return asked
-    return others[0] if len(others) == 1 else ""
+    asked = [one for one in dict.fromkeys(view.address.get("base").split(",")) if one in others]
+    return asked[:MOST_OTHERS] or (others if len(others) == 1 else [])
 
 
-def _choice(view: View, others: Sequence[ProfileEntry], base: str) -> Any:
-    links = [
-        html.A(
-            entry.name,
-            href=view.address.to(base=entry.id),
-            className="choice",
-            title=entry.location,
-            **({"aria-current": "true"} if entry.id == base else {}),
-        )
-        for entry in others
-    ]
+def _choice(view: View, others: Sequence[ProfileEntry], bases: Sequence[str]) -> Any:
+    links = [part for entry in others for part in _choices(view, entry, bases)]
     label = html.Span("Compared with", className="choices-label")
     return html.Nav([label, *links], className="choices", **{"aria-label": "Profile to compare with"})
+
+
+def _choices(view: View, entry: ProfileEntry, bases: Sequence[str]) -> list[Any]:
+    """A link that compares with one profile alone, and one that adds it to the others, or leaves it out."""
+    is_chosen = entry.id in bases
+    marks = {"aria-current": "true"} if is_chosen else {}
+    alone = html.A(
+        entry.name, href=view.address.to(base=entry.id), className="choice", title=entry.location, **marks
+    )
+    rest = [one for one in bases if one != entry.id]
+    if not rest:
+        return [alone]
+    told = f"Leave out {entry.name}" if is_chosen else f"Compare with {entry.name} too"
+    changed = view.address.to(base=",".join(rest if is_chosen else [*rest, entry.id]))
+    sign = html.A(
+        "−" if is_chosen else "+", href=changed, className="choice", title=told, **{"aria-label": told}
+    )
+    return [alone, sign]
 
 
 @analysis(
@@ -77,11 +89,15 @@ def difference(profile: Profile, base: Profile) -> Difference:
 
 
 def _needs(view: View) -> Sequence[Need]:
-    return [(DIFFERENCE, other_profile(view))]
+    return [(DIFFERENCE, base) for base in other_profiles(view)]
 
 
 def _draw(view: View) -> Any:
-    found: Difference = view.result(DIFFERENCE, other_profile(view))
+    bases = other_profiles(view)
+    if len(bases) > 1:
+        named = {_name(view, base, bases): view.result(DIFFERENCE, base) for base in bases}
+        return draw_many(view, named, partial(_line_cell, view))
+    found: Difference = view.result(DIFFERENCE, bases[0])
     changed = [delta for delta in found.deltas if delta.delta_ns]
     parts = [_totals(found)]
     if not changed:
@@ -101,6 +117,14 @@ def _draw(view: View) -> Any:
             name="difference",
         ),
     ]
+
+
+def _name(view: View, base: str, bases: Sequence[str]) -> str:
+    """A profile's name; where several have the same, with the folder that it lies in."""
+    entries = [view.library.entry(one) for one in (*bases, view.address.profile)]
+    own = view.library.entry(base)
+    is_alone = [entry.name for entry in entries].count(own.name) == 1
+    return own.name if is_alone else "/".join(own.location.rstrip("/").rsplit("/", 2)[1:])
 
 
 CHANGES = Section("diff/changes", _needs, _draw)

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import os
 import re
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -27,6 +31,9 @@ if TYPE_CHECKING:
 
 
 _WORDS = re.compile(r"\w+")
+_LISTING = frozenset({"show", "information_schema", "sqlite_master"})
+_LISTS = ("duckdb_", "pragma_", "pg_")
+_NUMBERS = count()
 _TIMES = (("start_ts", "end_ts"), ("execution_start_ts", "execution_end_ts"), ("timestamp", ""))
 
 
@@ -148,24 +155,80 @@ def create_views(
 
 
 class NamedViews:
-    """The views of a local profile's tables, each made when the first query names it.
+    """The views of a profile's tables, each made when the first query names it.
 
-    A query costs as much as the tables that it names, where `create_views` costs as much as all tables. For
-    queries that say the tables' names as they stand in the schema.
+    A query costs as much as the tables that it names, where `create_views` costs as much as all tables. May
+    be asked by several threads at once.
+
+    Args:
+        range_ns: Rows of tables with times are those that lie in this range, at least in part. Ranges of one
+            connection stand beside each other: their queries need a cursor of `cursor`.
+        own_code: Which files are the user's own.
     """
 
-    def __init__(self, connection: duckdb.DuckDBPyConnection, catalog: Catalog) -> None:
+    def __init__(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        catalog: Catalog,
+        range_ns: tuple[int, int] | None = None,
+        own_code: OwnCode | None = None,
+    ) -> None:
         self._connection = connection
         self._catalog = catalog
+        self._range_ns = range_ns
+        self._own_code = own_code
+        self._lock = Lock()
         self._made: set[str] = set()
+        self._name_of: Callable[[Path], str] = str
+        self._schema = "main"
+        folder = remote_folder(catalog.directory)
+        if folder is not None:
+            self._name_of = folder.url
+        if folder is not None and range_ns is None:
+            connection.register_filesystem(folder.file_system())
+        if range_ns is not None:
+            self._schema = f"range_{next(_NUMBERS)}"
+            connection.cursor().execute(f"CREATE SCHEMA {self._schema}")
+            weakref.finalize(self, _drop, connection, self._schema)
+
+    def between(self, start_ns: int, end_ns: int) -> NamedViews:
+        """The views of a range; they share the database, and what it knows of the files."""
+        return NamedViews(self._connection, self._catalog, (start_ns, end_ns), self._own_code)
+
+    def cursor(self) -> duckdb.DuckDBPyConnection:
+        """A cursor in whose queries the tables' names are these views."""
+        cursor = self._connection.cursor()
+        if self._range_ns is not None:
+            cursor.execute(f"USE {self._schema}")
+        return cursor
 
     def make(self, query: str) -> None:
-        """Make the views of the tables that a query names."""
-        for name in (TABLES.keys() & _WORDS.findall(query)) - self._made:
-            stored = self._catalog.tables.get(name)
-            view = _query(TABLES[name], stored, str, None)
-            self._connection.execute(f"CREATE VIEW {quoted(name)} AS {view}")
-            self._made.add(name)
+        """Make the views that a query names, however it spells them; all of them where it lists tables."""
+        words = {word.lower() for word in _WORDS.findall(query)}
+        wanted = {name for name in (*TABLES, frontier.VIEW) if name.lower() in words}
+        if any(word in _LISTING or word.startswith(_LISTS) for word in words):
+            wanted = {*TABLES, frontier.VIEW}
+        if frontier.VIEW in wanted:
+            wanted.update(frontier.TABLES)
+        if wanted <= self._made:
+            return
+        with self._lock, self.cursor() as cursor:
+            for name in sorted(wanted - self._made, key=lambda name: name == frontier.VIEW):
+                cursor.execute(f"CREATE VIEW {quoted(name)} AS {self._view(name)}")
+                self._made.add(name)
+
+    def _view(self, name: str) -> str:
+        if name == frontier.VIEW:
+            return frontier.frontier_query(self._own_code or frontier.own_code_of(os.environ))
+        return _query(TABLES[name], self._catalog.tables.get(name), self._name_of, self._range_ns)
+
+
+def _drop(connection: duckdb.DuckDBPyConnection, schema: str) -> None:
+    """Drop a range's views, unless the connection is closed."""
+    import duckdb
+
+    with suppress(duckdb.Error):
+        connection.cursor().execute(f"DROP SCHEMA {schema} CASCADE")
 
 
 def _query(
@@ -185,8 +248,12 @@ def _condition(table: TableSchema, range_ns: tuple[int, int]) -> str:
     start, end = range_ns
     for first, last in _TIMES:
         if first in table.by_name:
-            until = f"coalesce({last}, {first})" if last else first
-            return f" WHERE {first} < {end} AND ({until} > {start} OR {first} >= {start})"
+            if not last:
+                return f" WHERE {first} < {end} AND {first} >= {start}"
+            reaches = f"(coalesce({last}, {first}) > {start} OR {first} >= {start})"
+            # What the row groups' own least and greatest values can answer, so that earlier ones are skipped.
+            may_reach = f"({last} >= {start} OR {last} IS NULL)"
+            return f" WHERE {first} < {end} AND {may_reach} AND {reaches}"
     return ""
 
 

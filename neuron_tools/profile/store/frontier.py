@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+TABLES = ("StackFrame", "StackFrameFileLocation", "StackFrameFileName", "StackFrameFunctionName")
+"""Tables that the view is made of."""
 VIEW = "Frontier"
 """Columns `stack_frame_id`, `source_file`, `source_line`, `function` and `is_own`; one row for each frame. A
 stack without any line of the user's has its exact line, and is not own."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from neuron_tools.errors import NeuronToolsError
+from neuron_tools.profile.store.alarms import ALARMS
 from neuron_tools.profile.store.catalog import text_literal
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def lock_down(connection: duckdb.DuckDBPyConnection, directory: str, memory_limi
     _limit_memory(connection, memory_limit)
     for statement in (
         "SET temp_directory = ''",
+        "SET parquet_metadata_cache = true",  # else each query parses the footers of all parts anew
         "SET python_enable_replacements = false",
         "SET autoinstall_known_extensions = false",
         "SET autoload_known_extensions = false",
@@ -129,9 +131,7 @@ def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator
         expired.set()
         connection.interrupt()
 
-    timer = threading.Timer(timeout_s, interrupt)
-    timer.daemon = True
-    timer.start()
+    alarm = ALARMS.after(timeout_s, interrupt)
     try:
         yield
     except duckdb.Error as error:
@@ -139,7 +139,7 @@ def bounded(connection: duckdb.DuckDBPyConnection, timeout_s: float) -> Iterator
             raise QueryError(took_too_long(timeout_s)) from error
         raise QueryError(_message(error)) from error
     finally:
-        timer.cancel()
+        alarm.cancel()
 
 
 def took_too_long(timeout_s: float) -> str:

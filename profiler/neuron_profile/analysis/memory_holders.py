@@ -90,7 +90,7 @@ class CategoryBytes:
 
 def find_memory_holders(profile: Profile) -> tuple[MemoryHolder, ...]:
     """Who holds each core's memory at its peak, the largest first; their bytes add up to the peak."""
-    rows = profile.query(_HELD).to_pylist()
+    rows = profile.query(_HELD).to_pylist() if "MemoryEvent" in profile.tables() else []
     of_cores = groupby(rows, key=lambda row: (row["process"], row["core"]))
     return tuple(holder for _, of_core in of_cores for holder in _holders(list(of_core)))
 

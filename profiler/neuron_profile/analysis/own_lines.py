@@ -44,6 +44,10 @@ class OwnLine:
 
 def load_own_lines(profile: Profile) -> dict[str, OwnLine]:
     """The own line of each stack, by the id of its innermost frame; empty where there are no stacks."""
+    return profile.whole.kept("own lines", lambda: _load_own_lines(profile))
+
+
+def _load_own_lines(profile: Profile) -> dict[str, OwnLine]:
     return {
         row["stack_frame_id"]: OwnLine(
             SourceLine(row["source_file"], row["source_line"]), row["function"], row["is_own"]

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from neuron_profile.analysis.source_frames import SourceFrame, load_frames
-from neuron_profile.analysis.time.charges import Origin, charge_device_time
+from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import hardware
 from neuron_tools.profile.reader import Profile
 

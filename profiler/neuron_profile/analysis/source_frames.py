@@ -37,6 +37,10 @@ class SourceLine:
 
 def load_frames(profile: Profile) -> dict[str, SourceFrame]:
     """All source frames by id; empty where the profile has no stacks."""
+    return profile.whole.kept("source frames", lambda: _load_frames(profile))
+
+
+def _load_frames(profile: Profile) -> dict[str, SourceFrame]:
     return {row.pop("id"): SourceFrame(**row) for row in profile.query(_FRAMES).to_pylist()}
 
 

@@ -54,6 +54,38 @@ def test_a_range_has_results_of_its_own(found: Analyses, path: Path) -> None:
     assert found.now(wanted, "all-rows", range_ns=(1200, 1300)) == 5
 
 
+def test_work_on_a_range_that_nobody_waits_for_stops_and_begins_anew(found, path, monkeypatch) -> None:
+    """Who goes on to another range leaves work behind; who comes back gets the result nevertheless."""
+    monkeypatch.setattr(analyses, "ABANDONED_S", -1.0)
+    begun, goes_on = [], threading.Event()
+
+    def work(profile: WatchedProfile) -> str:
+        begun.append(goes_on.wait(PATIENCE_S))
+        profile.query(COUNT)
+        return "done"
+
+    analysis("work", "Working", is_heavy=True)(work)
+    wanted, range_ns = profile_id(path), (1000, 1300)
+    job = found.job(wanted, "work", range_ns=range_ns)
+    goes_on.set()
+    assert job.wait(PATIENCE_S)
+    assert job.was_abandoned
+    monkeypatch.setattr(analyses, "ABANDONED_S", PATIENCE_S)
+    assert found.now(wanted, "work", range_ns=range_ns) == "done"
+    assert len(begun) == 2
+
+
+def test_a_heavy_analysis_of_a_range_need_not_wait_where_ranges_are_light(found, path) -> None:
+    goes_on = threading.Event()
+    analysis("slow", "Working", is_heavy=True)(lambda profile: goes_on.wait(PATIENCE_S))
+    analysis("light", "Working", is_heavy=True, is_light_of_ranges=True)(lambda profile: "done")
+    wanted = profile_id(path)
+    slow = found.job(wanted, "slow")
+    assert found.now(wanted, "light", range_ns=(1000, 1300)) == "done"
+    goes_on.set()
+    assert slow.wait(PATIENCE_S)
+
+
 def test_many_ranges_do_not_stay_open(found: Analyses, path: Path) -> None:
     analysis("rows", "Counting")(lambda profile: profile.query(COUNT)["n"][0].as_py())
     for end in range(1001, 1001 + 3 * analyses.SLICES):

@@ -30,6 +30,17 @@ def test_a_slice_holds_what_lies_in_its_range(directory):
             profile.slice(5, 5)
 
 
+def test_slices_read_beside_each_other_and_name_tables_as_sql_does(directory):
+    with open_profile(directory) as profile:
+        parts = [profile.slice(0, 60), profile.slice(102, 130)]
+        counts = [part.query("SELECT count(*) FROM instruction").column(0).to_pylist()[0] for part in parts]
+        listed = parts[0].query("SELECT table_name FROM information_schema.tables").column(0).to_pylist()
+        whole = profile.query('SELECT count(*) FROM "INSTRUCTION"').column(0).to_pylist()[0]
+    assert counts == [1, 1]
+    assert whole == 3
+    assert {"Instruction", "Frontier", "Warning"} <= set(listed)
+
+
 def test_search_finds_names_whatever_their_case(directory):
     with open_profile(directory) as profile:
         found = profile.search("matm").to_pylist()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from neuron_profile.analysis.time.core_spans import CoreSpans, Owned
-from neuron_profile.analysis.time.pieces import Pieces, divided, pieces_of
+from neuron_profile.analysis.time.pieces import Division, Pieces, divide, divided, pieces_of
 from neuron_tools.profile.reader import Profile
 from neuron_tools.profile.timeline.track import Track
 
@@ -29,30 +29,35 @@ KEPT_RANGES = 4
 _SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner"
 
 
+@dataclass(frozen=True, slots=True)
+class DividedRange:
+    """A range of time on a NeuronCore: its spans by priority, and the time divided among them."""
+
+    begin_ns: int
+    end_ns: int
+    tiers: list[Owned]
+    division: Division
+
+
 class CoreWindow:
     """What runs on a NeuronCore in a range with few enough spans; the last ranges looked at are kept."""
 
     def __init__(self, profile: Profile, core: tuple[int, int]) -> None:
         self.profile = profile
         self._core = core
-        self._kept: deque[tuple[int, int, list[Owned]]] = deque(maxlen=KEPT_RANGES)
+        self._kept: deque[DividedRange] = deque(maxlen=KEPT_RANGES)
 
-    def around(self, begin_ns: int, end_ns: int) -> tuple[int, int, list[Owned]] | None:
-        """A range that holds this one, and all tiers' spans in it; None where this one holds too many.
-
-        Where that is few enough, the range is three times as long, for those who move on from here.
-        """
+    def around(self, begin_ns: int, end_ns: int) -> DividedRange | None:
+        """A range that holds this one, its time divided; None where this one holds too many spans."""
         for kept in self._kept:
-            if kept[0] <= begin_ns and end_ns <= kept[1]:
+            if kept.begin_ns <= begin_ns and end_ns <= kept.end_ns:
                 return kept
-        count = self._count(begin_ns, end_ns)
-        if count > MOST_SPANS:
+        if self._count(begin_ns, end_ns) > MOST_SPANS:
             return None
-        margin_ns = end_ns - begin_ns if 3 * count <= MOST_SPANS else 0
-        low, high = begin_ns - margin_ns, end_ns + margin_ns
-        loaded = low, high, self._spans.overlapping(self.profile, self._core, low, high, self._longest_ns)
-        self._kept.appendleft(loaded)
-        return loaded
+        tiers = self._spans.overlapping(self.profile, self._core, begin_ns, end_ns, self._longest_ns)
+        divided = DividedRange(begin_ns, end_ns, tiers, divide([tier.spans for tier in tiers]))
+        self._kept.appendleft(divided)
+        return divided
 
     def _count(self, begin_ns: int, end_ns: int) -> int:
         """Instructions and transfers that begin in a range, from the timeline's index."""
@@ -72,7 +77,7 @@ class CoreWindow:
 
     @cached_property
     def _spans(self) -> CoreSpans:
-        return CoreSpans.of(self.profile, self._core)
+        return self.profile.kept(("core spans", self._core), lambda: CoreSpans.of(self.profile, self._core))
 
     @cached_property
     def _longest_ns(self) -> int:
@@ -99,8 +104,8 @@ class ChargedTrack:
         found = self.window.around(begin_ns, end_ns)
         if found is None:
             return None
-        low, high, tiers = found
-        pieces = pieces_of([tier.spans for tier in tiers], [self._keys(tier) for tier in tiers])
+        low, high = found.begin_ns, found.end_ns
+        pieces = pieces_of(found.division, np.concatenate([self._keys(tier) for tier in found.tiers]))
         pieces = divided(pieces, self._mixtures[1], len(self._ids))
         known = pieces.chosen(pieces.key >= 0)
         self._kept.appendleft((low, high, Pieces(known.start_ns, known.end_ns, self._rows[known.key])))

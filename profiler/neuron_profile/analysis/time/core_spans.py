@@ -39,14 +39,17 @@ _INSTRUCTIONS = (
     f"CASE lower(engine) {_ENGINE_CODE} ELSE {OTHER} END AS engine FROM Instruction "
     f"WHERE {_WITHIN} AND "
 )
-_TRANSFERS = """
-SELECT dma.start_ts, dma.end_ts, coalesce(dma.raw_framework_id, instruction.raw_framework_id) AS owner,
-    dma.raw_hlo_id AS hlo
-FROM (SELECT * FROM DmaPacketAggregated WHERE {within} AND {core}) dma
-LEFT JOIN (SELECT id, raw_framework_id FROM Instruction WHERE {triggers}) instruction
-    ON instruction.id = dma.trigger
+_TRANSFERS = (
+    "SELECT start_ts, end_ts, raw_framework_id AS owner, raw_hlo_id AS hlo, trigger "
+    f"FROM DmaPacketAggregated WHERE {_WITHIN} AND "
+)
+# Operations of what started the transfers that do not name their own.
+_TRIGGERS = """
+SELECT instruction.id, min(instruction.raw_framework_id) AS owner
+FROM (SELECT DISTINCT trigger FROM DmaPacketAggregated WHERE raw_framework_id IS NULL) dma
+JOIN Instruction instruction ON instruction.id = dma.trigger
+WHERE instruction.raw_framework_id IS NOT NULL GROUP BY instruction.id ORDER BY instruction.id
 """
-# Where transfers name their operations, their triggers need not be looked up.
 _UNOWNED = "SELECT 1 FROM DmaPacketAggregated WHERE raw_framework_id IS NULL LIMIT 1"
 _OPERATIONS = "SELECT start_ts, end_ts, id AS owner FROM FrameworkInstruction"
 _EXECUTIONS = (
@@ -85,11 +88,17 @@ class Owned:
 
 @dataclass(frozen=True)
 class CoreSpans:
-    """What of a NeuronCore is few enough to be held at once."""
+    """What of a NeuronCore is few enough to be held at once.
+
+    Attributes:
+        triggers: Instructions that start transfers which name no operation, ascending.
+        trigger_owners: The operation of each.
+    """
 
     operations: Owned
     executions: Owned
-    triggers: str
+    triggers: Ints
+    trigger_owners: Ints
 
     @classmethod
     def of(cls, profile: Profile, core: tuple[int, int]) -> CoreSpans:
@@ -101,10 +110,8 @@ class CoreSpans:
             profile.query(f"{_EXECUTIONS} AND {CORE.format(core='nc_idx')} ORDER BY start_ts", core),
             EXECUTION,
         )
-        unowned = profile.query(_UNOWNED).num_rows > 0
-        return cls(
-            operations, _with_only_operation(executions.spans, operations), "true" if unowned else "false"
-        )
+        triggers, owners = profile.kept("triggers", lambda: _triggers(profile))
+        return cls(operations, _with_only_operation(executions.spans, operations), triggers, owners)
 
     def starting(self, profile: Profile, core: tuple[int, int], begin: int, end: int) -> list[Owned]:
         """All tiers' spans that start in a stretch, by falling priority."""
@@ -121,10 +128,19 @@ class CoreSpans:
         control = instructions["control"].fill_null(False).to_numpy().astype(bool)
         every = owned_spans(instructions, OTHER)
         ordering = every.chosen(control)
-        transfers = _TRANSFERS.format(within=_WITHIN, core=here, triggers=self.triggers)
-        moved = owned_spans(profile.query(transfers, [begin, end, *core]), DMA)
+        moved = self._transfers(profile.query(f"{_TRANSFERS} {here}", [begin, end, *core]))
         ordering = replace(ordering, engine=np.full(len(ordering), CONTROL, np.int64))
         return [every.chosen(~control), moved, ordering]
+
+    def _transfers(self, rows: pa.Table) -> Owned:
+        """Transfers, those that name no operation with that of what started them."""
+        moved = owned_spans(rows, DMA)
+        if not len(self.triggers) or not len(moved):
+            return moved
+        wanted = rows["trigger"].cast(pa.int64()).fill_null(NO_OPERATION).to_numpy()
+        place = np.minimum(np.searchsorted(self.triggers, wanted), len(self.triggers) - 1)
+        is_known = (moved.owner == NO_OPERATION) & (self.triggers[place] == wanted)
+        return replace(moved, owner=np.where(is_known, self.trigger_owners[place], moved.owner))
 
     def overlapping(
         self, profile: Profile, core: tuple[int, int], begin: int, end: int, longest_ns: int
@@ -136,6 +152,19 @@ class CoreSpans:
         """
         tiers = [*self.loaded(profile, core, begin - longest_ns, end), self.operations, self.executions]
         return [tier.cut(begin, end) for tier in tiers]
+
+
+def is_unowned(profile: Profile) -> bool:
+    """Whether transfers of a profile name no operation, so that what started them is looked up."""
+    found: int = profile.query(_UNOWNED).num_rows
+    return found > 0
+
+
+def _triggers(profile: Profile) -> tuple[Ints, Ints]:
+    if not profile.kept("unowned", lambda: is_unowned(profile)):
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    rows = profile.query(_TRIGGERS)
+    return integers(rows, "id"), integers(rows, "owner")
 
 
 def _starting(owned: Owned, begin: int, end: int) -> npt.NDArray[np.bool_]:

@@ -52,30 +52,57 @@ class _Parts:
     length_ns: Floats
 
 
-def pieces_of(tiers: Sequence[Spans], keys: Sequence[Ints]) -> Pieces:
-    """Divide the time of spans among their keys.
+@dataclass(frozen=True, slots=True)
+class Division:
+    """The time of spans divided among them, whatever they are charged to.
+
+    Attributes:
+        moments: All starts and ends in ns, ascending.
+        interval, span, length_ns: Of each part: the interval between neighbouring moments, the span, counted
+            over all tiers, and what it has of the interval.
+    """
+
+    moments: Ints
+    interval: Ints
+    span: Ints
+    length_ns: Floats
+
+
+def divide(tiers: Sequence[Spans]) -> Division:
+    """Divide the time of spans among them.
 
     Costs O(n log n + m) for n spans and m pairs of a span and an interval between neighbouring moments in
     which its tier is the first.
 
     Args:
         tiers: Spans by falling priority; every span has a length.
-        keys: What each tier's spans are charged to, (spans,).
     """
     edges = np.concatenate([edge for tier in tiers for edge in (tier.start_ns, tier.end_ns)])
     moments, position = np.unique(edges, return_inverse=True)
-    if len(moments) < 2:
-        return _none()
-    free = np.ones(len(moments) - 1, bool)
+    free = np.ones(max(len(moments) - 1, 0), bool)
     found, taken = [], 0
-    for key in keys:
-        first, last = np.split(position[taken : taken + 2 * len(key)], 2)
-        taken += 2 * len(key)
+    for tier in tiers:
+        count = len(tier.start_ns)
+        first, last = np.split(position[2 * taken : 2 * (taken + count)], 2)
         active = _active_count(first, last, len(moments))
         mine = free & (active > 0)
-        found.append(_parts(first, last, key, mine, np.diff(moments) / np.maximum(active, 1)))
+        spans = np.arange(taken, taken + count)
+        found.append(_parts(first, last, spans, mine, np.diff(moments) / np.maximum(active, 1)))
         free &= ~mine
-    return _laid_out(moments, _joined(found))
+        taken += count
+    interval, span, length = (
+        np.concatenate([getattr(parts, name) for parts in found]) for name in ("interval", "key", "length_ns")
+    )
+    return Division(moments, interval, span, length)
+
+
+def pieces_of(division: Division, keys: Ints) -> Pieces:
+    """The stretches that each key has of a division.
+
+    Args:
+        keys: What each span is charged to, over all tiers, (spans,).
+    """
+    return _laid_out(division.moments, _summed(division.interval, keys[division.span], division.length_ns))
 
 
 def _active_count(first: Ints, last: Ints, moments: int) -> Ints:
@@ -91,14 +118,6 @@ def _parts(first: Ints, last: Ints, key: Ints, mine: npt.NDArray[np.bool_], shar
     offset = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
     interval = intervals[np.repeat(begin, count) + offset]
     return _Parts(interval, np.repeat(key, count), share_ns[interval])
-
-
-def _joined(found: Sequence[_Parts]) -> _Parts:
-    """All tiers' parts, one for each interval and key."""
-    interval, key, length = (
-        np.concatenate([getattr(parts, name) for parts in found]) for name in ("interval", "key", "length_ns")
-    )
-    return _summed(interval, key, length)
 
 
 def _summed(group: Ints, key: Ints, length_ns: Floats) -> _Parts:

@@ -1,6 +1,7 @@
 from neuron_profile.analysis.hotspots import Cost, LineCost, OperationCost, find_hotspots, module_tree
 from neuron_profile.analysis.source_frames import SourceLine
-from neuron_profile.analysis.time.charges import Charge, Charges, Origin
+from neuron_profile.analysis.time.charges import Charge, Charges
+from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import open_profile
 
 

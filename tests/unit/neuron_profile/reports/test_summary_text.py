@@ -7,7 +7,8 @@ from rich.console import Console
 
 from neuron_profile.analysis.hotspots import Hotspots, module_tree
 from neuron_profile.analysis.occupancy import Occupancy
-from neuron_profile.analysis.time.charges import Charge, Charges, Origin
+from neuron_profile.analysis.time.charges import Charge, Charges
+from neuron_profile.analysis.time.numbering import Origin
 from neuron_profile.reports.summary_output import write_summaries
 from neuron_profile.reports.summary_text import bar_text, module_rows, print_summary, verdict_text
 from neuron_tools.profile.importers import import_traces

@@ -1,8 +1,9 @@
 import pytest
 
-from neuron_profile.analysis.time import charges as charges_module
+from neuron_profile.analysis.time import core_charges as charges_module
 from neuron_profile.analysis.time import repeats
-from neuron_profile.analysis.time.charges import Charge, Origin, charge_device_time
+from neuron_profile.analysis.time.charges import Charge, charge_device_time
+from neuron_profile.analysis.time.numbering import Origin
 from neuron_tools import open_profile
 from tests.unit.neuron_profile.analysis.repeated_graph import repeated_graph
 
@@ -60,6 +61,20 @@ def test_stretches_and_the_compiled_kernel_change_nothing(make_profile, monkeypa
         charges = charge_device_time(profile)
     assert [charge.device_ns for charge in charges.charges] == [100, 30, 20]
     assert charges.unattributed_ns == 50
+
+
+def test_a_transfer_belongs_to_what_started_it_also_before_the_range(make_profile, tiny_tables):
+    """A transfer that names no operation is that of its trigger, wherever the range begins."""
+    transfers = {**tiny_tables["DmaPacketAggregated"]}
+    rows = len(transfers["start_ts"])
+    transfers |= {
+        "start_ts": [1900] * rows, "end_ts": [1950] * rows, "trigger": [11] * rows,
+        "raw_framework_id": [None] * rows,
+    }  # fmt: skip
+    with open_profile(make_profile(tables={**tiny_tables, "DmaPacketAggregated": transfers})) as profile:
+        part = charge_device_time(profile.slice(1890, 1960))
+    assert part.engines["dma"] == 50
+    assert [(charge.origin.operation, charge.device_ns) for charge in part.charges] == [("aten::addmm", 50)]
 
 
 def with_shares(tiny_tables, parts):

@@ -12,7 +12,8 @@ from neuron_profile.analysis.hotspots import find_hotspots
 from neuron_profile.analysis.occupancy import measure_occupancy
 from neuron_profile.analysis.overview import make_overview
 from neuron_profile.analysis.roofline import make_roofline
-from neuron_profile.analysis.time.charges import charge_device_time
+from neuron_profile.analysis.time import core_charges
+from neuron_profile.analysis.time.charges import charge_device_time, index_charges
 from neuron_profile.analysis.time.stack_charges import charge_stacks
 from neuron_tools import open_profile
 
@@ -100,6 +101,32 @@ def test_all_agree_over_any_range(make_profile, tiny_tables, seed):
             assert_agreement(profile)
         sums = [charge_device_time(part).device_ns for part in parts]
         assert sum(sums) == pytest.approx(charge_device_time(whole).device_ns, abs=NANOSECOND)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_of_an_index_are_those_of_the_range_itself(make_profile, tiny_tables, monkeypatch, seed):
+    """Ranges of any length, from edges of the index or between them."""
+    monkeypatch.setattr(core_charges, "INDEXED_ROWS", 9)
+    ranges = np.sort(np.random.default_rng(seed).integers(-50, 8000, (12, 2))).tolist()
+    path = make_profile(tables=random_tables(tiny_tables, seed))
+    with open_profile(path) as direct, open_profile(path) as indexed:
+        index_charges(indexed)
+        edges = indexed.known(("charge index", (0, 0), "hlo_opcode")).edges
+        assert len(edges) > 15
+        for low, high in [*ranges, (int(edges[2]), int(edges[9])), (int(edges[4]), int(edges[5]))]:
+            if low < high:
+                expected, found = (charge_device_time(each.slice(low, high)) for each in (direct, indexed))
+                assert times_of(found) == pytest.approx(times_of(expected), abs=NANOSECOND, rel=0)
+                assert counts_of(found) == counts_of(expected)
+
+
+def times_of(charges):
+    by_origin = {f"{charge.origin}": charge.device_ns for charge in charges.charges}
+    return {**by_origin, **charges.hlo, **charges.engines, "none": charges.unattributed_ns}
+
+
+def counts_of(charges):
+    return {charge.origin: charge.count for charge in charges.charges}
 
 
 def assert_agreement(profile):

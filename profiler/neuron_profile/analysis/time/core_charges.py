@@ -1,0 +1,199 @@
+"""Charges the time of one NeuronCore, stretch by stretch; of long ranges only what lies at their edges.
+
+A profile is taken in stretches of time, each with at most about `STRETCH_ROWS` spans, so that memory does not
+grow with its length. A span that reaches beyond its stretch is cut there, and its rest goes to the next one.
+What a moment is charged to depends on that moment alone. So the sums from the profile's start to each of many
+edges (`ChargeIndex`) tell those of any range: the difference of two, and what lies beyond the outermost edges
+in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.time.core_spans import CORE, CoreSpans, Owned
+from neuron_profile.analysis.time.exposure import Spans, exposed_ns
+from neuron_profile.analysis.time.numbering import Numbering, Sums
+from neuron_profile.analysis.time.repeats import find_repeats
+from neuron_tools.profile.reader import Profile
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Core = tuple[int, int]
+STRETCH_ROWS = 1 << 20
+INDEXED_ROWS = 1 << 15
+"""Instructions between two edges of an index: those at the ends of a range are charged in a moment."""
+MOST_SUMS = 1 << 23
+"""Numbers in an index of a NeuronCore: 64 MiB."""
+COMPILED_FROM = 1 << 17  # spans: below it, loading the compiled kernel takes longer than it saves
+TIERS = 5
+_EARLIEST, _LATEST = -(1 << 62), 1 << 62
+_WHOLE = [_EARLIEST, _LATEST]
+_COUNT = "SELECT count(*) AS n, min(start_ts) AS first, max(start_ts) AS last FROM Instruction WHERE "
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeIndex:
+    """What a NeuronCore's time until each of some edges is charged to.
+
+    Attributes:
+        edges: Moments in ns, ascending, (edges,).
+        until: Charged ns from the profile's start to each edge, in the order of `Sums.joined`,
+            (edges, sums).
+    """
+
+    edges: Ints
+    until: Floats
+
+    def within(self, range_ns: tuple[int, int]) -> tuple[int, int]:
+        """The first and the last edge in a range; the last is before the first where there is none."""
+        first = int(np.searchsorted(self.edges, range_ns[0]))
+        return first, int(np.searchsorted(self.edges, range_ns[1], "right")) - 1
+
+
+def charge_core(profile: Profile, held: Profile, core: Core, to: Numbering, sums: Sums) -> None:
+    """Add what one NeuronCore's time is charged to.
+
+    Args:
+        profile: The whole profile, or the range whose time is charged.
+        held: Whose operations are held in memory.
+        core: (process_idx, number).
+    """
+    whole = held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
+    index: ChargeIndex | None = held.known(_index_key(core, to))
+    if profile.range_ns is not None and index is not None:
+        _add_indexed(profile, whole, core, index, to, sums)
+        return
+    repeats = find_repeats(profile, core)
+    if repeats is None:
+        _add_all(profile, whole, core, to, sums, _edges(profile, core, STRETCH_ROWS))
+        return
+    for repeat in repeats:
+        once = Sums.empty(to)
+        here = whole.starting(profile, core, repeat.begin_ns, repeat.end_ns)
+        _expose([tier.cut(repeat.begin_ns, repeat.end_ns) for tier in here], to, once)
+        sums.add(once, repeat.count)
+
+
+def index_core(held: Profile, core: Core, to: Numbering) -> ChargeIndex:
+    """The index of a NeuronCore, computed when it is first asked for; from then on `charge_core` uses it.
+
+    Args:
+        held: The whole profile.
+    """
+    return held.kept(_index_key(core, to), lambda: _made_index(held, core, to))
+
+
+def _index_key(core: Core, to: Numbering) -> tuple[str, Core, str]:
+    return "charge index", core, to.opcodes.column
+
+
+def _made_index(held: Profile, core: Core, to: Numbering) -> ChargeIndex:
+    whole = held.kept(("core spans", core), lambda: CoreSpans.of(held, core))
+    sums = Sums.empty(to)
+    edges = _edges(held, core, max(INDEXED_ROWS, -(-_count(held, core) * len(sums.joined) // MOST_SUMS)))
+    until = np.zeros((len(edges) - 2, len(sums.joined)))
+    for place, stretch in enumerate(_stretches(held, whole, core, edges)):
+        _expose(stretch, to, sums)
+        if place < len(until):
+            until[place] = sums.joined
+    return ChargeIndex(np.array(edges[1:-1], np.int64), until)
+
+
+def _add_indexed(
+    profile: Profile, whole: CoreSpans, core: Core, index: ChargeIndex, to: Numbering, sums: Sums
+) -> None:
+    """Add the difference of two edges, and what lies outside of them."""
+    begin, end = profile.range_ns or (_EARLIEST, _LATEST)
+    first, last = index.within((begin, end))
+    if last <= first:
+        _add_all(profile, whole, core, to, sums, _WHOLE)
+        return
+    sums.add_joined(index.until[last] - index.until[first])
+    for low, high in ((begin, int(index.edges[first])), (int(index.edges[last]), end)):
+        if low < high:
+            _add_all(profile.slice(low, high), whole, core, to, sums, _WHOLE)
+
+
+def _add_all(
+    profile: Profile, whole: CoreSpans, core: Core, to: Numbering, sums: Sums, edges: list[int]
+) -> None:
+    for stretch in _stretches(profile, whole, core, edges):
+        _expose(stretch, to, sums)
+
+
+def _stretches(profile: Profile, whole: CoreSpans, core: Core, edges: list[int]) -> Iterator[list[Owned]]:
+    """All tiers' spans between each two edges, cut to them and to the profile's range."""
+    low, high = profile.range_ns or (_EARLIEST, _LATEST)
+    rest = [whole.operations.cut(0, 0)] * TIERS
+    for begin, end in pairwise(edges):
+        here = whole.starting(profile, core, begin, end)
+        spans = [_joined(kept, new) for kept, new in zip(rest, here)]
+        yield [tier.cut(max(begin, low), min(end, high)) for tier in spans]
+        rest = [tier.chosen(tier.spans.end_ns > end) for tier in spans]
+
+
+def _edges(profile: Profile, core: Core, most_rows: int) -> list[int]:
+    """Times that divide a NeuronCore's spans into stretches; the last holds all that follows."""
+    if profile.tables().get("Instruction", 0) <= most_rows:
+        return _WHOLE
+    row = profile.query(f"{_COUNT} {CORE.format(core='pcore_idx')}", core).to_pylist()[0]
+    stretches = max(1, -(-int(row["n"]) // most_rows))
+    if stretches == 1:
+        return _WHOLE
+    inner = np.linspace(int(row["first"]), int(row["last"]), stretches + 1)[1:-1].astype(np.int64)
+    return [_EARLIEST, *np.unique(inner).tolist(), _LATEST]
+
+
+def _count(profile: Profile, core: Core) -> int:
+    """Instructions of a NeuronCore."""
+    row = profile.query(f"{_COUNT} {CORE.format(core='pcore_idx')}", core).to_pylist()[0]
+    return int(row["n"])
+
+
+def _joined(one: Owned, other: Owned) -> Owned:
+    if not len(one):
+        return other
+    return Owned(
+        Spans(
+            np.concatenate([one.spans.start_ns, other.spans.start_ns]),
+            np.concatenate([one.spans.end_ns, other.spans.end_ns]),
+        ),
+        np.concatenate([one.owner, other.owner]),
+        np.concatenate([one.hlo, other.hlo]),
+        np.concatenate([one.engine, other.engine]),
+    )
+
+
+def _expose(tiers: list[Owned], to: Numbering, sums: Sums) -> None:
+    """Add the exposed time of one stretch's spans."""
+    owner, hlo, engine = (
+        np.concatenate([getattr(tier, name) for tier in tiers]) for name in ("owner", "hlo", "engine")
+    )
+    times = _exposed(tiers)
+    for total, places in (
+        (sums.origin, to.origins.of_owners(owner, hlo)),
+        (sums.opcode, to.opcodes.of_hlo(hlo)),
+        (sums.engine, engine),
+    ):
+        total += np.bincount(places, weights=times, minlength=len(total))
+
+
+def _exposed(tiers: list[Owned]) -> Floats:
+    """Exposed ns of each span of all tiers."""
+    if sum(map(len, tiers)) < COMPILED_FROM:
+        return np.concatenate(exposed_ns([tier.spans for tier in tiers]))
+    from neuron_profile.analysis.time.exposure_kernel import add_exposed
+
+    start = np.concatenate([tier.spans.start_ns for tier in tiers])
+    end = np.concatenate([tier.spans.end_ns for tier in tiers])
+    number = np.repeat(np.arange(len(tiers), dtype=np.int8), [len(tier) for tier in tiers])
+    by_start, by_end = (np.argsort(times, kind="stable") for times in (start, end))
+    exposed = np.zeros(len(start))
+    add_exposed(start, end, number, np.arange(len(start)), by_start, by_end, len(tiers), exposed)
+    return exposed

@@ -1,0 +1,215 @@
+"""Numbers for what time is charged to: origins of framework operations, and opcodes of HLO operations.
+
+An *origin* is a module, an operation's name, forward or backward, and a source stack. What several operations
+were fused into is a *mixture* of origins: what it is charged with is dealt out to them by their shares.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from neuron_profile.analysis.time.core_spans import ENGINES, integers
+from neuron_tools.profile.reader import Profile
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+_NONE = np.zeros(0, np.int64)
+_OPCODES = """
+WITH rows AS (SELECT raw_hlo_id AS hlo, coalesce({column}, '') AS opcode FROM HloInstruction),
+opcodes AS (SELECT opcode, row_number() OVER (ORDER BY opcode) - 1 AS code FROM (SELECT DISTINCT opcode FROM
+rows))
+SELECT {what} FROM rows JOIN opcodes USING (opcode) WHERE hlo IS NOT NULL GROUP BY ALL ORDER BY ALL
+"""
+_SHARES = "SELECT raw_hlo_id AS hlo, raw_framework_id AS owner, share FROM FrameworkShare ORDER BY hlo, owner"
+_ORIGIN_NAMES = "module, operation, backward, stack"
+_ORIGINS = f"""
+WITH operations AS (
+    SELECT id, start_ts, end_ts, coalesce(layer, '') AS module, coalesce(framework_name, '') AS operation,
+        coalesce(is_backward, false) AS backward, split_part(coalesce(stack_frame_ids, ''), ',', 1) AS stack
+    FROM FrameworkInstruction
+), origins AS (
+    SELECT *, row_number() OVER (ORDER BY {_ORIGIN_NAMES}) - 1 AS code
+    FROM (SELECT DISTINCT {_ORIGIN_NAMES} FROM operations)
+)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where framework operations came from.
+
+    Attributes:
+        module: Path such as "/model/layers/0"; "" = none.
+        operation: Framework name such as "aten::addmm".
+        stack: Id of the innermost source frame; "" = none.
+    """
+
+    module: str
+    operation: str
+    backward: bool
+    stack: str
+
+
+@dataclass(frozen=True)
+class Opcodes:
+    """The HLO operations' opcodes, or names: ids ascending, and the place of each one's in `names`."""
+
+    column: str
+    names: list[str]
+    ids: Ints
+    codes: Ints
+
+    @classmethod
+    def of(cls, profile: Profile, column: str) -> Opcodes:
+        """Number the values of a column of HloInstruction."""
+        names = profile.query(_OPCODES.format(what="code, opcode", column=column))["opcode"].to_pylist()
+        rows = profile.query(_OPCODES.format(what="hlo, min(code) AS code", column=column))
+        return cls(column, names, integers(rows, "hlo"), integers(rows, "code"))
+
+    def of_hlo(self, hlo: Ints) -> Ints:
+        """The opcode of each HLO operation; the place behind the last where it is not known."""
+        return _looked_up(self.ids, self.codes, hlo, np.full(len(hlo), len(self.names), np.int64))
+
+    def named(self, sums: Floats) -> dict[str, float]:
+        """Sums by opcode, without those of nothing."""
+        found = {name: float(time) for name, time in zip(self.names, sums) if time}
+        if sums[-1]:
+            found[""] = found.get("", 0.0) + float(sums[-1])
+        return found
+
+
+@dataclass(frozen=True)
+class Origins:
+    """The distinct origins, and which of them each framework operation has.
+
+    Attributes:
+        ids: Framework operations, ascending.
+        codes: Place of each in `rows`.
+        start_ns, end_ns: When each ran.
+        fused: HLO operations made of several framework operations, ascending.
+        fused_codes: Place of each in `mixes`.
+        mixes: (places in `rows`, shares) of the framework operations of fused ones, each mixture once.
+    """
+
+    rows: list[Origin]
+    ids: Ints
+    codes: Ints
+    start_ns: Ints
+    end_ns: Ints
+    fused: Ints
+    fused_codes: Ints
+    mixes: list[tuple[Ints, Floats]]
+
+    @classmethod
+    def of(cls, profile: Profile) -> Origins:
+        """Number the origins of a profile's operations."""
+        numbered = profile.query(
+            f"{_ORIGINS} SELECT id, code, start_ts, end_ts "
+            f"FROM operations JOIN origins USING ({_ORIGIN_NAMES})"
+        )
+        rows = profile.query(f"{_ORIGINS} SELECT {_ORIGIN_NAMES} FROM origins ORDER BY code").to_pylist()
+        order = np.argsort(integers(numbered, "id"))
+        ids, codes, start_ns, end_ns = (
+            integers(numbered, name)[order] for name in ("id", "code", "start_ts", "end_ts")
+        )
+        alone = cls([Origin(**row) for row in rows], ids, codes, start_ns, end_ns, _NONE, _NONE, [])
+        shares = profile.query(_SHARES)
+        if not shares.num_rows:
+            return alone
+        fused, fused_codes, mixes = _mixtures(
+            integers(shares, "hlo"),
+            alone.of_owners(integers(shares, "owner"), _NONE),
+            shares["share"].to_numpy(),
+        )
+        return replace(alone, fused=fused, fused_codes=fused_codes, mixes=mixes)
+
+    def counts(self, range_ns: tuple[int, int] | None) -> Ints:
+        """How many operations of each place in `rows` there are, at least in part within a range."""
+        codes = self.codes
+        if range_ns is not None:
+            low, high = range_ns
+            reaches = (self.end_ns > low) | (self.start_ns >= low)
+            codes = codes[(self.start_ns < high) & reaches]
+        return np.bincount(codes, minlength=len(self.rows))
+
+    def of_owners(self, owners: Ints, hlo: Ints) -> Ints:
+        """What each span is charged to: a place in `rows`, the one behind the last where its owner is not
+        known, and after that the mixtures; `hlo` may be empty.
+        """
+        unknown = np.full(len(owners), len(self.rows), np.int64)
+        found = _looked_up(self.ids, self.codes, owners, unknown)
+        if not len(self.fused) or not len(hlo):
+            return found
+        return _looked_up(self.fused, self.fused_codes + len(self.rows) + 1, hlo, found)
+
+    def divided(self, exposed: Floats) -> Floats:
+        """Time by place in `rows` and of unknown owners, that of mixtures dealt out by their shares."""
+        result: Floats = exposed[: len(self.rows) + 1].copy()
+        for (codes, shares), time in zip(self.mixes, exposed[len(self.rows) + 1 :]):
+            np.add.at(result, codes, shares * time)
+        return result
+
+
+@dataclass
+class Sums:
+    """Exposed time in ns by origin, by HLO opcode and by engine: views of `joined`, one after another."""
+
+    joined: Floats
+    origin: Floats
+    opcode: Floats
+    engine: Floats
+
+    @classmethod
+    def empty(cls, to: Numbering) -> Sums:
+        """No time at all."""
+        sizes = (
+            len(to.origins.rows) + 1 + len(to.origins.mixes),
+            len(to.opcodes.names) + 1,
+            len(ENGINES),
+        )
+        joined = np.zeros(sum(sizes))
+        return cls(joined, *np.split(joined, np.cumsum(sizes)[:-1]))
+
+    def add(self, other: Sums, times: int = 1) -> None:
+        """Add another's, so many times."""
+        self.joined += times * other.joined
+
+    def add_joined(self, joined: Floats) -> None:
+        """Add times in the order of `joined`."""
+        self.joined += joined
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """The numbers of what spans are charged to."""
+
+    origins: Origins
+    opcodes: Opcodes
+
+
+def _looked_up(ids: Ints, codes: Ints, wanted: Ints, otherwise: Ints) -> Ints:
+    """The code of each wanted id, or what `otherwise` has in its place."""
+    if not len(ids):
+        return otherwise
+    place = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)
+    return np.where(ids[place] == wanted, codes[place], otherwise)
+
+
+def _mixtures(hlo: Ints, codes: Ints, shares: Floats) -> tuple[Ints, Ints, list[tuple[Ints, Floats]]]:
+    """Fused HLO operations, which mixture each is, and the mixtures; rows of one operation stand together."""
+    fused, first = np.unique(hlo, return_index=True)
+    known: dict[bytes, int] = {}
+    mixes: list[tuple[Ints, Floats]] = []
+    numbers = np.empty(len(fused), np.int64)
+    for row, (begin, end) in enumerate(pairwise([*first.tolist(), len(hlo)])):
+        mine, parts = codes[begin:end], shares[begin:end]
+        key = mine.tobytes() + parts.tobytes()
+        if key not in known:
+            known[key] = len(mixes)
+            mixes.append((mine, parts / parts.sum()))
+        numbers[row] = known[key]
+    return fused, numbers, mixes
