@@ -48,9 +48,9 @@ def aligned(changes: Sequence[Iterable[Changed]], key: Callable[[Changed], Hasha
         keyed = {key(row): row for row in rows}
         found = keyed | found
         before.append({one: row.base_ns for one, row in keyed.items()})
-    every = []
+    every: list[Aligned] = []
     for one, row in found.items():
-        times_ns = [times.get(one, row.new_ns) for times in before]
+        times_ns: list[int] = [times.get(one, row.new_ns) for times in before]
         every.append(Aligned(row, (*times_ns, row.new_ns)))
     return sorted((row for row in every if row.spread_ns), key=lambda row: -row.spread_ns)
 
