@@ -16,6 +16,8 @@ sys.path.insert(0, str(ROOT))
 
 from tests.browser.chromium import open_browser  # noqa: E402  # tests are not installed
 from tests.vscode import code_server  # noqa: E402  # tests are not installed
+from tests.vscode import test_debugger as debugged  # noqa: E402  # tests are not installed
+from tests.vscode import test_notebooks as notebooks  # noqa: E402  # tests are not installed
 from tests.vscode.conftest import TRAIN  # noqa: E402  # tests are not installed
 from tests.vscode.window import Window  # noqa: E402  # tests are not installed
 
@@ -23,10 +25,12 @@ PICTURES = ROOT / "docs" / "pictures"
 VIEWPORT = {"width": 1440, "height": 860}
 
 
-def capture(folder: Path, script: str, profile: str) -> None:
-    """Capture a script of a folder."""
+def capture(folder: Path, script: str, profile: str, *arguments: str) -> None:
+    """Capture a script of a folder, or `-m` and a module."""
     command = [sys.executable, "-m", "neuron_profile.cli", "capture", "--host-clock", "fixed", "-o", profile]
-    subprocess.run([*command, "--", "python", script], cwd=folder, check=True, capture_output=True)
+    subprocess.run(
+        [*command, "--", "python", script, *arguments], cwd=folder, check=True, capture_output=True
+    )
 
 
 def take(window: Window, name: str) -> None:
@@ -101,6 +105,31 @@ def take_both(window: Window) -> None:
     take(window, "vscode-timeline")
 
 
+def take_debugger(window: Window) -> None:
+    """Stopped in the slowest execution of a line."""
+    window.command("View: Close All Editors")
+    window.open_profile("steps.nprof")
+    window.open_file("steps.py")
+    window.until(window.end_texts)
+    window.go_to_line(debugged.SLOW_LINE)
+    window.command("Neuron: Debug the Slowest Execution of the Line")
+    window.until(lambda: debugged.stopped_at(window))
+    debugged.variable(window, "rows")
+    take(window, "vscode-debugger")
+    window.command("Debug: Stop")
+
+
+def take_notebook(window: Window) -> None:
+    """Costs in the cells of a notebook."""
+    window.command("View: Close All Editors")
+    window.command("View: Show Explorer")
+    window.open_profile("notebook.nprof")
+    window.open_file(notebooks.NAME)
+    window.page.locator(".view-line", has_text="hidden =").first.click()
+    window.until(lambda: len(window.end_texts()) == 4)
+    take(window, "vscode-notebook")
+
+
 def main() -> None:
     """Take every picture; the README of the extension has two of them."""
     PICTURES.mkdir(exist_ok=True)
@@ -111,7 +140,11 @@ def main() -> None:
         for script in ("softmax.py", "report.py"):
             shutil.copy(ROOT / "examples/nki" / script, project)
         capture(project, "train.py", "train.nprof")
+        (project / "steps.py").write_text(debugged.PROGRAM)
+        (project / notebooks.NAME).write_text(notebooks.notebook())
         capture(project, "softmax.py", "softmax.nprof")
+        capture(project, "steps.py", "steps.nprof")
+        capture(project, "-m", "notebook.nprof", "neuron_tools.notebook", notebooks.NAME)
         extensions = code_server.install_extension(code_server.package_extension(), Path(name))
         settings = {"neuron.python": sys.executable, "workbench.colorTheme": "Default Light Modern"}
         user = Path(name) / "user"
@@ -126,6 +159,8 @@ def main() -> None:
             window.open_profile("train.nprof")
             take_both(window)
             take_kernel(window)
+            take_debugger(window)
+            take_notebook(window)
     for name in ("lines", "timeline", "hover", "changed"):
         shutil.copy(PICTURES / f"vscode-{name}.png", ROOT / f"vscode-extension/media/{name}.png")
 

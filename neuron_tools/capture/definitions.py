@@ -1,8 +1,8 @@
 """The definitions file of a capture log: what the numbers in the records stand for.
 
 One JSON object a line, written at once, so a record never refers to a line that is not there.
-Kinds: "process", "stack", "module", "module_call", "name", "tensor", "executable", "collective", "clock",
-"warning", "end".
+Kinds: "process", "stack", "source", "module", "module_call", "name", "tensor", "executable", "collective",
+"clock", "warning", "end".
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from neuron_tools.capture.text import storable
+from neuron_tools.capture.typed_sources import cells, typed_text
 from neuron_tools.records.program import Frame
 
 FILE_NAME = "definitions.jsonl"
@@ -36,6 +37,7 @@ class DefinitionsWriter:
         self._file: int | None = os.open(directory / FILE_NAME, flags, 0o666)
         self._lock = threading.Lock()
         self._collectives = 0
+        self._files: set[str] = set()
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append one definition. A full disk is left to the recorder to report."""
@@ -47,7 +49,21 @@ class DefinitionsWriter:
 
     def stack(self, number: int, frames: Sequence[tuple[str, int, str]]) -> None:
         """Define a source stack, innermost frame first."""
+        for file in sorted({file for file, _, _ in frames} - self._files):
+            self._source(file)
         self.write("stack", id=number, frames=[list(frame) for frame in frames])
+
+    def cells(self) -> None:
+        """Define the texts of all cells that ran: samples and graphs name some that no stack does."""
+        for file in sorted(set(cells()) - self._files):
+            self._source(file)
+
+    def _source(self, file: str) -> None:
+        """Define the text of code that stands in no file; of other files those who read the log find it."""
+        self._files.add(file)
+        text = typed_text(file)
+        if text is not None:
+            self.write("source", path=file, text=text)
 
     def name(self, number: int, text: str) -> None:
         """Define an operation's or range's name."""
@@ -210,6 +226,7 @@ class Definitions:
     Attributes:
         tensors: In the order of their definition.
         module_calls: Path of each module whose call is told, and the text.
+        sources: Path and text of code that stands in no file.
         warnings: (message, category) of each.
         ended: Recording came to its end.
     """
@@ -222,6 +239,7 @@ class Definitions:
     collectives: dict[int, Collective] = field(default_factory=dict)
     tensors: list[TensorName] = field(default_factory=list)
     module_calls: list[tuple[str, str]] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
     warnings: list[tuple[str, str]] = field(default_factory=list)
     ended: bool = False
 
@@ -234,6 +252,8 @@ class Definitions:
         kind = line.get("kind")
         if kind == "stack":
             self.stacks[int(line["id"])] = _stack([_frame(*frame) for frame in line["frames"]])
+        elif kind == "source":
+            self.sources[storable(line["path"])] = storable(line["text"])
         elif kind == "module":
             self.modules[int(line["id"])] = ModuleName(storable(line["path"]), storable(line["class"]))
         elif kind == "name":

@@ -74,6 +74,10 @@ class profile:
         ensure_not_recording()
         if self.path.exists():
             raise UsageError(f"{self.path} exists: choose another path, or remove it first.")
+        if "torch" in sys.modules:
+            from neuron_tools.capture.timed_run import stop_timed_torch
+
+            stop_timed_torch()
         sessions = [CaptureSession(self._options, runtime) for runtime in _runtimes()]
         self._assembler = Assembler(self._options, sys.orig_argv)
         self._sessions: list[CaptureSession] = []

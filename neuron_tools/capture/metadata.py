@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import linecache
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +71,16 @@ def hardware_constants(core: NeuronCore) -> dict[str, Any]:
     }
 
 
-def source_file_rows(files: Iterable[str]) -> dict[str, list[Any]]:
-    """SourceFile rows: hash and text of each source file that can still be read."""
+def source_file_rows(files: Iterable[str], typed: Mapping[str, str]) -> dict[str, list[Any]]:
+    """SourceFile rows: hash and text of each source file that can still be read.
+
+    Args:
+        files: Their paths.
+        typed: Text of each that is no file, such as a notebook's cell.
+    """
     rows: dict[str, list[Any]] = {"path": [], "sha256": [], "text": []}
     for file in files:
-        data = _read(Path(file))
+        data = typed[file].encode() if file in typed else _read(Path(file))
         if data is not None:
             rows["path"].append(file)
             rows["sha256"].append(hashlib.sha256(data).hexdigest())
@@ -91,14 +95,8 @@ def _timestamp(nanoseconds: int) -> str:
 
 
 def _read(path: Path) -> bytes | None:
-    """A regular file's content: a pipe or terminal that a script was read from would never end.
-
-    The cells of a notebook are no files: a program that records itself has their text in `linecache`.
-    """
+    """A regular file's content: a pipe or terminal that a script was read from would never end."""
     try:
-        if path.is_file():
-            return path.read_bytes()
+        return path.read_bytes() if path.is_file() else None
     except (OSError, ValueError):
         return None
-    known = linecache.cache.get(str(path), ())  # asking linecache itself would open the pipe
-    return "".join(known[2]).encode() if len(known) == 4 else None

@@ -69,6 +69,7 @@ class CaptureSession:
         error = self._runtime.error
         if error:
             definitions.write("warning", message=f"Recording stopped early: {error}", category="disk")
+        definitions.cells()
         definitions.write("end", host_end_ns=host_end_ns, record_count=self._runtime.record_count)
         definitions.close()
         self._leave()

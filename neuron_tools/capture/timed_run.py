@@ -27,6 +27,9 @@ VARIABLE = "NEURON_TOOLS_TIMED"
 DEFAULT_TARGET = "trn2"
 
 
+_running: list[TorchRuntime] = []
+
+
 class UnkeptExecutables(ExecutableStore):
     """Executables of this process that nobody reads later."""
 
@@ -74,5 +77,17 @@ def start_timed_torch(target: str) -> None:
     runtime = TimedTorch()
     runtime.prepare()
     runtime.start(Recording(options, directory, core, definitions, store, time.time_ns()))
-    atexit.register(runtime.stop)
-    os.register_at_fork(after_in_child=runtime.abandon)
+    _running.append(runtime)
+    atexit.register(stop_timed_torch)
+    os.register_at_fork(after_in_child=_abandon)
+
+
+def stop_timed_torch() -> None:
+    """Keep no more time, as where a recording does it from now on; nothing where none is kept."""
+    while _running:
+        _running.pop().stop()
+
+
+def _abandon() -> None:
+    while _running:
+        _running.pop().abandon()

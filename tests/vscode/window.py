@@ -19,9 +19,9 @@ POLL_MS = 100
 PATIENCE_S = 15
 Found = TypeVar("Found")
 
-# Texts at the ends of the lines in sight, with how far down each stands.
+# Texts at the ends of the lines in sight, with how far down each stands in its file or cell.
 _END_TEXTS = r"""
-() => [...document.querySelectorAll('.editor-instance .view-lines .view-line')].flatMap(line =>
+() => [...document.querySelectorAll(':is(.editor-instance, .notebookOverlay) .view-line')].flatMap(line =>
   [...line.querySelectorAll('span')].map(span => getComputedStyle(span, '::after').content)
     .filter(text => text && text !== 'none' && text !== 'normal')
     .map(text => [parseInt(line.style.top), text.replace(/^"|"$/g, '').replaceAll('\u00a0', ' ')]))

@@ -5,6 +5,9 @@ import { CaptureTasks, TASK_TYPE } from "./commands/capture";
 import { RESULT_SCHEME, ResultDocuments } from "./commands/documents";
 import { EditorCommands } from "./commands/editor_commands";
 import { findingOf, ProfileCommands } from "./commands/profile_commands";
+import { DeviceDebugger } from "./debug/adapter";
+import { DEBUG_TYPE } from "./debug/launch";
+import { Stopping } from "./debug/stopping";
 import { CapturedSources } from "./editor/captured_source";
 import { LineDecorations } from "./editor/decorations";
 import { FindingDiagnostics } from "./editor/diagnostics";
@@ -55,9 +58,11 @@ export function activate(context: vscode.ExtensionContext): void {
     vscode.workspace.registerTextDocumentContentProvider(CAPTURED_SCHEME, new CapturedSources(connection, registry)),
   );
   keep(vscode.tasks.registerTaskProvider(TASK_TYPE, new CaptureTasks()));
+  registerDebugger(keep);
+  const stopping = keep(new Stopping(connection, registry, costs, timelines));
   registerCommands(keep, {
     ...new ProfileCommands(connection, registry, timelines, results).handlers(),
-    ...new EditorCommands(navigation, registry, timelines, context.workspaceState).handlers(),
+    ...new EditorCommands(navigation, stopping, registry, timelines, context.workspaceState).handlers(),
     "neuron.mendFinding": (given?: unknown) => {
       const finding = findingOf(given);
       return finding && mending.mend(finding);
@@ -86,6 +91,12 @@ function registerEditorFeatures(keep: Keep, costs: DocumentCosts, mending: Mendi
       providedCodeActionKinds: [vscode.CodeActionKind.QuickFix],
     }),
   );
+}
+
+function registerDebugger(keep: Keep): void {
+  const device = new DeviceDebugger();
+  keep(vscode.debug.registerDebugConfigurationProvider(DEBUG_TYPE, device));
+  keep(vscode.debug.registerDebugAdapterDescriptorFactory(DEBUG_TYPE, device));
 }
 
 function registerViews(keep: Keep, registry: ProfileRegistry, data: ProfileData, folder: string): void {

@@ -21,6 +21,15 @@ describe("freeOutput", () => {
 });
 
 describe("captureArguments", () => {
+  it("runs notebooks with our runner, which records a single cell itself", () => {
+    const ofScript = (request: { script: string; cell?: number }): string => captureArguments(request, "python", "/w/o", "trn2", []).join(" ");
+    expect(ofScript({ script: "a.ipynb" })).toBe(
+      "-m neuron_profile.cli capture -o /w/o --target trn2 -- python -m neuron_tools.notebook a.ipynb",
+    );
+    expect(ofScript({ script: "a.ipynb", cell: 3 })).toBe("-m neuron_tools.notebook a.ipynb --cell 3 -o /w/o --target trn2");
+    expect(freeOutput("/w/a.ipynb", "/w", () => false)).toBe("/w/a.nprof");
+  });
+
   it("passes the script's arguments as they are", () =>
     expect(captureArguments({ script: "/w/a b.py", args: ["--x", "; y"] }, "python", "/w/a.nprof", "trn2", ["--host-clock", "fixed"])).toEqual([
       "-m", "neuron_profile.cli", "capture", "-o", "/w/a.nprof", "--target", "trn2", "--host-clock", "fixed",

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FileCosts, FunctionWork, LineWork, Work } from "../src/server/answers";
-import { compareCosts, hottestFirst, nextHottest, placeCosts, predictCosts } from "../src/source/file_costs";
+import { compareCosts, hottestFirst, nextHottest, placeCosts, predictCosts, type CostedLine } from "../src/source/file_costs";
 
 const work = (ns: number): Work => ({
   device_ns: ns, share: ns / 1000, backward_ns: 0, calls: 1, instructions: 1, hbm_bytes: 0, flops: 0, engine_ns: {},
@@ -79,10 +79,9 @@ describe("nextHottest", () => {
     expect(hottestFirst(lines).map((row) => row.line)).toEqual([2, 1]));
 
   it("begins with the hottest, and goes round", () => {
-    expect(nextHottest(lines, 0)?.line).toBe(2);
-    expect(nextHottest(lines, 2)?.line).toBe(1);
-    expect(nextHottest(lines, 1)?.line).toBe(2);
-    expect(nextHottest([], 0)).toBeUndefined();
+    const after = (place: number): number | undefined => nextHottest(lines, (row) => row.line === place)?.line;
+    expect([0, 2, 1].map(after)).toEqual([2, 1, 2]);
+    expect(nextHottest<CostedLine>([], (row) => row.line === 0)).toBeUndefined();
   });
 });
 

@@ -15,6 +15,7 @@ from neuron_explorer.library import ProfileEntry
 from neuron_profile.analysis.advice.finding import Finding
 from neuron_profile.analysis.hotspots import Hotspots, ModuleNode
 from neuron_profile.analysis.identity import Identity
+from neuron_profile.analysis.line_executions import Stop
 from neuron_profile.analysis.whatif.run import Gain
 from neuron_profile.fix.propose import EDITORS
 
@@ -87,6 +88,11 @@ def finding_json(finding: Finding) -> Json:
     """A finding of the advice."""
     has_editor = finding.rule in EDITORS.names() and bool(finding.place.file)
     return {**asdict(finding), "gain": finding.gain, "has_editor": has_editor}
+
+
+def stop_json(stop: Stop) -> Json:
+    """Where a debugger has to stop."""
+    return asdict(stop)
 
 
 def gain_json(gain: Gain) -> Json:

@@ -89,6 +89,7 @@ class _Profiles:
             "lines": self._lines,
             "spans": self._spans,
             "span": _span,
+            "stop": _stop,
             "findings": self._findings,
             "edit": self._edit,
             "hierarchy": self._hierarchy,
@@ -246,6 +247,18 @@ def _span(profile: Profile) -> Json:
     if not frames and row.get("source_file"):
         frames = [{"file": row["source_file"], "line": row.get("source_line") or 1, "function": ""}]
     return {"row": plain(row), "stack": frames}
+
+
+def _stop(profile: Profile) -> Json:
+    """Where a debugger stops at a span's execution of its line, or at the slowest execution of a line."""
+    from neuron_profile.analysis.line_executions import stop_at_line, stop_at_span
+    from neuron_profile.analysis.source_frames import SourceLine
+
+    if "track" not in request.args:
+        return answers.stop_json(stop_at_line(profile, SourceLine(_argument("path"), _number("line", 1))))
+    tables = {track.id: track.table for track in profile.tracks()}
+    table = tables.get(_argument("track"), "")
+    return answers.stop_json(stop_at_span(profile, table, profile.row(table, _number("row", 0))))
 
 
 def _what_if(profile: Profile) -> Json:

@@ -21,7 +21,8 @@ stack without any line of the user's has its exact line, and is not own."""
 
 OWN_CODE_VARIABLE = "NEURON_OWN_CODE"
 _INSTALLED = r"(^|/)(site-packages|dist-packages)/|(^|/)lib(64)?/(python|pypy)3(\.\d+)?/"
-_TYPED = r"^<(stdin|string|console|ipython-input.*)>$"
+_TYPED = r"^<(stdin|string|console|ipython-input.*)>$|/ipykernel_[0-9]+/[0-9]+\.py$"
+"""What was typed: no folder has it, and it is nobody else's."""
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 
 
@@ -39,10 +40,11 @@ class OwnCode:
     def condition(self, column: str) -> str:
         """SQL that holds for the user's own files."""
         inside = " OR ".join(_below(column, folder) for folder in self.folders)
+        typed = f"regexp_matches({column}, {_literal(_TYPED)})"
         if inside:
-            return f"(({inside}) AND NOT {self._installed(column)})"
+            return f"({typed} OR (({inside}) AND NOT {self._installed(column)}))"
         ours = _below(column, _PACKAGE)
-        named = f"({column} NOT LIKE '<%' OR regexp_matches({column}, {_literal(_TYPED)}))"
+        named = f"({column} NOT LIKE '<%' OR {typed})"
         return f"({named} AND NOT {self._installed(column)} AND NOT {ours})"
 
     def _installed(self, column: str) -> str:

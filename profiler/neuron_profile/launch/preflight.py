@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_profile.launch.target_command import TargetCommand
-from neuron_tools.errors import NeuronToolsError
+from neuron_tools.errors import NeuronToolsError, UsageError
+from neuron_tools.notebook import SUFFIX, code_cells
 
 PROBE_TIMEOUT_SECONDS = 60
 _PROBE = """
@@ -172,11 +173,23 @@ def _say(text: str) -> None:
 def imported_packages(script: Path) -> frozenset[str]:
     """Top-level packages that a script's own text imports."""
     file = script / "__main__.py" if script.is_dir() else script
+    trees = [tree for text in _texts(file) for tree in _parsed(text)]
+    return frozenset().union(*(_imported(node) for tree in trees for node in ast.walk(tree)))
+
+
+def _texts(file: Path) -> list[str] | list[bytes]:
+    """A script's text; a notebook's cells, of which those with magics are no Python."""
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
-        return frozenset()
-    return frozenset().union(*(_imported(node) for node in ast.walk(tree)))
+        return code_cells(file) if file.suffix == SUFFIX else [file.read_bytes()]
+    except (OSError, UsageError):
+        return []
+
+
+def _parsed(text: str | bytes) -> list[ast.Module]:
+    try:
+        return [ast.parse(text)]
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
 def _imported(node: ast.AST) -> set[str]:

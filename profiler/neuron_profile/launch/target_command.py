@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from neuron_tools.errors import UsageError
+from neuron_tools.notebook import SUFFIX as NOTEBOOK_SUFFIX
 
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*$")
 _OPTIONS_WITH_VALUE = ("-W", "-X", "--check-hash-based-pycs")
@@ -35,7 +36,7 @@ class TargetCommand:
 def understand(command: Sequence[str]) -> TargetCommand:
     """Find the program, the interpreter and the script of a command.
 
-    A Python file without execute permission is run with the Python that runs this.
+    A Python file without execute permission is run with the Python that runs this, a notebook by ours.
 
     Raises:
         UsageError: There is no command, or the program or script does not exist.
@@ -47,6 +48,11 @@ def understand(command: Sequence[str]) -> TargetCommand:
     arguments = tuple(command)
     if arguments[0].endswith(".py") and Path(arguments[0]).is_file() and not os.access(arguments[0], os.X_OK):
         arguments = (sys.executable, *arguments)
+    if arguments[0].endswith(NOTEBOOK_SUFFIX) and Path(arguments[0]).is_file():
+        notebook = Path(arguments[0])
+        return TargetCommand(
+            (sys.executable, "-m", "neuron_tools.notebook", *arguments), Path(sys.executable), notebook
+        )
     program = _find_program(arguments[0])
     if _PYTHON_NAME.match(program.name):
         return TargetCommand(arguments, program, _python_script(arguments[1:]))

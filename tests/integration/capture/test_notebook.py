@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import subprocess
+import sys
+
 import pytest
 
 import neuron_tools
@@ -59,3 +64,33 @@ def test_a_cell_that_fails_leaves_what_ran(shell, capsys, tmp_path):
     assert "The cell failed: " in capsys.readouterr().out
     with neuron_tools.open_profile(tmp_path / "cell.nprof") as profile:
         assert profile.sql("SELECT count(*) FROM Instruction").fetchall()[0][0]
+
+
+def test_cells_of_a_jupyter_kernel_keep_their_texts(tmp_path):
+    pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    cells = [{"cell_type": "code", "id": f"c{number}", "metadata": {}, "execution_count": None, "outputs": [],
+              "source": [text]} for number, text in enumerate((MODEL, CELL))]  # fmt: skip
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    written = {"cells": cells, "metadata": kernel, "nbformat": 4, "nbformat_minor": 5}
+    (tmp_path / "train.ipynb").write_text(json.dumps(written))
+    command = [
+        sys.executable,
+        "-m",
+        "neuron_profile.cli",
+        "capture",
+        "--host-clock",
+        "fixed",
+        "-o",
+        "run.nprof",
+        "--",
+    ]
+    for program in (["jupyter", "execute", "train.ipynb"], ["train.ipynb"]):
+        subprocess.run([*command, *program], cwd=tmp_path, check=True, capture_output=True)
+        with neuron_tools.open_profile(tmp_path / "run.nprof") as profile:
+            rows = profile.sql("SELECT source_file, source_line FROM Frontier WHERE is_own").fetchall()
+            texts = dict(profile.sql("SELECT path, text FROM SourceFile").fetchall())
+        shutil.rmtree(tmp_path / "run.nprof")
+        lines = {texts[file].splitlines()[line - 1].strip() for file, line in rows if texts.get(file)}
+        assert {"return torch.relu(x @ w)", "out = layer(x, x).sum().item()"} <= lines
+    assert str(tmp_path / "train.ipynb#2") in texts

@@ -1,4 +1,6 @@
-from neuron_tools.capture.definitions import Definitions
+import linecache
+
+from neuron_tools.capture.definitions import Definitions, DefinitionsReader, DefinitionsWriter
 from neuron_tools.records.program import Frame
 
 MADE = ["<eval_with_key>.2", 102, "forward"]
@@ -19,3 +21,30 @@ def test_a_stack_begins_where_somebody_wrote_the_code():
 
 def test_where_all_code_was_made_of_a_graph_it_is_shown():
     assert stack_of(MADE) == (Frame(*MADE),)
+
+
+def test_the_text_of_code_without_a_file_is_told_once(tmp_path, monkeypatch):
+    cell, lines = "<ipython-input-7-0>", ["x = 1\n"]
+    monkeypatch.setitem(linecache.cache, cell, (6, None, lines, cell))
+    writer = DefinitionsWriter(tmp_path)
+    for number in (1, 2):
+        writer.stack(number, [(cell, 1, "<module>"), (__file__, 3, "f")])
+    writer.cells()
+    writer.close()
+    reader = DefinitionsReader(tmp_path)
+    reader.poll()
+    assert reader.definitions.sources == {cell: "x = 1\n"}
+    assert (tmp_path / "definitions.jsonl").read_text().count('"source"') == 1
+
+
+def test_cells_that_no_stack_names_are_told_too(tmp_path, monkeypatch):
+    cell = "/tmp/ipykernel_71/12.py"
+    monkeypatch.setitem(linecache.cache, cell, (6, None, ["y = 2\n"], cell))
+    monkeypatch.setitem(linecache.cache, "<made by a library>", (6, None, ["z = 3\n"], "made"))
+    writer = DefinitionsWriter(tmp_path)
+    writer.cells()
+    writer.close()
+    reader = DefinitionsReader(tmp_path)
+    reader.poll()
+    assert reader.definitions.sources[cell] == "y = 2\n"
+    assert "<made by a library>" not in reader.definitions.sources

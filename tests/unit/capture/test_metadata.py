@@ -60,7 +60,7 @@ def test_a_capture_is_called_after_what_ran(command, name):
 def test_source_files_are_kept_with_their_hash(tmp_path):
     path = tmp_path / "a\nb.py"
     path.write_bytes(b"caf\xe9\n")
-    rows = source_file_rows([str(path)])
+    rows = source_file_rows([str(path)], {})
     assert rows["text"] == ["caf\ufffd\n"]
     assert rows["sha256"] == [hashlib.sha256(b"caf\xe9\n").hexdigest()]
 
@@ -68,10 +68,16 @@ def test_source_files_are_kept_with_their_hash(tmp_path):
 def test_a_very_large_file_is_kept_as_its_hash_only(tmp_path):
     path = tmp_path / "big.py"
     path.write_bytes(b"#" * (MAX_SOURCE_BYTES + 1))
-    assert source_file_rows([str(path)])["text"] == [None]
+    assert source_file_rows([str(path)], {})["text"] == [None]
 
 
 def test_what_is_no_readable_file_is_left_out(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     files = ["<string>", "/none.py", "nul\0.py", str(tmp_path), str(tmp_path / "pipe")]
-    assert source_file_rows(files)["path"] == []
+    assert source_file_rows(files, {})["path"] == []
+
+
+def test_what_was_typed_is_kept_as_its_process_told_it():
+    rows = source_file_rows(["<ipython-input-1-0>"], {"<ipython-input-1-0>": "x = 1\n"})
+    assert rows["text"] == ["x = 1\n"]
+    assert rows["sha256"] == [hashlib.sha256(b"x = 1\n").hexdigest()]

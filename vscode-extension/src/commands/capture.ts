@@ -55,23 +55,26 @@ export class CaptureTasks implements vscode.TaskProvider {
 }
 
 /**
- * Capture a script and wait for the end.
+ * Capture a script or notebook and wait for the end.
  *
+ * @param cell Of a notebook: the code cell to record, from 1.
  * @returns The profile's folder; undefined where none was written.
  * @throws UntrustedError, NoPythonError
  */
-export async function capture(script: vscode.Uri, args: readonly string[]): Promise<string | undefined> {
+export async function capture(script: vscode.Uri, args: readonly string[], cell?: number): Promise<string | undefined> {
   if (!vscode.workspace.isTrusted) {
     throw new UntrustedError("Capturing runs the script: trust the workspace first.");
   }
-  const document = vscode.workspace.textDocuments.find(({ uri }) => uri.toString() === script.toString());
+  const documents = [...vscode.workspace.textDocuments, ...vscode.workspace.notebookDocuments];
+  const document = documents.find(({ uri }) => uri.toString() === script.toString());
   if (document?.isDirty === true) await document.save();
   const folder = vscode.workspace.getWorkspaceFolder(script);
   const scope = folder ?? vscode.TaskScope.Workspace;
   const output = freeOutput(script.fsPath, folder?.uri.fsPath ?? dirname(script.fsPath));
-  const definition: CaptureDefinition = { type: TASK_TYPE, script: script.fsPath, args: [...args] };
+  const definition: CaptureDefinition = { type: TASK_TYPE, script: script.fsPath, args: [...args], ...(cell !== undefined && { cell }) };
   const task = captureTask(definition, scope, await findPython(), output);
-  const title = `Capturing ${noticeText(basename(script.fsPath))} on ${settings.target()} (simulated)`;
+  const what = cell === undefined ? "" : `cell ${cell} of `;
+  const title = `Capturing ${what}${noticeText(basename(script.fsPath))} on ${settings.target()} (simulated)`;
   await vscode.window.withProgress(
     { location: vscode.ProgressLocation.Notification, title, cancellable: true },
     (_, cancellation) => runTask(task, cancellation),

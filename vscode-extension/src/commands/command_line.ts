@@ -9,18 +9,27 @@ export interface CaptureRequest {
   readonly args?: readonly string[];
   readonly target?: string;
   readonly output?: string;
+  /** Of a notebook: the code cell to record, from 1; those before it only run. */
+  readonly cell?: number;
 }
+
+const NOTEBOOK = /\.ipynb$/;
+const NOTEBOOK_RUNNER = "neuron_tools.notebook";
 
 /** A profile's path that is free: `train.nprof`, `train-2.nprof`, ... beside the workspace's other files. */
 export function freeOutput(script: string, folder: string, exists: (path: string) => boolean = existsSync): string {
-  const name = basename(script).replace(/\.py$/, "");
+  const name = basename(script).replace(/\.(py|ipynb)$/, "");
   const path = (number: number): string => join(folder, `${name}${number === 1 ? "" : `-${number}`}.nprof`);
   let number = 1;
   while (exists(path(number))) number += 1;
   return path(number);
 }
 
-/** Arguments of Python for a capture; `python` is what the script runs with. */
+/**
+ * Arguments of Python for a capture; `python` is what the script runs with.
+ *
+ * A notebook is run by our own module, as its kernel would run it; one cell of it records itself.
+ */
 export function captureArguments(
   request: CaptureRequest,
   python: string,
@@ -29,7 +38,11 @@ export function captureArguments(
   further: readonly string[],
 ): string[] {
   const options = ["-o", output, "--target", request.target ?? target, ...further];
-  return ["-m", "neuron_profile.cli", "capture", ...options, "--", python, request.script, ...(request.args ?? [])];
+  if (request.cell !== undefined) {
+    return ["-m", NOTEBOOK_RUNNER, request.script, "--cell", request.cell.toString(), ...options];
+  }
+  const program = NOTEBOOK.test(request.script) ? ["-m", NOTEBOOK_RUNNER, request.script] : [request.script];
+  return ["-m", "neuron_profile.cli", "capture", ...options, "--", python, ...program, ...(request.args ?? [])];
 }
 
 /** Arguments as a shell would split them: blanks part, quotes and backslashes keep together. */

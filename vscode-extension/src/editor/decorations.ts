@@ -94,7 +94,7 @@ export class LineDecorations implements vscode.Disposable {
   /** The heat of the lines in sight, or of all. */
   private drawHeat(editor: vscode.TextEditor, costs: PlacedCosts | undefined, sight?: Shown): void {
     const lines = (costs?.lines ?? []).filter(({ shown }) => shown.device_ns > 0);
-    const hottest = lines.reduce((most, { shown }) => Math.max(most, shown.device_ns), 0);
+    const hottest = costs?.hottestNs ?? lines.reduce((most, { shown }) => Math.max(most, shown.device_ns), 0);
     const ranges = HEAT_COLOURS.map((): vscode.Range[] => []);
     for (const { line, shown } of lines) {
       if (sight && (line < sight.first || line > sight.last)) continue;

@@ -5,7 +5,8 @@ import { logError } from "../log";
 import type { Finding } from "../server/answers";
 import { settings } from "../settings";
 import type { DocumentCosts } from "../source/document_costs";
-import { isInWorkspace, locate } from "../source/locate";
+import { isInWorkspace } from "../source/locate";
+import { CELL_SCHEME, locateSource } from "../source/notebooks";
 import type { Mending } from "./mending";
 import { shortened } from "../text/markdown";
 import { findingText, isStrong } from "../text/finding_text";
@@ -55,7 +56,7 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
     const findings = (await this.isWanted()) ? await this.costs.data.findings() : [];
     const shown = new Map<string, readonly FindingDiagnostic[]>();
     for (const file of new Set(findings.map(({ place }) => place.file))) {
-      const located = file === "" ? undefined : await locate(file);
+      const located = file === "" ? undefined : await locateSource(file, this.costs.data);
       if (!located || located.isOutside) continue;
       const ofFile = findings.filter(({ place }) => place.file === file);
       shown.set(located.uri.toString(), await this.place(located.uri, ofFile));
@@ -93,7 +94,7 @@ export class FindingDiagnostics implements vscode.CodeActionProvider, vscode.Dis
   }
 
   private async place(uri: vscode.Uri, findings: readonly Finding[]): Promise<FindingDiagnostic[]> {
-    if (!isInWorkspace(uri)) return [];
+    if (!isInWorkspace(uri) && uri.scheme !== CELL_SCHEME) return [];
     const document = await vscode.workspace.openTextDocument(uri);
     const costs = await this.costs.of(document);
     return findings.flatMap((finding) => {

@@ -9,7 +9,8 @@ import type { Connection } from "../server/connection";
 import { capturedUri } from "../source/captured";
 import type { DocumentCosts } from "../source/document_costs";
 import { nextHottest } from "../source/file_costs";
-import { isInWorkspace, locate } from "../source/locate";
+import { isInWorkspace } from "../source/locate";
+import { cellOf, codeCells, locateSource } from "../source/notebooks";
 import { isInstalled } from "../source/paths";
 import type { SourceOpener } from "../timeline/session";
 import type { Timelines } from "../timeline/timelines";
@@ -44,7 +45,7 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     if (!first) return;
     let outside: { readonly uri: vscode.Uri; readonly frame: SourceFrame } | undefined;
     for (const frame of stack) {
-      const found = await locate(frame.file);
+      const found = await locateSource(frame.file, this.costs.data);
       if (found && !found.isOutside && !isInstalled(frame.file)) {
         await this.openLine(found.uri, frame, columnBeside(from));
         return;
@@ -63,9 +64,10 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     const costs = await this.costs.of(document).catch(logError);
     const line = Math.min(costs?.place(place.line) ?? place.line - 1, document.lineCount - 1);
     const range = document.lineAt(Math.max(line, 0)).range;
-    const editor = await vscode.window.showTextDocument(document, { viewColumn: column, preserveFocus: true });
-    editor.selection = new vscode.Selection(range.start, range.start);
-    editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    const cell = cellOf(document);
+    if (cell) await showCell(cell, column, true);
+    else await vscode.window.showTextDocument(document, { viewColumn: column, preserveFocus: true });
+    select(document, range);
   }
 
   /** Open a place of the profile by its path there; ask or explain where it is not in the workspace. */
@@ -73,7 +75,7 @@ export class Navigation implements SourceOpener, vscode.Disposable {
     const profile = this.registry.current;
     if (!profile) return;
     const frame = { file, line, function: "" };
-    const found = await locate(file);
+    const found = await locateSource(file, this.costs.data);
     if (!found) await this.explainMissing(profile, frame, from);
     else if (!found.isOutside || (await this.isAllowed(found.uri))) {
       await this.openLine(found.uri, frame, from === undefined ? vscode.ViewColumn.Active : columnBeside(from));
@@ -118,15 +120,20 @@ export class Navigation implements SourceOpener, vscode.Disposable {
 
   /** Move the cursor to the next line by cost. */
   async nextHottestLine(editor: vscode.TextEditor): Promise<void> {
-    const costs = await this.costs.of(editor.document);
-    const next = costs && nextHottest(costs.lines, editor.selection.active.line);
+    const cell = cellOf(editor.document);
+    const documents = cell ? codeCells(cell.notebook).map(({ document }) => document) : [editor.document];
+    const found = await Promise.all(documents.map(async (document) => (await this.costs.of(document))?.lines ?? []));
+    // Lines of all cells of a notebook are ranked together.
+    const lines = found.flatMap((ofOne, index) => ofOne.map((row) => ({ ...row, document: documents[index]! })));
+    const { line } = editor.selection.active;
+    const next = nextHottest(lines, (row) => row.document === editor.document && row.line === line);
     if (!next) {
       void vscode.window.showInformationMessage("No line of this file has device time in the chosen profile.");
       return;
     }
-    const range = editor.document.lineAt(next.line).range;
-    editor.selection = new vscode.Selection(range.start, range.start);
-    editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    const other = next.document === editor.document ? undefined : cellOf(next.document);
+    if (other) await showCell(other, editor.viewColumn ?? vscode.ViewColumn.Active, false);
+    select(next.document, next.document.lineAt(next.line).range, editor);
     const text = `Line ${next.line + 1}: ${duration(next.shown.device_ns)}, ${percent(next.shown.share)} of the device time`;
     vscode.window.setStatusBarMessage(text, 5000);
   }
@@ -180,6 +187,22 @@ export class Navigation implements SourceOpener, vscode.Disposable {
       await this.openLine(capturedUri(profile, frame.file), frame, columnBeside(from));
     }
   }
+}
+
+/** Bring a cell of a notebook into sight. */
+async function showCell(cell: vscode.NotebookCell, viewColumn: vscode.ViewColumn, preserveFocus: boolean): Promise<void> {
+  const selections = [new vscode.NotebookRange(cell.index, cell.index + 1)];
+  const editor = await vscode.window.showNotebookDocument(cell.notebook, { viewColumn, preserveFocus, selections });
+  editor.revealRange(selections[0]!, vscode.NotebookEditorRevealType.InCenterIfOutsideViewport);
+  if (!preserveFocus) await vscode.commands.executeCommand("notebook.cell.edit");
+}
+
+/** Put the cursor at a range of a document where it is in sight, and reveal it. */
+function select(document: vscode.TextDocument, range: vscode.Range, known?: vscode.TextEditor): void {
+  const editor = vscode.window.visibleTextEditors.find((each) => each.document === document) ?? known;
+  if (editor?.document !== document) return;
+  editor.selection = new vscode.Selection(range.start, range.start);
+  editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
 }
 
 interface RecordedLines {

@@ -32,6 +32,8 @@ export interface TimeRange {
 /** What its `profile.json` says, as far as it is shown in lists. */
 export interface Manifest {
   readonly command: string;
+  /** The command's words; none where it is kept as one text. */
+  readonly arguments: readonly string[];
   readonly target: string;
   readonly isComplete: boolean;
   readonly modified: number;
@@ -177,9 +179,10 @@ export async function readManifest(profile: ProfileRef): Promise<Manifest | unde
     const status = await vscode.workspace.fs.stat(uri);
     if (status.size > LARGEST_MANIFEST) return undefined;
     const said = JSON.parse(await readFile(uri.fsPath, "utf8")) as Record<string, unknown>;
-    const command = Array.isArray(said["command"]) ? said["command"].map(String).join(" ") : text(said["command"]);
+    const words = Array.isArray(said["command"]) ? said["command"].map(String) : [];
     return {
-      command,
+      command: words.length > 0 ? words.join(" ") : text(said["command"]),
+      arguments: words,
       target: text(said["target"]),
       isComplete: said["complete"] !== false,
       modified: status.mtime,

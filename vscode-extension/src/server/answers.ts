@@ -174,6 +174,19 @@ export interface SpanDetails {
   readonly stack: readonly SourceFrame[];
 }
 
+/** Where a debugger has to stop. */
+export interface Stop {
+  readonly place: { readonly file: string; readonly line: number };
+  /** At which hit of a breakpoint at the line, from 1; 0 where its executions are not known. */
+  readonly hit: number;
+  /** The execution, from 1, of `executions`; 0 where they are not known. */
+  readonly number: number;
+  readonly executions: number;
+  /** What it took of the host or the device, whichever is longer, and the median of all. */
+  readonly cost_ns: number;
+  readonly typical_ns: number;
+}
+
 export interface QueryResult {
   readonly columns: readonly string[];
   readonly rows: readonly (readonly unknown[])[];

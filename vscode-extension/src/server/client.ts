@@ -14,6 +14,7 @@ import type {
   SourceText,
   Sources,
   SpanDetails,
+  Stop,
 } from "./answers";
 import type { Endpoint } from "./endpoint";
 
@@ -83,6 +84,16 @@ export class Client {
 
   span(id: string, track: string, row: number): Promise<SpanDetails> {
     return this.json(`profiles/${id}/span`, { track, row: row.toString() });
+  }
+
+  /** Where the slowest execution of a line begins. */
+  stopAtLine(id: string, path: string, line: number): Promise<Stop> {
+    return this.json(`profiles/${id}/stop`, { path, line: line.toString() });
+  }
+
+  /** Where the execution begins that a span is part of. */
+  stopAtSpan(id: string, track: string, row: number): Promise<Stop> {
+    return this.json(`profiles/${id}/stop`, { track, row: row.toString() });
   }
 
   findings(id: string): Promise<Finding[]> {

@@ -4,11 +4,13 @@ import { createHash } from "node:crypto";
 import * as vscode from "vscode";
 import { logError } from "../log";
 import type { ProfileData, Which } from "../profiles/data";
-import type { Preview } from "../server/answers";
+import type { Preview, SourceFile, SourceText } from "../server/answers";
 import { settings } from "../settings";
 import { CAPTURED_SCHEME, readCapturedUri } from "./captured";
+import { isCell, likeness } from "./cells";
 import { compareCosts, placeCosts, predictCosts, type PlacedCosts } from "./file_costs";
 import { isInWorkspace } from "./locate";
+import { CELL_SCHEME, cellOf, MOST_CELLS, recordedCell } from "./notebooks";
 import { recordedPath } from "./paths";
 
 const LARGEST_DOCUMENT = 4 << 20;
@@ -82,6 +84,20 @@ export class DocumentCosts implements vscode.Disposable {
     return this.of(document);
   }
 
+  /** What a cell's costs have that no file's have: heat is relative to all cells, and a magic above it is no change. */
+  private async ofCells(
+    files: readonly SourceFile[],
+    source: SourceText | undefined,
+    text: string,
+    which: Which,
+  ): Promise<Partial<PlacedCosts>> {
+    const cells = files.filter(({ path }) => isCell(path));
+    const costs = await Promise.all(cells.slice(-MOST_CELLS).map(({ path }) => this.data.lines(path, which)));
+    const times = costs.flatMap(({ lines }) => lines.map((line) => Math.max(line.own_code.device_ns, line.device_ns)));
+    const isSame = source?.text != null && likeness(source.text, text) === 1;
+    return { hottestNs: Math.max(0, ...times), ...(isSame && { freshness: "same" as const }) };
+  }
+
   private async compute(document: vscode.TextDocument): Promise<PlacedCosts | undefined> {
     const { range } = this.data.registry;
     const base = range ? undefined : this.data.registry.base; // a part is not compared with a whole
@@ -100,7 +116,10 @@ export class DocumentCosts implements vscode.Disposable {
     const folder = vscode.workspace.getWorkspaceFolder(document.uri);
     const recorded = files.map((file) => file.path);
     const captured = readCapturedUri(document.uri)?.file;
-    const path = captured ?? recordedPath(document.uri.path, recorded, settings.pathMappings(folder), folder?.uri.path);
+    const cell = cellOf(document);
+    const path = cell
+      ? await recordedCell(cell, files, this.data, which)
+      : (captured ?? recordedPath(document.uri.path, recorded, settings.pathMappings(folder), folder?.uri.path));
     if (path === undefined) return undefined;
     const file = files.find((candidate) => candidate.path === path);
     const text = document.getText();
@@ -109,14 +128,15 @@ export class DocumentCosts implements vscode.Disposable {
       this.data.lines(path, which),
       isSame || file?.sha256 == null ? undefined : this.data.source(path, which),
     ]);
-    return placeCosts(costs, isSame ? { path, sha256: file.sha256, text } : source, text);
+    const placed = placeCosts(costs, isSame ? { path, sha256: file.sha256, text } : source, text);
+    return cell ? { ...placed, ...(await this.ofCells(files, source, text, which)) } : placed;
   }
 }
 
 /** Whether a document may be a file that ran: Python of the workspace, one that the user opened, or a captured text. */
 function isSource(document: vscode.TextDocument): boolean {
   const { scheme } = document.uri;
-  const isFile = scheme === "file" || scheme === CAPTURED_SCHEME || isInWorkspace(document.uri);
+  const isFile = scheme === "file" || scheme === CELL_SCHEME || scheme === CAPTURED_SCHEME || isInWorkspace(document.uri);
   return isFile && document.languageId === "python" && document.lineCount * 8 < LARGEST_DOCUMENT;
 }
 

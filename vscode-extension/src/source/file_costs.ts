@@ -39,6 +39,8 @@ export interface PlacedCosts {
   readonly functions: readonly CostedFunction[];
   /** Costed lines that the document no longer has. */
   readonly lost: number;
+  /** The most that a line takes where heat is relative to more than this document's lines. */
+  readonly hottestNs?: number;
   /** Lines have what they would cost: nothing was run with this text. */
   readonly predicted?: Prediction;
   /** Place now (from 0) of a line of the profile (from 1); undefined where it is gone. */
@@ -159,15 +161,15 @@ function freshness(before: readonly string[] | undefined, now: readonly string[]
 }
 
 /** Lines by falling cost. */
-export function hottestFirst(lines: readonly CostedLine[]): CostedLine[] {
+export function hottestFirst<T extends CostedLine>(lines: readonly T[]): T[] {
   return lines
     .filter(({ shown }) => shown.device_ns > 0)
     .sort((one, other) => other.shown.device_ns - one.shown.device_ns || one.line - other.line);
 }
 
-/** The next hotter-to-colder line after one; the hottest where it is none of them. */
-export function nextHottest(lines: readonly CostedLine[], line: number): CostedLine | undefined {
+/** The next hotter-to-colder line after the one that is here; the hottest where it is none of them. */
+export function nextHottest<T extends CostedLine>(lines: readonly T[], isHere: (line: T) => boolean): T | undefined {
   const ranked = hottestFirst(lines);
-  const here = ranked.findIndex((row) => row.line === line);
+  const here = ranked.findIndex(isHere);
   return ranked[(here + 1) % Math.max(ranked.length, 1)];
 }

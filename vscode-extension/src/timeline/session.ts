@@ -5,7 +5,7 @@ import { logError, messageOf } from "../log";
 import type { ProfileRef, ProfileRegistry } from "../profiles/registry";
 import type { Connection } from "../server/connection";
 import type { KeptViews } from "./kept_views";
-import { readMessage, type FromWebview, type ShowMessage, type ToWebview } from "./messages";
+import { readMessage, type FromWebview, type ShowMessage, type SpanMessage, type ToWebview } from "./messages";
 import { timelinePage } from "./page";
 
 /** Opens what the user clicked, in a column that the timeline does not cover. */
@@ -20,6 +20,8 @@ export class TimelineSession implements vscode.Disposable {
   private readonly painted = new vscode.EventEmitter<number>();
   private isReady = false;
   private waiting: ShowMessage | undefined;
+  /** The span that was clicked last. */
+  selected: SpanMessage | undefined;
   private page: { readonly name: string; readonly isNew: boolean } | undefined;
   /** The timeline was drawn for the first time; milliseconds since its page was loaded. */
   readonly onDidPaint = this.painted.event;
@@ -72,6 +74,7 @@ export class TimelineSession implements vscode.Disposable {
         this.running.get(message.id)?.abort();
         return;
       case "select":
+        this.selected = message.span ?? undefined;
         if (message.span) {
           await this.opener.openSpan(this.profile, message.span.track, message.span.row, this.panel.viewColumn);
         }

@@ -64,6 +64,13 @@ export class Timelines implements vscode.CustomReadonlyEditorProvider, vscode.We
     return [...this.sessions].find(({ panel }) => panel.active)?.profile;
   }
 
+  /** The span that was clicked last in the timeline in front, else in one that is in sight. */
+  get selected(): { readonly profile: ProfileRef; readonly track: string; readonly row: number } | undefined {
+    const chosen = [...this.sessions].filter(({ selected, panel }) => selected !== undefined && panel.visible);
+    const session = chosen.find(({ panel }) => panel.active) ?? chosen.at(-1);
+    return session?.selected && { profile: session.profile, ...session.selected };
+  }
+
   isOpen(profile: ProfileRef): boolean {
     return this.of(profile).length > 0;
   }

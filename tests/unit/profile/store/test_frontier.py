@@ -73,7 +73,7 @@ def test_what_is_not_installed_is_the_users_own(file, is_own):
     assert lines({"1": (file, 1, "")})["1"] == (file, 1, is_own)
 
 
-def test_named_folders_are_the_users_own_and_nothing_else():
+def test_named_folders_and_what_was_typed_are_the_users_own_and_nothing_else():
     own = OwnCode(("/home/me/project/src", "/opt/venv/lib/python3.11/site-packages/mine/"))
     files = {
         "1": ("/home/me/project/src/a.py", 1, ""),
@@ -81,9 +81,11 @@ def test_named_folders_are_the_users_own_and_nothing_else():
         "3": ("/home/me/project/src/.venv/lib/python3.11/site-packages/x.py", 1, ""),
         "4": ("/opt/venv/lib/python3.11/site-packages/mine/b.py", 1, ""),
         "5": ("/home/me/project/src2/a.py", 1, ""),
+        "6": ("/tmp/ipykernel_7/123.py", 1, ""),
+        "7": ("<ipython-input-1-0f>", 1, ""),
     }
     found = lines(files, own)
-    assert [found[stack][2] for stack in files] == [True, False, False, True, False]
+    assert [found[stack][2] for stack in files] == [True, False, False, True, False, True, True]
 
 
 def test_the_environment_names_folders_as_path_does():
